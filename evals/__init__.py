@@ -20,7 +20,6 @@ EVALUATIONS = {
     "locomo": Evaluation("chat.locomo", "Measure evidence recall and answers on LoCoMo."),
     "latency": Evaluation("chat.latency", "Measure the wait for a reply while memory agents work."),
     "household": Evaluation("household.evaluation", "Compare teams in a household: MiTa's tables 1 and 2."),
-    "household_sight": Evaluation("household.sight", "Measure what agents with eyes see, and how fast."),
     "pddl": Evaluation("pddl.evaluation", "Compare eight memories of a team on planning tasks."),
     "pipeline_design": Evaluation(
         "discussion.pipeline_design", "Design a pipeline with intrinsic memory and without."
@@ -35,11 +34,6 @@ EVALUATIONS = {
         "sharing.memory_sharing", "Compare pools of memories, and retrievers that learn."
     ),
     "judges": Evaluation("sharing.judges", "Calibrate who scores memories: anchors and agreement."),
-    "retriever_kinds": Evaluation(
-        "sharing.retriever_kinds",
-        "Compare retrievers by whose memories they find.",
-    ),
-    "retriever_speed": Evaluation("sharing.retriever_speed", "Measure a training step in large pools."),
     "compound_learning": Evaluation(
         "learning.compound_learning", "Compare query tuning with cards, rivals and nothing."
     ),
@@ -50,26 +44,10 @@ EVALUATIONS = {
     "private_sharing": Evaluation(
         "learning.private_sharing", "Share cards between organisations: gain against ε."
     ),
-    "plain_lessons": Evaluation(
-        "learning.plain_lessons", "Count ordinary lessons that the poison check flags."
-    ),
     "consolidation": Evaluation(
         "learning.consolidation", "Measure what a consolidation saves and costs (§8)."
     ),
     "cadence": Evaluation("learning.cadence", "Measure what consolidating every n tasks costs (§11)."),
-    "cards_scale": Evaluation("learning.cards_scale", "Measure retrieval from very many knowledge cards."),
-    "engine": Evaluation("engine.evaluation", "Compare the ledger with other vector stores."),
-    "deployment": Evaluation("deployment.evaluation", "Measure what a message costs, and what records take."),
-    "erasing": Evaluation("reliability.erasing", "Forget words, and search all files for them."),
-    "isolation": Evaluation(
-        "reliability.isolation", "Ask every route of a server for another user's things."
-    ),
-    "damage": Evaluation("reliability.damage", "Damage every file of a ledger, and read it back."),
-    "growth": Evaluation("reliability.growth", "Measure how a chat's checkpoints grow."),
-    "queueing": Evaluation("reliability.queueing", "Run many commands at the same time without a server."),
-    "faults": Evaluation("reliability.faults", "Fail each call that changes a file in turn."),
-    "history": Evaluation("reliability.history", "Kill and pause clients; check compare-and-set."),
-    "power": Evaluation("reliability.power", "Simulate a power cut at every moment; read all back."),
-    "reliability": Evaluation("reliability.reliability", "Run small versions of the checks above."),
+    "bench": Evaluation("bench.bench", "Measure how fast Mneme's own parts are."),
 }
 """Every evaluation by the name that a user types; nothing is imported until it is run."""

@@ -28,9 +28,9 @@ async def temporary_ledger(embedder: Embedder) -> AsyncIterator[Ledger]:
 
 
 @asynccontextmanager
-async def ledger_at(folder: Path, embedder: Embedder) -> AsyncIterator[Ledger]:
-    """Open the ledger in a folder, and close it again."""
-    ledger = await open_ledger(str(folder), embedder)
+async def ledger_at(location: Path | str, embedder: Embedder) -> AsyncIterator[Ledger]:
+    """Open the ledger in a folder or on a server, and close it again."""
+    ledger = await open_ledger(str(location), embedder)
     try:
         yield ledger
     finally:
@@ -75,6 +75,17 @@ async def seconds_of(work: Awaitable[object]) -> float:
 def latency(what: str, seconds: Sequence[float]) -> Row:
     """Return the median and the 95th percentile in milliseconds, as `<what>_p50_ms` and `<what>_p95_ms`."""
     return {f"{what}_p{percent}_ms": float(np.percentile(seconds, percent)) * 1000 for percent in (50, 95)}
+
+
+def line(
+    part: str, size: int, values: Sequence[float], unit: str, beside: tuple[str, Sequence[float]] = ("", ())
+) -> Row:
+    """Return a part's median and 95th percentile, and how many times the median of what is `beside` it is."""
+    (name, others), median = beside, float(np.median(values))
+    theirs = float(np.median(others)) if len(others) else None
+    p95 = float(np.percentile(values, 95)) if len(values) > 1 else None
+    found: Row = {"part": part, "size": size, "median": median, "p95": p95, "unit": unit, "beside": name}
+    return found | {"its median": theirs, "ratio": median / theirs if theirs else None}
 
 
 def wilcoxon_p(differences: Sequence[float] | NDArray[np.float64]) -> float | None:

@@ -10,6 +10,7 @@ True
 
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,6 +41,12 @@ __all__ = [
     "open_store",
     "tools",
 ]
+
+if Path(__file__).with_name("graphs").is_file():  # a link that git wrote as a text file
+    raise ImportError(
+        "This clone has no symbolic links: run `git config core.symlinks true`, then `git checkout -- mneme` "
+        "(on Windows, in a terminal of an administrator or with developer mode on)."
+    )
 
 try:
     version("langchain")

@@ -65,7 +65,7 @@ def command_line() -> str:
 
 
 def _written(group: Command, words: tuple[str, ...]) -> Iterator[str]:
-    shown = [(name, each) for name, each in group.commands.items() if not each.hidden]
+    shown = [(name, _made(group, name)) for name, each in group.commands.items() if not each.hidden]
     for name, command in sorted(shown, key=lambda each: (hasattr(each[1], "commands"), each[0])):
         path = (*words, name)
         if not command.help:
@@ -74,6 +74,13 @@ def _written(group: Command, words: tuple[str, ...]) -> Iterator[str]:
         yield _options(command)
         if hasattr(command, "commands"):
             yield from _written(command, path)
+
+
+def _made(group: Command, name: str) -> Command:
+    """Return a command with its options, which are made when the command is asked for."""
+    if group.name == "eval":  # an evaluation's own help has its options; some need what is not installed
+        return group.commands[name]
+    return group.resolve_command(None, [name])[1]
 
 
 def _options(command: Command) -> str:
@@ -154,5 +161,5 @@ def _setting(default: Any) -> str:
 def _from_environment(command: Command) -> Iterator[tuple[str, str]]:
     """Yield the variables of a command's options, and of the commands below it."""
     yield from ((code(each.envvar), each.help) for each in command.params if isinstance(each.envvar, str))
-    for each in getattr(command, "commands", {}).values():
-        yield from _from_environment(each)
+    for name in getattr(command, "commands", {}):
+        yield from _from_environment(_made(command, name))

@@ -1,4 +1,4 @@
-"""How long a person waits, and how long remembering takes, with an Ollama double of fixed time a call.
+"""How long a person waits, and how long remembering takes, with a stand-in for Ollama of fixed time a call.
 
 Real: the graphs, the ledger, the embedder, the gate, langchain-ollama's client, HTTP on loopback. Not
 real: the model, which takes the same time for every call whatever its length. So the figures show what
@@ -33,10 +33,10 @@ from mneme.evals.chat import latency_server, scripted_answers
 from mneme.evals.chat.hot_path import hot_path_chat
 from mneme.evals.chat.latency_tables import report
 from mneme.evals.chat.sequential_checks import sequential_memory_agent
-from mneme.evals.doubles.ollama import OllamaDouble
 from mneme.evals.measuring import in_environment, temporary_ledger
 from mneme.evals.options import RUNS, EmbedderName, Fresh, NotNegative, Out, Positive
 from mneme.evals.report import Progress, Report, Row, open_journal
+from mneme.evals.stand_in import StandIn
 from mneme.graphs import chatbot, memory_agent
 from mneme.graphs.baselines import memory_agent_v1, memory_agent_v2, memory_agent_v3
 from mneme.models.asking.gate import gate
@@ -101,7 +101,7 @@ class Setup:
     """What every measurement uses."""
 
     ledger: Ledger
-    double: OllamaDouble
+    double: StandIn
     options: Options
 
     @property
@@ -171,10 +171,10 @@ async def _measure(case: Case, ledger: Ledger, options: Options) -> Row:
 
 
 @contextmanager
-def _serving(parallel: int, width: int, seconds: float) -> Iterator[OllamaDouble]:
+def _serving(parallel: int, width: int, seconds: float) -> Iterator[StandIn]:
     """Run a double, and make it the Ollama of this process's settings, with a gate `width` wide."""
     with (
-        OllamaDouble(parallel=parallel, seconds=seconds, brain=scripted_answers.answer) as double,
+        StandIn(parallel=parallel, seconds=seconds, brain=scripted_answers.answer) as double,
         in_environment({"MNEME_OLLAMA_URL": double.url, "MNEME_PARALLEL": str(width)}),
     ):
         yield double
@@ -265,7 +265,7 @@ async def _until(reached: Callable[[], bool]) -> None:
     raise TimeoutError(f"the double's load was not as wanted after {LONGEST_WAIT} seconds")
 
 
-def _in_server(double: OllamaDouble) -> int:
+def _in_server(double: StandIn) -> int:
     return sum(request.ended is None for request in double.chats)
 
 

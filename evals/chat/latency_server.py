@@ -26,9 +26,9 @@ from mneme.client.remote import open_remote
 from mneme.core.errors import MnemeError
 from mneme.evals.chat import scripted_answers
 from mneme.evals.commands import quiet
-from mneme.evals.doubles.ollama import Answer, Json, OllamaDouble, Reply
 from mneme.evals.langgraph_server import langgraph_dev
 from mneme.evals.report import Journal, Progress, Report, Row, table
+from mneme.evals.stand_in import Answer, Json, Reply, StandIn
 from mneme.prompts.chat.chatbot import reply
 
 MODEL = "llama3.1:8b"
@@ -74,7 +74,7 @@ async def measure(  # noqa: PLR0913 (one name for each thing that is varied)
 async def _case(case: Case, seconds: float, trials: int) -> Row:
     with (
         TemporaryDirectory(prefix="mneme-latency-") as folder,
-        OllamaDouble(parallel=case.parallel, seconds=seconds, brain=_answer) as double,
+        StandIn(parallel=case.parallel, seconds=seconds, brain=_answer) as double,
     ):
         home = Path(folder)
         environment = quiet(home, MNEME_OLLAMA_URL=double.url, MNEME_PARALLEL=str(case.parallel))
@@ -94,7 +94,7 @@ def _answer(body: Json) -> Answer:
     return Reply(seconds=3600) if is_stalled else scripted_answers.answer(body)
 
 
-async def _single(double: OllamaDouble) -> float:
+async def _single(double: StandIn) -> float:
     """Return the time to the first token of one call that nothing of ours takes part in."""
     model, started = ChatOllama(model=MODEL, base_url=double.url), monotonic()
     async for chunk in model.astream([("system", reply.system), ("human", scripted_answers.MESSAGE)]):
@@ -133,7 +133,7 @@ async def _until_replied(client: LangGraphClient) -> None:
             await asyncio.sleep(0.2)
 
 
-async def _first_token(client: LangGraphClient, double: OllamaDouble) -> Row:
+async def _first_token(client: LangGraphClient, double: StandIn) -> Row:
     """Say something on a new thread; time the first token and the call's arrival at the model."""
     thread = (await client.threads.create(graph_id="chatbot"))["thread_id"]
     context = {"user": "chatting", "chatbot": WHO, "memory_agent": WHO}

@@ -1,4 +1,4 @@
-"""Valid answers to every question of the chat and its memory agents, for the Ollama double.
+"""Valid answers to every question of the chat and its memory agents, for the stand-in for Ollama.
 
 They are fixed, so that a run measures what is around the model: of the similar memories, the one that
 names the old breed is in conflict, and the agents with tools call one tool once, then answer.
@@ -7,10 +7,9 @@ names the old breed is in conflict, and the agents with tools call one tool once
 import re
 from collections.abc import Callable
 from math import ceil
-from typing import Any
 
 from mneme.evals.chat.hot_path import SYSTEM as HOT_PATH
-from mneme.evals.doubles.ollama import Answer, Reply
+from mneme.evals.stand_in import Answer, Json, Reply
 from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent.comparing import compare_memories
 from mneme.prompts.chat.memory_agent.reading import read_message
@@ -33,8 +32,6 @@ MEMORIES = [
     "Max and the neighbour's cat ignore each other.",
 ]
 SPOKEN = "Noted: Max is a Labrador mix, and he still loves playing fetch."
-
-Json = dict[str, Any]
 
 
 def answer(body: Json) -> Answer:

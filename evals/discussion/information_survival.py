@@ -1,203 +1,277 @@
-"""Information survival: after k turns, is a fact in the next context, and is the answer right?
+"""Information survival: after k turns, is a fact in the next context?
 
 A planning world that shows its whole state at every step cannot tell memories apart: with and without
 intrinsic memory rules make the same moves (`mneme eval pddl` counts them). Here facts are said once, by the
-one who alone knows them (hidden profiles, and a storehouse whose crates are opened once), and are followed by
-talk of other things. Then the next speaker is asked, and the writer who reads what all agents remember.
-Whether a fact is in a context is looked up by the program; the answerer is not asked for it.
+one who alone knows them, and are followed by talk of other things. The program looks up which of them are in
+what the next speaker is shown, and in what the writer is shown who reads what all agents remember.
 
-What is measured is what survives, and nothing about planning. The paper has no such table.
+The memories are the product's: `Intrinsic` of `nodes/task_memories`, f_context, and the writer's view of all
+memories (`nodes/discussion/experts.py`). Beside them the rivals, with the same tokens for task, memory and
+turns together. What is measured is what survives, and nothing about planning. The paper has no such table.
 """
 
+import json
 from collections.abc import Iterator, Sequence
-from itertools import product
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field
 
 from mneme.core.errors import BadAnswer, BadInput
 from mneme.core.settings import settings
 from mneme.evals.answering import identify
-from mneme.evals.discussion import hidden_profiles, storehouse
-from mneme.evals.discussion.divergence import kept_apart
-from mneme.evals.discussion.from_context import Shown, answer_from_context
-from mneme.evals.discussion.puzzle import Puzzle, Question
-from mneme.evals.discussion.survival_memories import (
-    ALL_MEMORIES,
-    ARMS,
-    Arm,
-    Bounds,
-    Remembered,
-    View,
-    remember,
-)
-from mneme.evals.discussion.survival_tables import report
-from mneme.evals.measuring import temporary_ledger
+from mneme.evals.discussion.storehouse import AISLES, ROUNDS, Storehouse, storehouse
+from mneme.evals.measuring import p_cell, temporary_ledger, wilcoxon_p
 from mneme.evals.options import RUNS, AgentsCompared, EmbedderName, Fresh, NotNegative, Out, Positive
-from mneme.evals.report import Journal, Progress, Report, Row, open_journal
+from mneme.evals.report import Progress, Report, Row, open_journal, table
+from mneme.library.teams.team import CHARACTERS_PER_TOKEN, empty
 from mneme.models.asking.asking import ask
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.models.ollama.tokenizers import counter_of
-from mneme.nodes.task_memories.f_context import Window
+from mneme.nodes.costs import Cost, CostCounter
+from mneme.nodes.discussion.experts import SHARE, told_by
+from mneme.nodes.task_memories.f_context import Count, Window, f_context
+from mneme.nodes.task_memories.interface import Means, Role
+from mneme.nodes.task_memories.intrinsic import Intrinsic
+from mneme.prompts.task_memories.task_memories import Phase, summarise_phase
+from mneme.stores.discussions.agent_memory import AgentMemory
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import team_namespace
+from mneme.stores.task_memories.trials import Trials
 
-Kind = Literal["hidden_profile", "storehouse"]
-Template = Literal["aligned", "one_list", "prose"]
-DRAWN = {"hidden_profile": hidden_profiles.hidden_profile, "storehouse": storehouse.storehouse}
-TEMPLATES: dict[str, dict[str, Any] | None] = {
-    "aligned": None,
-    "one_list": {"notes": ["What matters, one thing each"]},
-    "prose": {"notes": "What matters, in a few sentences"},
-}
-"""`aligned` has the slots of the puzzle's own roles, as the paper's templates have those of theirs."""
-ALWAYS = ("intrinsic", "newest turns")
-"""Memories that are always looked at, since the others are compared with them."""
-MOST_ROLES = min(hidden_profiles.MOST_ROLES, storehouse.MOST_ROLES)
+Arm = Literal[
+    "intrinsic, all memories",
+    "intrinsic",
+    "one shared memory",
+    "one summary",
+    "another agent's",
+    "empty template",
+    "newest turns",
+    "whole conversation",
+]
+"""The writer's view of all agents' memories first; the last is not bounded: all that there was to know."""
+ARMS: tuple[Arm, ...] = get_args(Arm)
+OWNER, TEAM = "eval", "the_team"
+COLUMNS = ("turns", "shown", "facts", "own", "others'", "p")
 
 
 class Options(BaseModel):
-    """Which puzzles, how long, in what room, and who remembers and answers: lists make a grid."""
+    """How long, in what room, and who remembers: several are compared."""
 
-    kinds: list[Kind] = Field(["hidden_profile", "storehouse"], min_length=1, description="The puzzles.")
-    roles: list[Positive] = Field([4], min_length=1, description=f"Numbers of agents, 2 to {MOST_ROLES}.")
-    templates: list[Template] = Field(["aligned"], min_length=1, description="Memory templates.")
     agents: AgentsCompared = ["auto"]
-    memories: list[Arm] = Field(list(ARMS), min_length=1, description="The memories that are compared.")
-    turns: list[Positive] = Field([16, 32, 64], min_length=1, description="Turns after which is asked.")
-    seeds: list[NotNegative] = Field(list(range(1, 11)), min_length=1, description="Puzzles of each kind.")
+    roles: int = Field(4, ge=2, le=len(AISLES), description="Number of agents.")
+    turns: list[Positive] = Field([16, 32, 64], min_length=1, description="Turns after which is looked.")
+    seeds: list[NotNegative] = Field(list(range(1, 11)), min_length=1, description="Storehouses.")
     context_tokens: int = Field(1000, ge=600, description="Tokens of task, memory and turns, for every arm.")
     memory_tokens: int = Field(400, ge=100, description="Tokens of a memory.")
-    questions: int = Field(2, ge=1, description="Questions of a storehouse that are asked.")
     embedder: EmbedderName = ""
     out: Out = RUNS
     fresh: Fresh = False
 
-    def check(self) -> None:
-        """Raise BadInput for what no puzzle can be drawn with."""
-        if wrong := [each for each in self.roles if not 2 <= each <= MOST_ROLES]:
-            raise BadInput(f"--role {wrong[0]}: there are 2 to {MOST_ROLES} agents.")
-        if min(self.turns) < (least := storehouse.ROUNDS * max(self.roles)):
-            raise BadInput(f"--turn {min(self.turns)}: facts are said until turn {least}; ask after them.")
 
+@dataclass(frozen=True)
+class Bounds:
+    """Tokens of a context and of a memory in it, as who answers counts them, and the turns looked at."""
 
-class Asked(NamedTuple):
-    """Which questions are put, and to whom."""
-
+    context_tokens: int
+    memory_tokens: int
+    turns: Sequence[int]
+    count: Count
     who: str
-    questions: Sequence[Question]
 
 
-class Case(BaseModel):
-    """One puzzle as one kind of memory meets it."""
-
-    model: str
-    kind: Kind
-    roles: int
-    template: Template
-    seed: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.model}/{self.kind}/{self.roles}/{self.template}/{self.seed}"
-
-    def puzzle(self, turns: int) -> Puzzle:
-        """Return the puzzle, drawn by its seed."""
-        return DRAWN[self.kind](self.seed, self.roles, turns, TEMPLATES[self.template])
+Held = dict[int, dict[str, Any]]
+"""What each agent remembers after the turns that are looked at."""
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
-    """Hold every puzzle against every memory; go on where an interrupted run stopped."""
-    options.check()
-    models = {model: await identify(model) for model in options.agents}
+    """Hold every storehouse against every memory; go on where an interrupted run stopped."""
+    if min(options.turns) < (least := ROUNDS * options.roles):
+        raise BadInput(f"--turn {min(options.turns)}: facts are said until turn {least}; look after them.")
+    models = [await identify(who) for who in options.agents]
     embedder = await open_embedder(options.embedder or settings().embedder)
-    journal = _journal(options, models.values(), embedder)
-    grid = product(options.agents, options.kinds, options.roles, options.templates, options.seeds)
-    cases = [
-        Case(model=models[model].responder, kind=kind, roles=roles, template=template, seed=seed)
-        for model, kind, roles, template, seed in grid
-    ]
-    for done, case in enumerate(cases, start=1):
-        if case.name not in journal:
-            journal.add(case.name, case.model_dump() | await _measured(case, options, embedder))
-        progress(done, len(cases), case.name)
-    rows = [journal[case.name] for case in cases]
-    return report(rows, [*models.values()], options.context_tokens, options.memory_tokens, journal.path)
-
-
-def _journal(options: Options, models: Any, embedder: Embedder) -> Journal:
-    configuration = {
-        "models": [each.model_dump() for each in models],
-        "turns": options.turns,
-        "room": [options.context_tokens, options.memory_tokens, options.questions],
-        "memories": options.memories,
-        "embedder": embedder.name,
+    configuration: Row = options.model_dump(include={"turns", "roles", "context_tokens", "memory_tokens"})
+    configuration |= {"models": [each.model_dump() for each in models], "embedder": embedder.name}
+    journal = open_journal(options.out, "information_survival", configuration, fresh=options.fresh)
+    cases = [(model.responder, seed) for model in models for seed in options.seeds]
+    for done, (who, seed) in enumerate(cases, start=1):
+        if f"{who}/{seed}" not in journal:
+            journal.add(f"{who}/{seed}", {"model": who, **await _measured(who, seed, options, embedder)})
+        progress(done, len(cases), f"{who}/{seed}")
+    rows = [journal[f"{who}/{seed}"] for who, seed in cases]
+    summary = {
+        each.responder: _summary([row for row in rows if row["model"] == each.responder]) for each in models
     }
-    return open_journal(options.out, "information_survival", configuration, fresh=options.fresh)
+    return Report(
+        "information_survival",
+        ", ".join(map(str, models)),
+        journal.path,
+        rows,
+        summary,
+        [
+            table(
+                f"Share of facts, {len(options.seeds)} storehouses, {who}",
+                COLUMNS,
+                _cells(figures["by_turn"]),
+            )
+            for who, figures in summary.items()
+        ],
+        notes=_notes(summary),
+    )
 
 
-async def _measured(case: Case, options: Options, embedder: Embedder) -> Row:
-    puzzle = case.puzzle(max(options.turns))
-    count = await counter_of(case.model)
-    arms = [arm for arm in ARMS if arm in {*options.memories, *ALWAYS}]
-    bounds = Bounds(options.context_tokens, options.memory_tokens, count, case.model, arms)
+async def _measured(who: str, seed: int, options: Options, embedder: Embedder) -> Row:
+    world, count = storehouse(seed, options.roles, max(options.turns)), await counter_of(who)
+    bounds = Bounds(options.context_tokens, options.memory_tokens, options.turns, count, who)
     async with temporary_ledger(embedder) as ledger:
-        kept = await remember(puzzle, options.turns, bounds, ledger)
-    asked = Asked(case.model, puzzle.questions[: options.questions])
-    looks = [
-        await _look(puzzle, reader, turn, window, asked)
-        for turn in options.turns
-        for reader, window in _windows(puzzle, turn, kept, bounds)
-    ]
-    found = {turn: await kept_apart(puzzle, kept, turn, embedder) for turn in options.turns}
-    return {
-        "looks": looks,
-        "apart": [{"turn": turn} | each._asdict() for turn, each in found.items()],
-        "costs": kept.costs,
-        "complaints": kept.complaints,
-        "memories": kept.own[max(options.turns)],
-        "summary": kept.summary.get(max(options.turns), ""),
+        means = {name: _means(name, each, bounds, ledger) for name, each in _settings(world)}
+        own, shared = [await _taken_in(each, means[name], bounds) for name, each in _settings(world)]
+        summaries, summing = await _summed_up(world, bounds)
+        within = team_namespace(OWNER, "task_memory", Intrinsic.name, means["own"].trial)
+        histories = [(agent, await AgentMemory(ledger, within, agent).history()) for agent in world.roles]
+    looks = []
+    for turn in options.turns:
+        room = (bounds.context_tokens - count(world.task.text)) * SHARE
+        until = [(a.replace("_", " "), [each for each in h if each.turn <= turn]) for a, h in histories]
+        agent, names = world.next_speaker(turn), list(world.roles)
+        memories: dict[Arm, str] = {
+            "intrinsic, all memories": told_by(until, room, count),
+            "intrinsic": _text(own[turn][agent]),
+            "one shared memory": _text(shared[turn][TEAM]),
+            "one summary": summaries[turn],
+            "another agent's": _text(own[turn][names[(names.index(agent) + 1) % len(names)]]),
+            "empty template": _text(empty(world.roles[agent].template)),
+        }
+        looks += [
+            _look(world, turn, arm, _shown(world, turn, arm, memories.get(arm, ""), bounds)) for arm in ARMS
+        ]
+    costs = {name: each.tally.cost() for name, each in means.items()} | {"summary": summing}
+    complaints = sum(len(each.complaints) for each in means.values())
+    return {"looks": looks, "costs": costs, "complaints": complaints, "memories": own[max(options.turns)]}
+
+
+def _settings(world: Storehouse) -> Iterator[tuple[str, Storehouse]]:
+    """Yield the world of agents with a memory each, and of one agent that has all roles and turns."""
+    yield "own", world
+    first = next(iter(world.roles.values()))
+    everyone = Role("A team: " + " ".join(each.description for each in world.roles.values()), first.template)
+    said = [turn.model_copy(update={"agent": TEAM}) for turn in world.turns]
+    yield "shared", replace(world, roles={TEAM: everyone}, turns=said)
+
+
+def _means(name: str, world: Storehouse, bounds: Bounds, ledger: Ledger) -> Means:
+    return Means(
+        ledger=ledger,
+        trials=Trials(ledger, OWNER, Intrinsic.name),
+        who=bounds.who,
+        trial=f"{name}-{world.task.id}",
+        window=bounds.context_tokens,
+        memory_tokens=bounds.memory_tokens,
+        count=bounds.count,
+        team=OWNER,
+        roles=world.roles,
+    )
+
+
+async def _taken_in(world: Storehouse, means: Means, bounds: Bounds) -> Held:
+    """Let structured memories take in the turns, one by one; return what they hold at those looked at."""
+    memory, found = Intrinsic(means), Held()
+    held = await memory.recall(world.task)
+    for turn in world.turns:
+        held = await memory.observe(world.task, held, world.turns[: turn.number])
+        if turn.number in bounds.turns:
+            found[turn.number] = {agent: each["memory"] for agent, each in held.items()}
+    return found
+
+
+async def _summed_up(world: Storehouse, bounds: Bounds) -> tuple[dict[int, str], Cost]:
+    """Sum all turns up, once a round, in one text that goes on from the one before."""
+    tally, summary, since = CostCounter(), "", 0
+    found: dict[int, str] = {}
+    for turn in world.turns:
+        if turn.number % len(world.roles) == 0:
+            steps = [str(each) for each in world.turns[since : turn.number]]
+            limit = CHARACTERS_PER_TOKEN * bounds.memory_tokens
+            given = Phase(goal=world.task.text, before=summary, steps=steps, limit=limit)
+            try:
+                answered = await ask(summarise_phase, given, bounds.who, lane="background")
+                summary = tally.add(summarise_phase, given, answered).summary
+            except BadAnswer as bad:
+                tally.failed(summarise_phase, given, bad)
+            since = turn.number
+        found[turn.number] = summary
+    return found, tally.cost()
+
+
+def _shown(world: Storehouse, turn: int, arm: Arm, memory: str, bounds: Bounds) -> Window:
+    """Return the task, the memory and the newest turns that fit; for the whole conversation, all of it."""
+    task, count = world.task.text, bounds.count
+    turns = [str(each) for each in world.turns[:turn]]
+    is_whole = arm == "whole conversation"
+    room = count(task) + sum(map(count, turns)) if is_whole else bounds.context_tokens
+    return f_context(task, memory, turns, room, count)
+
+
+def _look(world: Storehouse, turn: int, arm: Arm, window: Window) -> Row:
+    """Look up which facts a context holds, the next speaker's own and those of the others."""
+    said, speaker = "\n".join([window.memory, *window.turns]), world.next_speaker(turn)
+    there = {
+        own: [f.stands_in(said) for f in world.facts if (f.owner == speaker) == own] for own in (True, False)
     }
-
-
-def _windows(puzzle: Puzzle, turn: int, kept: Remembered, bounds: Bounds) -> Iterator[tuple[str, Window]]:
-    """Yield what the next speaker is shown with each memory, and what the reader of all memories is shown."""
-    view = View(puzzle, turn, kept, bounds)
-    yield ALL_MEMORIES, view.of_writer()
-    yield from ((arm, view.of(arm, puzzle.next_speaker(turn))) for arm in bounds.arms)
-
-
-async def _look(puzzle: Puzzle, reader: str, turn: int, window: Window, asked: Asked) -> Row:
-    """Look up which facts a context holds, the reader's own and those of the others, and ask."""
-    said = "\n".join([window.memory, *window.turns])
-    stands = [fact.stands_in(said) for fact in puzzle.facts]
-    speaker = "" if reader == ALL_MEMORIES else puzzle.next_speaker(turn)
-    own = [there for fact, there in zip(puzzle.facts, stands, strict=True) if fact.owner == speaker]
-    others = [there for fact, there in zip(puzzle.facts, stands, strict=True) if fact.owner != speaker]
     return {
         "turn": turn,
-        "arm": reader,
-        "own": fmean(own) if own else None,
-        "others": fmean(others) if others else None,
-        "facts": stands,
+        "arm": arm,
+        "facts": fmean([*there[True], *there[False]]),
+        "own": fmean(there[True]),
+        "others": fmean(there[False]),
         "tokens": window.tokens,
-        "turns_shown": len(window.turns),
-        "answers": [await _answered(window, stands, each, asked.who) for each in asked.questions],
     }
 
 
-async def _answered(window: Window, stands: Sequence[bool], question: Question, who: str) -> Row:
-    """Ask; say whether all that the answer needs was shown, and whether the answer is right."""
-    given = Shown(
-        task=window.task,
-        memory=window.memory,
-        turns="\n".join(window.turns),
-        question=question.text,
-        options=list(question.options),
-    )
-    there = all(stands[at] for at in question.needs)
-    try:
-        option = (await ask(answer_from_context, given, who, lane="background")).value.option
-    except BadAnswer as bad:
-        return {"there": there, "verdict": "unusable", "option": None, "raw": bad.raw}
-    verdict = "right" if option == question.answer else "abstained" if option < 0 else "wrong"
-    return {"there": there, "verdict": verdict, "option": option}
+def _text(memory: dict[str, Any]) -> str:
+    """Return a memory as its agent is shown it."""
+    return json.dumps(memory, indent=1, ensure_ascii=False)
+
+
+def _summary(rows: Sequence[Row]) -> Row:
+    """Return by turn and memory the means over storehouses, and what remembering took."""
+    by_turn: dict[str, dict[str, Row]] = {}
+    for turn in dict.fromkeys(look["turn"] for look in rows[0]["looks"]):
+        looks = [{each["arm"]: each for each in row["looks"] if each["turn"] == turn} for row in rows]
+        by_turn[str(turn)] = {
+            arm: {name: fmean(each[arm][name] for each in looks) for name in ("facts", "own", "others")}
+            | {"p": wilcoxon_p([each[arm]["facts"] - each["newest turns"]["facts"] for each in looks])}
+            for arm in ARMS
+        }
+    tokens = {
+        name: fmean(row["costs"][name]["prompt_tokens"] + row["costs"][name]["reply_tokens"] for row in rows)
+        for name in rows[0]["costs"]
+    }
+    complaints = sum(row["complaints"] for row in rows)
+    return {"by_turn": by_turn, "tokens_of_remembering": tokens, "complaints": complaints}
+
+
+def _cells(by_turn: dict[str, dict[str, Row]]) -> list[tuple[object, ...]]:
+    return [
+        (turn, arm, *(f"{each[name]:.2f}" for name in ("facts", "own", "others")), p_cell(each["p"]))
+        for turn, by_arm in by_turn.items()
+        for arm, each in by_arm.items()
+    ]
+
+
+def _notes(summary: Row) -> list[str]:
+    spent = [
+        f"Tokens of remembering in a storehouse ({who}): "
+        + ", ".join(f"{what} {tokens:,.0f}" for what, tokens in figures["tokens_of_remembering"].items())
+        + f"; {figures['complaints']} updates got no usable answer, or one in part."
+        for who, figures in summary.items()
+    ]
+    return [
+        "shown: what the next speaker is shown beside task and turns; all memories: the writer. own and "
+        "others': of the next speaker's own facts and of the rest; p: Wilcoxon signed-rank of the share of "
+        "all facts against the newest turns alone, same storehouses.",
+        "Where rules remember, they go by the words of slots, and where a memory is full they shorten and "
+        "then drop what is oldest. This says what survives, and nothing about planning.",
+        *spent,
+    ]

@@ -2,16 +2,18 @@
 
 Each agent looks after its own aisle. In two rounds each opens a crate; in the third each carries what the
 agent before it found first to another crate. Then shelves are counted, turn by turn, and no observation says
-again where anything is. What is asked is where things are now: of what was moved, whoever found it remembers
-the wrong place, unless it has heard of the other's turn.
+again where anything is. A fact is where a thing is now; its owner alone was told it.
+
+The turns are drawn and not spoken by a model, so that every memory is given the same.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from mneme.environments.turns import Turn
-from mneme.evals.discussion.puzzle import Fact, Puzzle, Question, around
 from mneme.nodes.task_memories.interface import Role, Task
 
 AISLES = ("north", "south", "east", "west", "upper", "lower", "inner", "outer")
@@ -19,42 +21,70 @@ LOOKS = ("brass", "green", "wooden", "striped", "long", "dented", "white", "copp
 THINGS = ("key", "lamp", "rope", "bell", "map", "valve", "kettle", "saw", "mirror")
 ROUNDS = 3
 """Rounds in which facts are said."""
-ALIGNED: dict[str, Any] = {
+TEMPLATE: dict[str, Any] = {
     "shelves_counted": ["What a shelf was observed to have"],
     "where_things_are": ["The crate that each thing was observed in last, one fact each"],
     "next_step": "What to do next",
 }
-MOST_ROLES = len(AISLES)
+SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n")
+DUTIES = "opens crates and counts shelves of its own aisle."
 
 
-def storehouse(seed: int, roles: int, turns: int, template: dict[str, Any] | None = None) -> Puzzle:
-    """Return the puzzle of a seed: one agent an aisle, two things each, of which the first is moved once."""
+@dataclass(frozen=True)
+class Fact:
+    """What only its owner knows, said in one turn alone: there where one sentence holds all its needles."""
+
+    owner: str
+    turn: int
+    needles: tuple[str, ...]
+
+    def stands_in(self, context: str) -> bool:
+        """Tell whether one sentence or entry of a context says it."""
+        return any(self._in(said) for said in SENTENCE_END.split(context))
+
+    def _in(self, said: str) -> bool:
+        return all(re.search(rf"\b{re.escape(each)}\b", said, re.IGNORECASE) for each in self.needles)
+
+
+@dataclass(frozen=True)
+class Storehouse:
+    """A conversation of several agents in turn, and what of it are facts."""
+
+    task: Task
+    roles: Mapping[str, Role]
+    turns: Sequence[Turn]
+    facts: Sequence[Fact]
+
+    def next_speaker(self, turn: int) -> str:
+        """Return who speaks after that turn: agents speak in turn."""
+        return list(self.roles)[turn % len(self.roles)]
+
+
+def storehouse(seed: int, roles: int, turns: int) -> Storehouse:
+    """Return the storehouse of a seed: an aisle and two things an agent, the first of which is moved once."""
     drawn = Random(f"storehouse {seed} {roles}")  # noqa: S311  (no secret)
     names = [f"{aisle}_keeper" for aisle in AISLES[:roles]]
-    pairs = [f"{look} {thing}" for look in LOOKS for thing in THINGS]
-    hidden = drawn.sample(pairs, 2 * roles)
+    hidden = drawn.sample([f"{look} {thing}" for look in LOOKS for thing in THINGS], 2 * roles)
     crates = [f"crate {number}" for number in drawn.sample(range(11, 98), 3 * roles)]
     said, facts = _found(hidden, crates, names)
     numbers = iter(drawn.sample(range(103, 9990), 2 * turns))
-    for number, name in list(around(names, turns))[len(said) :]:
+    for number, name in list(_around(names, turns))[len(said) :]:
         shelf = f"shelf {next(numbers)}"
         seen = f"{shelf.capitalize()} has {next(numbers)} jars."
         said.append(Turn(number=number, agent=name, output=f"count {shelf}", outcome=seen))
-    duties = "opens crates and counts shelves of its own aisle."
-    known = {name: Role(f"{name.replace('_', ' ')}: {duties}", template or ALIGNED) for name in names}
-    task = Task(
-        id=f"storehouse-{seed}-{roles}", goal="Keep count.", text=_told_to(names), domain="storehouse"
-    )
-    questions = list(_questions(hidden, facts, crates, drawn))
-    return Puzzle("storehouse", task, known, said, facts, questions)
-
-
-def _told_to(names: list[str]) -> str:
-    return (
+    known = {name: Role(f"{name.replace('_', ' ')}: {DUTIES}", TEMPLATE) for name in names}
+    text = (
         f"Keep count of a storehouse. You are {', '.join(each.replace('_', ' ') for each in names)}, one for "
         "each aisle. A crate shows what it holds only when it is opened, and is not opened again. Be ready "
         "to say in which crate a thing is now."
     )
+    task = Task(id=f"storehouse-{seed}-{roles}", goal="Keep count.", text=text, domain="storehouse")
+    return Storehouse(task, known, said, facts)
+
+
+def _around(names: Sequence[str], count: int) -> Iterator[tuple[int, str]]:
+    """Yield each turn up to a number with who speaks in it."""
+    yield from ((number, names[(number - 1) % len(names)]) for number in range(1, count + 1))
 
 
 def _found(hidden: list[str], crates: list[str], names: list[str]) -> tuple[list[Turn], list[Fact]]:
@@ -62,7 +92,7 @@ def _found(hidden: list[str], crates: list[str], names: list[str]) -> tuple[list
     roles = len(names)
     said: list[Turn] = []
     facts: list[Fact] = []
-    for number, name in around(names, 2 * roles):
+    for number, name in _around(names, 2 * roles):
         thing, crate = hidden[number - 1], crates[number - 1]
         seen = f"{crate.capitalize()} holds the {thing}."
         said.append(Turn(number=number, agent=name, output=f"open {crate}", outcome=seen))
@@ -74,11 +104,3 @@ def _found(hidden: list[str], crates: list[str], names: list[str]) -> tuple[list
         said.append(Turn(number=number, agent=name, output=f"carry the {thing} to {crate}", outcome=seen))
         facts[found] = Fact(name, number, (thing, crate))
     return said, facts
-
-
-def _questions(hidden: list[str], facts: list[Fact], crates: list[str], drawn: Random) -> Iterator[Question]:
-    """Ask for every thing, in any order; all crates that were ever opened or filled are the options."""
-    options = tuple(drawn.sample(crates, len(crates)))
-    for at in drawn.sample(range(len(hidden)), len(hidden)):
-        right = options.index(facts[at].needles[1])
-        yield Question(f"In which crate is the {hidden[at]} now?", options, right, (at,))

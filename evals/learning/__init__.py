@@ -1,5 +1,1 @@
-"""Learning of knowledge cards, retrieval from very many of them, and the check against poisoned ones."""
-
-from pathlib import Path
-
-DATA = Path(__file__).parent / "data"
+"""Learning of knowledge cards, beside rivals and nothing, over many tasks and between teams."""

@@ -8,8 +8,7 @@ of retrieval and tokens of prompt, before a tuned model serves and after.
 
 The base is a Llama of 100,000 parameters unless another is named, and Ollama a stand-in with its protocol
 whose models say what they were taught: so a consolidation is promoted unless the base forgets, and nothing
-here says whether a tuned model answers well. A second table carries the figures on to a quarter of a
-team: it is arithmetic.
+here says whether a tuned model answers well.
 """
 
 import asyncio
@@ -18,22 +17,20 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 from pydantic import BaseModel, Field
 
 from mneme.core.settings import settings
-from mneme.evals.doubles.ollama import Answer, Json, Model, OllamaDouble
-from mneme.evals.doubles.tiny_llama import write_tiny_llama
 from mneme.evals.learning import card_corpus
+from mneme.evals.learning.tiny_llama import write_tiny_llama
 from mneme.evals.measuring import in_environment, ledger_at
 from mneme.evals.options import RUNS, EmbedderName, Fresh, Out, Positive
 from mneme.evals.report import Journal, Progress, Report, Row, open_journal, table
+from mneme.evals.stand_in import Answer, Json, Model, StandIn
 from mneme.graphs.consolidation import builder
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.models.tuning.pairs import LEARNED
@@ -57,24 +54,16 @@ MILD = {"epochs": 1, "rank": 2, "rate": 1e-4, "longest": 256, "batch": 8}
 LETTERS_A_TOKEN = 4
 CHANGE = Change(reason="a task of the stream", actor="evaluation")
 GOOD = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
-MONTHS = 3
-SHARES = (1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
-"""Cadences of the second table, as shares of a quarter's tasks."""
-SECONDS_AN_HOUR, MILLION = 3600, 1e6
 
 
 class Options(BaseModel):
-    """Which cadences, over what stream; and the prices of the second table."""
+    """Which cadences, over what stream."""
 
     every: list[Positive] = Field([40, 80, 120], min_length=1, description="Tasks between consolidations.")
     tasks: int = Field(240, ge=10, description="Tasks of the stream.")
     lessons: Positive = Field(60, description="Different lessons that the tasks can teach: the diversity.")
     recall: Positive = Field(5, description="Cards that a task is shown where no tuned model serves.")
     base: str = Field("", description="Base that is tuned: GGUF, folder, smollm2; empty: a tiny Llama.")
-    monthly: Positive = Field(5_000, description="Computed: tasks a month.")
-    pair_seconds: float = Field(0.0, ge=0, description="Computed: training of a pair; 0: as measured.")
-    hourly: float = Field(1.0, ge=0, description="Computed: what an hour of the machine costs, in dollars.")
-    million: float = Field(3.0, ge=0, description="Computed: what a million prompt tokens cost, in dollars.")
     embedder: EmbedderName = ""
     out: Out = RUNS
     fresh: Fresh = False
@@ -109,10 +98,10 @@ async def _stream(options: Options, every: int, embedder: Embedder) -> Row:
 
 
 @contextmanager
-def _stood_in(home: Path, brain: Any) -> Iterator[OllamaDouble]:
+def _stood_in(home: Path, brain: Any) -> Iterator[StandIn]:
     """Run a stand-in for Ollama, and make it and a home of its own this process's settings."""
     with (
-        OllamaDouble(Model(name=SERVED, capabilities=("completion",)), brain=brain) as double,
+        StandIn(Model(name=SERVED, capabilities=("completion",)), brain=brain) as double,
         in_environment({"MNEME_OLLAMA_URL": double.url, "MNEME_HOME": str(home)}),
     ):
         yield double
@@ -123,7 +112,7 @@ class _Stream:
 
     def __init__(self, options: Options, base: str) -> None:
         self._options, self._base = options, base
-        known = [*islice(card_corpus.lessons(20 * options.lessons), 20 * options.lessons)]
+        known = card_corpus.lessons(20 * options.lessons)
         dice = random.Random(0)  # noqa: S311  (a stream, no secret)
         lessons = dice.sample(known, options.lessons)
         weights = [1 / (rank + 1) for rank in range(len(lessons))]
@@ -165,12 +154,10 @@ class _Stream:
         await cards.tasks.add(TaskRecord(id=f"t{number}", task=task, solved=True, seconds=1, iterations=1))
         self._taught[task] = lesson_of(card)
         letters = sum(len(in_short(each.card)) for each in found)
-        count = sum(each.evidence.success_count >= PROVEN for each in await cards.records.list())
         return {
             "serving": serving,
             "ms": 1000 * took,
             "tokens": letters / LETTERS_A_TOKEN,
-            "proven": count,
         }
 
     async def _proved(self, cards: KnowledgeCards, number: int, lesson: Lesson) -> Card:
@@ -210,12 +197,7 @@ class _Stream:
 
 
 def report(rows: Sequence[Row], journal: Journal, options: Options) -> Report:
-    """Report the streams as they were measured, and what they come to in a quarter."""
-    model = _model(rows, options)
-    computed = [_quarter(model, options, share) for share in SHARES] if model else []
-    tables = [_measured_table(rows)]
-    if model:
-        tables += [_model_table(model), _quarter_table(computed)]
+    """Report the streams as they were measured."""
     base = options.base or "a Llama of 100,000 parameters"
     cycles = [each for row in rows for each in row["consolidations"]]
     refused = [each["why"] for each in cycles if not each["promoted"]]
@@ -226,131 +208,25 @@ def report(rows: Sequence[Row], journal: Journal, options: Options) -> Report:
         "A task is shown a fixed number of cards, so its prompt shrinks once, when the first tuned model "
         "serves, and grows with no number of cards: later consolidations save only retrieval time.",
     ]
-    if computed:
-        best = min(computed, key=lambda each: each["total"])
-        notes.append(
-            f"Computed, least of these cadences: every {best['every']:,} tasks, {best['total']:.2f} $."
-        )
-    summary: Row = {"streams": [_summed(row) for row in rows], "model": model, "computed": computed}
-    return Report("cadence", f"{base}, scripted answers", journal.path, [*rows], summary, tables, [], notes)
+    streams = [_summed(row) for row in rows]
+    cells = [[each["every"] or "never", *list(each.values())[1:]] for each in streams]
+    tables = [table("One stream of tasks, by cadence", ["every", *list(streams[0])[1:]], cells)]
+    made: Row = {"streams": streams}
+    return Report("cadence", f"{base}, scripted answers", journal.path, [*rows], made, tables, [], notes)
 
 
 def _summed(row: Row) -> Row:
+    """Return what a stream took, by the table's columns; MB are those that are kept."""
     done, tasks = row["consolidations"], row["tasks"]
+    last = tasks[-max(1, len(tasks) // 5) :]
+    sums = {"pairs": "pairs", "seconds": "seconds", "CPU s": "cpu_seconds", "training s": "training_seconds"}
     return {
         "every": row["every"],
-        "consolidations": len(done),
-        "pairs": sum(each["pairs"] for each in done),
-        "seconds": sum(each["seconds"] for each in done),
-        "cpu_seconds": sum(each["cpu_seconds"] for each in done),
-        "training_seconds": sum(each["training_seconds"] for each in done),
-        "bytes": max((each["bytes"] for each in done), default=0),
-        "ms": fmean(each["ms"] for each in tasks),
-        "tokens": fmean(each["tokens"] for each in tasks),
-        "last_ms": fmean(each["ms"] for each in tasks[-max(1, len(tasks) // 5) :]),
-        "verified": row["verified"],
+        "times": len(done),
+        **{name: sum(each[field] for each in done) for name, field in sums.items()},
+        "MB": max((each["bytes"] for each in done), default=0) / 1e6,
+        "retrieval ms a task": fmean(each["ms"] for each in tasks),
+        "in the last fifth": fmean(each["ms"] for each in last),
+        "card tokens a task": fmean(each["tokens"] for each in tasks),
+        "cards proven": row["verified"],
     }
-
-
-def _measured_table(rows: Sequence[Row]) -> Any:
-    columns = (
-        *("consolidated", "times", "pairs trained", "seconds", "CPU s", "of them training", "MB kept"),
-        *("retrieval ms a task", "in the last fifth", "card tokens a task", "cards proven"),
-    )
-    cells = [
-        [
-            f"every {each['every']} tasks" if each["every"] else "never",
-            *(each["consolidations"], each["pairs"], f"{each['seconds']:.1f}", f"{each['cpu_seconds']:.1f}"),
-            *(f"{each['training_seconds']:.1f}", f"{each['bytes'] / MILLION:.2f}", each["ms"]),
-            *(each["last_ms"], f"{each['tokens']:.0f}", each["verified"]),
-        ]
-        for each in map(_summed, rows)
-    ]
-    return table("Measured: one stream of tasks, by cadence", columns, cells)
-
-
-def _model(rows: Sequence[Row], options: Options) -> Row | None:
-    """Fit what a quarter is computed from.
-
-    None where there were fewer than two sizes of consolidation, or no task after a promotion.
-    """
-    done = [each for row in rows for each in row["consolidations"]]
-    tasks = [each for row in rows for each in row["tasks"]]
-    served = [each["tokens"] for each in tasks if each["serving"]]
-    if len({each["pairs"] for each in done}) < 2 or not served:
-        return None
-    seconds = [each["cpu_seconds"] for each in done]  # the machine is shared, the processor's time is not
-    per_pair, fixed = np.polyfit([each["pairs"] for each in done], seconds, 1)
-    quiet = next(row for row in rows if not row["every"])["tasks"]
-    grown = [(n, each["proven"]) for n, each in enumerate(quiet, start=1) if each["proven"]]
-    slope, level = np.polyfit(np.log([n for n, _ in grown]), np.log([count for _, count in grown]), 1)
-    return {
-        "fixed_s": max(float(fixed), 0.0),
-        "pair_s": options.pair_seconds or max(float(per_pair), 0.0),
-        "pair_s_given": bool(options.pair_seconds),
-        "pairs_a_card": fmean(each["pairs"] / each["learned"] for each in done if each["learned"]),
-        "growth": float(slope),
-        "first": float(np.exp(level)),
-        "tokens_before": fmean(each["tokens"] for each in quiet),
-        "tokens_after": fmean(served),
-    }
-
-
-def _model_table(model: Row) -> Any:
-    source = "given" if model["pair_s_given"] else "fitted to all consolidations"
-    cells = [
-        [
-            "seconds of a consolidation without pairs",
-            f"{model['fixed_s']:.2f}",
-            "fitted to all consolidations",
-        ],
-        ["processor seconds for each training pair", f"{model['pair_s']:.3f}", source],
-        ["pairs for each card that was learned", f"{model['pairs_a_card']:.2f}", "mean"],
-        [
-            "proven cards after n tasks",
-            f"{model['first']:.2f} · n^{model['growth']:.2f}",
-            "fitted (Heaps' law)",
-        ],
-        ["card tokens of a task before a model serves", f"{model['tokens_before']:.0f}", "mean"],
-        ["card tokens of a task after", f"{model['tokens_after']:.0f}", "mean"],
-    ]
-    return table("What the second table is computed from", ("figure", "value", "from"), cells, figures=False)
-
-
-def _quarter(model: Row, options: Options, share: float) -> Row:
-    """Compute a quarter with one cadence: hours of tuning, tokens of cards, dollars of both."""
-    tasks = MONTHS * options.monthly
-    every = max(1, round(tasks * share))
-    times = tasks // every
-    sizes = [
-        model["pairs_a_card"] * model["first"] * (n * every) ** model["growth"] for n in range(1, times + 1)
-    ]
-    hours = sum(model["fixed_s"] + model["pair_s"] * size for size in sizes) / SECONDS_AN_HOUR
-    tokens = every * model["tokens_before"] + (tasks - every) * model["tokens_after"]
-    tuning, reading = hours * options.hourly, tokens / MILLION * options.million
-    return {
-        "every": every,
-        "times": times,
-        "pairs": sum(sizes),
-        "hours": hours,
-        "tokens": tokens,
-        "tuning": tuning,
-        "reading": reading,
-        "total": tuning + reading,
-    }
-
-
-def _quarter_table(computed: Sequence[Row]) -> Any:
-    columns = (
-        *("consolidated every", "times", "pairs", "hours of tuning", "card tokens, millions"),
-        *("tuning $", "tokens $", "together $"),
-    )
-    cells = [
-        [
-            *(f"{each['every']:,} tasks", each["times"], f"{each['pairs']:,.0f}", f"{each['hours']:.3f}"),
-            *(f"{each['tokens'] / MILLION:.2f}", f"{each['tuning']:.3f}", f"{each['reading']:.2f}"),
-            f"{each['total']:.2f}",
-        ]
-        for each in computed
-    ]
-    return table("Computed, not measured: a quarter of a team", columns, cells)

@@ -1,16 +1,11 @@
-"""Very many cards to measure retrieval with, made by the worlds' own generators: no text is invented here.
+"""Very many cards, made by the worlds' own generators: no text is invented here.
 
 A card is what a task of a world teaches: the claim that the rules' monitor makes of the task's condition and
-of a remedy of that world, about the task that it was seen in. The queries are what a task searches by. Up to
-`embedded` cards are embedded; beyond that, vectors are those of the first ones, each moved a little.
+of a remedy of that world, about the task that it was seen in. The queries are what a task searches by.
 """
 
-import random
 from collections.abc import Iterator, Mapping
-from itertools import count, islice, product
-from pathlib import Path
-
-import numpy as np
+from itertools import count, product
 
 from mneme.environments.sql_tuning.conditions import features_of, general
 from mneme.environments.sql_tuning.patterns import REMEDIES
@@ -19,8 +14,6 @@ from mneme.environments.workspace.python_tactics import PythonTactics
 from mneme.environments.workspace.shell_tactics import ShellTactics
 from mneme.environments.workspace.tactics import Tactics
 from mneme.environments.worlds import find_world
-from mneme.evals.engine.corpus import QUERIES, Corpus, load, stretched
-from mneme.models.embedding.embedders import Embedder
 from mneme.prompts.learning.trials import about
 from mneme.rules.learning.tuning import claim
 from mneme.stores.cards.card import Lesson, Rule
@@ -74,41 +67,13 @@ def _lesson(condition: str, pattern: str, noun: str, seen: str, scope: str) -> L
     return Lesson(claim=said, rules=[Rule(condition=condition, pattern=pattern)], scope=scope)
 
 
-def queries() -> list[str]:
-    """Return what tasks search by: their features, and for some their words as well."""
+def queries(wanted: int) -> list[str]:
+    """Return what so many tasks search by: their features, and for some their words as well."""
     asked: list[str] = []
     for seed in count(ASKED_FROM):
         for task in tasks(seed, DRAWN):
             asked.append(about("; ".join(general(features_of(task))), "queries"))
             asked.append(f"{asked[-1]}: {_subject(task.description)}")
-        if len(asked) >= QUERIES:
-            return asked[:QUERIES]
+        if len(asked) >= wanted:
+            return asked[:wanted]
     raise AssertionError("tasks never end")
-
-
-async def make(size: int, embedder: Embedder, folder: Path, embedded: int, seed: int = 0) -> Corpus:
-    """Return a corpus of cards, kept in a file of the folder."""
-    path = folder / f"cards-{size}-{embedded}-{seed}-{embedder.name.replace(':', '-')}.npz"
-    if not path.exists():
-        made = lessons(size)
-        texts = [lesson.text for lesson in made]
-        chosen = random.Random(seed).sample(range(size), min(size, embedded))  # noqa: S311
-        real = np.array(await embedder.embed_documents([texts[n] for n in chosen]), dtype=np.float32)
-        asked = queries()
-        found = np.array([await embedder.embed_query(text) for text in asked], dtype=np.float32)
-        np.savez(
-            path,
-            embedder=embedder.name,
-            texts=[*(texts[n] for n in chosen), *(t for n, t in enumerate(texts) if n not in {*chosen})],
-            users=[""] * size,
-            vectors=stretched(real, size, seed),
-            asked=[f"{text} {n}" for n, text in enumerate(asked)],
-            askers=[""] * len(asked),
-            queries=found,
-        )
-    return load(path)
-
-
-def by_text(size: int) -> dict[str, Lesson]:
-    """Return the lessons by the text that search looks at."""
-    return {lesson.text: lesson for lesson in islice(lessons(size), size)}

@@ -6,23 +6,21 @@ take away (`ceiling`, c + a·e^(-n/t), named by what it means for success). What
 themselves, not a moving average, which would feign certainty.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from math import exp, log, pi
-from typing import Any, Literal
+from itertools import product
+from math import log, pi
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import curve_fit, minimize
+from scipy.optimize import minimize
 
 Likelihood = Literal["normal", "lognormal", "binomial"]
 """How a task's value scatters: evenly, in proportion, or as yes (1) and no (0)."""
 Values = NDArray[np.float64]
 Shape = Callable[..., Values]
-LEAST = 1e-9
-SHRUNK = 0.95
-"""What takes a share that is more than the whole back, step by step."""
+LEAST, STEP = 1e-9, 1e-5
 SETTLED = 20.0
 """By which the part that experience takes away has shrunk where a curve is said to have settled."""
 
@@ -51,18 +49,15 @@ SHAPES: dict[str, tuple[Shape, tuple[str, ...]]] = {
 }
 BOUNDS = {"a": (LEAST, np.inf), "b": (0.0, 5.0), "c": (0.0, np.inf), "t": (1.0, np.inf)}
 """A cost is none below nothing, none that rises, and no fall is over before the first task."""
-FIRST: dict[str, tuple[float, ...]] = {"b": (0.05, 0.3, 1.0), "t": (0.02, 0.1, 0.5)}
-"""Where the search begins: three slopes, and three spans as shares of all tasks."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """One shape, fitted: its figures with their standard errors, its likelihood and its AIC."""
+    """One shape, fitted: its figures with their standard errors, and its AIC."""
 
     shape: str
     figures: dict[str, float]
     errors: dict[str, float]
-    log_likelihood: float
     aic: float
 
     def at(self, n: Sequence[float] | Values) -> Values:
@@ -90,99 +85,67 @@ def fit_all(
 
 def weights(fits: Sequence[Fit]) -> list[float]:
     """Return Akaike's weights: how likely each shape is the best of these for new tasks."""
-    least = min(fit.aic for fit in fits)
-    raw = [exp(-(fit.aic - least) / 2) for fit in fits]
-    return [each / sum(raw) for each in raw]
+    raw = np.exp([(fits[0].aic - fit.aic) / 2 for fit in fits])
+    return [float(each) for each in raw / raw.sum()]
 
 
 def _fit(shape: str, n: Values, y: Values, likelihood: Likelihood) -> Fit:
-    tried = [_tried(shape, n, y, likelihood, start) for start in _starts(shape, n, y)]
-    best = max((each for each in tried if each), key=lambda fit: fit.log_likelihood, default=None)
-    if best is None:
-        raise ValueError(f"no {shape} fits these values")
-    return best
+    """Look for the most likely figures from several starts."""
+    curve, names = SHAPES[shape]
 
+    def against(figures: Values) -> float:
+        return _unlikely(curve(n, *figures), y, likelihood)
 
-def _starts(shape: str, n: Values, y: Values) -> list[tuple[float, ...]]:
-    """Return where to begin: the ends of the data say how high, three guesses say how fast."""
-    tenth = max(1, len(y) // 10)
-    end, fall = float(y[-tenth:].mean()), float(y[:tenth].mean() - y[-tenth:].mean())
-    high = {"c": max(end, LEAST), "a": max(fall if shape == "ceiling" else float(y.mean()), LEAST)}
-    names = SHAPES[shape][1]
-    fast = next((name for name in names if name in FIRST), None)
-    if fast is None:
-        return [tuple(high[name] for name in names)]
-    scale = float(n.max()) if fast == "t" else 1.0
-    return [
-        tuple(high.get(name, max(guess * scale, BOUNDS[fast][0])) for name in names) for guess in FIRST[fast]
+    bounds = [BOUNDS[name] for name in names]
+    found = [
+        minimize(against, start, method="Nelder-Mead", bounds=bounds, options={"maxiter": 4_000})
+        for start in _starts(names, n, y)
     ]
-
-
-def _tried(shape: str, n: Values, y: Values, likelihood: Likelihood, start: tuple[float, ...]) -> Fit | None:
-    names = SHAPES[shape][1]
-    bounds = ([BOUNDS[name][0] for name in names], [BOUNDS[name][1] for name in names])
-    curve = partial(_logged, SHAPES[shape][0]) if likelihood == "lognormal" else SHAPES[shape][0]
-    target = np.log(np.maximum(y, LEAST)) if likelihood == "lognormal" else y
-    try:
-        found, spread = curve_fit(curve, n, target, p0=start, bounds=bounds, maxfev=20_000)
-    except RuntimeError:  # it did not settle from this start; another may
-        return None
-    if likelihood == "binomial":
-        found = _most_likely(curve, n, y, found, bounds)
-        chance, count = _log_chance(curve(n, *found), y), len(names)
-        spread = _spread_of(curve, n, y, found)
-    else:
-        chance = _normal_chance(target - curve(n, *found), target if likelihood == "lognormal" else None)
-        count = len(names) + 1  # and the scatter
-    errors = np.sqrt(np.maximum(np.diag(spread), 0.0))
+    best = min(found, key=lambda each: float(each.fun))
+    errors = np.sqrt(np.maximum(np.diag(_covariance(curve, best.x, n, y, likelihood)), 0.0))
+    count = len(names) + (likelihood != "binomial")  # and the scatter
     return Fit(
         shape=shape,
-        figures=dict(zip(names, map(float, found), strict=True)),
+        figures=dict(zip(names, map(float, best.x), strict=True)),
         errors=dict(zip(names, map(float, errors), strict=True)),
-        log_likelihood=chance,
-        aic=2 * count - 2 * chance,
+        aic=2 * count + 2 * float(best.fun),
     )
 
 
-def _logged(shape: Shape, n: Values, *figures: float) -> Values:
-    return np.log(np.maximum(shape(n, *figures), LEAST))
+def _unlikely(curve: Values, y: Values, likelihood: Likelihood) -> float:
+    """Return the negative log-likelihood of the values, under the most likely scatter."""
+    if likelihood == "binomial":
+        p = np.clip(curve, LEAST, 1 - LEAST)
+        return np.inf if curve.max() > 1 + LEAST else -float(np.sum(y * np.log(p) + (1 - y) * np.log(1 - p)))
+    if likelihood == "lognormal":
+        logged = np.log(np.maximum(y, LEAST))
+        return _unlikely(np.log(np.maximum(curve, LEAST)), logged, "normal") + float(logged.sum())
+    scatter = max(float(np.mean((y - curve) ** 2)), LEAST**2)
+    return len(y) / 2 * (log(2 * pi * scatter) + 1)
 
 
-def _normal_chance(residuals: Values, logged: Values | None) -> float:
-    """Return the log-likelihood under the most likely scatter; of logged values, in the values' measure."""
-    scatter = max(float(np.mean(residuals**2)), LEAST**2)
-    chance = -len(residuals) / 2 * (log(2 * pi * scatter) + 1)
-    return chance - (float(logged.sum()) if logged is not None else 0.0)
+def _starts(names: Sequence[str], n: Values, y: Values) -> Iterator[tuple[float, ...]]:
+    """Yield where to begin: the ends of the data say how high, three guesses say how fast."""
+    tenth, mean = max(1, len(y) // 10), float(y.mean())
+    begin, end = (
+        0.9 * float(y[:tenth].mean()),
+        0.9 * float(y[-tenth:].mean()),
+    )  # a share stays below the whole
+    lows = [max(end, mean / 10), mean / 100] if len(names) > 2 else [max(end, mean / 10)]
+    for low, (slope, span) in product(lows, ((0.05, 0.02), (0.3, 0.1), (1.0, 0.5))):
+        fall = max(begin - low, mean / 20) if "c" in names else 0.9 * mean
+        first = {"c": low, "a": fall, "b": slope, "t": max(span * float(n.max()), 1.0)}
+        yield tuple(first[name] for name in names)
 
 
-def _log_chance(p: Values, y: Values) -> float:
-    inside = np.clip(p, LEAST, 1 - LEAST)
-    return float(np.sum(y * np.log(inside) + (1 - y) * np.log(1 - inside)))
-
-
-def _most_likely(curve: Shape, n: Values, y: Values, start: Values, bounds: Any) -> Values:
-    """Return the figures under which yes and no are most likely, beginning with the least squares."""
-
-    def against(figures: Values) -> float:
-        p = curve(n, *figures)
-        return -_log_chance(p, y) if p.max() <= 1 else np.inf
-
-    while curve(n, *start).max() > 1:
-        start = start * SHRUNK
-    within = [(low, None if np.isinf(high) else high) for low, high in zip(*bounds, strict=True)]
-    found = minimize(against, start, method="Nelder-Mead", bounds=within, options={"maxiter": 4_000})
-    better: Values = found.x if found.fun <= against(start) else start
-    return better
-
-
-def _spread_of(curve: Shape, n: Values, y: Values, figures: Values) -> Values:
-    """Return the covariance by Fisher's information at the most likely figures."""
-    p = np.clip(curve(n, *figures), LEAST, 1 - LEAST)
-    slopes = np.empty((len(figures), len(n)))
-    for row, value in enumerate(figures):
-        step = max(abs(value) * 1e-5, 1e-8)
-        moved = figures.copy()
-        moved[row] += step
-        slopes[row] = (curve(n, *moved) - curve(n, *figures)) / step
-    information = (slopes / (p * (1 - p))) @ slopes.T
-    return np.asarray(np.linalg.pinv(information), dtype=float)
+def _covariance(curve: Shape, figures: Values, n: Values, y: Values, likelihood: Likelihood) -> Values:
+    """Return the covariance of the figures: the inverse of Fisher's information."""
+    fitted, scales = np.maximum(curve(n, *figures), LEAST), np.maximum(np.abs(figures), STEP)
+    moved = (figures + step for step in np.diag(STEP * scales))
+    slopes = np.array([(curve(n, *each) - fitted) / STEP for each in moved])  # by a figure's own scale
+    scatter = np.full_like(n, max(float(np.mean((y - fitted) ** 2)), LEAST**2))
+    if likelihood == "binomial":
+        scatter = np.maximum(fitted * (1 - fitted), LEAST)
+    elif likelihood == "lognormal":
+        scatter = fitted**2 * float(np.mean((np.log(np.maximum(y, LEAST)) - np.log(fitted)) ** 2))
+    return np.asarray(np.outer(scales, scales) * np.linalg.pinv((slopes / scatter) @ slopes.T), dtype=float)

@@ -8,214 +8,183 @@ shares its families with others, so beside the usual permutation test stands one
 wholes (QAP, the quadratic assignment procedure), which is the one to believe.
 """
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import permutations
 from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import Field
 from scipy.stats import permutation_test, rankdata
 
-from mneme.cli.tables import Table
 from mneme.core.errors import BadInput
-from mneme.core.settings import settings
 from mneme.environments.sql_tuning import TuningTask, tasks
 from mneme.environments.sql_tuning.conditions import features_of, general
 from mneme.environments.sql_tuning.tasks import FAMILIES, Family
-from mneme.evals.answering import Identity, identify
-from mneme.evals.learning.arms import Team, make_databases
-from mneme.evals.measuring import home_beside, ledger_at, p_cell, wilcoxon_p
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out, Positive
-from mneme.evals.report import Journal, Progress, Report, Row, draw, open_journal, table
-from mneme.models.embedding.embedders import Embedder, open_embedder
+from mneme.evals.learning.arms import RECALL, Team
+from mneme.evals.learning.studies import Played, Study, StudyOptions, grouped, study, with_gains
+from mneme.evals.measuring import wilcoxon_p
+from mneme.evals.options import Positive
+from mneme.evals.report import Progress, Report, Row, table
+from mneme.models.embedding.embedders import Embedder
 from mneme.prompts.learning.trials import about
 from mneme.stores.cards.card import Card
-from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 
 LEARNED_FROM, TRIED_ON = 11, 12
 """Seeds of the tasks that are learned from, and of those that are tried: none is in both."""
-NOTHING = "no cards"
-SHOWN = 5
+NOTHING, LEARNING, TRIED = "no cards", "learn", "tried"
 COPIED = Change(reason="copied", actor="evaluation")
 SHUFFLES = 9_999
-GAINS = {"drafts saved": ("iterations", 1), "solved by the first draft": ("first_attempt", -1)}
-"""What is gained: of which figure a task has less (1) or more (-1)."""
+GAINS = {"drafts saved": "saved", "solved by the first draft": "gained"}
 SURE = 0.05
 """The level of a test; two gains are tested, so each at half of it."""
-KEPT = ("iterations", "solved", "first_attempt", "seconds", "calls", "retrieved", "used")
 Matrix = NDArray[np.float64]
 
 
-class Options(BaseModel):
+class Options(StudyOptions):
     """Which families, how many tasks of each, and who answers."""
 
     families: list[Family] = Field(list(FAMILIES), min_length=3, description="Families of tasks.")
     learned: Positive = Field(8, description="Tasks of a family that its cards are learned from.")
     tried: Positive = Field(6, description="Tasks of each family that are tried with each family's cards.")
-    rows: int = Field(8_000, ge=100, description="Rows of each database's table of facts.")
-    agents: Agents = "auto"
-    embedder: EmbedderName = ""
-    out: Out = RUNS
-    fresh: Fresh = False
-
-
-class Tried(NamedTuple):
-    """A tried task: of which family, and its number there."""
-
-    family: Family
-    number: int
-    task: TuningTask
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Learn in every family, try every pair, going on where a run stopped, and compare with similarity."""
-    options.families = list(dict.fromkeys(options.families))
-    if len(options.families) < 3:
+    families = options.families = list(dict.fromkeys(options.families))
+    if len(families) < 3:
         raise BadInput("Two families make no correlation.", "Give three at the least, or none for all.")
-    embedder = await open_embedder(options.embedder or settings().embedder)
-    who = await identify(options.agents)
-    configuration: Row = {"agents": who.model_dump(), "embedder": embedder.name}
-    configuration |= options.model_dump(mode="json", include={"families", "learned", "tried", "rows"})
-    journal = open_journal(options.out, "transfer", configuration, fresh=options.fresh)
-    async with ledger_at(home_beside(journal), embedder) as ledger:
-        await asyncio.to_thread(make_databases, options.rows)
-        cards = await _learned(options, ledger, who.responder, journal, progress)
-        await _tried(options, ledger, who.responder, cards, journal, progress)
-        similar = await similarity(cards, _tasks(options), embedder)
-    return report(options, journal, who, cards, similar)
+    async with study("transfer", options, ("families", "learned", "tried"), progress) as now:
+        await now.play(
+            [
+                Played(LEARNING, f"of {family}", task, {"source": family, "number": number})
+                for family in families
+                for number, task in enumerate(tasks(LEARNED_FROM, options.learned, [family]))
+            ]
+        )
+        cards = {family: await now.team(f"of {family}").cards.records.list() for family in families}
+        tried = {family: list(tasks(TRIED_ON, options.tried, [family])) for family in families}
+        await now.play([*_plan(tried, cards)])
+        similar = await similarity(cards, tried, now.embedder)
+        return report(now, families, similar, {name: len(each) for name, each in cards.items()})
 
 
-def _tasks(options: Options) -> list[Tried]:
-    return [
-        Tried(family, number, task)
-        for family in options.families
-        for number, task in enumerate(tasks(TRIED_ON, options.tried, [family]))
-    ]
+def _plan(
+    tried: Mapping[Family, Sequence[TuningTask]], cards: Mapping[Family, Sequence[Card]]
+) -> Iterator[Played]:
+    """Yield every task with copies of every family's cards, and with none."""
+    for family, mine in tried.items():
+        for number, task in enumerate(mine):
+            noted: Row = {"target": family, "number": number}
+            name = f"in {family} {number}"
+            yield Played(TRIED, f"{NOTHING} {name}", task, {"source": NOTHING} | noted, 0)
+            for source, known in cards.items():
+                given = partial(_copied, known)
+                yield Played(TRIED, f"{source} {name}", task, {"source": source} | noted, RECALL, given)
 
 
-async def _learned(
-    options: Options, ledger: Ledger, who: str, journal: Journal, progress: Progress
-) -> dict[str, list[Card]]:
-    """Let a team of each family learn, and return what it knows then."""
-    known: dict[str, list[Card]] = {}
-    for done, family in enumerate(options.families, start=1):
-        team = Team(f"of {family}", ledger, who, options.rows, SHOWN)
-        for number, task in enumerate(tasks(LEARNED_FROM, options.learned, [family])):
-            if (case := f"learn/{family}/{number}") not in journal:
-                solved = await team.solve(task)
-                journal.add(case, {"learned": family} | {name: solved[name] for name in KEPT})
-        known[family] = [*await team.cards.records.list()]
-        progress(done, len(options.families), f"learned from {family}")
-    return known
-
-
-async def _tried(  # noqa: PLR0913, PLR0917  (what a run goes by)
-    options: Options,
-    ledger: Ledger,
-    who: str,
-    cards: Mapping[str, Sequence[Card]],
-    journal: Journal,
-    progress: Progress,
-) -> None:
-    plan = [(source, each) for each in _tasks(options) for source in (NOTHING, *options.families)]
-    for done, (source, each) in enumerate(plan, start=1):
-        case = f"{source}/{each.family}/{each.number}"
-        if case not in journal:
-            name = f"{source} in {each.family} {each.number}"
-            team = Team(name, ledger, who, options.rows, 0 if source == NOTHING else SHOWN)
-            await _copied(ledger, cards.get(source, ()), team.cards)
-            solved = await team.solve(each.task)
-            about_it = {"source": source, "target": each.family, "number": each.number}
-            journal.add(case, about_it | {name: solved[name] for name in KEPT})
-        progress(done, len(plan), f"{source} in {each.family}")
-
-
-async def _copied(ledger: Ledger, cards: Sequence[Card], ours: KnowledgeCards) -> None:
+async def _copied(cards: Sequence[Card], team: Team) -> None:
     """Give a team cards of another, just as they stand there."""
-    if cards and not await ours.records.count():  # a run that was killed may have copied them
-        await ledger.write([ours.records.write_of(card, COPIED, 0) for card in cards])
+    if cards:
+        await team.ledger.write([team.cards.records.write_of(card, COPIED, 0) for card in cards])
 
 
 async def similarity(
-    cards: dict[str, list[Card]], tried: Sequence[Tried], embedder: Embedder
+    cards: Mapping[Family, Sequence[Card]], tried: Mapping[Family, Sequence[TuningTask]], embedder: Embedder
 ) -> dict[str, Matrix]:
     """Return how similar each family's cards are to each family's tasks, a row for each source of cards.
 
     `nearest` is the mean over the tasks of the cosine with the most similar card, `average` with all of them.
     A family that has no card in use is similar to nothing: not a number.
     """
-    families = list(cards)
-    nearest, average = np.full((2, len(families), len(families)), np.nan)
-    asked = {
-        family: np.array(
+    nearest, average = np.full((2, len(cards), len(cards)), np.nan)
+    asked = [
+        np.array(
             [
-                await embedder.embed_query(about("; ".join(general(features_of(each.task))), "queries"))
-                for each in tried
-                if each.family == family
+                await embedder.embed_query(about("; ".join(general(features_of(each))), "queries"))
+                for each in mine
             ]
         )
-        for family in families
-    }
-    for row, source in enumerate(families):
-        texts = [card.text for card in cards[source] if card.shelf == "active"]
-        if not texts:
-            continue
-        vectors = np.array(await embedder.embed_documents(texts))
-        for column, target in enumerate(families):
-            cosines = asked[target] @ vectors.T
-            nearest[row, column], average[row, column] = cosines.max(axis=1).mean(), cosines.mean()
+        for mine in tried.values()
+    ]
+    for row, source in enumerate(cards.values()):
+        if texts := [card.text for card in source if card.shelf == "active"]:
+            vectors = np.array(await embedder.embed_documents(texts))
+            cosines = [mine @ vectors.T for mine in asked]
+            nearest[row] = [each.max(axis=1).mean() for each in cosines]
+            average[row] = [each.mean() for each in cosines]
     return {"nearest card": nearest, "average of all cards": average}
 
 
 def report(
-    options: Options,
-    journal: Journal,
-    who: Identity,
-    cards: dict[str, list[Card]],
-    similar: dict[str, Matrix],
+    now: Study, families: Sequence[Family], similar: dict[str, Matrix], counts: Mapping[Family, int]
 ) -> Report:
     """Report gains by pair, within and across families, and whether similarity foretells them."""
-    rows = [row for row in journal.rows if "source" in row]
-    gains = {name: sign * _gains(rows, options.families, of) for name, (of, sign) in GAINS.items()}
-    saved = gains["drafts saved"]
+    played = [row for row in now.journal.rows if row["arm"] == TRIED]
+    alone = [row for row in played if row["source"] == NOTHING]
+    mine = with_gains([row for row in played if row["source"] != NOTHING], alone, "target", "number")
+    pairs = grouped(mine, "source", "target")
+    gains = {
+        said: np.array(
+            [[fmean(row[name] for row in pairs[one, other]) for other in families] for one in families]
+        )
+        for said, name in GAINS.items()
+    }
     foretold = [
         {"similarity": said, "gain": name, **correlation(matrix, gain)}
         for name, gain in gains.items()
         for said, matrix in similar.items()
     ]
-    compared = [_compared(rows, within) for within in (True, False)]
+    within = {
+        "of the task's own family": [row for row in mine if row["source"] == row["target"]],
+        "of another family": [row for row in mine if row["source"] != row["target"]],
+    }
+    compared = [{"cards": name, **_compared(rows)} for name, rows in within.items()]
     matrices = {name: _plain(each) for name, each in {**gains, **similar}.items()}
-    summary: Row = {"families": options.families, "pairs": compared, "foretold": foretold, **matrices}
-    names = options.families
-    tables = [
-        _matrix("Drafts saved by a task: cards of the row, tasks of the column", saved, names, cards),
-        _matrix("Cosine of a task with the nearest card", similar["nearest card"], names, cards),
-        _within_table(compared),
-        _foretold_table(foretold),
-    ]
-    plot = draw(
-        journal.path.with_suffix(".png"),
-        "Transfer between families of query tuning",
-        str(who),
-        _plot(similar["nearest card"], saved),
+    summary: Row = {"families": [*families], "pairs": compared, "foretold": foretold, **matrices}
+    plot = partial(_plot, similar["nearest card"], gains["drafts saved"])
+    made = now.report("transfer", played, summary, plot, title="Transfer between families of query tuning")
+    titles = {
+        "drafts saved": "Drafts saved by a task: cards of the row, tasks of the column",
+        "nearest card": "Cosine of a task with the nearest card",
+    }
+    for name, title in titles.items():
+        cells = [
+            [f"{family} ({counts[family]} cards)", *row]
+            for family, row in zip(families, matrices[name], strict=True)
+        ]
+        made.tables.append(table(title, ("cards of", *families), cells))
+    made.tables.append(
+        table("Within a family and across", [*compared[0]], [[*each.values()] for each in compared])
     )
-    return Report("transfer", str(who), journal.path, rows, summary, tables, [plot], _notes(foretold, who))
+    title = "Does similarity of embeddings foretell the gain in another family? (Spearman)"
+    made.tables.append(table(title, [*foretold[0]], [[*each.values()] for each in foretold]))
+    made.notes += [
+        *map(_verdict, foretold),
+        "p_pairs: pairs shuffled; p_families: families renamed as wholes, which is the one to believe.",
+        "Where no card is shown, what differs is the noise of two measurements of the same query.",
+        "Cards of another world are not retrieved at all (their scope differs), so none can transfer there.",
+    ]
+    return made
 
 
-def _gains(rows: Sequence[Row], families: Sequence[str], name: str) -> Matrix:
-    """Return what the column's tasks have less of with the row's cards than with none, on average."""
-    alone = {(row["target"], row["number"]): row[name] for row in rows if row["source"] == NOTHING}
-    less: dict[tuple[str, str], list[float]] = {}
-    for row in rows:
-        gain = float(alone[row["target"], row["number"]]) - float(row[name])
-        less.setdefault((row["source"], row["target"]), []).append(gain)
-    return np.array([[fmean(less[source, target]) for target in families] for source in families])
+def _compared(rows: Sequence[Row]) -> Row:
+    """Return what cards are worth: drafts saved, with p by the task, since a task meets many sources."""
+    by_task = grouped(rows, "target", "number").values()
+    retrieved = sum(len(row["retrieved"]) for row in rows)
+    drafts = fmean(row["iterations"] for row in rows)
+    return {
+        "tasks": len(rows),
+        "drafts without": drafts + fmean(row["saved"] for row in rows),
+        "drafts with": drafts,
+        "p by task": wilcoxon_p([fmean(row["saved"] for row in each) for each in by_task]),
+        "worse with cards": sum(row["saved"] < 0 for row in rows),
+        "shown any card": sum(bool(row["retrieved"]) for row in rows) / len(rows),
+        "of the cards used": sum(len(row["used"]) for row in rows) / retrieved if retrieved else None,
+    }
 
 
 def correlation(similar: Matrix, gain: Matrix) -> Row:
@@ -228,7 +197,7 @@ def correlation(similar: Matrix, gain: Matrix) -> Row:
     similar, gain = similar[np.ix_(has, has)], gain[np.ix_(has, has)]
     others = ~np.eye(len(gain), dtype=bool)
     x, y = rankdata(similar[others]), rankdata(gain[others])
-    if not (np.ptp(x) and np.ptp(y)):
+    if len(x) < 2 or not (np.ptp(x) and np.ptp(y)):
         return {"pairs": len(x), "rho": None, "p_pairs": None, "p_families": None}
     ranks = np.zeros_like(similar)
     ranks[others] = x
@@ -252,81 +221,9 @@ def _orders(count: int, dice: np.random.Generator) -> list[tuple[int, ...]]:
     return [tuple(dice.permutation(count)) for _ in range(SHUFFLES)]
 
 
-def _compared(rows: Sequence[Row], within: bool) -> Row:
-    """Return what cards are worth within their family, or across families."""
-    alone = {(row["target"], row["number"]): row for row in rows if row["source"] == NOTHING}
-    mine = [row for row in rows if row["source"] != NOTHING and (row["source"] == row["target"]) is within]
-    pairs = [(alone[row["target"], row["number"]], row) for row in mine]
-    retrieved = sum(len(row["retrieved"]) for row in mine)
-    saved = [before["iterations"] - after["iterations"] for before, after in pairs]
-    by_task: dict[tuple[str, int], list[float]] = {}
-    for row, each in zip(mine, saved, strict=True):
-        by_task.setdefault((row["target"], row["number"]), []).append(each)
-    return {
-        "within": within,
-        "tasks": len(mine),
-        "drafts_without": fmean(before["iterations"] for before, _ in pairs),
-        "drafts_with": fmean(after["iterations"] for _, after in pairs),
-        "worse": sum(each < 0 for each in saved),
-        "p": wilcoxon_p([fmean(each) for each in by_task.values()]),
-        "shown": sum(bool(row["retrieved"]) for row in mine) / len(mine),
-        "precision": sum(len(row["used"]) for row in mine) / retrieved if retrieved else None,
-    }
-
-
-def _matrix(title: str, values: Matrix, names: Sequence[str], cards: dict[str, list[Card]]) -> Table:
-    rows = [
-        [f"{name} ({len(cards[name])} cards)", *(None if value is None else f"{value:.2f}" for value in row)]
-        for name, row in zip(names, _plain(values), strict=True)
-    ]
-    return table(title, ("cards of", *names), rows)
-
-
 def _plain(values: Matrix) -> list[list[float | None]]:
     """Return the figures as JSON has them: what is not a number is null."""
     return [[None if np.isnan(value) else float(value) for value in row] for row in values]
-
-
-def _within_table(compared: Sequence[Row]) -> Table:
-    columns = (
-        *("cards", "tasks", "drafts without", "with", "p (by task)", "worse with cards"),
-        *("tasks shown any card", "of the cards used"),
-    )
-    cells = [
-        [
-            "of the task's own family" if each["within"] else "of another family",
-            *(each["tasks"], each["drafts_without"], each["drafts_with"], p_cell(each["p"])),
-            *(each["worse"], f"{each['shown']:.0%}", each["precision"]),
-        ]
-        for each in compared
-    ]
-    return table("Within a family and across", columns, cells)
-
-
-def _foretold_table(foretold: Sequence[Row]) -> Table:
-    columns = ("similarity", "gain", "pairs", "Spearman's rho", "p, pairs shuffled", "p, families renamed")
-    cells = [
-        [
-            *(each["similarity"], each["gain"], each["pairs"], each["rho"]),
-            *(p_cell(each["p_pairs"]), p_cell(each["p_families"])),
-        ]
-        for each in foretold
-    ]
-    return table("Does similarity of embeddings foretell the gain in another family?", columns, cells)
-
-
-def _notes(foretold: Sequence[Row], who: Identity) -> list[str]:
-    notes = [
-        *map(_verdict, foretold),
-        "Where no card is shown, what differs is the noise of two measurements of the same query.",
-        "Cards of another world are not retrieved at all (their scope differs), so none can transfer there.",
-    ]
-    if not who.is_model:
-        notes.append(
-            "Answered by rules: a card is used where its condition names what the query has, whatever its "
-            "words; a language model reads more into a card than that."
-        )
-    return notes
 
 
 def _verdict(each: Row) -> str:
@@ -336,14 +233,12 @@ def _verdict(each: Row) -> str:
     return f"Similarity ({each['similarity']}) {said} the gain in another family: {each['gain']}."
 
 
-def _plot(similar: Matrix, saved: Matrix) -> Callable[[Axes], None]:
-    def plot(axes: Axes) -> None:
-        same = np.eye(len(saved), dtype=bool)
-        axes.scatter(similar[~same], saved[~same], color="tab:blue", label="another family")
-        axes.scatter(similar[same], saved[same], color="tab:orange", label="the same family")
-        axes.axhline(0, color="tab:gray", linewidth=0.8)
-        axes.set_xlabel("mean cosine of a task with the nearest card")
-        axes.set_ylabel("drafts saved by a task")
-        axes.legend()
-
-    return plot
+def _plot(similar: Matrix, saved: Matrix, axes: Axes) -> None:
+    same = np.eye(len(saved), dtype=bool)
+    for where, colour, label in (
+        (~same, "tab:blue", "another family"),
+        (same, "tab:orange", "the same family"),
+    ):
+        axes.scatter(similar[where], saved[where], color=colour, label=label)
+    axes.set(xlabel="mean cosine of a task with the nearest card", ylabel="drafts saved by a task")
+    axes.legend()

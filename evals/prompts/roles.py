@@ -60,7 +60,6 @@ ROLES: Sequence[Role] = (
     Role("discussion", "agents", _of("discussion", *_TURNS)),
     Role("discussion", "agents", _of("discussion", "make_template", "design_team"), "a new team"),
     Role("discussion", "agents", _of("discussion", *_JUDGING), "judge of eval"),
-    Role("discussion", "agents", _of("discussion", "answer_from_context"), "reader of eval"),
     Role("household", "member", _of("household", "propose_action")),
     Role("household", "manager", _of("household", "allocate_actions", "summarise_passage")),
     Role("household", "member", _of("household", "draft_message", "choose_action"), "CoELA"),

@@ -30,7 +30,12 @@ AGREED = 0.6
 class Options(BaseModel):
     """Who judges, and how many pairs."""
 
-    scorers: list[str] = Field(["rules"], min_length=1, description="A judge; repeat it for several.")
+    scorers: list[str] = Field(
+        ["rules"],
+        min_length=1,
+        description="Who judges; repeat it for several.",
+        json_schema_extra={"option": "agents"},
+    )
     pairs: Positive = Field(2, description="Pairs of each agent.")
     out: Out = RUNS
     fresh: Fresh = False

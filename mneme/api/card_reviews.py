@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mneme.api.operation import USER, Limit, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, NotFound
@@ -23,9 +23,19 @@ DisputeId = Annotated[
 ]
 Person = Annotated[str, Field(max_length=100, description="Who says so; none: the caller.")]
 Owner = Annotated[str | None, Field(max_length=200, description="Who looks after the card.")]
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
+
+
 Expiry = Annotated[
     datetime | None,
-    Field(description="From when on it is not retrieved any more.", examples=["2027-01-31T00:00:00Z"]),
+    AfterValidator(_in_utc),
+    Field(
+        description="From when on it is not retrieved any more; a day begins in UTC.",
+        examples=["2027-01-31T00:00:00Z"],
+    ),
 ]
 ValidFor = Annotated[
     str | None,
@@ -107,6 +117,8 @@ class CardReviews(Operations):
         Raises NotFound, BadInput.
         """
         care = Care(owner=owner, expires_at=expires_at, valid_for=valid_for)
+        if care == Care():
+            raise BadInput("Nothing is to change.", "Give an owner, an expiry or a version.")
         change = self._change(reason, "cared for by a person")
         return await self._cards.care_for(await self._card(card_id), care, change=change)
 

@@ -14,6 +14,7 @@ from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, R
 from mneme.api.remembering import Remembered, Remembering, Said
 from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
+from mneme.models.asking.responders import resolve
 from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
@@ -21,7 +22,7 @@ from mneme.stores.ledger.namespaces import unescaped
 from mneme.stores.ledger.records import Version, check_name
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.users.inbox import Inbox, complete
-from mneme.stores.users.memories import Kind, Memory, MemoryRecord, UserMemories
+from mneme.stores.users.memories import Kind, Memory, MemoryRecord, UserMemories, both_sides
 
 if TYPE_CHECKING:  # slow to import
     from mneme.api.server_state import ServerState
@@ -133,6 +134,8 @@ class Memories(Operations):
         inbox. Raises TooMany, BadInput.
         """
         batch = [complete(each) for each in to_remember(messages, thread)]
+        if memory_agent.strip() != "auto":
+            await resolve(memory_agent)  # a name that nobody has is refused before anything waits
         if not batch:
             raise BadInput("No message is the user's.", 'Give one with the role "user".')
         await self._inbox.must_have_room(self._owner, batch)
@@ -160,7 +163,7 @@ class Memories(Operations):
         entities = list(entities) or entities_of(_filled(content))
         known, beside = await compared(content, entities, self._kept)
         if known:
-            return Written(**dict(known), is_new=False, beside=beside)
+            return await self._written(known, beside, is_new=False)
         memory = Memory(
             content=content,
             kind=kind,
@@ -171,7 +174,7 @@ class Memories(Operations):
             may_contradict=[each.key for each in beside],
         )
         added = await self._kept.insert(memory, change=self._change(reason, "added by hand"))
-        return Written(**dict(added), beside=beside)
+        return await self._written(added, beside)
 
     @changes("memories/{key}/update")
     async def update(
@@ -215,7 +218,7 @@ class Memories(Operations):
             change=self._change(reason, "edited by hand"),
             expected_version=expected_version or found.version,
         )
-        return Written(**dict(written), beside=beside)
+        return await self._written(written, beside)
 
     @reads("memories/search")
     async def recall(
@@ -240,7 +243,8 @@ class Memories(Operations):
         if at or as_of:
             among = [each for each in await self._then(at, as_of) if kind in {None, each.memory.kind}]
             return await self._kept.ranked(query, among, limit)
-        return await self._kept.similar(query, limit, mode=mode, kind=kind, min_similarity=min_similarity)
+        found = await self._kept.similar(query, limit, mode=mode, kind=kind, min_similarity=min_similarity)
+        return await self._kept.linked(found)
 
     @reads("memories")
     async def list(
@@ -256,17 +260,20 @@ class Memories(Operations):
         if at or as_of:
             then = await self._then(at, as_of)
             return (then[::-1] if newest_first else then)[offset : offset + limit]
-        return await self._kept.list(
+        found = await self._kept.list(
             limit=limit, offset=offset, include_retired=include_retired, newest_first=newest_first
         )
+        return await self._kept.linked(found)
 
     async def _then(self, at: date | None, as_of: datetime | None) -> Sequence[MemoryRecord]:
         """Return what held on a day, or was remembered at a moment; of both, what was known then to hold."""
         if as_of is None:
             assert at is not None
-            return await self._kept.valid_at(at)
-        known = await self._kept.as_of(as_of.astimezone())
-        return [each for each in known if at is None or each.memory.holding_on(at) == "now"]
+            then = await self._kept.valid_at(at)
+        else:
+            known = await self._kept.as_of(as_of.astimezone())
+            then = [each for each in known if at is None or each.memory.holding_on(at) == "now"]
+        return both_sides(then, then)
 
     @reads("memories/count")
     async def count(
@@ -284,7 +291,7 @@ class Memories(Operations):
     @reads("memories/{key}")
     async def show(self, key: Key) -> MemoryRecord:
         """Return a memory as it is now, live or retired. Raises NotFound, BadInput."""
-        return await self._kept.show(await self._whole(key))
+        return await self._linked(await self._kept.show(await self._whole(key)))
 
     @reads("memories/{key}/history")
     async def history(self, key: Key) -> Sequence[Version]:
@@ -299,7 +306,8 @@ class Memories(Operations):
     @reads("memories/flagged")
     async def flagged(self) -> Sequence[MemoryRecord]:
         """Return the live memories that a person should look at, oldest first."""
-        return await self._kept.flagged()
+        found = await self._kept.linked(await self._kept.flagged())
+        return [each for each in found if each.memory.attention]
 
     @changes("memories/{key}/accept")
     async def accept(self, key: Key) -> MemoryRecord:
@@ -319,7 +327,10 @@ class Memories(Operations):
         """Write a new version that equals an older one. Raises Conflict, NotFound."""
         change = self._change(reason, f"rolled back to version {to_version}")
         whole = await self._whole(key)
-        return await self._kept.rollback(whole, to_version, change=change, expected_version=expected_version)
+        rolled = await self._kept.rollback(
+            whole, to_version, change=change, expected_version=expected_version
+        )
+        return await self._linked(rolled)
 
     @changes("memories/{key}/retire")
     async def retire(self, key: Key, reason: Reason = "") -> MemoryRecord:
@@ -334,7 +345,8 @@ class Memories(Operations):
 
         Called again, it takes back the change before that one.
         """
-        return await self._kept.undo(actor=self._caller)
+        undone = await self._kept.undo(actor=self._caller)
+        return undone and await self._linked(undone)
 
     @changes("memories/{key}/undo")
     async def undo_one(
@@ -349,7 +361,8 @@ class Memories(Operations):
         Raises NotFound, Conflict.
         """
         whole = await self._whole(key)
-        return await self._kept.undo_one(whole, actor=self._caller, expected_version=expected_version)
+        undone = await self._kept.undo_one(whole, actor=self._caller, expected_version=expected_version)
+        return undone and await self._linked(undone)
 
     @changes("memories/{key}/forget", erases=True)
     async def forget(
@@ -407,6 +420,17 @@ class Memories(Operations):
         from mneme.api.threads import Threads  # noqa: PLC0415  (slow to import)
 
         return Threads(self._ledger, self._owner, self._caller, state=self._state)
+
+    async def _linked(self, record: MemoryRecord) -> MemoryRecord:
+        (linked,) = await self._kept.linked([record])
+        return linked
+
+    async def _written(
+        self, record: MemoryRecord, beside: Sequence[MemoryRecord], *, is_new: bool = True
+    ) -> Written:
+        """Return a memory and those beside it, with their links of both sides."""
+        whole, *others = await self._kept.linked([record, *beside])
+        return Written(**dict(whole), is_new=is_new, beside=others)
 
     async def _whole(self, beginning: str) -> str:
         """Return the key that begins with this. Raises NotFound, BadInput."""

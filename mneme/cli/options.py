@@ -1,7 +1,7 @@
 """The options that commands share, and how a command is run."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -9,16 +9,17 @@ import typer
 User = Annotated[
     str, typer.Option("--user", "-u", envvar="MNEME_USER", help="The user whose memories are used.")
 ]
+Team = Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="The team whose data is used.")]
 Agents = Annotated[
     str,
     typer.Option("--agents", envvar="MNEME_AGENTS", help="Who answers: auto, rules, ollama:MODEL, …"),
 ]
-Role = Annotated[str, typer.Option(help="Model of this role; default: --agents.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of text.")]
-Key = Annotated[str, typer.Argument(help="A memory's key, or its first letters.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most this many.")]
 Reason = Annotated[str, typer.Option("--reason", help="The reason, which is kept in the history.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Names = Mapping[str, str]
+"""A field's name to its option's, where the two differ; one without hyphens is an argument."""
 
 
 def run_command(command: Coroutine[Any, Any, int | None]) -> None:

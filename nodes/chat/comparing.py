@@ -51,7 +51,7 @@ def worth_comparing(fact: str, similar: Sequence[Similar]) -> list[Similar]:
 
 
 async def judged(state: State, who: str) -> list[Judged]:
-    """Return how the candidates stand to the memories that they have to do with; all others are unrelated.
+    """How candidates relate to similar memories: the paper's conflict router. Others are unrelated.
 
     Raises `BadAnswer` where the model's replies are no judgements at all.
     """

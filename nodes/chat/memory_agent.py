@@ -19,6 +19,7 @@ Deviations from the paper, each for a fault that its §4.2 or its future work na
 from asyncio import gather
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
+from itertools import pairwise
 from typing import Any, Literal
 
 from mneme.models.asking.asking import resolve
@@ -28,7 +29,7 @@ from mneme.nodes.chat.memory_operations import Judged, Similar, similar_of
 from mneme.nodes.chat.remembering import Decision, State, Update
 from mneme.nodes.chat.writing_down import incoming, last_reply, written
 from mneme.nodes.counted import counted
-from mneme.prompts.chat.evidence import rest
+from mneme.prompts.chat.evidence import located, rest
 from mneme.prompts.chat.memory_agent.reading import Reading, read_message
 from mneme.stores.users.memories import MOST_LINKS, RULES, MemoryRecord
 from mneme.stores.users.valid_time import first_day, holding, holds
@@ -41,9 +42,9 @@ KNOWN_CHARS = 400
 
 @counted
 async def read(state: State, runtime: MemoryRuntime) -> Update:
-    """Decide whether the message is worth remembering, and write it down (router and insert function)."""
+    """Route a message and write down what it gives to remember: the paper's message router."""
     who = runtime.context.memory_agent
-    own = await _read_again(state.get("rereads", ""), runtime)
+    own = await _read_again(state, runtime)
     if state.get("rereads") and own is None:
         gone = "The memory was changed or erased meanwhile."
         return {"route": "discard", "rationale": gone, "model": "", "own": None}
@@ -59,10 +60,21 @@ async def read(state: State, runtime: MemoryRuntime) -> Update:
     }
 
 
-async def _read_again(key: str, runtime: MemoryRuntime) -> Similar | None:
-    """Return the memory that is to be read again, if it is still as rules wrote it."""
+async def _read_again(state: State, runtime: MemoryRuntime) -> Similar | None:
+    """Return the memory that is to be read again, if it is still as rules wrote it.
+
+    Where a run that was interrupted has written it for this message, it is the version before: what that run
+    did is replayed, and what it did not reach is done.
+    """
+    key = state.get("rereads", "")
     found = await memories_of(runtime).find(key) if key else None
-    return similar_of(found) if found and found.live and found.memory.read_by == RULES else None
+    if found is None or (found.live and found.memory.read_by == RULES):
+        return similar_of(found) if found else None
+    history, written_for = await memories_of(runtime).history(key), f"{state['message_id']}:"
+    before = [
+        older for older, newer in pairwise(history) if (newer.idempotency_key or "").startswith(written_for)
+    ]
+    return similar_of(MemoryRecord.of(before[-1])) if before else None
 
 
 async def _nearest(state: State, runtime: MemoryRuntime) -> list[str]:
@@ -161,10 +173,15 @@ def decisions_on(
 
     What begins later, or holds for a time, is inserted; a memory that it replaces whole holds until then.
     """
-    present = [each for each in verdicts if each["relation"] in {"change", "correction"}]
+    later = [
+        each for each in verdicts if each["relation"] == "later" or _is_for_a_time(each, candidate, today)
+    ]
+    present = [
+        each for each in verdicts if each["relation"] in {"change", "correction"} and each not in later
+    ]
     if present:
         return [_decided("update", number, present)]
-    if later := [each for each in verdicts if each["relation"] == "later"]:
+    if later:
         ends = holding(candidate["since"], "", today) == "later" and not candidate["until"]
         replaced = [each for each in later if ends and _is_replaced_whole(each, candidate)]
         insert = Decision(candidate=number, action="insert", touched=[], rationale=_reasons(later))
@@ -192,6 +209,16 @@ def _stays_open(verdict: Judged, candidate: Mapping[str, Any], today: date) -> b
     """Tell whether a memory may contradict the fact: that is unclear, or a part of it ends later for good."""
     ends = holding(candidate["since"], "", today) == "later" and not candidate["until"]
     return verdict["relation"] == "unclear" or (verdict["relation"] == "later" and ends)
+
+
+def _is_for_a_time(verdict: Judged, candidate: Mapping[str, Any], today: date) -> bool:
+    """Tell whether the fact changes a memory only until a day to come, after which that is true again.
+
+    A fact that repeats the outdated words says when the memory itself ends.
+    """
+    is_over = holding("", candidate["until"], today) == "past"
+    ends_it = located(verdict["outdated"], candidate["content"])
+    return verdict["relation"] == "change" and bool(candidate["until"]) and not is_over and not ends_it
 
 
 def _is_replaced_whole(verdict: Judged, candidate: Mapping[str, Any]) -> bool:

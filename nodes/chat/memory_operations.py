@@ -14,7 +14,7 @@ from mneme.prompts.chat.bounds import LONGEST, MOST
 from mneme.prompts.chat.evidence import left_out, located, names, rest, sentence_around
 from mneme.prompts.chat.memory_agent.rewriting import Pair, Rewritten, rewrite_memory
 from mneme.stores.ledger.records import Change, Source
-from mneme.stores.users.memories import Memory, MemoryRecord, Statement
+from mneme.stores.users.memories import RULES, Memory, MemoryRecord, Statement
 from mneme.stores.users.valid_time import day_before
 
 MOST_STATEMENTS = 6
@@ -107,7 +107,7 @@ Update = dict[str, Any]
 
 
 async def insert_memory(state: Task, runtime: MemoryRuntime) -> Update:
-    """Remember a candidate as a new memory, once, however often this node is replayed."""
+    """Insert a candidate as a new memory, once in all replays of this node: the paper's insert function."""
     return {"operations": [await _inserted(state, state["facts"][0]["candidate"], runtime)]}
 
 
@@ -122,7 +122,7 @@ async def _inserted(task: Task, candidate: Mapping[str, Any], runtime: MemoryRun
 
 @counted
 async def update_memory(state: Task, runtime: MemoryRuntime) -> Update:
-    """Bring a memory up to date with what corrects, changes or extends it."""
+    """Update a memory with what corrects, changes or extends it: the paper's update function."""
     return {"operations": await update_with_facts(state, runtime)}
 
 
@@ -244,8 +244,8 @@ async def replace_memory(state: Task, runtime: MemoryRuntime) -> Update:
 
 async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Operation:
     before = _touched(task)
-    known = (before["content"], before["until"], before["read_by"])
-    if known == (renewed.content, renewed.until, renewed.read_by):
+    says_so = (before["content"], before["until"]) == (renewed.content, renewed.until)
+    if says_so and (before["read_by"] != RULES or renewed.read_by == RULES):
         return _unchanged(task, f"The memory says so already. {task['rationale']}")
     made = await memories_of(runtime).update(
         before["key"],

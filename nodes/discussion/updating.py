@@ -12,7 +12,7 @@ from mneme.stores.ledger.records import Change
 
 @counted
 async def update(state: State, runtime: DiscussionRuntime) -> Update:
-    """Update the speaker's memory with its own output: f_memory_update (equation 3)."""
+    """Update the speaker's memory with its own output: the memory update function (equation 3)."""
     table = await Table.of(state["discussion_id"], runtime)
     turn = await table.conversation.get(state["turn"])
     if turn is None or turn.passed or table.about.memory == "none":

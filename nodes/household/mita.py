@@ -150,7 +150,7 @@ def _overruled(state: State, options: Sequence[Option], reason: str) -> dict[str
 
 
 async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
-    """Let the manager choose the joint action from X, C, p and T (eqs. 3 and 4)."""
+    """Allocation: let the manager choose the joint action from X, C, p and T (eqs. 3 and 4)."""
     if _is_silent(state, runtime):
         return _left_to_the_members(state, runtime, "the manager said nothing", Counters(fallbacks=1))
     beliefs, team = beliefs_of(state["members"]), known_to_the_manager(state, runtime)
@@ -159,9 +159,9 @@ async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
         asked = await ask(allocate_actions, given, runtime.context.manager)
     except BadAnswer as bad:
         return _left_to_the_members(state, runtime, str(bad), unusable(len(given.members)))
-    allotted = asked.value.choices
+    allocated = asked.value.choices
     lapsed = {each.worker.name: _lapsed(state, runtime, each) for each in given.members}
-    chosen = [lapsed[each.worker.name] or each.options[allotted[each.worker.name]] for each in given.members]
+    chosen = [lapsed[each.worker.name] or each.options[allocated[each.worker.name]] for each in given.members]
     _tell(state, runtime, allocation=[str(option) for option in chosen], reason=asked.value.reason)
     return _decided(state, chosen, asked.value.reason) | {
         "members": _informed(state, beliefs, team, chosen),
@@ -189,7 +189,7 @@ def _is_silent(state: State, runtime: HouseholdRuntime) -> bool:
 
 
 def _lapsed(state: State, runtime: HouseholdRuntime, report: Report) -> Option | None:
-    """Return what the manager allots to a member in a lapse, old or new; None where it does not lapse."""
+    """Return what the manager allocates to a member in a lapse, old or new; None where it does not lapse."""
     context, worker = runtime.context, report.worker
     if context.lapse_kind == "silent":
         return None

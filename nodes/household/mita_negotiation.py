@@ -36,7 +36,7 @@ def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] |
 
 
 async def negotiate(state: Asked, runtime: HouseholdRuntime) -> Update:
-    """Ask one member which action it would take next (eq. 2), where it has a choice and something is new."""
+    """Negotiation: ask a member for its next action (eq. 2), where it has a choice and something is new."""
     situation = Situation.model_validate(state["situation"])
     if (clear := _evident(situation, state["proposed_in"])) is not None:
         return clear

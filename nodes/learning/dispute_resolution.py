@@ -252,7 +252,7 @@ def _question(dispute: Dispute, state: State, card: Card, task: TaskRecord | Non
 
 
 async def settle(state: State, runtime: TeamRuntime) -> Update:
-    """Change the card as recommended or decided; asked again, nothing happens twice."""
+    """Settle the dispute: change the card as decided. Asked again, nothing happens twice."""
     cards = cards_of(runtime)
     dispute = await cards.disputes.get(state["dispute_id"])
     if dispute.unresolved:

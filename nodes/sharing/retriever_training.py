@@ -178,17 +178,17 @@ async def _graded(
 ) -> tuple[Graded | str, str]:
     """Return how far a candidate leads away, and who says so; or why nobody can say it."""
     try:
-        contradiction, measure, by = await _contradiction(memory, asked, candidate, who)
+        contradiction, measure, by = await contradiction_probability(memory, asked, candidate, who)
     except (BadAnswer, PromptTooLong) as failure:  # one example too long, or one bad reply, spoils no lesson
         return f"{candidate.key}: {failure}", who
     agent = candidate.pair.agent
     return Graded(key=candidate.key, contradiction=contradiction, agent=agent, measure=measure), by
 
 
-async def _contradiction(
+async def contradiction_probability(
     memory: Pooled, asked: Asked | None, candidate: Pooled, who: str
 ) -> tuple[float, Measure, str]:
-    """Return eq. 1 as well as it can be had: measured, else as the probability of a yes, else as a grade."""
+    """Return p(¬Y) of eq. 1: measured where possible, else the probability of a yes, else a grade."""
     measured = None
     if asked is not None:
         shown = asked.model_copy(update={"examples": [example_of(candidate.pair)]})
@@ -212,7 +212,7 @@ def _comparison(memory: Pooled, candidate: Pooled) -> Comparison:
 
 
 async def train(state: State, runtime: PoolRuntime) -> Update:
-    """Learn from the graded memories; judge the new version and the one that serves by those held out."""
+    """Retriever training: learn from graded memories; judge the new version by those held out."""
     pool = pool_named(runtime, state["pool"])
     retrievers = await retrievers_of(pool)
     lessons = RetrieverLessons(pool)

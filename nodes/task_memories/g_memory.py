@@ -3,7 +3,7 @@
 As in the authors' program: recall goes from the nearest task along the graph's edges to its neighbours; where
 these hold too few successes, the nearest successes of all stand in. A model ranks them; the best is shown
 with its key steps and its detailed trajectory, without the steps that had no effect. Failures are withheld:
-they only teach insights. Of these, the ones that related tasks bear out are shown, which a model may word for
+they only teach insights. Of these, the ones that related tasks confirm are shown, which a model may word for
 each role (`project_insights`). They are revised every five tasks and merged every twenty.
 """
 
@@ -72,7 +72,7 @@ class GMemory(Recollecting):
         return [each for _, each in sorted(rated, key=lambda pair: -pair[0])[:SHOWN]]
 
     async def related(self, task: Task) -> list[Insight]:
-        """Return the insights that the trials nearest to a task bear out, those of most of them first."""
+        """Return the insights that the trials nearest to a task confirm, those of most of them first."""
         near = [
             trial
             for shelf, most in RELATED.items()

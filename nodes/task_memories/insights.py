@@ -60,7 +60,7 @@ async def revise(memory: Asker, trial: FinishedTask) -> None:
     """Revise the insights: some trials are drawn, and compared with what is nearest to each (G-Memory, §4).
 
     A success beside a failure first, in pairs; then the successes together; failures alone teach nothing.
-    Only the insights that half of the trials concerned bear out are offered.
+    Only the insights that half of the trials concerned confirm are offered.
     """
     trials = memory.means.trials
     if await trials.count() < FEWEST_TRIALS:

@@ -22,7 +22,7 @@ FOREIGN = 3
 
 
 class Slots(RootModel[dict[str, JsonValue]]):
-    """A template, or a memory that follows one; its text, as a model is shown it, reads back as the same."""
+    """A structured template, or a memory that follows one; its text reads back as the same."""
 
     @model_validator(mode="before")
     @classmethod
@@ -118,7 +118,7 @@ def _unfit(value: Any, place: str) -> str:
 
 
 def typed(template: Mapping[str, Any], name: str = "Memory") -> type[BaseModel]:
-    """Return the type of the memories that follow a template, so that a model is held to its slots."""
+    """Return the type of the memories that follow a template, so that a model can fill only its slots."""
     return closed_model(name, {each: (_type(slot, each), None) for each, slot in template.items()})
 
 

@@ -20,7 +20,7 @@ from mneme.prompts.prompt import Prompt, Reason, refuse
 KEPT = 0.5
 """The least share of what a memory held that an update keeps: history is condensed, not thrown away."""
 ROOMY = 0.8
-"""The share of its bound up to which a memory has no reason to shed entries."""
+"""The share of its bound up to which a memory has no reason to remove entries."""
 FEW = 4
 
 

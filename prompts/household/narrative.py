@@ -30,7 +30,7 @@ PLACED = re.compile(r"\b(?:placed|delivered)\b|\bput\b.*\b(?:on|in|inside|into|o
 
 @dataclass(frozen=True)
 class Borne:
-    """What a record bears out: the names of each number, and which containers and things are how."""
+    """What a record supports: the names of each number, and which containers and things are how."""
 
     names: Mapping[int, Collection[str]]
     checked: Collection[int]
@@ -39,7 +39,7 @@ class Borne:
 
 
 def contradictions(narrative: str, borne: Borne) -> Iterator[str]:
-    """Yield a sentence for each statement that the record does not bear out."""
+    """Yield a sentence for each statement that the record does not support."""
     for name, number in NAMED.findall(narrative):
         known = borne.names.get(int(number))
         if known is None:

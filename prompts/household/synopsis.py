@@ -89,7 +89,7 @@ $progress""",
 
 @summarise_passage.bound
 def of_what_was_told(given: Passage) -> Schemas:
-    """Offer for each list the ids that the record bears out."""
+    """Offer for each list the ids that the record supports."""
     loose, lists = _loose(given), _borne_out(given)
     return {
         "found": {"maxItems": len(loose)},
@@ -101,7 +101,7 @@ def of_what_was_told(given: Passage) -> Schemas:
 
 @summarise_passage.check
 def synopsis_names_what_was_told(given: Passage, answer: Synopsis) -> None:
-    """Refuse numbers and claims that the record does not bear out, and a synopsis without words.
+    """Refuse numbers and claims that the record does not support, and a synopsis without words.
 
     What the fields say becomes the manager's knowledge, so a false "checked" would hide a container.
     """

@@ -19,10 +19,10 @@ LONGEST_PHASE = 4_000
 """A phase's summary stands in the place of all turns so far, and goes on from the one before: it needs more
 than the 1,999 characters up to which a model's server bounds a text."""
 MOST_STEPS = 10_000
-"""More than any course has; a model is held to the steps that there are."""
+"""More than any course has; a model is limited to the steps that there are."""
 LONGEST_RULE = 600
 MOST_MERGED = 100
-"""More rules than a team has; a model is held to those that it is to merge."""
+"""More rules than a team has; a model is limited to those that it is to merge."""
 RuleText = Annotated[str, Field(max_length=LONGEST_RULE)]
 SENTENCE = re.compile(r"[^.!?]+(?:[.!?]+(?=\s|$)|$)")
 
@@ -222,7 +222,7 @@ revise_insights = Prompt(
     answer=Revision,
     system=f"""You keep a short list of general rules that help a team with tasks of a kind. Compare
 the trials and revise the rules: ADD a rule that is new, EDIT one to say it better, AGREE with one that
-these trials bear out, REMOVE one that they refute or that another one says already. Rules speak of no
+these trials confirm, REMOVE one that they refute or that another one says already. Rules speak of no
 single task. Where there are as many rules as there may be, remove or edit before you add. {DATA}
 The rule is the number of one that stands, -1 for ADD; the text is for ADD and EDIT, else "".""",
     examples=[

@@ -33,6 +33,7 @@ SMALL_TALK = words_in(
     "touch these button wrong ignore nite wassup"
 )
 """A sentence of these words alone is small talk."""
+POLITE = words_in("thanks thank thx ty cheers bless goodnight bye hello hi hey")
 OPENING = r"^(?:\W|(?:so|and|but|ok|okay|hey|hi|hello|well|also|oh|btw|um|sorry|please|pls|plz|thanks)\b)*"
 AUXILIARY = r"(?:can|could|would|will|should|shall|may|might|do|does|did|is|are|am|was|were|has|have)"
 ASKING = re.compile(
@@ -139,11 +140,18 @@ def _last_said(preceding: Sequence[str], message: str) -> str:
 
 
 def _stated(message: str) -> Iterator[str]:
-    """Yield the sentences of a message that say something; questions where one of their clauses does."""
+    """Yield the sentences of a message that say something; questions where one of their clauses does.
+
+    A question stays with the sentence after it where a pronoun there refers to it.
+    """
+    asked = ""
     for sentence in sentences(message[:LONGEST_READ]):
         parts = CLAUSES.split(sentence) if asks(sentence) else []
         if any(map(_states, parts)) if parts else not says_nothing(sentence):
-            yield from _pieces(sentence)
+            yield from _pieces(f"{asked} {sentence}" if asked and REFERRING.match(sentence) else sentence)
+            asked = ""
+        else:
+            asked = sentence if parts else ""
 
 
 def sentences(text: str) -> list[str]:
@@ -167,8 +175,10 @@ def asks(sentence: str) -> bool:
 def says_nothing(sentence: str) -> bool:
     """Tell whether a sentence is a greeting, thanks or a reaction, or has no word at all."""
     read = [STRETCHED.sub(r"\1", each) for each in words(sentence)]
-    if len(read) < 4 and not EVIDENCE.search(sentence) and not any(map(_is_thing, read)):
-        return True
+    if not EVIDENCE.search(sentence):
+        is_short = len(read) < 3 or (len(read) < 4 and not any(map(_is_thing, read)))
+        if is_short or (len(read) < 6 and not POLITE.isdisjoint(read)):
+            return True
     return all(
         SMALL_TALK.issuperset(words(STRETCHED.sub(r"\1", clause)))
         or ((found := REACTION.match(clause)) and not EVIDENCE.search(clause, found.end()))

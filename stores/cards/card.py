@@ -159,7 +159,7 @@ class Lesson(Part):
 
 
 class Card(Lesson):
-    """A lesson with its standing.
+    """A knowledge card: a lesson with its standing.
 
     >>> import mneme
     >>> with mneme.open() as memory:

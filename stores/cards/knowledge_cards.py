@@ -230,7 +230,7 @@ class KnowledgeCards:
     async def pitfalls(
         self, text: str, k: int = 5, *, scope: str | None = None, fits: Fits = lambda _: True
     ) -> Sequence[Retrieved]:
-        """Return the deprecated cards most similar to a task or a draft that fit: what was in vain before."""
+        """Return the deprecated cards most similar to a task or a draft that fit: what has failed before."""
         vector = await self._ledger.vector_of(text)
         found = await self._fitting(partial(self._search("pitfall", text, scope), vector=vector), k, fits)
         return [Retrieved(card=card, score=hit.score, parts={"similarity": hit.score}) for card, hit in found]

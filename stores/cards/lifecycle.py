@@ -98,7 +98,7 @@ def why_failing(card: Card, settings: CardSettings) -> str:
 
 
 def promoted(card: Card, approval: Approval, reason: str, settings: CardSettings) -> Decision:
-    """Verify a card. Raises BadInput with every reason against it."""
+    """Verify a card, which is its promotion. Raises BadInput with every reason against it."""
     if card.status == "verified":
         return None
     against = against_promotion(card, approval, settings)
@@ -135,7 +135,7 @@ def against_promotion(card: Card, approval: Approval, settings: CardSettings) ->
 
 
 def deprecated(card: Card, reason: str) -> Decision:
-    """Take a card out of retrieval for good reason."""
+    """Take a card out of retrieval with a reason: its deprecation."""
     return None if card.status == "deprecated" else (out_of_service(card, "deprecated", reason), reason)
 
 

@@ -19,7 +19,7 @@ STANDING = {"verified": 1.0, "disputed": 0.5}
 
 
 def ranking(settings: CardSettings) -> Ranking:
-    """Return §4's formula: similarity 0.40, confidence and standing 0.25, recency 0.15, success 0.20."""
+    """The four-factor retrieval of §4: similarity 0.40, confidence 0.25, recency 0.15, success 0.20."""
     return Ranking(
         similarity=0.40,
         fields={"confidence": 0.15, "standing": 0.10, "success": 0.20},

@@ -160,6 +160,8 @@ async def _connect(path: Path) -> aiosqlite.Connection:
     with suppress(OSError):  # SQLite says it better
         await asyncio.to_thread(make_private_file, path)
     try:
+        # aiosqlite leaves a thread behind where it fails to open; it may outlive the event loop and fail.
+        await asyncio.to_thread(lambda: sqlite3.connect(path).close())
         return await aiosqlite.connect(path, timeout=BUSY_SECONDS)
     except sqlite3.Error as failure:
         raise _unusable(path, failure) from failure

@@ -44,7 +44,7 @@ PAGE = 100
 
 
 class LedgerStore(BaseStore):
-    """A ledger as a store; several stores may share one ledger. Safe from any event loop and thread.
+    """A ledger as a LangGraph store; several may share one ledger. Safe from any event loop and thread.
 
     `mode` says how a query ranks. The score of an item is its cosine, in every mode; None where only words
     were compared.

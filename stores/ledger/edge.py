@@ -158,8 +158,9 @@ class EdgeEngine:
     async def scan(
         self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
     ) -> list[Payload]:
-        if not self._indexed.issuperset(found_by(where)):
-            await self._run(self._writer, self._index, found_by(where))
+        numbers, texts = found_by(where)
+        if not self._indexed.issuperset([*numbers, *texts]):
+            await self._run(self._writer, self._index, numbers, texts)
         return await self._run(self._readers, self._asked.scan, where, limit, offset, newest_first)
 
     async def latest(self, where: Where, limit: int) -> list[Payload]:

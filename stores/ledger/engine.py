@@ -32,7 +32,7 @@ FACETS = ["event", "scope", "created", "value.entities", "value.time", "value.ki
 """What the mode `blend` reads of a record beside its scores."""
 CHANGED = "updated"
 """The field that says when a record was last changed, in days; indexed when it is first asked for."""
-NUMBERS = (CHANGED, 'value."expires"')
+NUMBERS, TEXTS = (CHANGED, 'value."expires"'), ('value."may_contradict"',)
 """Fields that conditions find few records of many by; indexed when they are first asked for."""
 FORMAT = 2  # of ledgers; `upgrade` brings the older ones to it
 REEMBED = "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with."
@@ -392,9 +392,10 @@ def defaults(query: Query) -> dict[str, Any]:
     return missing | dated | marked
 
 
-def found_by(where: Where) -> list[str]:
-    """Return the fields of NUMBERS that conditions read."""
-    return [path for path, _, _ in where.conditions if path in NUMBERS]
+def found_by(where: Where) -> tuple[list[str], list[str]]:
+    """Return the fields of NUMBERS, and those of TEXTS, that conditions read."""
+    paths = [path for path, _, _ in where.conditions]
+    return [each for each in paths if each in NUMBERS], [each for each in paths if each in TEXTS]
 
 
 def compared_texts(where: Where) -> list[str]:

@@ -150,7 +150,7 @@ class Ledger(Lookup):
         expected_version: int | None = None,
         idempotency_key: str | None = None,
     ) -> Version:
-        """Write a new version that equals an older one. Raises Conflict, NotFound."""
+        """Write a new version that equals an older one: a rollback. Raises Conflict, NotFound."""
         history = await self.history(namespace, key)
         target = known_version({version.version: version for version in history}, key, to_version)
         head = history[-1]
@@ -191,7 +191,7 @@ class Ledger(Lookup):
         return await self._engine.compact()
 
     async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:
-        """Erase a record and its whole history from the disk. Raises NotFound.
+        """Erase a record and its whole history from the disk: forgetting. Raises NotFound.
 
         The numbers of its versions are not used again: a later record of that key goes on after them.
         On the embedded engine that is a rewrite of the store: some seconds for 20,000 records.

@@ -191,7 +191,7 @@ class ServerEngine:
         self, where: Where, limit: int, offset: int = 0, *, newest_first: bool = False
     ) -> list[Payload]:
         direction = models.Direction.DESC if newest_first else models.Direction.ASC
-        await self._index(found_by(where))
+        await self._index(*found_by(where))
         return await self._ordered(models.OrderBy(key="created", direction=direction), where, limit, offset)
 
     async def latest(self, where: Where, limit: int) -> list[Payload]:

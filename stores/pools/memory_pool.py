@@ -38,7 +38,7 @@ def asked(question: str, leading: Sequence[str]) -> str:
 
 
 class Pair(BaseModel):
-    """A prompt and its answer: one memory, as it is shown to other agents."""
+    """A prompt-answer pair: one memory, as it is shown to other agents."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -29,6 +29,8 @@ Kind = Literal["semantic", "episodic"]
 RULES = "rules"
 MOST_LINKS = 3
 """Memories that a new one is linked with at most, since it may contradict them."""
+MOST_LINKED = 1000
+"""Memories that are looked at for a link to those that are shown."""
 RANK_CONSTANT = 10
 """Dampens the weight of the first ranks where rankings are added up (reciprocal rank fusion)."""
 
@@ -68,7 +70,10 @@ class Memory(BaseModel):
     read_by: str = ""
     """Who read the message that it was told in; `rules` until a model has read it; empty: written by hand."""
     may_contradict: list[str] = []
-    """The keys of the memories that it may contradict, until somebody settles it."""
+    """The keys of the memories that it may contradict, until somebody settles it.
+
+    Only the newer of two is stored with the link; `UserMemories.linked` shows it with both.
+    """
     flag: str = ""
     """Why a person should look at it, or what stayed in doubt; empty: no reason."""
     unclear: str = ""
@@ -132,6 +137,23 @@ def newest_of_linked_first(found: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         if places and places[0] < at:
             ordered.insert(places[0], ordered.pop(at))
     return ordered
+
+
+def both_sides(found: Iterable[MemoryRecord], among: Iterable[MemoryRecord]) -> list[MemoryRecord]:
+    """Show each link between two live memories of `among` with both of them; drop every other link."""
+    live = {each.key: each for each in among if each.live}
+    links = defaultdict[str, list[str]](list)
+    stored = ((newer, older) for newer in live for older in live[newer].memory.may_contradict)
+    for newer, older in stored:
+        if older in live:
+            links[newer].append(older)
+            links[older].append(newer)
+    return [_with_links(each, [*dict.fromkeys(links[each.key])] if each.live else []) for each in found]
+
+
+def _with_links(record: MemoryRecord, keys: list[str]) -> MemoryRecord:
+    memory = record.memory.model_copy(update={"may_contradict": keys})
+    return record.model_copy(update={"memory": memory})
 
 
 class UserMemories:
@@ -254,6 +276,23 @@ class UserMemories:
         found = await self._ledger.records(self.namespace, filter=wanted, limit=count) if count else []
         return [each for each in found if each.change.model == RULES]
 
+    async def linked(self, found: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+        """Return memories as they are now with their links of both sides, but for those to retired ones."""
+        newer = await self._linked_with([each.key for each in found])
+        known = {each.key for each in (*found, *newer)}
+        others = {key for each in found for key in each.memory.may_contradict} - known
+        heads = await gather(*(self._ledger.get(self.namespace, each) for each in others))
+        older = readable(MemoryRecord.of, filter(None, heads))
+        return both_sides(found, [*found, *newer, *older])
+
+    async def _linked_with(self, keys: Sequence[str]) -> Sequence[MemoryRecord]:
+        """Return the live memories that are stored with a link to one of these."""
+        if not keys:
+            return []
+        wanted = {"may_contradict": {"$in": [*keys]}}
+        found = await self._ledger.records(self.namespace, filter=wanted, limit=MOST_LINKED)
+        return readable(MemoryRecord.of, found)
+
     async def _all(self) -> Sequence[MemoryRecord]:
         count = await self._ledger.count(self.namespace)
         return readable(MemoryRecord.of, await self._ledger.records(self.namespace, limit=count))
@@ -264,6 +303,10 @@ class UserMemories:
         change = Change(reason="A person looked at it: it is right.", actor="user")
         settled = {"flag": "", "unclear": "", "may_contradict": [], "read_by": ""}
         memory = found.memory.model_copy(update=settled)
+        for newer in await self._linked_with([key]):
+            left = [each for each in newer.memory.may_contradict if each != key]
+            unlinked = newer.memory.model_copy(update={"may_contradict": left})
+            await self.update(newer.key, unlinked, change=change, expected_version=newer.version)
         return await self.update(key, memory, change=change, expected_version=found.version)
 
     async def list(

@@ -9,7 +9,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from mneme.core.errors import BadInput
-from mneme.evals.doubles.ollama import Model, OllamaDouble
 from mneme.graphs.chatbot import builder
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.context import ChatContext
@@ -18,6 +17,7 @@ from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import Inbox
 from mneme.stores.users.memories import Memory, UserMemories
+from tests.doubles.ollama import Model, OllamaDouble
 from tests.doubles.served import served
 
 RULES = ChatContext(chatbot="rules", memory_agent="rules")

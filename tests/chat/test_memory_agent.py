@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import AsyncMock
@@ -13,7 +14,6 @@ from langchain_core.messages import AIMessage, HumanMessage
 from mneme.api.memories import Memories
 from mneme.core.errors import BadInput, ModelUnavailable
 from mneme.evals.chat.arms import ARMS, Arm
-from mneme.evals.doubles.ollama import Model, Reply
 from mneme.graphs.baselines.memory_agent_v1 import builder as version_1
 from mneme.graphs.memory_agent import builder as ours
 from mneme.graphs.remember import builder as remember
@@ -23,7 +23,9 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.users.inbox import Inbox, Message
 from mneme.stores.users.memories import MemoryRecord, UserMemories
+from tests.doubles.ollama import Model, Reply
 from tests.doubles.served import served
+from tests.doubles.waiting import eventually
 
 RULES = MemoryContext(memory_agent="rules")
 HOME = "The user lives in Austin."
@@ -279,9 +281,33 @@ async def test_a_run_that_ends_before_the_outcome_is_noted_writes_nothing_twice(
         broken.setattr(Inbox, "close", AsyncMock(side_effect=OSError("The disk is full.")))
         await catch_up(ledger, monkeypatch, reads(READ))
     report, asked = await catch_up(ledger, monkeypatch, reads(READ))
-    assert (report["reread"], report["failed"], asked) == (1, [], [])
+    assert (report["reread"], report["failed"], len(asked)) == (1, [], 1)
     assert len(await UserMemories(ledger, "local").history(kept.key)) == 2
     assert await Inbox(ledger).pending("local") == []
+    outcome = await Inbox(ledger).outcome("local", f"reread-{kept.key}-1")
+    assert outcome and outcome["route"] == "store"
+    assert [(each["event"], each["version"]) for each in outcome["operations"]] == [("update", 2)]
+
+
+async def test_a_run_that_ends_between_two_writes_does_the_second_when_it_goes_on(
+    ledger: Ledger, kept: MemoryRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memories, both = UserMemories(ledger, "local"), reads(READ, READ | {"content": "Emily is her name."})
+
+    async def fails_after_the_update(*_: object, **__: object) -> None:
+        await eventually(partial(is_changed, memories, kept.key))
+        raise OSError("The disk is full.")
+
+    with monkeypatch.context() as broken, pytest.raises(OSError, match="full"):
+        broken.setattr(UserMemories, "insert", fails_after_the_update)
+        await catch_up(ledger, monkeypatch, both)
+    await catch_up(ledger, monkeypatch, both)
+    assert await contents(ledger) == [READ["content"], "Emily is her name."]
+    assert len(await memories.history(kept.key)) == 2
+
+
+async def is_changed(memories: UserMemories, key: str) -> bool:
+    return (await memories.show(key)).version > 1
 
 
 @pytest.mark.parametrize("has_waited", [False, True])

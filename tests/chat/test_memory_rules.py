@@ -57,6 +57,10 @@ def relations(fact: str, memories: list[str], said: str = "", before: str = "") 
         ("I have a dog. My sister Ann sails.", ["The user has a dog.", "The user's sister Ann sails."]),
         ("My knee hurts, any tips?", ["The user's knee hurts, any tips?"]),
         ("Thanks! I don't eat meat anymore", ["The user doesn't eat meat anymore."]),
+        (
+            "Any gift for my aunt Ines? She paints.",
+            ["Any gift for the user's aunt Ines? She paints."],
+        ),
         ('I said "I quit"', ['The user said "I quit".']),
         ("Remember that Bo is 7.", ["Remember that Bo is 7."]),
         ("Ich wohne in Bonn. Wo wohnst du?", ["Ich wohne in Bonn."]),
@@ -79,6 +83,7 @@ def test_a_pronoun_at_the_beginning_keeps_what_was_said_before() -> None:
         "", "   ", "What do we know about Max?", "where does my sister live",
         "Write me a poem about autumn.", "Thanks, that was helpful!", "Hello there!", "ok cool", "lol",
         "explain photosynthesis", "haha nice one", "heyyy", "Good night, talk to you tomorrow",
+        "choice, cheers", "respect", "aye cheers pal",
     ],
 )  # fmt: skip
 def test_what_is_surely_nothing_is_discarded_with_a_reason(message: str) -> None:

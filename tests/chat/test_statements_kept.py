@@ -32,7 +32,7 @@ def has(texts: Sequence[str], words: Sequence[str]) -> bool:
 
 
 async def play(session: dict[str, Any], ledger: Ledger, counts: Counter[str]) -> None:
-    """Put each message of a session to the memory agent; count what is kept, lost, and stored in vain."""
+    """Put each message of a session to the memory agent; count what is kept, lost, and stored for nothing."""
     memories, preceding = UserMemories(ledger, session["id"]), list[str]()
     graph, kept = builder.compile(store=LedgerStore(ledger)), list[tuple[int, list[str]]]()
     context, before = MemoryContext(user=session["id"], memory_agent="rules"), 0
@@ -60,7 +60,7 @@ async def test_what_is_said_is_kept_and_nothing_is_lost(tmp_path: Path) -> None:
     await ledger.close()
     assert counts["lost"] == 0
     assert counts["kept"] >= 0.98 * counts["statements"], counts
-    assert counts["nothing, stored"] <= 0.11 * counts["nothing"], counts
+    assert counts["nothing, stored"] <= 0.10 * counts["nothing"], counts
 
 
 @pytest.fixture

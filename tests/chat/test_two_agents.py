@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from mneme.evals.doubles.ollama import Model
 from mneme.graphs.baselines.memory_inserter import builder as inserter
 from mneme.graphs.baselines.memory_updater import builder as updater
 from mneme.models.embedding.embedders import open_embedder
@@ -19,6 +18,7 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.memories import Memory, UserMemories
+from tests.doubles.ollama import Model
 from tests.doubles.served import served
 
 RULES = MemoryContext(memory_agent="rules")

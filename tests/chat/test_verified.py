@@ -12,7 +12,6 @@ from langchain_core.messages import AIMessage, HumanMessage
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
 from mneme.core.errors import NotFound
-from mneme.evals.doubles.ollama import Model
 from mneme.graphs.chatbot import builder as chatbot
 from mneme.graphs.memory_agent import builder as memory_agent
 from mneme.graphs.remember import builder as remember
@@ -25,6 +24,7 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import MOST_TRIES, Inbox
 from mneme.stores.users.memories import Memory, Statement, UserMemories
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ollama import Model
 from tests.doubles.served import served
 
 SMALL = MemoryContext(memory_agent="ollama:small", min_similarity=-1)
@@ -250,13 +250,15 @@ async def test_what_is_unclear_is_linked_until_somebody_accepts_it(
     assert await memories.flagged() == []
 
 
-async def test_an_unchanged_rewrite_of_what_is_known_is_no_failure(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("read_by", ["ollama:small", "ollama:another", ""])
+async def test_an_unchanged_rewrite_of_what_is_known_is_no_failure_and_no_version(
+    empty: Ledger, monkeypatch: pytest.MonkeyPatch, read_by: str
 ) -> None:
-    await known(empty, Memory(content=MEMORY, read_by="ollama:small"))
+    key = await known(empty, Memory(content=MEMORY, read_by=read_by))
     said = script(rewrite_memory=RENEWED | {"content": MEMORY})
     assert done(await tell(empty, said, monkeypatch)) == ["discard"]
     assert await contents(empty) == [MEMORY]
+    assert len(await UserMemories(empty, "local").history(key)) == 1
 
 
 async def test_nothing_written_down_is_asked_again_and_then_said(
@@ -377,14 +379,27 @@ async def test_a_future_change_leaves_the_memory_and_limits_it(
     assert await valid_at(empty, 2026, 6, 1) == [MOVES["content"]]
 
 
+@pytest.mark.parametrize("relation", ["later", "change"])
 async def test_a_temporary_change_leaves_the_memory_as_it_is(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+    empty: Ledger, monkeypatch: pytest.MonkeyPatch, relation: str
 ) -> None:
     key = await known(empty, Memory(content=HOME))
-    assert await moved(empty, monkeypatch, "later", until="2026-04") == ["insert"]
+    assert await moved(empty, monkeypatch, relation, until="2026-04") == ["insert"]
     assert len(await UserMemories(empty, "local").history(key)) == 1
     assert await valid_at(empty, 2026, 4, 30) == [HOME, MOVES["content"]]
     assert await valid_at(empty, 2026, 5, 1) == [HOME]
+
+
+async def test_what_says_when_a_memory_ends_or_ended_changes_it(
+    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await known(empty, Memory(content=HOME))
+    ends = "The user lives in Porto until April."
+    assert await moved(empty, monkeypatch, until="2026-04", content=ends) == ["update"]
+    assert await valid_at(empty, 2026, 4, 30) == [ends]
+    assert await valid_at(empty, 2026, 5, 1) == []
+    over = "The user had a flat in Porto until May 2025."
+    assert await moved(empty, monkeypatch, until="2025-05", content=over) == ["update"]
 
 
 # Whom a name means, and what is to be forgotten.

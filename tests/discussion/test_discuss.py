@@ -17,7 +17,6 @@ from mneme.cli.main import app
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
-from mneme.evals.doubles.ollama import Model, OllamaDouble, by_rules
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import forget
 from mneme.nodes.background import known_id
@@ -28,6 +27,7 @@ from mneme.prompts.discussion.memory_template import entries
 from mneme.prompts.discussion.memory_update import update_memory
 from tests.doubles.command_line import Running, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
+from tests.doubles.ollama import Model, OllamaDouble, by_rules
 from tests.doubles.served import answers_up_to
 from tests.doubles.waiting import until, wait_until
 
@@ -324,9 +324,9 @@ def test_a_team_is_designed_for_its_task(mneme: Run, tmp_path: Path, environment
         (["x", "--as", "documentation", "--agents", "rules"], "never has the floor"),
         (["x", "--team", "nope"], "no team 'nope'"),
         (["x", "--as", "nobody"], "no role 'nobody'"),
-        (["x", "--model", "solver"], "ROLE=MODEL"),
-        (["x", "--model", "nobody=rules"], "no role 'nobody'"),
-        (["x", "--memory", "elephant"], "no such memory"),
+        (["x", "--agents", "solver="], "ROLE=MODEL"),
+        (["x", "--agents", "nobody=rules"], "no role 'nobody'"),
+        (["x", "--memory", "elephant"], "--memory elephant: "),
         (["x", "--context-tokens", "200"], "context_tokens: 200"),
         (["word " * 9000, "--agents", "rules"], "context_tokens is 4096"),
         (["x", "--agents", "martian"], "martian"),

@@ -23,7 +23,6 @@ from tokenizers.pre_tokenizers import Sequence as PreTokenizers
 from tokenizers.trainers import BpeTrainer
 
 from mneme.core.errors import BadAnswer, BadInput, Conflict, MnemeError, NotFound, PromptTooLong
-from mneme.evals.doubles.ollama import Model, by_rules
 from mneme.graphs.intrinsic_memory import builder
 from mneme.library.teams.document import schema
 from mneme.library.teams.selection import Floor, sigma
@@ -61,6 +60,7 @@ from mneme.stores.discussions.issues import issues_of
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
+from tests.doubles.ollama import Model, by_rules
 from tests.doubles.served import served
 
 TEMPLATE: dict[str, Any] = {

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mneme.evals.discussion.from_context import Shown, answer_from_context
 from mneme.evals.discussion.judges import Design, Pair, compare_designs, judge_as_printed, judge_design
 from mneme.library.teams.team import load_team, shipped
 from mneme.models.asking.replies import read
@@ -52,7 +51,6 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (judge_design, Design(document="{}")),
     (judge_as_printed, Design(document="{}")),
     (compare_designs, Pair(task="Store it.", first="{}", second="{}")),
-    (answer_from_context, Shown(task="Store it.", question="Where?", options=["here", "there"])),
     (write_document_as(OUTLINE), Documenting(**SPEAKING, outline=OUTLINE)),
     (update_memory_by(TEMPLATE), REMEMBERING),
     (contribute, SPOKEN),
@@ -66,7 +64,6 @@ QUESTIONS = (
     *(
         judge_design,
         compare_designs,
-        answer_from_context,
         write_document,
         update_memory,
         contribute,

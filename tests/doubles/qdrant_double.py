@@ -81,6 +81,9 @@ class QdrantDouble(AbstractContextManager["QdrantDouble"]):
     async def root(self, body: Any) -> Reply:
         return {"title": "qdrant - vector search engine", "version": self.version}
 
+    async def listed(self, body: Any) -> Reply:
+        return _plain(await self._engine.get_collections())
+
     async def aliases(self, body: Any) -> Reply:
         return _plain(await self._engine.get_aliases())
 
@@ -169,6 +172,7 @@ _DONE = {"operation_id": 0, "status": "completed"}
 ROUTES: dict[str, Callable[..., Any]] = {
     "GET /": QdrantDouble.root,
     "GET /aliases": QdrantDouble.aliases,
+    "GET /collections": QdrantDouble.listed,
     "POST /collections/aliases": QdrantDouble.change_aliases,
     "GET /collections/([^/]+)/exists": QdrantDouble.exists,
     "PUT /collections/([^/]+)": QdrantDouble.create,

@@ -8,11 +8,11 @@ import pytest
 from pydantic import BaseModel, Field
 
 from mneme.core.settings import settings
-from mneme.evals.doubles.ollama import Brain, Model, OllamaDouble, Reply
 from mneme.models.asking.asking import forget
 from mneme.models.embedding import embedders
 from mneme.prompts.prompt import Prompt
 from mneme.rules.registry import rule
+from tests.doubles.ollama import Brain, Model, OllamaDouble, Reply
 
 
 class Note(BaseModel):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mneme.evals.doubles.tiny_llama import write_tiny_llama
+from mneme.evals.learning.tiny_llama import write_tiny_llama
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Wait for what another task, thread or process does; a test's own time limit ends a wait in vain."""
+"""Wait for what another task, thread or process does; a test's own time limit ends too long a wait."""
 
 import asyncio
 import time

@@ -14,7 +14,6 @@ from mneme.core.settings import settings
 from mneme.evals.chat import contradictions, latency, locomo, locomo_data, msc, table_1
 from mneme.evals.chat.contradictions import Case, as_row, score, summarise
 from mneme.evals.chat.locomo_data import Question, answer_score, chosen
-from mneme.evals.doubles.ollama import Brain, OllamaDouble, by_rules
 from mneme.evals.report import Report, open_journal, table
 from mneme.evals.scoring import Done, Expected, pair, share
 from mneme.models.asking import asking
@@ -22,6 +21,7 @@ from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent.comparing import compare_memories
 from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.prompts.chat.memory_agent.rewriting import rewrite_memory
+from tests.doubles.ollama import Brain, OllamaDouble, by_rules
 
 INSERT = Expected(operation=["insert"], contains=["piano"])
 UPDATE = Expected(operation=["update"], target=0, contains=["Rome"], keeps=["Ana"], drops=["Oslo"])

@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 from typer.testing import CliRunner
 
-from mneme.cli.evaluations.options import option_of, schemas
+from mneme.cli.derived import Fields, option_of
 from mneme.cli.main import app
 from mneme.core.errors import BadInput
 from mneme.evals import EVALUATIONS
@@ -26,7 +26,7 @@ def helped(*words: str) -> str:
 def test_an_evaluation_shows_every_option_in_80_columns(name: str) -> None:
     shown = helped(name)
     module = import_module(f"mneme.evals.{EVALUATIONS[name].module}")
-    for field, schema in schemas(module.Options).items():
+    for field, schema in Fields(module.Options).schemas.items():
         assert f"{option_of(field, schema)} " in shown
         assert schema["description"].split()[0] in shown
     assert "--json" in shown
@@ -60,7 +60,7 @@ def test_the_list_imports_no_evaluation() -> None:
         (("latency", "--trials", "0"), "--trials 0: "),
         (("pddl", "--problems", "0"), "--problems 0: "),
         (("memory_sharing", "--at-once", "65"), "--at-once 65: "),
-        (("engine", "--engine", "abacus"), "--engine abacus: "),
+        (("bench", "--part", "abacus"), "--part abacus: "),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named_with_its_option(words: Sequence[str], said: str) -> None:

@@ -1,14 +1,16 @@
-"""Fits of learning curves, the test of transfer, the arithmetic of cadences, on data with known answers."""
+"""Studies of learning: fits and the test of transfer on data with known answers, and small runs."""
 
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
-from mneme.evals.learning.cadence import Options, report
+from mneme.evals.learning import learning_curve, private_sharing, transfer
 from mneme.evals.learning.fitting import fit_all, weights
+from mneme.evals.learning.studies import StudyOptions
 from mneme.evals.learning.transfer import correlation
-from mneme.evals.report import open_journal
+from tests.doubles.embedding import WordEmbedder
 
 
 def test_the_shape_that_made_the_data_fits_best_and_noise_is_no_learning() -> None:
@@ -46,29 +48,25 @@ def test_similarity_foretells_a_gain_only_where_it_does() -> None:
     assert correlation(similar, dice.random((8, 8)))["pairs"] == 42, "a family without cards is left out"
 
 
-def test_a_quarter_is_computed_from_what_was_measured(tmp_path: Path) -> None:
-    def row(every: int) -> dict[str, object]:
-        tasks = [
-            {
-                "serving": bool(every) and n > every,
-                "ms": 2.0,
-                "tokens": 50.0 if every and n > every else 100.0,
-            }
-            | {"proven": round(2 * n**0.5)}
-            for n in range(1, 101)
-        ]
-        done = [
-            {"promoted": True, "why": "", "seconds": 9.0, "cpu_seconds": 3 + 0.5 * pairs, "pairs": pairs}
-            | {"training_seconds": 0.5 * pairs, "learned": pairs // 2, "bytes": 10}
-            for pairs in ([20, 40] if every else [])
-        ]
-        return {"every": every, "tasks": tasks, "consolidations": done, "verified": 20}
+SMALL = {
+    transfer: transfer.Options(families=["join", "top_k", "time_range"], learned=1, tried=1),
+    private_sharing: private_sharing.Options(learned=2, tried=1, epsilons=[1.0], repeats=2),
+    learning_curve: learning_curve.Options(tasks=20),
+}
 
-    journal = open_journal(tmp_path, "cadence", {})
-    model = report([row(50), row(0)], journal, Options()).summary["model"]
-    assert model["pair_s"] == pytest.approx(0.5) and model["fixed_s"] == pytest.approx(3)
-    assert model["growth"] == pytest.approx(0.5, abs=0.05) and model["pairs_a_card"] == pytest.approx(2)
-    assert (model["tokens_before"], model["tokens_after"]) == (100, 50)
-    quarter = report([row(50), row(0)], journal, Options(monthly=640)).summary["computed"]
-    assert [each["times"] for each in quarter] == [64, 16, 8, 4, 2, 1]
-    assert quarter[-1]["tokens"] == 1920 * 100 and quarter[0]["hours"] > quarter[-1]["hours"]
+
+@pytest.mark.long
+@pytest.mark.parametrize("study", SMALL, ids=lambda study: study.__name__.rpartition(".")[2])
+async def test_a_small_study_reports_and_a_finished_one_is_not_played_again(
+    study: ModuleType, tmp_path: Path, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def open_embedder(spec: str) -> WordEmbedder:
+        return embedder
+
+    monkeypatch.setattr("mneme.evals.learning.studies.open_embedder", open_embedder)
+    monkeypatch.setattr("mneme.evals.report.code_digest", lambda: "this code")  # may be edited meanwhile
+    given: StudyOptions = SMALL[study].model_copy(update={"agents": "rules", "rows": 500, "out": tmp_path})
+    made = await study.run(given)
+    assert made.answered_by == "rules" and made.plots[0].exists()
+    assert all(table.rows for table in made.tables) and len(made.tables) >= 2
+    assert (await study.run(given)).rows == made.rows

@@ -13,7 +13,6 @@ from mneme.cli.doctor import Finding, examine
 from mneme.client.measured import FILE, Fitness, keep_measured, measured_models
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.evals.doubles.ollama import Model, Reply
 from mneme.evals.prompts import evaluation
 from mneme.evals.prompts.asking import outcome_of
 from mneme.evals.prompts.cases import Golden, read_cases
@@ -21,6 +20,7 @@ from mneme.evals.prompts.evaluation import Options
 from mneme.evals.prompts.questions import all_questions
 from mneme.evals.prompts.roles import CONTEXTS, ROLES
 from mneme.evals.report import Report
+from tests.doubles.ollama import Model, Reply
 from tests.doubles.served import served
 
 MODEL = Model("small:1b", context_length=8192)

@@ -8,7 +8,6 @@ from mneme.evals.answering import Identity
 from mneme.evals.discussion.discussions import Case, hold
 from mneme.evals.discussion.judges import PRINTED, Design, Preference, judge_as_printed
 from mneme.evals.discussion.pipeline_judging import compared, outcome, tallied
-from mneme.evals.doubles.ollama import Model, by_rules
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, script
 from mneme.models.asking.drawing import as_drawn, drawn
@@ -17,6 +16,7 @@ from mneme.nodes.discussion.context import DiscussionContext
 from mneme.prompts.discussion.document import write_document
 from mneme.prompts.discussion.intrinsic_memory import contribute, delegate
 from mneme.stores.ledger.ledger import Ledger
+from tests.doubles.ollama import Model, by_rules
 from tests.doubles.served import served
 
 RICH = {"document": {"Component 1": {"name": "Store (S3)", "pros": "cheap", "design": "a bucket a day"}}}

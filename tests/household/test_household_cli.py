@@ -23,8 +23,8 @@ from mneme.environments.household import generate, save_episode
 from mneme.environments.household.episode import parse_episode
 from mneme.environments.household.play import Frame
 from mneme.evals.commands import quiet
-from mneme.evals.doubles.ollama import Model, Reply
 from tests.doubles.command_line import Done, Running, run_mneme
+from tests.doubles.ollama import Model, Reply
 from tests.doubles.served import served
 
 RULES = ("--agents", "rules")

@@ -21,7 +21,6 @@ from mneme.environments.household.episode import CATEGORIES, Episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.macro import LONGEST_WAIT
 from mneme.environments.household.scene import NAMES
-from mneme.evals.doubles.ollama import Answer, Json, Model, Reply
 from mneme.graphs.mita import builder
 from mneme.models.asking.budget import tokens
 from mneme.nodes.household.context import HouseholdContext
@@ -61,6 +60,7 @@ from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory,
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
+from tests.doubles.ollama import Answer, Json, Model, Reply
 from tests.doubles.served import served
 
 RULES = {"member": "rules", "manager": "rules"}

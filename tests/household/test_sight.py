@@ -37,9 +37,6 @@ from mneme.environments.household.visual.film import Sights
 from mneme.environments.household.visual.perception import Recognised
 from mneme.environments.household.visual.recognition import PICTURE, Picture, classes_of, look_of
 from mneme.environments.household.visual.world import SeeingWorld
-from mneme.evals.doubles.models import NO_PICTURES
-from mneme.evals.doubles.ollama import Json, Model, OllamaDouble, Reply
-from mneme.evals.doubles.sighted import sees
 from mneme.evals.prompts.asking import outcome_of
 from mneme.evals.prompts.cases import file_of, read_cases
 from mneme.graphs.mita import builder as mita
@@ -49,6 +46,9 @@ from mneme.nodes.household.eyes import Eyes
 from mneme.prompts.household import sight
 from mneme.prompts.household.sight import Box, Class, Marked, Sight, recognise_frame
 from tests.doubles.apartment import DESK, FRIDGE, HALL, KITCHEN, PEAR, STUDY, standing, values
+from tests.doubles.ollama import Json, Model, OllamaDouble, Reply
+from tests.doubles.ollama_limits import NO_PICTURES
+from tests.doubles.sighted import sees
 
 SEEING = "ollama:eyes:1b"
 

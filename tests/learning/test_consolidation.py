@@ -14,7 +14,6 @@ from mneme.cli.learning.consolidation import figures, row_of
 from mneme.core.errors import BadInput, ModelUnavailable
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
-from mneme.evals.doubles.ollama import Json, Model, OllamaDouble
 from mneme.graphs.consolidation import builder
 from mneme.models.asking import asking
 from mneme.models.ollama import catalogue
@@ -34,6 +33,7 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import run_mneme
+from tests.doubles.ollama import Json, Model, OllamaDouble
 
 TEAM = "tuners"
 CHANGE = Change(reason="a test", actor="test")

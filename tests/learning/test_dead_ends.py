@@ -1,4 +1,4 @@
-"""Dead ends are heeded under their condition: not tried again there, and no obstacle elsewhere."""
+"""Dead ends are followed under their condition: not tried again there, and no obstacle elsewhere."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ FAILED = Measurement(correct=True, gain=1.0, wanted=2.0, solved=False, summary="
 
 
 def card(*, holds: bool | None = True, served: int = 0) -> Known:
-    """Return a card whose rule is in vain for red silk."""
+    """Return a card whose rule fails for red silk."""
     return Known(
         claim="Wash silk hot.",
         status="verified",
@@ -84,8 +84,8 @@ def test_the_advocate_says_what_is_known_and_names_no_such_remedy() -> None:
 
 
 def test_a_model_reads_the_condition_and_whether_it_holds() -> None:
-    assert "in vain when red silk (holds here): wash hot (in 2 tasks): it bled" in str(card())
-    assert "in vain when red silk (does not hold here)" in str(card(holds=False))
+    assert "tried and failed when red silk (holds here): wash hot (in 2 tasks): it bled" in str(card())
+    assert "tried and failed when red silk (does not hold here)" in str(card(holds=False))
 
 
 async def test_dead_ends_of_several_tasks_come_together_in_one_card(ledger: Ledger) -> None:
@@ -93,7 +93,7 @@ async def test_dead_ends_of_several_tasks_come_together_in_one_card(ledger: Ledg
 
     async def learn(task: str, approach: str, condition: str = "silk", gained: float | None = None) -> int:
         ends = [DeprecatedApproach(approach=approach, condition=condition, failed_in=[task], gained=gained)]
-        lesson = Lesson(claim="Tried in vain.", deprecated_approaches=ends)
+        lesson = Lesson(claim="Tried and failed.", deprecated_approaches=ends)
         made = await cards.create(lesson, TaskOutcome(task=task, success=False), change=CHANGE)
         return (await cards.deprecate(made.card.id, change=CHANGE)).version
 

@@ -11,10 +11,10 @@ import pytest
 
 from mneme.cli.show import console
 from mneme.evals.commands import quiet
-from mneme.evals.doubles.ollama import OllamaDouble
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.ledger import open_ledger
 from tests.doubles.command_line import Run, failed, run_mneme
+from tests.doubles.ollama import OllamaDouble
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from langsmith import utils
 
 from mneme.cli.doctor import Finding, examine
 from mneme.core.settings import settings
-from mneme.evals.doubles.ollama import Model, OllamaDouble
+from tests.doubles.ollama import Model, OllamaDouble
 from tests.doubles.served import served
 
 LLAMA = Model("llama3.1:8b", context_length=131072)

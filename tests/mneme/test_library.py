@@ -148,6 +148,9 @@ async def test_what_is_not_remembered_in_time_goes_on_and_what_fails_says_so() -
         (letter,) = await memory.inbox.list()
         assert down.status == "failed" and down.error == letter["error"] != ""
         assert (letter["tries"], letter["status"]) == (0, "waiting")
+        with pytest.raises(BadInput, match="'gpt4' names no model"):
+            await memory.remember("I like plums.", memory_agent="gpt4")
+        assert await memory.inbox.list() == [letter]
 
 
 def test_blocking_calls_and_a_command_beside_an_idle_program(tmp_path: Path) -> None:

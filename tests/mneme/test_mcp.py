@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from mneme.evals.commands import quiet
-from mneme.evals.reliability.routes import MCP
 from tests.doubles.command_line import run_mneme
 from tests.doubles.langgraph_server import Guarded
+from tests.mneme.routes import MCP
 
 ROOT = Path(__file__).parents[2]
 TOOLS = {
@@ -88,6 +89,7 @@ async def test_a_client_remembers_recalls_explains_undoes_and_forgets(tmp_path: 
         assert "Oslo" in beside.stdout  # an idle client lets other processes at the memories
         (version,) = (await called(client, "memory_history", key=found["key"]))["versions"]
         assert version["event"] == "insert"
+        recorded = datetime.now(UTC).isoformat()
         assert (await called(client, "undo_memory_change"))["recalled"] is False
         rent = await called(client, "add_memory", content="Ann's rent is 900 euros.", until="2026-12")
         again = await called(client, "add_memory", content="ann's rent is 900 euros")
@@ -95,6 +97,16 @@ async def test_a_client_remembers_recalls_explains_undoes_and_forgets(tmp_path: 
         later = await called(client, "add_memory", content="Ann's rent is 950 euros.", since="2027-01")
         assert [each["key"] for each in later["beside"]] == later["memory"]["may_contradict"]
         assert later["beside"][0]["key"] == rent["memory"]["key"]
+        rents = (await called(client, "search_memories", query="Ann's rent"))["memories"]
+        links = {each["key"]: each["may_contradict"] for each in rents}
+        pair = [rent["memory"]["key"], later["memory"]["key"]]
+        assert (links[pair[0]], links[pair[1]]) == ([pair[1]], [pair[0]])
+        for name, query in (
+            ("search_memories", {"query": "Where does the user live?"}),
+            ("list_memories", {}),
+        ):
+            then = await called(client, name, as_of=recorded, **query)
+            assert [each["content"] for each in then["memories"]] == ["The user lives in Oslo."]
         (held,) = (await called(client, "list_memories", at="2027-06-01"))["memories"]
         assert "950" in held["content"] and held["holds"] == "(from 2027-01)"
         key = later["memory"]["key"]

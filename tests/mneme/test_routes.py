@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from mneme.evals.reliability.routes import (
+from tests.doubles.langgraph_server import ROOT, Guarded, Server
+from tests.mneme.routes import (
     NOT_OFFERED,
     OPEN,
     RULES,
@@ -20,7 +21,6 @@ from mneme.evals.reliability.routes import (
     belongings,
     is_refused,
 )
-from tests.doubles.langgraph_server import ROOT, Guarded, Server
 from tests.mneme.test_server import remembered, said
 
 GRAPHS = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))["graphs"]

@@ -20,7 +20,6 @@ from mneme.api.cards import Cards
 from mneme.api.operation import API_PATH, PROBLEM
 from mneme.client.remote import open_remote
 from mneme.environments.sql_tuning import story
-from mneme.evals.doubles.ollama import Answer, Json, OllamaDouble, Reply, by_rules
 from mneme.nodes.background import known_id
 from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent.comparing import compare_memories
@@ -30,6 +29,7 @@ from mneme.server.users import add_user
 from mneme.stores.cards.disputes import Approach
 from tests.doubles.command_line import failed
 from tests.doubles.langgraph_server import ROOT, Server, serving
+from tests.doubles.ollama import Answer, Json, OllamaDouble, Reply, by_rules
 from tests.doubles.waiting import eventually
 
 RULES: dict[str, Any] = {"chatbot": "rules", "memory_agent": "rules", "debounce": 0}

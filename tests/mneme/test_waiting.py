@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -93,6 +94,26 @@ def test_nobody_waits_longer_for_a_process_that_is_stopped(place: Path, home: di
     with another_process(place) as holder:
         holder.send_signal(signal.SIGSTOP)
         failed(run_mneme(["--wait", "0.2", *SEARCH], home), f"pid {holder.pid}", "stopped")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_of_many_commands_at_once_all_succeed_and_nothing_is_lost(home: dict[str, str]) -> None:
+    def command(number: int) -> list[str]:
+        user = ["--user", f"user-{number}"]
+        kinds = [["chat", *user], ["remember", "-", *user], LIST, ["verify"], SEARCH, ["inbox", "list"]]
+        return [*kinds[number % len(kinds)]]
+
+    with ThreadPoolExecutor(48) as at_once:
+        done = [
+            *at_once.map(
+                lambda number: run_mneme(command(number), home, "user: I live in Rome.\n"), range(48)
+            )
+        ]
+    assert [each.stderr for each in done if each.returncode] == []
+    for number in (each for each in range(48) if each % 6 < 2):
+        kept = run_mneme([*LIST, "--user", f"user-{number}", "--json"], home)
+        assert "Rome" in kept.stdout, number
 
 
 def test_first_come_first_served_but_for_those_who_are_gone(tmp_path: Path) -> None:

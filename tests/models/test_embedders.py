@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from mneme.core.errors import BadInput, LedgerMismatch, MnemeError, ModelUnavailable, StorageFailure
 from mneme.core.settings import settings
-from mneme.evals.doubles.ollama import Embedding, Model, OllamaDouble
 from mneme.models.embedding import embedders, minilm
 from mneme.models.embedding.absent import BUNDLED, PACKAGES
 from mneme.models.embedding.embedders import PLUGGED, Embedder, open_embedder
@@ -26,6 +25,7 @@ from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.ledger.reembedding import reembed
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ollama import Embedding, Model, OllamaDouble
 from tests.doubles.served import served
 from tests.doubles.waiting import Turns
 

@@ -14,9 +14,9 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, ModelUnavailable, PromptTooLong
 from mneme.core.settings import settings
-from mneme.evals.doubles.ollama import Model, OllamaDouble, Reply
 from mneme.models.asking.asking import ask
 from mneme.models.ollama import catalogue
+from tests.doubles.ollama import Model, OllamaDouble, Reply
 from tests.doubles.served import NOTE, STORED, Note, greet, point_at, served, sort_note
 from tests.doubles.waiting import until
 
@@ -398,8 +398,9 @@ async def test_a_first_token_that_never_comes_is_given_up(monkeypatch: pytest.Mo
     monkeypatch.setenv("MNEME_FIRST_TOKEN_SECONDS", "0.2")
     with served(monkeypatch) as double:
         double.chat.reply(*[Reply(GOOD, seconds=3600)] * 9)
-        with pytest.raises(ModelUnavailable, match="ReadTimeout"):
+        with pytest.raises(ModelUnavailable, match="ReadTimeout") as late:
             await ask(sort_note, NOTE, WHO)
+    assert "MNEME_FIRST_TOKEN_SECONDS" in late.value.hint
 
 
 # The context.

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from mneme.core.settings import settings
-from mneme.evals.doubles.ollama import OllamaDouble, Reply
 from mneme.models.asking import probability
 from mneme.models.asking.asking import forget
 from mneme.models.asking.probability import ask_likelihood, ask_probability, probability_of_true
 from mneme.prompts.sharing.answering import Asked, answer
 from mneme.prompts.sharing.examples import Example
 from mneme.prompts.sharing.grading import Comparison, contradicts
+from tests.doubles.ollama import OllamaDouble, Reply
 
 WHO = "ollama:llama3.1:8b"
 GIVEN = Comparison(example=Example(question="A pun?", answer="Yes."), question="Another?", answer="No.")

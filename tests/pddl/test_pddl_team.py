@@ -17,7 +17,6 @@ from mneme.core.errors import BadInput
 from mneme.environments.pddl import PddlWorld, Problem, generate, load
 from mneme.environments.pddl.wording import ILLEGAL, UNPARSED
 from mneme.environments.turns import Turn
-from mneme.evals.doubles.ollama import Json, Model, Reply, by_rules
 from mneme.graphs.pddl_team import builder
 from mneme.models.asking.asking import script
 from mneme.models.asking.budget import tokens
@@ -30,6 +29,7 @@ from mneme.rules.pddl.pddl_manual import read_manual
 from mneme.rules.pddl.pddl_planning import CHECK, LOOK, next_action, read
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
+from tests.doubles.ollama import Json, Model, Reply, by_rules
 from tests.doubles.served import served
 
 RULES = {"solver": "rules", "second_agent": "rules", "memory_model": "rules"}

@@ -10,7 +10,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
-from mneme.evals.doubles.ollama import Json, Model, OllamaDouble
 from mneme.graphs.consolidation import builder
 from mneme.models.asking import asking
 from mneme.models.tuning.lora import Training
@@ -24,6 +23,7 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.pools.tuned import GROWN, PoolModels
 from tests.doubles.command_line import run_mneme
+from tests.doubles.ollama import Json, Model, OllamaDouble
 
 CHANGE = Change(reason="a test", actor="test")
 FEW = {"epochs": 1, "rank": 2, "rate": 1e-4, "longest": 256, "batch": 8, "recall": 2}

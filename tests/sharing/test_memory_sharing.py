@@ -19,7 +19,6 @@ from langgraph_sdk import get_client
 
 from mneme.core.errors import BadAnswer, BadInput, LedgerMismatch, ModelUnavailable
 from mneme.core.settings import settings
-from mneme.evals.doubles.ollama import Json, Reply
 from mneme.graphs.interactive_learning import builder as interactive_learning
 from mneme.graphs.memory_sharing import builder as memory_sharing
 from mneme.graphs.retriever_training import builder as retriever_training
@@ -45,6 +44,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
+from tests.doubles.ollama import Json, Reply
 from tests.doubles.served import served
 from tests.doubles.waiting import until
 

@@ -1,13 +1,14 @@
 """Damaged files of a ledger: noticed when it is opened, listed by verify, built anew by repair."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mneme.core.errors import Damaged, LedgerInUse, LedgerMismatch
+from mneme.core.errors import Damaged, LedgerInUse, LedgerMismatch, MnemeError
 from mneme.models.embedding.absent import Absent
 from mneme.stores.ledger.engine import Ranking
 from mneme.stores.ledger.folder import Folder
@@ -73,6 +74,10 @@ def set_aside(folder: Path) -> list[str]:
     return [str(path) for path in folder.glob("set-aside-*") if any(path.iterdir())]
 
 
+def files_in(folder: Path) -> list[Path]:
+    return [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
+
+
 def halve(path: Path) -> None:
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size // 2)
@@ -128,6 +133,37 @@ def move(path: Path) -> None:
     data = path.read_bytes()
     assert b"alice" in data
     path.write_bytes(data.replace(b"alice", b"alicf"))
+
+
+def flip_in_the_middle(path: Path) -> None:
+    """Turn one bit in the middle of what a file holds besides zeros."""
+    written = np.flatnonzero(np.fromfile(path, np.uint8))
+    flip(path, int(written[len(written) // 2])) if len(written) else None
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("killed", [False, True], ids=["closed", "killed"])
+@pytest.mark.parametrize("damage", [Path.unlink, halve, zero, flip_in_the_middle])
+async def test_whatever_file_is_damaged_is_told_and_repaired(
+    folder: Path, tmp_path: Path, embedder: WordEmbedder, damage: Callable[[Path], None], killed: bool
+) -> None:
+    before = await seen(folder, embedder)
+    if killed:
+        mark_open(the(folder, ""))
+    told = 0
+    for file in files_in(folder):
+        damaged = tmp_path / "damaged"
+        copy_folder(folder, damaged)
+        damage(damaged / file)
+        try:
+            assert await seen(damaged, embedder) == before, f"{file}: a silent loss"
+        except MnemeError:
+            told += 1
+            await repair(str(damaged), embedder)
+            assert await seen(damaged, embedder) == before, f"{file}: not repaired"
+        shutil.rmtree(damaged)
+    assert told > 5
 
 
 AFTER_A_KILL = [

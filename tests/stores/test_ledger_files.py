@@ -62,6 +62,23 @@ def files_with(folder: Path, token: str) -> list[str]:
     return [str(path.relative_to(folder)) for path in found]
 
 
+async def check(ledger: Ledger, acknowledged: dict[str, int]) -> None:
+    """Hold every acknowledged version against history, current view, search index and counts."""
+    lines = [json.loads(line) async for line in ledger.export()]
+    histories: dict[str, list[int]] = {}
+    for line in lines:
+        histories.setdefault(line["key"], []).append(line["version"])
+    assert acknowledged.keys() <= histories.keys()
+    assert all(numbers == [*range(1, len(numbers) + 1)] for numbers in histories.values())
+    assert all(len(histories[key]) >= version for key, version in acknowledged.items())
+    heads = await ledger.records((), limit=10**6, include_retired=True)
+    assert {head.key: head.version for head in heads} == {k: len(v) for k, v in histories.items()}
+    live = [head for head in heads if head.live]
+    assert await ledger.count() == len(live)
+    found = await ledger.search(("users", "writer"), "record", mode="dense", limit=10**5)
+    assert {hit.version.key for hit in found} == {head.key for head in live}
+
+
 @contextmanager
 def small_disk(mount_point: Path, megabytes: int) -> Iterator[Path]:
     """Mount a file system of its own, or skip where that is not allowed."""
@@ -294,7 +311,7 @@ class TestSuddenDeath:
     async def test_kills_lose_nothing_that_was_acknowledged(self, tmp_path: Path, kills: int) -> None:
         acknowledged = await self.killed(tmp_path / "ledger", kills=kills, longest=0.25)
         ledger = await open_ledger(str(tmp_path / "ledger"), WordEmbedder(dimension=8))
-        await self.check(ledger, {key: int(version) for key, version in acknowledged.items()})
+        await check(ledger, {key: int(version) for key, version in acknowledged.items()})
         await ledger.close()
         assert acknowledged, "something was written between the kills"
 
@@ -306,7 +323,7 @@ class TestSuddenDeath:
         forgotten = {key for key, version in acknowledged.items() if version == "0"}
         kept = {key: int(version) for key, version in acknowledged.items() if version not in "0?"}
         ledger = await open_ledger(str(tmp_path / "ledger"), WordEmbedder(dimension=8))
-        await self.check(ledger, kept)
+        await check(ledger, kept)
         left = {json.loads(line)["key"] async for line in ledger.export()}
         await ledger.close()
         assert forgotten
@@ -333,22 +350,6 @@ class TestSuddenDeath:
             lines += writer.communicate()[0].splitlines(keepends=True)
             acknowledged |= dict(line.split() for line in lines if line.endswith("\n"))
         return acknowledged
-
-    async def check(self, ledger: Ledger, acknowledged: dict[str, int]) -> None:
-        """Hold every acknowledged version against history, current view, search index and counts."""
-        lines = [json.loads(line) async for line in ledger.export()]
-        histories: dict[str, list[int]] = {}
-        for line in lines:
-            histories.setdefault(line["key"], []).append(line["version"])
-        assert acknowledged.keys() <= histories.keys()
-        assert all(numbers == [*range(1, len(numbers) + 1)] for numbers in histories.values())
-        assert all(len(histories[key]) >= version for key, version in acknowledged.items())
-        heads = await ledger.records((), limit=10**6, include_retired=True)
-        assert {head.key: head.version for head in heads} == {k: len(v) for k, v in histories.items()}
-        live = [head for head in heads if head.live]
-        assert await ledger.count() == len(live)
-        found = await ledger.search(("users", "writer"), "record", mode="dense", limit=10**5)
-        assert {hit.version.key for hit in found} == {head.key for head in live}
 
 
 class TestForgetting:

@@ -6,20 +6,20 @@ import fcntl
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mneme.core.errors import PowerCut, StorageFailure
-from mneme.evals.reliability.calls import Call
-from mneme.evals.reliability.cutting import Recorder, lay_out
 from mneme.stores.ledger import sealing
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.ledger.sparse import copy_folder
 from mneme.stores.ledger.verifying import repair, verify
+from tests.doubles.calls import Call
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.power import Disk
 from tests.doubles.waiting import until
 from tests.stores.test_ledger_recovery import texts
 
@@ -133,43 +133,33 @@ class TestOpening:
 
 
 @pytest.fixture
-def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
-    """Record what Python syncs; what the engine syncs is not seen, and so counts as not synced."""
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """Note what Python syncs; what the engine syncs is not seen, and so counts as not synced."""
     if not Path("/proc/self/fd").is_dir():
         pytest.skip("the names of open files are read from /proc")
-    root = tmp_path / "recorded"
-    root.mkdir()
-    recorder, one, real = Recorder(root, lambda: False), threading.Lock(), os.fsync
+    (tmp_path / "disk").mkdir()
+    disk, one, real = Disk(tmp_path / "disk"), threading.Lock(), os.fsync
 
     def fsync(file: int) -> None:
         with one:
-            path = Path(f"/proc/self/fd/{file}").readlink()
-            recorder.note(Call("sync", path, ""), b"")
+            disk.note(Call("sync", Path(f"/proc/self/fd/{file}").readlink()))
             real(file)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    yield recorder
-
-
-def cut_now(recorder: Recorder, place: Path) -> None:
-    """Lay out what a power cut at this moment leaves for certain."""
-    recorder.is_wanted = lambda: True
-    recorder.note(Call("cut", recorder.root, ""), b"")
-    recorder.is_wanted = lambda: False
-    lay_out(recorder.states[-1], recorder.pages, place, lambda: False)
+    return disk
 
 
 async def test_what_was_acknowledged_survives_without_the_engines_files(
-    tmp_path: Path, embedder: WordEmbedder, recorder: Recorder, restart: Restart
+    tmp_path: Path, embedder: WordEmbedder, disk: Disk, restart: Restart
 ) -> None:
-    ledger = await open_ledger(str(recorder.root / "ledger"), embedder)
+    ledger = await open_ledger(str(disk.root / "ledger"), embedder)
     for number in range(3):
         await put(ledger, number)
-        cut_now(recorder, tmp_path / f"cut-{number}")
+        disk.cut(tmp_path / f"cut-{number}")
     await ledger.forget(ALICE, "k0", reason="asked", actor="alice")
-    cut_now(recorder, tmp_path / "cut-forgotten")
+    disk.cut(tmp_path / "cut-forgotten")
     await ledger.close()
-    cut_now(recorder, tmp_path / "cut-closed")
+    disk.cut(tmp_path / "cut-closed")
     restart()
     for number in range(3):
         assert await texts(tmp_path / f"cut-{number}" / "ledger", embedder) == ALL[: number + 1]

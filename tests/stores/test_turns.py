@@ -134,6 +134,16 @@ def on_disk(file: Path) -> bytes:
     return b"".join(each.read_bytes() for each in file.parent.iterdir() if each.name.startswith(file.name))
 
 
+async def test_the_file_of_a_long_chat_stays_small(tmp_path: Path) -> None:
+    sizes = []
+    for turns in (20, 80):
+        file = tmp_path / f"{turns}.sqlite"
+        async with open_checkpointer(str(file), 10) as saver:
+            await say(chat(saver), *range(turns))
+        sizes.append(file.stat().st_size)
+    assert sizes[1] < 1.5 * sizes[0], "four times the turns"
+
+
 async def test_each_message_is_stored_once(file: Path) -> None:
     async with open_checkpointer(str(file)) as saver:
         await say(chat(saver), *range(30))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mneme.api.memories import Memories
 from mneme.core.errors import BadInput, Conflict, NotFound, TooMany
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
@@ -214,6 +215,40 @@ class TestAttention:
         new = await alice.insert(newer, change=SAID)
         found = await alice.similar("The user lives in Ulm", 2)
         assert [each.key for each in found] == [new.key, old.key]
+
+    async def test_a_link_is_shown_with_both_memories_until_one_is_retired_forgotten_or_accepted(
+        self, ledger: Ledger, alice: UserMemories
+    ) -> None:
+        shown = Memories(ledger, "alice")
+        old = await shown.add("The user lives in Ulm")
+        new, newest = [
+            await alice.insert(memory(each, may_contradict=[old.key]), change=SAID)
+            for each in ("The user lives in Bern", "The user lives in Oslo")
+        ]
+        both = {old.key: [new.key, newest.key], new.key: [old.key], newest.key: [old.key]}
+        now = datetime.now(UTC)
+        for found in (
+            await shown.list(),
+            await shown.recall("Where does the user live?"),
+            await shown.list(as_of=now),
+            await shown.list(at=now.date()),
+            [await shown.show(each) for each in both],
+        ):
+            assert {each.key: each.memory.may_contradict for each in found} == both
+        assert (await alice.show(old.key)).memory.may_contradict == [], "it is stored once"
+        await shown.retire(new.key)
+        assert (await shown.show(old.key)).memory.may_contradict == [newest.key]
+        assert (await shown.show(new.key)).memory.may_contradict == []
+        await shown.accept(old.key)
+        assert await shown.flagged() == []
+        assert (await shown.show(newest.key)).memory.may_contradict == []
+        await shown.undo_one(newest.key)
+        assert (await shown.show(old.key)).memory.may_contradict == [newest.key]
+        assert [each.key for each in await shown.flagged()] == [newest.key]
+        await shown.forget(old.key)
+        assert (await shown.show(newest.key)).memory.may_contradict == []
+        assert await shown.flagged() == []
+        assert [each.memory.may_contradict for each in await shown.list(as_of=now)] == [[], []]
 
     async def test_only_what_rules_wrote_and_nobody_changed_is_to_be_read_again(
         self, alice: UserMemories

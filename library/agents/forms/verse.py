@@ -132,7 +132,7 @@ def scans(words: Sequence[Word], measures: Sequence[str], strict_beats: bool = F
 
 
 def _one_reading_per_stress(word: Word) -> Word:
-    """Drop readings that differ only in sound: far from the rhyme they would multiply the ways in vain."""
+    """Drop readings that differ only in sound: far from the rhyme they only multiply the ways."""
     kept = {stress(reading): reading for reading in reversed(word.readings)}
     return Word(word.spelling, tuple(kept.values()), word.after_pause)
 

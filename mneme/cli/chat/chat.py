@@ -10,9 +10,9 @@ from uuid import uuid4
 
 from rich.markup import escape
 
-from mneme.cli.chat.memories import print_erased, print_history, print_memories
+from mneme.cli.chat.memories import print_erased, print_history, print_memories, print_memory_line
 from mneme.cli.chat.talk import Context, Talk, get_ready, with_contents
-from mneme.cli.show import console, errors, print_error, print_json, print_outcome
+from mneme.cli.show import console, errors, print_error, print_json, print_outcome, print_result
 from mneme.client.session import PoliteSession
 from mneme.core.errors import BadInput, MnemeError, ServerGone, TooMany
 from mneme.models.asking.counting import in_words
@@ -195,16 +195,15 @@ class Terminal:
         command, _, argument = words.partition(" ")
         memories = self.talk.session.memories
         if command == "/memories":
-            print_memories(await memories.list(), self.as_json)
+            print_result(await memories.list(), self.as_json, print_memories)
         elif command == "/history":
-            print_history(await memories.history(argument), self.as_json)
+            print_result(await memories.history(argument), self.as_json, print_history)
         elif command == "/forget":
             if not self.talk.session.is_served:  # what is being remembered would write the old words again
                 await self.talk.finish()
             erased = await memories.forget(argument, reason="requested in the chat")
             print_erased(erased, self.as_json)
         elif command == "/undo":
-            undone = await memories.undo()
-            print_memories([undone] if undone else [], self.as_json)
+            print_result(await memories.undo(), self.as_json, print_memory_line)
         else:
             raise BadInput(f"There is no command {command}.", HELP)

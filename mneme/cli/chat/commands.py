@@ -1,52 +1,38 @@
 """`mneme chat`, `mneme remember`, `mneme memories`, `mneme inbox` and `mneme demo`."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
 import typer
 
-from mneme.cli.options import Agents, Json, Limit, Reason, Role, User, Yes, run_command
+from mneme.cli.groups import Calls, group, options_of
+from mneme.cli.options import Agents, Json, Reason, User, Yes, run_command
 
 app = typer.Typer()
-memories = typer.Typer(no_args_is_help=True, help="List, search and change memories.")
+memories = group("List, search and change memories.")
 app.add_typer(memories, name="memories")
-inbox = typer.Typer(no_args_is_help=True, help="Messages that wait to be remembered, and those that failed.")
+inbox = group("Messages that wait to be remembered, and those that failed.")
 app.add_typer(inbox, name="inbox")
 
-Key = Annotated[str, typer.Argument(help="A memory's key, or its first letters.")]
 MessageId = Annotated[str, typer.Argument(metavar="ID", help="A message's id, or its first letters.")]
 
-At = Annotated[str, typer.Option("--at", metavar="DATE", help="What held on this day (valid time).")]
-AsOf = Annotated[
-    str, typer.Option("--as-of", metavar="TIME", help="What was remembered at this time (recorded time).")
-]
-Since = Annotated[str, typer.Option(metavar="DATE", help="From when it holds: a day, month or year.")]
-Until = Annotated[str, typer.Option(metavar="DATE", help="The last day, month or year in which it holds.")]
-Search = Annotated[
-    Literal["blend", "dense", "bm25", "hybrid"],
-    typer.Option(
-        "--search",
-        help="blend: by meaning, words, names, dates and neighbouring messages; dense: by meaning; "
-        "bm25: by words; hybrid: by the ranks of both.",
-    ),
-]
 
-
-@app.command()
+@options_of(
+    app,
+    "chat",
+    without="similar min_similarity retrieval compose_first window recall debounce",
+    context="mneme.nodes.chat.context:ChatContext",
+)
 def chat(
-    user: User = "local",
+    context: dict[str, Any],
     thread: Annotated[str, typer.Option("--thread", "-t", help="Name of the conversation.")] = "main",
-    agents: Agents = "auto",
-    chatbot: Role = "",
-    memory_agent: Role = "",
-    search: Search = "blend",
     as_json: Json = False,
 ) -> None:
     """Chat; a memory agent remembers in the background (/memories /history /forget /undo /quit)."""
     from mneme.cli.chat.chat import chat
 
-    roles = {"chatbot": chatbot or agents, "memory_agent": memory_agent or agents}
-    run_command(chat(user, thread, {**roles, "search": search}, as_json))
+    run_command(chat(context.pop("user"), thread, context, as_json))
 
 
 @app.command()
@@ -68,70 +54,41 @@ def remember(
     run_command(remember(source, user, {"memory_agent": agents}, as_json))
 
 
-@app.command()
-def add(
-    text: Annotated[str, typer.Argument(help="The memory, word for word.")],
-    since: Since = "",
-    until: Until = "",
-    user: User = "local",
-    reason: Reason = "",
-    as_json: Json = False,
-) -> None:
-    """Write a memory word for word, without the memory agent; show what it may contradict."""
-    from mneme.cli.chat import memories as run
-
-    run_command(run.add(user, text, since, until, reason, as_json))
-
-
-@memories.command("list")
-def list_memories(
-    user: User = "local",
-    limit: Limit = 100,
-    retired: Annotated[bool, typer.Option("--retired", help="Include retired memories.")] = False,
-    at: At = "",
-    as_of: AsOf = "",
-    as_json: Json = False,
-) -> None:
-    """List memories, oldest first."""
-    from mneme.cli.chat import memories as run
-
-    run_command(run.list_(user, limit, retired, at, as_of, as_json))
-
-
-@memories.command()
-def search(
-    query: Annotated[str, typer.Argument(help="Words to search for.")],
-    user: User = "local",
-    limit: Limit = 10,
-    mode: Search = "blend",
-    at: At = "",
-    as_of: AsOf = "",
-    as_json: Json = False,
-) -> None:
-    """Search by meaning and by words."""
-    from mneme.cli.chat import memories as run
-
-    run_command(run.search(user, query, limit, mode, at, as_of, as_json))
-
-
-@memories.command()
-def update(
-    key: Key,
-    text: Annotated[str, typer.Argument(help="The new text, word for word.")],
-    since: Annotated[
-        str | None, typer.Option(metavar="DATE", help="From when it holds; default: as before.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Until when it holds; default: as before.")
-    ] = None,
-    user: User = "local",
-    reason: Reason = "",
-    as_json: Json = False,
-) -> None:
-    """Replace the text of a memory; the history keeps the old one."""
-    from mneme.cli.chat import memories as run
-
-    run_command(run.update(user, key, text, since, until, reason, as_json))
+about_memories = partial(Calls, operations="mneme.api.memories:Memories", shows="mneme.cli.chat.memories")
+about_memories(app, "")(
+    "add",
+    "add",
+    "print_written",
+    "Write a memory word for word, without the memory agent; show what it may contradict.",
+)
+call = about_memories(memories, "memories")
+call("list", "list", "print_listed", "List memories, oldest first.", {"include_retired": "--retired"})
+call(
+    "search",
+    "recall",
+    "print_memories",
+    "Search by meaning and by words.",
+    {"mode": "--search"},
+    searching=True,
+)
+call("update", "update", "print_written", "Replace the text of a memory; the history keeps the old one.")
+call("show", "show", "print_memory", "Show a memory with all its fields.")
+call(
+    "history",
+    "history",
+    "print_history",
+    "Show every version of a memory: what changed, when, why, and who decided.",
+)
+HISTORY = "mneme memories history {key}"
+call("diff", "diff", "print_text", "Show what changed between two versions.", called="diff", versions=HISTORY)
+call(
+    "rollback",
+    "rollback",
+    "print_memory_line",
+    "Go back to an earlier version; the history keeps both.",
+    versions=HISTORY,
+)
+call("undo", "undo", "print_memory_line", "Take back the last change.")
 
 
 @memories.command()
@@ -156,28 +113,25 @@ def review(
     run_command(run.review(user, accept, as_json))
 
 
-@inbox.command("list")
-def list_inbox(user: User = "local", as_json: Json = False) -> None:
-    """List the messages that wait, and those that were set aside after they failed too often."""
-    from mneme.cli.chat import inbox as run
-
-    run_command(run.list_(user, as_json))
-
-
-@inbox.command("show")
-def show_message(message_id: MessageId, user: User = "local", as_json: Json = False) -> None:
-    """Show a message, why it could not be remembered, and the model's last reply."""
-    from mneme.cli.chat import inbox as run
-
-    run_command(run.show(user, message_id, as_json))
-
-
-@inbox.command("retry")
-def retry_message(message_id: MessageId, user: User = "local", as_json: Json = False) -> None:
-    """Put a message that was set aside back into the inbox; the memory agent then tries it again."""
-    from mneme.cli.chat import inbox as run
-
-    run_command(run.retry(user, message_id, as_json))
+call_inbox = Calls(inbox, "inbox", "mneme.api.inbox:Messages", "mneme.cli.chat.inbox")
+call_inbox(
+    "list",
+    "list",
+    "print_letters",
+    "List the messages that wait, and those that were set aside after they failed too often.",
+)
+call_inbox(
+    "show",
+    "get",
+    "print_letter",
+    "Show a message, why it could not be remembered, and the model's last reply.",
+)
+call_inbox(
+    "retry",
+    "retry",
+    "print_waiting",
+    "Put a message that was set aside back into the inbox; the memory agent then tries it again.",
+)
 
 
 @inbox.command("drop")
@@ -186,58 +140,6 @@ def drop_message(message_id: MessageId, user: User = "local", as_json: Json = Fa
     from mneme.cli.chat import inbox as run
 
     run_command(run.drop(user, message_id, as_json))
-
-
-@memories.command()
-def show(key: Key, user: User = "local", as_json: Json = False) -> None:
-    """Show a memory with all its fields."""
-    from mneme.cli.chat import memories as run
-
-    run_command(run.show(user, key, as_json))
-
-
-@memories.command()
-def history(key: Key, user: User = "local", as_json: Json = False) -> None:
-    """Show every version of a memory: what changed, when, why, and who decided."""
-    from mneme.cli.chat import memories as run
-
-    run_command(run.history(user, key, as_json))
-
-
-@memories.command()
-def diff(
-    key: Key,
-    older: Annotated[int, typer.Argument(help="A version's number.")],
-    newer: Annotated[int, typer.Argument(help="A later version's number.")],
-    user: User = "local",
-    as_json: Json = False,
-) -> None:
-    """Show what changed between two versions."""
-    from mneme.cli.chat import memories as run
-
-    run_command(run.diff(user, key, older, newer, as_json))
-
-
-@memories.command()
-def rollback(
-    key: Key,
-    version: Annotated[int, typer.Argument(help="The version to go back to.")],
-    user: User = "local",
-    reason: Reason = "requested on the command line",
-    as_json: Json = False,
-) -> None:
-    """Go back to an earlier version; the history keeps both."""
-    from mneme.cli.chat import memories as run
-
-    run_command(run.rollback(user, key, version, reason, as_json))
-
-
-@memories.command()
-def undo(user: User = "local", as_json: Json = False) -> None:
-    """Take back the last change."""
-    from mneme.cli.chat import memories as run
-
-    run_command(run.undo(user, as_json))
 
 
 @memories.command()

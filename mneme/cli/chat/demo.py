@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from mneme.cli.chat.memories import print_memories
 from mneme.cli.chat.talk import Talk, show_notice, with_contents
-from mneme.cli.show import console, print_json, print_outcome
+from mneme.cli.show import console, print_json, print_outcome, print_result
 from mneme.client.session import open_session
 from mneme.core.settings import settings
 
@@ -66,13 +66,13 @@ async def _session(number: int, messages: Sequence[str], as_json: bool) -> None:
         if not as_json:
             console.rule(f"session {number}", align="left")
             console.print("memory before:")
-            print_memories(await session.memories.list(), as_json)
+            print_result(await session.memories.list(), as_json, print_memories)
         for message in messages:
             await _turn(talk, message, as_json)
         await talk.finish()
         if not as_json:
             console.print("memory after:")
-            print_memories(await session.memories.list(), as_json)
+            print_result(await session.memories.list(), as_json, print_memories)
 
 
 async def _turn(talk: Talk, message: str, as_json: bool) -> None:

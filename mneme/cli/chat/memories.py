@@ -3,9 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from datetime import date, datetime
 from pathlib import Path
-from typing import TypedDict
 
 from rich.markup import escape
 from rich.progress import Progress, TextColumn
@@ -13,7 +11,7 @@ from rich.progress import Progress, TextColumn
 from mneme.api.memories import Erased, Memories, Written
 from mneme.cli.confirming import confirmed
 from mneme.cli.files import is_written, read_file
-from mneme.cli.show import console, errors, print_error, print_json, print_table, versions_listed_by
+from mneme.cli.show import console, errors, print_error, print_fields, print_json, print_result, print_table
 from mneme.client.home import open_operations
 from mneme.client.session import open_session
 from mneme.client.waiting import alone
@@ -21,7 +19,6 @@ from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.responders import resolve
 from mneme.models.embedding.embedders import open_embedder
-from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.records import Version
 from mneme.stores.ledger.reembedding import reembed as rebuild
 from mneme.stores.ledger.transfer import ImportReport
@@ -32,68 +29,23 @@ SHORT = 8
 KEY = re.compile(r"\b[0-9a-f]{32}\b")
 
 
-async def list_(user: str, limit: int, retired: bool, at: str, as_of: str, as_json: bool) -> None:
-    """List memories."""
-    async with open_operations(Memories, user, reading=True) as memories:
-        found = await memories.list(limit=limit, include_retired=retired, **_then(at, as_of))
-    print_memories(found, as_json)
-    if (count := sum(each.memory.read_by == RULES for each in found)) and not as_json:
+def print_listed(found: Sequence[MemoryRecord]) -> None:
+    """Print memories, and how many of them a model could read again."""
+    print_memories(found)
+    if count := sum(each.memory.read_by == RULES for each in found):
         console.print(
             f"[dim]{count} of these were read by rules; a model reads them again: mneme memories reread[/]"
         )
 
 
-async def search(user: str, query: str, limit: int, mode: Mode, at: str, as_of: str, as_json: bool) -> None:
-    """Print the memories that match a query best."""
-    async with open_operations(Memories, user, reading=True, searching=True) as memories:
-        found = await memories.recall(query, limit, mode, **_then(at, as_of))
-    print_memories(found, as_json)
-
-
-class Then(TypedDict):
-    """Which time is asked for: when something held, and when it was remembered."""
-
-    at: date | None
-    as_of: datetime | None
-
-
-def _then(at: str, as_of: str) -> Then:
-    """Read times; without a time zone they are local. Raises BadInput."""
-    return Then(at=_time(at).date() if at else None, as_of=_time(as_of) if as_of else None)
-
-
-def _time(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text).astimezone()
-    except ValueError as error:
-        raise BadInput(f"{text!r} is not a time.", "Write it like 2026-11-20 or 2026-11-20T09:30.") from error
-
-
-async def add(user: str, text: str, since: str, until: str, reason: str, as_json: bool) -> None:
-    """Write a memory word for word."""
-    async with open_operations(Memories, user) as memories:
-        print_written(await memories.add(text, since=since, until=until, reason=reason), as_json)
-
-
-async def update(
-    user: str, key: str, text: str, since: str | None, until: str | None, reason: str, as_json: bool
-) -> None:
-    """Replace the text of a memory word for word."""
-    async with open_operations(Memories, user) as memories:
-        print_written(await memories.update(key, text, reason, since=since, until=until), as_json)
-
-
-def print_written(written: Written, as_json: bool) -> None:
+def print_written(written: Written) -> None:
     """Print what was written, or that it is known, and what it may contradict."""
-    if as_json:
-        print_json(written)
-        return
-    print_memories([written], as_json)
+    print_memories([written])
     if not written.is_new:
         console.print("It was remembered already, word for word: nothing was written.")
     if written.beside:
         console.print("It may contradict, or repeat in other words:")
-        print_memories(written.beside, as_json)
+        print_memories(written.beside)
         console.print(f"To settle it: mneme memories review --accept {written.key[:SHORT]}, or update one.")
 
 
@@ -105,7 +57,7 @@ async def reread(user: str, agents: str, as_json: bool) -> int:
         context = {"memory_agent": agents, "user": session.user}
         report = await session.flows.invoke("remember", {}, await session.background(), context)
     failed = [f"{each['message_id']}: {each['error']}" for each in report["failed"]]
-    _print_fields({"read again": report["reread"], "failed": len(failed)}, as_json)
+    print_fields({"read again": report["reread"], "failed": len(failed)}, as_json)
     for each in failed:
         print_error(BadInput(each, "See `mneme inbox list`."), as_json)
     return 1 if failed else 0
@@ -117,54 +69,28 @@ async def review(user: str, accept: str, as_json: bool) -> None:
         if accept:
             await memories.accept(accept)
         found = await memories.flagged()
-    if as_json or not found:
-        print_memories(found, as_json)
-        return
+    print_result(found, as_json, _print_flagged)
+
+
+def _print_flagged(found: Sequence[MemoryRecord]) -> None:
     rows = ([each.key[:SHORT], each.memory.content, _short_keys(each.memory.attention)] for each in found)
     print_table("", ("key", "memory", "why look at it"), rows)
 
 
-async def show(user: str, key: str, as_json: bool) -> None:
+def print_memory(remembered: MemoryRecord) -> None:
     """Print one memory with all its fields."""
-    async with open_operations(Memories, user, reading=True) as memories:
-        remembered = await memories.show(key)
-    if as_json:
-        print_json(remembered)
-        return
     fields = remembered.model_dump(exclude={"memory", "similarity"}) | remembered.memory.model_dump()
     print_table("", ("field", "value"), ((name, _cell(value)) for name, value in fields.items()))
 
 
-async def history(user: str, key: str, as_json: bool) -> None:
-    """Print every version of a memory."""
-    async with open_operations(Memories, user, reading=True) as memories:
-        print_history(await memories.history(key), as_json)
+def print_memory_line(record: MemoryRecord) -> None:
+    """Print one memory as a line of a table."""
+    print_memories([record])
 
 
-async def diff(user: str, key: str, older: int, newer: int, as_json: bool) -> None:
-    """Print what changed between two versions."""
-    async with open_operations(Memories, user, reading=True) as memories:
-        with versions_listed_by(f"mneme memories history {key}"):
-            text = await memories.diff(key, older, newer)
-    if as_json:
-        print_json({"diff": text})
-        return
+def print_text(text: str) -> None:
+    """Print a text as it is."""
     console.print(escape(text))
-
-
-async def rollback(user: str, key: str, version: int, reason: str, as_json: bool) -> None:
-    """Add a version that equals an older one."""
-    async with open_operations(Memories, user) as memories:
-        with versions_listed_by(f"mneme memories history {key}"):
-            rolled = await memories.rollback(key, version, reason)
-    print_memories([rolled], as_json)
-
-
-async def undo(user: str, as_json: bool) -> None:
-    """Take back the last change."""
-    async with open_operations(Memories, user) as memories:
-        undone = await memories.undo()
-    print_memories([undone] if undone else [], as_json)
 
 
 async def forget(
@@ -218,7 +144,7 @@ async def export(user: str, file: Path, as_json: bool) -> None:
         lines = await memories.export()
     text = "".join(f"{line}\n" for line in lines)
     if is_written(text, file):
-        _print_fields({"exported": len(lines), "file": str(file)}, as_json)
+        print_fields({"exported": len(lines), "file": str(file)}, as_json)
 
 
 async def import_(user: str, file: Path, as_json: bool) -> int:
@@ -228,7 +154,7 @@ async def import_(user: str, file: Path, as_json: bool) -> int:
         report = await memories.import_(text.split("\n"))
     for each in () if as_json else report.refused:
         print_error(BadInput(f"{file}, line {each.line}: {each.reason}.", "The other lines are imported."))
-    _print_fields(report.model_dump() if as_json else _counted(report), as_json)
+    print_fields(report.model_dump() if as_json else _counted(report), as_json)
     return 1 if report.refused else 0
 
 
@@ -236,15 +162,8 @@ def _counted(report: ImportReport) -> dict[str, object]:
     return {name: len(value) if isinstance(value, list) else value for name, value in dict(report).items()}
 
 
-def print_memories(found: Sequence[MemoryRecord], as_json: bool) -> None:
-    """Print memories as a table or as JSON Lines."""
-    if as_json:
-        for each in found:
-            print_json(each)
-        return
-    if not found:
-        console.print("[dim]nothing[/]")
-        return
+def print_memories(found: Sequence[MemoryRecord]) -> None:
+    """Print memories as a table."""
     notes = [_note(each.memory) for each in found]
     scored = any(each.similarity is not None for each in found)
     more = [*(["note"] if any(notes) else []), *(["similarity"] if scored else [])]
@@ -272,12 +191,8 @@ def _short_keys(text: str) -> str:
     return KEY.sub(lambda found: found[0][:SHORT], text)
 
 
-def print_history(versions: Sequence[Version], as_json: bool) -> None:
+def print_history(versions: Sequence[Version]) -> None:
     """Print the versions of a memory, oldest first."""
-    if as_json:
-        for version in versions:
-            print_json(version)
-        return
     columns = ("v", "event", "memory", "when", "who", "why")
     print_table("", columns, (_version_row(version) for version in versions))
 
@@ -301,13 +216,6 @@ def _cell(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _print_fields(what: dict[str, object], as_json: bool) -> None:
-    if as_json:
-        print_json(what)
-        return
-    console.print(", ".join(f"{name}: {value}" for name, value in what.items()))
-
-
 async def reembed(as_json: bool) -> None:
     """Compute every vector again with the embedder of the settings; after a crash the old vectors remain."""
     where, key = settings().ledger_location, settings().ledger_api_key.get_secret_value()
@@ -319,4 +227,4 @@ async def reembed(as_json: bool) -> None:
                 where, embedder, api_key=key, progress=lambda done: progress.update(bar, completed=done)
             )
         )
-    _print_fields({"embedded": count, "embedder": embedder.name}, as_json)
+    print_fields({"embedded": count, "embedder": embedder.name}, as_json)

@@ -1,17 +1,18 @@
 """`mneme discuss …`: the commands."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from mneme.cli.options import Agents, Json, Limit, Yes, run_command
+from mneme.cli.groups import Calls, Group, group, options_of
+from mneme.cli.options import Agents, Json, Yes, run_command
 
 RUN = "run"
 
 
-class TaskFirst(TyperGroup):
+class TaskFirst(Group):
     """Read a first word that is no command as the task: `discuss TASK.md` is `discuss run TASK.md`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -20,10 +21,9 @@ class TaskFirst(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-discuss = typer.Typer(
-    cls=TaskFirst,
-    no_args_is_help=True,
-    help="A team discusses a task; each agent has its own memory: mneme discuss TASK.md --team NAME.",
+discuss = group(
+    "A team discusses a task; each agent has its own memory: mneme discuss TASK.md --team NAME.",
+    TaskFirst,
 )
 
 Owner = Annotated[
@@ -41,34 +41,27 @@ Named = Annotated[str, typer.Option("--id", "--discussion", "-d", help="The same
 Agent = Annotated[str, typer.Argument(help="A role's name, e.g. data_engineer.")]
 
 
-@discuss.command(RUN)
+@options_of(
+    discuss,
+    f"discuss {RUN}",
+    {"team": "--owner -o", "person": "--as"},
+    "agents",
+    context="mneme.nodes.discussion.context:DiscussionContext",
+)
 def run_discussion(
+    context: dict[str, Any],
     task: Annotated[
         str, typer.Argument(help="A file with the task, the task's words, or `-` for stdin.")
     ] = "",
-    team: Team = "data_pipeline",
-    agents: Agents = "auto",
-    models: Annotated[
-        list[str] | None, typer.Option("--model", help="Model of one role: ROLE=MODEL; repeatable.")
-    ] = None,
-    memory: Annotated[
-        str, typer.Option("--memory", help="intrinsic, none, or a baseline; see `mneme pddl memories`.")
-    ] = "intrinsic",
-    context_tokens: Annotated[
-        int,
+    discussing: Team = "data_pipeline",
+    agents: Annotated[
+        list[str],
         typer.Option(
-            "--context-tokens", help="Tokens for task, memory and turns; 0: as the team's file says."
+            "--agents",
+            envvar="MNEME_AGENTS",
+            help="Who answers: auto, rules, ollama:MODEL, …; ROLE=MODEL: for one role. Repeatable.",
         ),
-    ] = 0,
-    max_turns: Annotated[
-        int, typer.Option("--max-turns", help="The most turns, 1 to 10000; 0: as the team's file says.")
-    ] = 0,
-    person: Annotated[str, typer.Option("--as", help="Speak as this role yourself.")] = "",
-    approve: Annotated[bool, typer.Option("--approve", help="Approve the document yourself.")] = False,
-    carry: Annotated[
-        bool,
-        typer.Option("--carry", help="Begin with what agents carry from earlier ones; carry this on, too."),
-    ] = False,
+    ] = ["auto"],  # noqa: B006  (typer makes a new list of it)
     discussion: Annotated[
         str,
         typer.Option(
@@ -79,31 +72,20 @@ def run_discussion(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for document and report; default: discussions/ID.")
     ] = None,
-    owner: Owner = "local",
     as_json: Json = False,
 ) -> None:
     """Discuss a task until all accept, and write the document (the word `run` may be left out)."""
     from mneme.cli.discussion import discuss as run
 
-    context = {
-        "agents": agents,
-        "memory": memory,
-        "context_tokens": context_tokens,
-        "max_turns": max_turns,
-        "person": person,
-        "approve": approve,
-        "carry": carry,
-        "team": owner,
-    }
-    run_command(run.discuss(task, team, models or [], discussion, context, out, as_json))
+    everyone = [each for each in agents if "=" not in each]
+    context |= {"agents": everyone[-1] if everyone else os.environ.get("MNEME_AGENTS", "auto")}
+    models = [each for each in agents if "=" in each]
+    run_command(run.discuss(task, discussing, models, discussion, context, out, as_json))
 
 
-@discuss.command("list")
-def list_discussions(owner: Owner = "local", limit: Limit = 100, as_json: Json = False) -> None:
-    """List the discussions, in the order in which they began."""
-    from mneme.cli.discussion import show as run
-
-    run_command(run.list_(owner, limit, as_json))
+Calls(discuss, "discuss", "mneme.api.discussions:TeamDiscussions", "mneme.cli.discussion.show", Owner)(
+    "list", "list", "print_discussions", "List the discussions, in the order in which they began."
+)
 
 
 @discuss.command()

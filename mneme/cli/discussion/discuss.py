@@ -5,11 +5,10 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from langgraph.types import Command
-from pydantic import ValidationError
 
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.chat.talk import show_notice
@@ -19,8 +18,6 @@ from mneme.cli.files import read_file
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable
 from mneme.library.teams.team import Team, load_team
-from mneme.nodes.discussion.context import DiscussionContext
-from mneme.nodes.task_memories.kinds import MemoryName
 from mneme.stores.discussions.discussions import Discussion, check_id
 
 GRAPH = "intrinsic_memory"
@@ -38,12 +35,6 @@ async def discuss(
     as_json: bool,
 ) -> int:
     """Run a discussion, or continue one that was killed or waits; write the results."""
-    if context["memory"] not in get_args(MemoryName):
-        raise BadInput(
-            f"--memory {context['memory']}: no such memory.",
-            f"Choose one of {', '.join(get_args(MemoryName))}.",
-        )
-    _check_context(context)
     given = None if discussion_id and not task else {"task": task_of(task), "team": team_of(team, models)}
     if given is not None and discussion_id:
         check_id(discussion_id)
@@ -74,16 +65,6 @@ class Prepared(NamedTuple):
     owner: str
     id: str
     given: Values
-
-
-def _check_context(context: Values) -> None:
-    """Raise BadInput, naming the option, for a context that is not valid."""
-    try:
-        DiscussionContext.model_validate(context)
-    except ValidationError as error:
-        first = error.errors()[0]
-        option = str(first["loc"][0]).replace("_", "-")
-        raise BadInput(f"--{option}: {first['msg']}.", "See `mneme discuss run --help`.") from error
 
 
 def _check_as_begun(about: Discussion, context: Values) -> None:
@@ -168,7 +149,7 @@ def _model(given: str, team: Team) -> tuple[str, str]:
     name, equals, who = given.partition("=")
     if not equals or not who:
         raise BadInput(
-            f"--model {given}: write ROLE=MODEL.", f"For example: {team.names[0]}=ollama:llama3.1:8b"
+            f"--agents {given}: write ROLE=MODEL.", f"For example: {team.names[0]}=ollama:llama3.1:8b"
         )
     return team.role(name).name, who
 

@@ -1,6 +1,7 @@
 """`mneme discuss list, show, report, memory, teams`: what was discussed, and what agents remember of it."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ from rich.syntax import Syntax
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.discussion.printing import print_end, print_turn, write_files
 from mneme.cli.discussion.report import ending
-from mneme.cli.show import console, print_json, print_table
+from mneme.cli.show import console, print_json, print_result, print_table
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
-from mneme.library.teams.team import load_team, shipped
+from mneme.library.teams.team import Team, load_team, shipped
+from mneme.stores.discussions.agent_memory import MemoryVersion
 from mneme.stores.discussions.discussions import Discussion
 
 Values = dict[str, Any]
@@ -26,21 +28,12 @@ def one_of(discussion: str, named: str) -> str:
     return discussion or named
 
 
-async def list_(owner: str, limit: int, as_json: bool) -> None:
-    """List discussions."""
-    async with open_operations(TeamDiscussions, owner, reading=True) as done:
-        found = await done.list(limit)
-    if as_json:
-        for each in found:
-            print_json(each)
-        return
+def print_discussions(found: Sequence[Discussion]) -> None:
+    """Print discussions as a table."""
     rows = (
-        [each.id, each.team["name"], each.ended or "not ended", str(each.turns), _title(each)]
-        for each in found
+        [each.id, each.team["name"], each.ended or "not ended", each.turns, _title(each)] for each in found
     )
-    print_table("", ("id", "team", "ended", "turns", "task"), rows) if found else console.print(
-        "[dim]nothing[/]"
-    )
+    print_table("", ("id", "team", "ended", "turns", "task"), rows)
 
 
 def _title(about: Discussion) -> str:
@@ -82,44 +75,39 @@ async def memory(
     async with open_operations(TeamDiscussions, owner, reading=True) as done:
         about = await done.starting(discussion)
         if history:
-            for each in await done.memory_history(about.id, agent):
-                _print_version(each.model_dump(mode="json"), as_json)
+            print_result(await done.memory_history(about.id, agent), as_json, _print_versions)
             return
         last = MANY if turn is None else turn
         if since is not None:
-            _print_diff(await done.memory_diff(about.id, agent, since, last), as_json)
+            diff = await done.memory_diff(about.id, agent, since, last)
+            print_result(diff, as_json, _print_diff, "diff")
             return
         found = await done.memory_at(about.id, agent, last)
-    if as_json:
-        print_json(found)
-        return
-    console.print(f"[bold]{escape(agent)}[/] after turn {found.turn} [dim](version {found.version})[/]")
+    print_result(found, as_json, _print_memory)
+
+
+def _print_memory(found: MemoryVersion) -> None:
+    console.print(f"[bold]{escape(found.agent)}[/] after turn {found.turn} [dim](version {found.version})[/]")
     console.print(Syntax(json.dumps(found.memory, indent=1, ensure_ascii=False), "json", word_wrap=True))
 
 
 MANY = 1_000_000
 
 
-def _print_version(version: Values, as_json: bool) -> None:
-    if as_json:
-        print_json(version)
-        return
-    console.print(f"turn {version['turn']:>4}  version {version['version']:>3}  {escape(version['reason'])}")
+def _print_versions(versions: Sequence[MemoryVersion]) -> None:
+    for each in versions:
+        console.print(f"turn {each.turn:>4}  version {each.version:>3}  {escape(each.reason)}")
 
 
-def _print_diff(diff: str, as_json: bool) -> None:
-    if as_json:
-        print_json({"diff": diff})
-        return
+def _print_diff(diff: str) -> None:
     console.print(Syntax(diff, "diff", word_wrap=True) if diff else "[dim]nothing changed[/]")
 
 
 async def teams(as_json: bool) -> None:
     """List the teams that come with Mneme, with their roles."""
-    loaded = [load_team(name) for name in shipped()]
-    if as_json:
-        for team in loaded:
-            print_json(team)
-        return
+    print_result([load_team(name) for name in shipped()], as_json, _print_teams)
+
+
+def _print_teams(loaded: Sequence[Team]) -> None:
     rows = ([team.name, f"{team.purpose}\nRoles: {', '.join(team.names)}."] for team in loaded)
     print_table("", ("team", "what it is for"), rows)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from mneme.api.household import played
+from mneme.api.household import Played, played
 from mneme.api.household_runs import Run, run_named, runs
 from mneme.cli.household.beside import print_beside
 from mneme.cli.household.play import print_decision
-from mneme.cli.show import console, errors, print_json, print_table
+from mneme.cli.show import console, errors, print_json, print_result, print_table
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.scene import NAMES, Scene, scenes
 
@@ -141,13 +141,13 @@ def _print_scene(run: Run, scene: Scene) -> None:
 def list_runs(as_json: bool) -> None:
     """List the runs with their task, team, steps and outcome."""
     found = [played(run) for run in runs()]
-    if as_json:
-        for each in found:
-            print_json(each)
-        return
-    if not found:
+    if not found and not as_json:
         console.print("No runs yet. Start one: mneme household run")
         return
+    print_result(found, as_json, _print_runs)
+
+
+def _print_runs(found: Sequence[Played]) -> None:
     columns = ("run", "task", "agents", "steps", "lower bound", "outcome", "answered by")
     rows = (["" if value is None else str(value) for value in each.model_dump().values()] for each in found)
     print_table("Runs", columns, rows)

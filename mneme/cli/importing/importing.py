@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from textwrap import shorten
-from typing import NamedTuple
+from typing import Any
 
+from pydantic import Field
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -17,6 +18,7 @@ from mneme.importing.directly import Written, write
 from mneme.importing.item import Item, Reading
 from mneme.importing.through_agent import Sent, send
 from mneme.models.asking.counting import in_words
+from mneme.nodes.context import OwnedByUser, responder
 
 SHOWN = 10
 """Examples that a dry run shows."""
@@ -32,21 +34,24 @@ AGAIN = "The same command goes on where it stopped; `mneme inbox list` shows wha
 Read = Callable[[], Reading]
 
 
-class How(NamedTuple):
-    """Whose memories, which part of the source, who answers, and what is printed."""
+class How(OwnedByUser):
+    """Whose memories, which part of the source, who answers, and whether it is only shown."""
 
-    user: str
-    since: str
-    limit: int | None
-    dry_run: bool
-    memory_agent: str
-    as_json: bool
+    since: str = Field("", description="Import nothing that is older: a date.", examples=["2026-11-20"])
+    limit: int | None = Field(
+        None, ge=1, description="Import at most this many, the oldest first, to try it out."
+    )
+    dry_run: bool = Field(False, description="Show what would be imported, and import nothing.")
+    memory_agent: str = responder("The memory agent's model.")
 
 
-async def through_agent(program: str, read: Read, how: How) -> int:
+async def through_agent(program: str, read: Read, given: dict[str, Any], as_json: bool) -> int:
     """Let the memory agent read what a program knows; return 1 if a message failed."""
+    how = How.model_validate(given)
     reading = _chosen(read, how)
-    _announce(program, reading, how, "The memory agent asks a model up to four questions about each.")
+    _announce(
+        program, reading, how, as_json, "The memory agent asks a model up to four questions about each."
+    )
     if how.dry_run or not reading.items:
         return 0
     context = {"memory_agent": how.memory_agent}
@@ -56,13 +61,14 @@ async def through_agent(program: str, read: Read, how: How) -> int:
         bar = progress.add_task("remembering", total=len(reading.items))
         async for report in send(reading.items, how.user, context):
             progress.update(bar, completed=report.done)
-    return _print_sent(report, reading, how.as_json)
+    return _print_sent(report, reading, as_json)
 
 
-async def directly(program: str, read: Read, how: How) -> int:
+async def directly(program: str, read: Read, given: dict[str, Any], as_json: bool) -> int:
     """Write a program's memories as they are; return 1 if one was refused."""
+    how = How.model_validate(given)
     reading = _chosen(read, how)
-    _announce(program, reading, how, "They are written as they are.")
+    _announce(program, reading, how, as_json, "They are written as they are.")
     if how.dry_run or not reading.items:
         return 0
     report = Written(memories=len(reading.items))
@@ -71,7 +77,7 @@ async def directly(program: str, read: Read, how: How) -> int:
         async with open_operations(Memories, how.user) as memories:
             async for report in write(reading.items, program, memories):
                 progress.update(bar, completed=report.known + report.imported + len(report.refused))
-    return _print_written(report, reading, how.as_json)
+    return _print_written(report, reading, as_json)
 
 
 def _chosen(read: Read, how: How) -> Reading:
@@ -83,14 +89,14 @@ def _chosen(read: Read, how: How) -> Reading:
     return read().chosen(since, how.limit)
 
 
-def _announce(program: str, reading: Reading, how: How, cost: str) -> None:
+def _announce(program: str, reading: Reading, how: How, as_json: bool, cost: str) -> None:
     """Say what will come before anything is done: in a dry run that is the result."""
-    if how.dry_run and how.as_json:
+    if how.dry_run and as_json:
         for item in reading.items:
             print_json(
                 {"id": item.id, "text": item.text, "time": _iso(item), "thread": item.thread, **_more(item)}
             )
-    if how.as_json:
+    if as_json:
         if how.dry_run:
             print_json({"items": len(reading.items)} | _passed_over(reading))
         return

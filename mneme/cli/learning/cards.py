@@ -1,71 +1,46 @@
 """`mneme cards …`: list, search and change a team's knowledge cards."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from rich.markup import escape
 
 from mneme.api.cards import Cards
 from mneme.cli.files import is_written, read_file
-from mneme.cli.show import console, print_json, print_table, versions_listed_by
+from mneme.cli.learning.trend import tables
+from mneme.cli.show import console, print_fields, print_result, print_table
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import Card, CardVersion, Retrieved, Rule, Status
+from mneme.stores.cards.card import Card, CardVersion, Retrieved, Rule
+from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import Metrics
+from mneme.stores.cards.private_counts import BUDGET
+from mneme.stores.cards.trends import Period
+from mneme.stores.cards.upkeep import Kept
 from mneme.stores.cards.yaml_form import dump
 
 ACTOR = "user"
 
 
-async def list_(team: str, status: str, limit: int, as_json: bool) -> None:
-    """List cards."""
-    wanted = _status(status)
-    async with open_operations(Cards, team, reading=True) as cards:
-        _print_cards(await cards.list(wanted, limit=limit), as_json)
-
-
-def _status(status: str) -> Status | None:
-    if status and status not in get_args(Status):
-        raise BadInput(f"There is no status {status!r}.", f"There are: {', '.join(get_args(Status))}.")
-    return status or None  # type: ignore[return-value]
-
-
-async def search(team: str, task: str, limit: int, as_json: bool) -> None:
-    """Print the cards that a task would be shown, with the parts of each score (§4)."""
-    async with open_operations(Cards, team, reading=True, searching=True) as cards:
-        found = await cards.search(task, limit)
-    if as_json:
-        for each in found:
-            print_json(each)
-        return
-    _print_found(found)
-
-
 async def add(
-    team: str, lesson: Mapping[str, Any], rules: Sequence[str], supersedes: str, reason: str, as_json: bool
+    team: str, lesson: Mapping[str, Any], rules: Sequence[str], supersedes: str, as_json: bool
 ) -> None:
     """Store a lesson as a provisional card, let it replace another where asked, and print it."""
     read = [rule_of(each) for each in rules]
     async with open_operations(Cards, team) as cards:
         old = (await cards.get(supersedes)).id if supersedes else ""
-        learned = await cards.propose(**in_utc(lesson), rules=read, reason=reason)
+        learned = await cards.propose(**lesson, rules=read)
         if old:
-            await cards.supersede(old, learned.card.id, reason)
-    if as_json:
-        print_json(learned)
-        return
+            await cards.supersede(old, learned.card.id, lesson["reason"])
+    print_result(learned, as_json, _print_learned)
+
+
+def _print_learned(learned: Learned) -> None:
     if learned.event == "unchanged":
         console.print("[dim]It is there already, unchanged:[/]")
-    print_card(learned.card, as_json)
-
-
-def in_utc(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was given, a day of expiry as its first moment in UTC."""
-    day = given.get("expires_at")
-    return {**given, "expires_at": day.replace(tzinfo=UTC) if day else None}
+    print_card(learned.card)
 
 
 def rule_of(text: str) -> Rule:
@@ -76,10 +51,8 @@ def rule_of(text: str) -> Rule:
     return Rule(condition=condition, pattern=pattern)
 
 
-def _print_found(found: Sequence[Retrieved]) -> None:
-    if not found:
-        console.print("[dim]nothing[/]")
-        return
+def print_found(found: Sequence[Retrieved]) -> None:
+    """Print cards that were searched for, with the parts of each score (§4)."""
     parts = ("similarity", "confidence", "standing", "recency", "success")
     rows = (
         [
@@ -94,29 +67,13 @@ def _print_found(found: Sequence[Retrieved]) -> None:
     print_table("", ("id", "status", "claim", "score", *parts), rows)
 
 
-async def show(team: str, card: str, as_json: bool) -> None:
-    """Print one card, in its YAML form."""
-    async with open_operations(Cards, team, reading=True) as cards:
-        found = await cards.get(card)
-    print_card(found, as_json)
-
-
-def print_card(card: Card, as_json: bool) -> None:
+def print_card(card: Card) -> None:
     """Print a card in its YAML form."""
-    if as_json:
-        print_json(card)
-        return
     console.print(escape(dump(card)), end="", soft_wrap=True)
 
 
-async def history(team: str, card: str, as_json: bool) -> None:
+def print_history(versions: Sequence[CardVersion]) -> None:
     """Print every version of a card with its reason, oldest first."""
-    async with open_operations(Cards, team, reading=True) as cards:
-        versions = await cards.history(card)
-    if as_json:
-        for version in versions:
-            print_json(version)
-        return
     columns = ("v", "status", "confidence", "s/f", "claim", "when", "who", "why")
     print_table("", columns, (_row(version) for version in versions))
 
@@ -135,40 +92,18 @@ def _row(version: CardVersion) -> list[str]:
     ]
 
 
-async def rollback(team: str, card: str, version: int, reason: str, as_json: bool) -> None:
-    """Go back to an earlier version."""
-    async with open_operations(Cards, team) as cards:
-        with versions_listed_by(f"mneme cards history {card}"):
-            changed = await cards.rollback(card, version, reason)
-    print_card(changed, as_json)
-
-
-async def deprecate(team: str, card: str, reason: str, as_json: bool) -> None:
-    """Remove a card from retrieval."""
-    async with open_operations(Cards, team) as cards:
-        changed = await cards.deprecate(card, reason)
-    print_card(changed, as_json)
-
-
-async def restore(team: str, card: str, reason: str, as_json: bool) -> None:
-    """Bring a deprecated or archived card back."""
-    async with open_operations(Cards, team) as cards:
-        changed = await cards.restore(card, reason)
-    print_card(changed, as_json)
-
-
 async def promote(team: str, card: str, reason: str, as_json: bool) -> None:
     """Approve a card instead of the leader; the conditions for promotion still apply."""
     rubric = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
     approval = Approval(by=ACTOR, approved=True, rubric=rubric, reason=reason)
     async with open_operations(Cards, team) as cards:
         changed = await cards.promote(card, approval, reason)
-    print_card(changed, as_json)
+    print_result(changed, as_json, print_card)
 
 
 async def export(team: str, file: Path, versions: bool, told: Mapping[str, Any], as_json: bool) -> None:
     """Write all cards as YAML; with `versions`, every version of each; refuse what abstract cards take."""
-    if told:
+    if told["epsilon"] or told["private"] or told["budget"] != BUDGET:
         raise BadInput(
             "--epsilon, --budget and --private are for abstract cards.", "Give --abstract as well."
         )
@@ -183,7 +118,7 @@ async def share(team: str, file: Path, versions: bool, told: Mapping[str, Any], 
     """Write cards for another organisation, and say what was taken out and what it has cost."""
     if versions:
         raise BadInput("An abstract card has no history.", "Leave --history or --abstract out.")
-    if "budget" in told and "epsilon" not in told:
+    if told["budget"] != BUDGET and told["epsilon"] is None:
         raise BadInput("Without --epsilon no counts go out, and nothing is spent.", "Leave --budget out.")
     async with open_operations(Cards, team) as cards:
         shared = await cards.share(**told)
@@ -203,18 +138,13 @@ async def import_(team: str, file: Path, as_json: bool) -> None:
     print_fields(counts | {"unsigned, so provisional": len(report.unsigned)}, as_json)
 
 
-async def metrics(team: str, as_json: bool) -> int:
-    """Print every metric of §10 and the alerts; return 1 if an alert is critical."""
-    async with open_operations(Cards, team, reading=True) as cards:
-        found = await cards.metrics()
-    if as_json:
-        print_json(found)
-    else:
-        _print_metrics(found)
-    return int(any(alert.level == "critical" for alert in found.alerts))
+def is_critical(found: Metrics) -> bool:
+    """Return whether an alert is critical."""
+    return any(alert.level == "critical" for alert in found.alerts)
 
 
-def _print_metrics(found: Metrics) -> None:
+def print_metrics(found: Metrics) -> None:
+    """Print every metric of §10 and the alerts."""
     rows = [(name, _figure(value)) for name, value in found.model_dump(exclude={"alerts"}).items()]
     print_table("", ("metric", "value"), rows)
     for alert in found.alerts:
@@ -230,14 +160,8 @@ def _figure(value: object) -> str:
     return "–" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _print_cards(found: Sequence[Card], as_json: bool) -> None:
-    if as_json:
-        for card in found:
-            print_json(card)
-        return
-    if not found:
-        console.print("[dim]nothing[/]")
-        return
+def print_cards(found: Sequence[Card]) -> None:
+    """Print cards as a table."""
     rows = (
         [
             card.id,
@@ -252,9 +176,12 @@ def _print_cards(found: Sequence[Card], as_json: bool) -> None:
     print_table("", ("id", "v", "status", "confidence", "s/f", "claim"), rows)
 
 
-def print_fields(what: Mapping[str, object], as_json: bool) -> None:
-    """Print a few named figures on one line."""
-    if as_json:
-        print_json(what)
-        return
-    console.print(", ".join(f"{name}: {value}" for name, value in what.items()))
+def counted(kept: Kept, _: Any) -> dict[str, int]:
+    """Return what came of the upkeep."""
+    return {"archived": len(kept.archived), "expired": len(kept.expired), "clustered": kept.clustered}
+
+
+def print_trend(found: Sequence[Period]) -> None:
+    """Print what each period was like, oldest first."""
+    for table in tables(found):
+        console.print(table)

@@ -1,27 +1,30 @@
 """`mneme learn` and `mneme disputes`: a team that learns, and findings against its cards."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from mneme.cli.learning.card_commands import CardId, Team, cards
-from mneme.cli.learning.consolidate_command import consolidate_cards
-from mneme.cli.options import Agents, Json, Reason, Role, run_command
+from mneme.cli.groups import Calls, group, options_of
+from mneme.cli.learning.card_commands import CardId, cards
+from mneme.cli.options import Json, Reason, Team, run_command
 
 app = typer.Typer()
-disputes = typer.Typer(
-    no_args_is_help=True, help="Findings that contradict verified cards: list, test and decide them."
-)
-cards.command("consolidate")(consolidate_cards)
+disputes = group("Findings that contradict verified cards: list, test and decide them.")
 app.add_typer(cards, name="cards")
 app.add_typer(disputes, name="disputes")
 
-Rows = Annotated[int, typer.Option("--rows", min=100, help="Rows of the query-tuning database.")]
 
-
-@app.command()
+@options_of(
+    app,
+    "learn",
+    without="environment schema_name database_seed successes_to_verify",
+    where="mneme.cli.learning.learn:Where",
+    context="mneme.nodes.learning.context:LearningContext",
+)
 def learn(
+    where: dict[str, Any],
+    context: dict[str, Any],
     task: Annotated[str, typer.Argument(help="The task in words.")] = "",
     file: Annotated[Path | None, typer.Option("--file", help="A YAML list of tasks.")] = None,
     suite: Annotated[
@@ -33,89 +36,18 @@ def learn(
     ] = "",
     count: Annotated[int, typer.Option("--count", help="Number of generated tasks.")] = 8,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the generated tasks.")] = 1,
-    query: Annotated[str, typer.Option("--query", help="The slow query, which is run and measured.")] = "",
-    schema: Annotated[
-        str,
-        typer.Option("--schema", help="The schema: one that comes with Mneme, or a file FILE.sql."),
-    ] = "",
-    database: Annotated[
-        str,
-        typer.Option("--database", help="Your own: a SQLite file or postgresql://…; it is only read."),
-    ] = "",
-    world: Annotated[
-        str, typer.Option("--world", help="The world: a name, or a YAML file that describes one.")
-    ] = "",
-    case: Annotated[str, typer.Option("--case", help="A task of the world's own, by its id.")] = "",
-    workspace: Annotated[
-        Path | None, typer.Option("--workspace", help="The folder of the files, which is copied.")
-    ] = None,
-    check: Annotated[
-        str, typer.Option("--check", help="The command that a solution must pass, e.g. `pytest -q`.")
-    ] = "",
-    metric: Annotated[
-        list[str] | None,
-        typer.Option("--metric", help="What should improve, e.g. cpu_seconds:lower:2; repeatable."),
-    ] = None,
-    may_change: Annotated[
-        list[str] | None,
-        typer.Option("--may-change", help="Files that may change, e.g. 'src/*.py'; repeatable."),
-    ] = None,
-    task_id: Annotated[
-        str, typer.Option("--id", help="The task's id: one that is done is not run again.")
-    ] = "",
-    team: Team = "local",
-    agents: Agents = "auto",
-    researcher: Role = "",
-    devils_advocate: Role = "",
-    leader: Role = "",
-    monitor: Role = "",
-    recall: Annotated[int, typer.Option("--recall", min=0, max=20, help="Number of cards to retrieve.")] = 5,
-    rows: Rows = 60_000,
     as_json: Json = False,
 ) -> None:
     """Solve a task as a team that learns: draft, challenge, patch, verify, decide, compile."""
     from mneme.cli.learning import learn as run
 
-    roles = {
-        "researcher": researcher,
-        "devils_advocate": devils_advocate,
-        "leader": leader,
-        "monitor": monitor,
-    }
-    context = {role: who or agents for role, who in roles.items()} | {
-        "team": team,
-        "recall": recall,
-        "rows": rows,
-    }
-    given = {
-        "query": query,
-        "schema": schema,
-        "database": database,
-        "id": task_id,
-        "world": world,
-        "case": case,
-        "workspace": str(workspace or ""),
-        "check": check,
-        "metrics": metric,
-        "may_change": may_change,
-    }
-    where = {name: value for name, value in given.items() if value}
     run_command(run.learn(task, file, suite, run.size_of(count, seed), where, context, as_json))
 
 
 DisputeId = Annotated[str, typer.Argument(help="A dispute's id, or its first letters.")]
-
-
-@disputes.command("list")
-def list_disputes(
-    team: Team = "local",
-    status: Annotated[str, typer.Option("--status", help="open, escalated or resolved.")] = "",
-    as_json: Json = False,
-) -> None:
-    """List the disputes, oldest first."""
-    from mneme.cli.learning import disputes as run
-
-    run_command(run.list_(team, status, as_json))
+Calls(disputes, "disputes", "mneme.api.cards:Cards", "mneme.cli.learning.disputes")(
+    "list", "list_disputes", "print_disputes", "List the disputes, oldest first.", {"card_id": "--card"}
+)
 
 
 @disputes.command("show")
@@ -142,9 +74,16 @@ def open_dispute(
     run_command(run.open_(card, {"claim": claim, "task": task}, rule, reason, team, as_json))
 
 
-@disputes.command("resolve")
+@options_of(
+    disputes,
+    "disputes resolve",
+    {"environment": "--world"},
+    "schema_name database_seed successes_to_verify",
+    context="mneme.nodes.learning.context:TeamContext",
+)
 def resolve_dispute(
     dispute: DisputeId,
+    context: dict[str, Any],
     decision: Annotated[
         str,
         typer.Option(
@@ -159,17 +98,10 @@ def resolve_dispute(
         typer.Option("--rule", help='For merge and deprecate_old: "CONDITION: WHAT TO DO"; may be repeated.'),
     ] = None,
     reason: Reason = "decided on the command line",
-    team: Team = "local",
-    agents: Agents = "auto",
-    rows: Rows = 60_000,
-    world: Annotated[
-        str, typer.Option("--world", help="The world of the similar tasks; default: the card's.")
-    ] = "",
     as_json: Json = False,
 ) -> None:
     """Test both approaches on similar tasks, or decide the dispute yourself."""
     from mneme.cli.learning import disputes as run
 
-    context = {"team": team, "devils_advocate": agents, "environment": world, "rows": rows}
     verdict = {"decision": decision, "reason": reason, "claim": claim, "rules": rule or []}
     run_command(run.resolve(dispute, verdict, context, as_json))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from langgraph.types import StreamMode
+from pydantic import BaseModel, Field
 from rich.markup import escape
 
 from mneme.api.cards import Cards
@@ -29,6 +30,37 @@ DONE = {
 """What is said of each step at its end."""
 DOING = {"measure": "question", "train": "step", "judge_tuned": "question"}
 """What a long step counts."""
+
+
+class Wanted(BaseModel):
+    """What is to be done: a consolidation, and of which model; or else to tell of them, or to undo one."""
+
+    base: str = Field("", description="What is tuned: a GGUF file, a folder of safetensors, or smollm2.")
+    served_base: str = Field("", description="The same model's name in Ollama.")
+    force: bool = Field(False, description="Though nothing makes it due.")
+    anew: bool = Field(False, description="Give up one that was begun.")
+    status: bool = Field(False, description="Only say what is due and what was.")
+    rollback: bool = Field(
+        False,
+        description="Undo the latest in one step: the model before it serves, archived cards come back.",
+    )
+    generic: str = Field(
+        "", description="Your own generic questions (YAML).", json_schema_extra={"format": "path"}
+    )
+    reason: str = Field("", description="The reason of a rollback; kept in the history.")
+
+
+async def run(wanted: dict[str, Any], context: dict[str, Any], as_json: bool) -> int:
+    """Consolidate, tell of consolidations, or undo the latest; return the exit status."""
+    team, pool = context["team"], context.get("pool", "")
+    asked = {name: wanted.pop(name) for name in ("anew", "status", "rollback", "reason")}
+    if asked["status"]:
+        await status(team, as_json, pool)
+    elif asked["rollback"]:
+        await rollback(team, asked["reason"], as_json, pool)
+    else:
+        return await consolidate(wanted, context, anew=asked["anew"], as_json=as_json)
+    return 0
 
 
 async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: bool, as_json: bool) -> int:

@@ -1,6 +1,7 @@
 """`mneme disputes …`: list and show disputes, test them, and decide them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, get_args
 
 from langgraph.types import Command
@@ -10,32 +11,22 @@ from mneme.api.card_reviews import ToReview
 from mneme.api.cards import Cards
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.learning.cards import rule_of
-from mneme.cli.show import console, print_beside, print_json, print_table
+from mneme.cli.show import console, print_beside, print_result, print_table
 from mneme.client.home import open_operations
 from mneme.client.team import TeamSession, open_team_session
 from mneme.core.errors import BadInput
 from mneme.environments.worlds import world_names
 from mneme.environments.worlds.registry import WORKSPACE
 from mneme.nodes.learning.dispute_decisions import Decision, Verdict, new_evidence, old_evidence, plainly
-from mneme.stores.cards.disputes import Approach, Dispute, DisputeStatus
+from mneme.stores.cards.disputes import Approach, Dispute
 
 Context = dict[str, Any]
 
 
-async def list_(team: str, status: str, as_json: bool) -> None:
-    """List disputes."""
-    if status and status not in get_args(DisputeStatus):
-        raise BadInput(f"There is no status {status!r}.", f"There are: {', '.join(get_args(DisputeStatus))}.")
-    async with open_operations(Cards, team, reading=True) as cards:
-        found = await cards.list_disputes(status or None)  # type: ignore[arg-type]
-    if as_json:
-        for each in found:
-            print_json(each)
-        return
+def print_disputes(found: Sequence[Dispute]) -> None:
+    """Print disputes as a table."""
     rows = ([each.id, each.status, each.card_id, each.new.claim, _ended(each)] for each in found)
-    print_table("", ("id", "status", "card", "finding", "resolution"), rows) if found else console.print(
-        "[dim]nothing[/]"
-    )
+    print_table("", ("id", "status", "card", "finding", "resolution"), rows)
 
 
 def _ended(dispute: Dispute) -> str:
@@ -47,7 +38,7 @@ async def show(team: str, dispute: str, as_json: bool) -> None:
     async with open_operations(Cards, team, reading=True) as cards:
         found = await cards.evidence(dispute)
     assert found.dispute is not None
-    print_dispute(found.dispute, as_json, found)
+    print_result(found.dispute, as_json, partial(print_dispute, rests_on=found))
 
 
 async def open_(
@@ -60,7 +51,7 @@ async def open_(
         found = await cards.get(card)
         new = Approach(**finding, solution=solution)
         opened = await cards.open_dispute(found.id, Approach(claim=found.claim), new, reason)
-    print_dispute(opened, as_json)
+    print_result(opened, as_json, print_dispute)
 
 
 async def resolve(dispute: str, verdict: Mapping[str, Any], context: Context, as_json: bool) -> int:
@@ -81,7 +72,7 @@ async def resolve(dispute: str, verdict: Mapping[str, Any], context: Context, as
         else:
             ended = await run_dispute(session, found.id, context)
         rests_on = await session.cards.evidence(ended.id)
-    print_dispute(ended, as_json, rests_on)
+    print_result(ended, as_json, partial(print_dispute, rests_on=rests_on))
     return int(ended.unresolved)
 
 
@@ -126,11 +117,8 @@ def _team_part(context: Context) -> Context:
 OTHERS = ("researcher", "leader", "monitor", "recall")
 
 
-def print_dispute(dispute: Dispute, as_json: bool, rests_on: ToReview | None = None) -> None:
+def print_dispute(dispute: Dispute, rests_on: ToReview | None = None) -> None:
     """Print a dispute: both approaches, what they rest on, the trials, and how it ended or what it awaits."""
-    if as_json:
-        print_json(dispute)
-        return
     console.print(
         f"  [yellow]dispute[/] {dispute.id} ({dispute.status}, {dispute.conflict_type}) on {dispute.card_id}"
     )

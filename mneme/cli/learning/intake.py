@@ -21,7 +21,7 @@ from mneme.models.asking.responders import resolve
 LONGEST = 6_000
 """Characters of one part: what a small model reads with care."""
 QUESTION = """What does this record of past work teach that would help with other tasks? It is {name}, part
-{number} of {of}. Say what the problem was, what helped, what was tried in vain, and under which condition
+{number} of {of}. Say what the problem was, what helped, what was tried and failed, and under which condition
 that holds; claim nothing that the record does not show. Where it teaches nothing, say so."""
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Set
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +14,7 @@ from rich.markup import escape
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.files import read_file
 from mneme.cli.learning.disputes import print_dispute, run_dispute
-from mneme.cli.show import console, print_beside, print_json
+from mneme.cli.show import console, print_beside, print_json, print_result
 from mneme.client.team import TeamSession, open_team_session
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import tasks
@@ -40,19 +41,20 @@ PAGE = 1000
 """Finished tasks that are asked for at once."""
 
 
-class Given(BaseModel):
-    """One task: its text, its world, and what the world reads of it."""
+class Where(BaseModel):
+    """The world of a task, and what the world reads of it."""
 
     model_config = ConfigDict(extra="forbid")
 
-    task: str = Field(description="The task in words.")
     id: str = Field(
         "",
         description="Its name; a task that is done is not run again. Default: the file's name and a number.",
     )
     world: str = Field("", description="The world that tries solutions: a name, or a YAML file.")
     query: str = Field("", description="The slow query, which is run and measured.")
-    schema_name: str = Field("", alias="schema", description="The schema of the query's database.")
+    schema_name: str = Field(
+        "", alias="schema", description="The schema: one that comes with Mneme, or a file FILE.sql."
+    )
     database: str = Field("", description="A SQLite file or a postgresql:// address; it is only read.")
     wanted_speed_up: float | None = Field(None, description="How many times as fast is enough; 2 if unset.")
     index_budget: float | None = Field(
@@ -62,9 +64,21 @@ class Given(BaseModel):
     scope: str = Field("", description="Without a world: the domain that lessons hold in.")
     case: str = Field("", description="The name of one of the world's own tasks.")
     workspace: str = Field("", description="The folder whose files a solution may change, on a copy.")
-    check: str = Field("", description="The command that must end with 0, run in the folder.")
-    metrics: list[str] = Field([], description="What is to become better: NAME:lower|higher:TIMES.")
-    may_change: list[str] = Field([], description="Patterns of the files that may change.")
+    check: str = Field(
+        "", description="The command that must end with 0, run in the folder.", examples=["pytest -q"]
+    )
+    metrics: list[str] = Field(
+        [], description="What is to become better: NAME:lower|higher:TIMES.", examples=["cpu_seconds:lower:2"]
+    )
+    may_change: list[str] = Field(
+        [], description="Patterns of the files that may change.", examples=["src/*.py"]
+    )
+
+
+class Given(Where):
+    """One task: its text, its world, and what the world reads of it."""
+
+    task: str = Field(description="The task in words.")
 
     @property
     def environment(self) -> str:
@@ -126,6 +140,7 @@ async def finished(session: TeamSession) -> set[str]:
 
 def tasks_of(words: str, file: Path | None, suite: str, size: tuple[int, int], where: Context) -> list[Given]:
     """Return the tasks that the options name. Raises BadInput."""
+    where = {name: value for name, value in where.items() if value}
     if where.get("case") and not words:
         words = _text_of(where.get("world", ""), where["case"])
     if sum([bool(words), file is not None, bool(suite)]) != 1:
@@ -221,7 +236,8 @@ async def solve(session: TeamSession, given: Given, context: Context, as_json: b
         _print_result(values)
     for dispute in [each["dispute"] for each in values["learned"] if each["dispute"]]:
         resolved = await run_dispute(session, dispute, own)
-        print_dispute(resolved, as_json, await session.cards.evidence(dispute))
+        rests_on = await session.cards.evidence(dispute)
+        print_result(resolved, as_json, partial(print_dispute, rests_on=rests_on))
     return bool(values["packet"]["solved"])
 
 

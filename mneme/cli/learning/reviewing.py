@@ -1,19 +1,18 @@
-"""`mneme cards review`, `rate`, `care`, `supersede`, `clear-flag`, `upkeep`: what people do with cards."""
+"""`mneme cards review`: what a person should look at, card by card."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
 
 import typer
 from rich.markup import escape
 
 from mneme.api.card_reviews import ToReview
 from mneme.api.cards import Cards
-from mneme.cli.learning.cards import ACTOR, in_utc, print_card, print_fields
+from mneme.cli.learning.cards import ACTOR
 from mneme.cli.learning.disputes import print_dispute
 from mneme.cli.show import console, print_beside, print_json
 from mneme.client.home import open_operations
-from mneme.core.errors import BadInput, MnemeError
+from mneme.core.errors import MnemeError
 from mneme.nodes.learning.dispute_decisions import Decision, Verdict
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 
@@ -29,40 +28,6 @@ WORDS = {
     "n": "the new replaces it",
     "m": "merge both",
 }
-
-
-async def rate(team: str, card: str, rating: Mapping[str, Any], as_json: bool) -> None:
-    """Rate a card."""
-    async with open_operations(Cards, team) as cards:
-        print_card(await cards.rate(card, **rating), as_json)
-
-
-async def care_for(team: str, card: str, care: Mapping[str, Any], reason: str, as_json: bool) -> None:
-    """Change a card's owner, expiry or version."""
-    if not any(care.values()) and care["owner"] is None and care["valid_for"] is None:
-        raise BadInput("Nothing is to change.", "Give --owner, --expires or --valid-for.")
-    async with open_operations(Cards, team) as cards:
-        print_card(await cards.care_for(card, **in_utc(care), reason=reason), as_json)
-
-
-async def supersede(team: str, card: str, by: str, reason: str, as_json: bool) -> None:
-    """Replace a card by another."""
-    async with open_operations(Cards, team) as cards:
-        print_card(await cards.supersede(card, by, reason), as_json)
-
-
-async def clear_flag(team: str, card: str, reason: str, as_json: bool) -> None:
-    """Clear a card's flags."""
-    async with open_operations(Cards, team) as cards:
-        print_card(await cards.clear_flag(card, reason), as_json)
-
-
-async def upkeep(team: str, as_json: bool) -> None:
-    """Do the upkeep, and say what came of it."""
-    async with open_operations(Cards, team) as cards:
-        kept = await cards.upkeep()
-    counts = {"archived": len(kept.archived), "expired": len(kept.expired), "clustered": kept.clustered}
-    print_fields(counts, as_json)
 
 
 async def review(team: str, limit: int, as_json: bool) -> None:
@@ -95,7 +60,7 @@ def _show(item: ToReview, number: int, of: int) -> None:
     counted = f"  {evidence.success_count} successes, {evidence.failure_count} failures"
     console.print(f"{counted}, confidence {card.confidence:.2f}{rated if card.ratings else ''}")
     if item.dispute:
-        print_dispute(item.dispute, False, item)
+        print_dispute(item.dispute, item)
 
 
 async def _decided(cards: Cards, item: ToReview) -> bool:

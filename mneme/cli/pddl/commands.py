@@ -1,19 +1,20 @@
 """`mneme pddl …`: solve PDDL planning problems as a team with a chosen memory."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from mneme.cli.options import Agents, Json, Role, run_command
+from mneme.cli.groups import group, options_of
+from mneme.cli.options import Json, run_command
 
-pddl = typer.Typer(no_args_is_help=True, help="A team with a memory solves planning problems (PDDL).")
+pddl = group("A team with a memory solves planning problems (PDDL).")
 
 Folder = Annotated[
     Path | None, typer.Option("--data", help="A folder of PDDL problems, such as AgentBoard's.")
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the generated problems.")]
-Names = Annotated[
+Problems = Annotated[
     list[str],
     typer.Argument(help="Problems: gripper, gripper/seed3-size6, a problem's file, or a name in --data."),
 ]
@@ -53,26 +54,16 @@ def memories(as_json: Json = False) -> None:
     run_command(run.memories(as_json))
 
 
-@pddl.command("run")
+@options_of(
+    pddl,
+    "pddl run",
+    {"memory": "--memory -m"},
+    "example project_insights",
+    context="mneme.nodes.pddl.context:PddlContext",
+)
 def play(
-    problems: Names,
-    memory: Annotated[str, typer.Option("--memory", "-m", help="See `mneme pddl memories`.")] = "intrinsic",
-    agents: Agents = "auto",
-    solver: Role = "",
-    second_agent: Role = "",
-    memory_model: Annotated[
-        str, typer.Option(help="Model for the memory's own questions; default: --agents.")
-    ] = "",
-    window: Annotated[
-        int,
-        typer.Option("--window", help="Tokens of an agent's context: 512 or more, and enough for the task."),
-    ] = 4096,
-    memory_tokens: Annotated[
-        int, typer.Option("--memory-tokens", help="Tokens of an agent's structured memory: 100 or more.")
-    ] = 700,
-    team: Annotated[
-        str, typer.Option("--team", envvar="MNEME_TEAM", help="The team whose memory is used.")
-    ] = "local",
+    problems: Problems,
+    context: dict[str, Any],
     run_id: Annotated[
         str, typer.Option("--id", help="The run's id; the id of a killed run continues it.")
     ] = "",
@@ -86,11 +77,4 @@ def play(
     """
     from mneme.cli.pddl import play as run
 
-    roles = {"solver": solver, "second_agent": second_agent, "memory_model": memory_model}
-    context = {role: who or agents for role, who in roles.items()} | {
-        "memory": memory,
-        "window": window,
-        "memory_tokens": memory_tokens,
-        "team": team,
-    }
     run_command(run.run(problems, data, seed, context, run_id, as_json))

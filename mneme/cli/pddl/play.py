@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
-from pydantic import ValidationError
 from rich.markup import escape
 
 from mneme.cli.chat.talk import show_notice
-from mneme.cli.show import console, print_json, print_table
+from mneme.cli.show import console, print_json, print_records
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadInput
 from mneme.environments.pddl import (
@@ -24,7 +23,6 @@ from mneme.environments.pddl import (
     load_one,
 )
 from mneme.models.asking.counting import in_words
-from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES
 
 Context = dict[str, Any]
@@ -46,12 +44,11 @@ GENERATED = re.compile(r"(?P<domain>[a-z]+)(?:/seed(?P<seed>-?\d+)(?:-size(?P<si
 async def list_(data: Path | None, count: int, seed: int, as_json: bool) -> None:
     """Print the problems of a folder, or generated problems."""
     problems = await asyncio.to_thread(_suite, data, count, seed)
-    rows = [(each.name, each.difficulty, str(len(each.compiled.goal))) for each in problems]
-    if as_json:
-        for name, difficulty, goals in rows:
-            print_json({"name": name, "difficulty": difficulty, "goals": int(goals)})
-        return
-    print_table(f"{len(rows)} problems", ("problem", "difficulty", "goal literals"), rows)
+    found = [
+        {"name": each.name, "difficulty": each.difficulty, "goals": len(each.compiled.goal)}
+        for each in problems
+    ]
+    print_records(found, as_json, f"{len(found)} problems", ("problem", "difficulty", "goal literals"))
 
 
 def _suite(data: Path | None, count: int, seed: int) -> list[Problem]:
@@ -72,19 +69,17 @@ async def show(name: str, data: Path | None, seed: int, as_json: bool) -> None:
 
 async def memories(as_json: bool) -> None:
     """Print the memories that a team can have, and what each does."""
-    rows = [(name, (kind.__doc__ or "").strip().splitlines()[0]) for name, kind in MEMORIES.items()]
-    if as_json:
-        for name, what in rows:
-            print_json({"memory": name, "what": what})
-        return
-    print_table("Memories", ("memory", "what it does"), rows)
+    found = [
+        {"memory": name, "what": (kind.__doc__ or "").strip().splitlines()[0]}
+        for name, kind in MEMORIES.items()
+    ]
+    print_records(found, as_json, "Memories", ("memory", "what it does"))
 
 
 async def run(
     names: list[str], data: Path | None, seed: int, context: Context, run_id: str, as_json: bool
 ) -> None:
     """Solve problems one after the other. Raises BadInput."""
-    _check(context)
     problems = await asyncio.to_thread(find, names, data, seed)
     await show_notice(context["solver"], context["second_agent"], context["memory_model"])
     named = run_id or uuid4().hex[:8]
@@ -94,20 +89,6 @@ async def run(
         solved = [await _play(flows, problem, context, named, as_json) for problem in problems]
     if not as_json:
         console.print(f"\n{sum(solved)} of {len(solved)} problems solved.")
-
-
-def _check(context: Context) -> None:
-    """Raise BadInput, naming the option, for a context that is not valid."""
-    if context["memory"] not in MEMORIES:
-        raise BadInput(f"There is no memory {context['memory']!r}.", f"There are: {', '.join(MEMORIES)}.")
-    try:
-        PddlContext.model_validate(context)
-    except ValidationError as error:
-        first = error.errors()[0]
-        option = "--" + str(first["loc"][0]).replace("_", "-")
-        raise BadInput(
-            f"{option} {first['input']}: {first['msg']}.", "See `mneme pddl run --help`."
-        ) from error
 
 
 async def _play(flows: Workflows, problem: Problem, context: Context, run_id: str, as_json: bool) -> bool:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mneme.cli.show import console, print_error, print_json, print_lines, print_table
+from mneme.cli.show import console, print_error, print_lines, print_result, print_table
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.core.settings import settings
 from mneme.models.asking.wording import as_file, file_of, worded
@@ -13,11 +13,12 @@ def list_(as_json: bool) -> None:
     """List all prompts."""
     folder = settings().prompts
     own = {key: folder is not None and file_of(each, folder).exists() for key, each in questions().items()}
-    if as_json:
-        for (room, name), is_own in own.items():
-            print_json({"workflow": room, "prompt": name, "own": is_own})
-        return
-    rows = ([room, name, "own" if is_own else ""] for (room, name), is_own in own.items())
+    found = [{"workflow": room, "prompt": name, "own": is_own} for (room, name), is_own in own.items()]
+    print_result(found, as_json, _print_list)
+
+
+def _print_list(found: list[dict[str, object]]) -> None:
+    rows = ([each["workflow"], each["prompt"], "own" if each["own"] else ""] for each in found)
     print_table("", ("workflow", "prompt", "wording"), rows)
 
 

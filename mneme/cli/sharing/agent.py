@@ -1,5 +1,6 @@
 """`mneme share agent …`: agents of one's own, known by name."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
@@ -7,7 +8,7 @@ from rich.markup import escape
 
 from mneme.api.pools import Pools
 from mneme.cli.sharing import rubric
-from mneme.cli.show import console, print_json, print_table
+from mneme.cli.show import console, print_json, print_result, print_table
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, MnemeError
 from mneme.library.agents.agent import AGENTS, Agent, load_agent
@@ -80,10 +81,10 @@ def _described(name: str, file: Path | None, given: dict[str, str]) -> tuple[str
 def list_(as_json: bool) -> None:
     """List one's own agents and the shipped ones."""
     agents = [*map(load_agent, AGENTS), *(_own(name) for name in own_agents())]
-    if as_json:
-        for each in agents:
-            print_json(each)
-        return
+    print_result(agents, as_json, _print_agents)
+
+
+def _print_agents(agents: Sequence[Agent]) -> None:
     rows = ([each.name, each.domain, "yours" if each.name in own_agents() else "shipped"] for each in agents)
     print_table("", ("agent", "domain", "whose"), rows)
 

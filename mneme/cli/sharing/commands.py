@@ -5,96 +5,44 @@ from typing import Annotated, Any
 
 import typer
 
-from mneme.cli.options import Agents, Json, Limit, Reason, Role, run_command
-from mneme.cli.sharing.consolidate_command import consolidate_pool
+from mneme.cli.groups import Calls, group, options_of
+from mneme.cli.options import Agents, Json, Limit, Reason, Team, run_command
 
-app = typer.Typer(
-    no_args_is_help=True, help="Agents that share one pool of prompt-answer pairs (Memory Sharing)."
-)
-pool = typer.Typer(no_args_is_help=True, help="List, search, show, import, export and remove shared pairs.")
-retriever = typer.Typer(no_args_is_help=True, help="Show, train and roll back a pool's retriever.")
-rubric = typer.Typer(
-    no_args_is_help=True, help="Show, draft, review and freeze the rubrics that score pairs."
-)
-agents_app = typer.Typer(no_args_is_help=True, help="Make and list agents of your own.")
+app = group("Agents that share one pool of prompt-answer pairs (Memory Sharing).")
+pool = group("List, search, show, import, export and remove shared pairs.")
+retriever = group("Show, train and roll back a pool's retriever.")
+rubric = group("Show, draft, review and freeze the rubrics that score pairs.")
+agents_app = group("Make and list agents of your own.")
 app.add_typer(agents_app, name="agent")
 app.add_typer(pool, name="pool")
 app.add_typer(retriever, name="retriever")
 app.add_typer(rubric, name="rubric")
-app.command("consolidate")(consolidate_pool)
 
-Team = Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="The team that owns the pools.")]
-Pools = Annotated[str, typer.Option("--pools", help="domain: one pool per domain; single: one pool for all.")]
-Shots = Annotated[
-    int, typer.Option("--shots", "-k", min=0, max=3, help="Number of pairs that are shown as examples.")
-]
-Threshold = Annotated[
-    int, typer.Option("--threshold", min=0, max=100, help="A pair is stored if its score is above this.")
-]
-Learning = Annotated[
-    str,
-    typer.Option(
-        "--learning",
-        help="What is trained: projection (a matrix on the embedder), encoder (a whole encoder) or reranker.",
-    ),
-]
 PoolName = Annotated[str, typer.Option("--pool", help="The pool: a domain, or single_pool.")]
 PairKey = Annotated[str, typer.Argument(help="A pair's key, or its first letters.")]
 DomainName = Annotated[str, typer.Argument(help="A domain, or single_pool.")]
-Candidates = Annotated[
-    int, typer.Option("--candidates", min=2, max=100, help="n: pairs that BM25 proposes for grading.")
-]
-Labels = Annotated[int, typer.Option("--labels", min=2, max=100, help="v: half useful, half not, at most.")]
-Retrieval = Annotated[
-    str, typer.Option("--retrieval", help="How examples are found: dense, hybrid (words added) or bm25.")
-]
-Diversity = Annotated[
-    float, typer.Option("--diversity", min=0, max=1, help="How much examples are to differ; 0: not at all.")
-]
-AnswererOf = Annotated[
+Answerer = Annotated[
     list[str],
-    typer.Option("--answerer-of", help="AGENT=MODEL: another model for this agent; may be repeated."),
-]
-Scoring = Annotated[
-    str,
     typer.Option(
-        "--scoring", help="criteria (points for each), or printed (one number; rubric and prompt of A.1)."
+        "--answerer",
+        help="Who answers the questions; default: --agents. AGENT=MODEL: for this agent; may be repeated.",
     ),
 ]
-Stored = Annotated[
-    str,
-    typer.Option("--stored", help="Kept with an answer: question, or prompt (the whole, with its examples)."),
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the training.")]
+CONTEXTS = "mneme.nodes.sharing.context"
+OWN_PARAMETERS = "agent answerer answerers"
+POOLS, PRINTING = "mneme.api.pools:Pools", "mneme.cli.sharing.pools"
+OF_POOL = {"pool": "--pool"}
 
 
-def _context(agents: str, roles: dict[str, str], **more: Any) -> dict[str, Any]:
-    return {role: who or agents for role, who in roles.items()} | more
-
-
-@app.command()
+@options_of(app, "share ask", without=OWN_PARAMETERS, context=f"{CONTEXTS}:SharingContext")
 def ask(
     question: Annotated[str, typer.Argument(help="What the agent should write.")],
     agent: Annotated[
         str, typer.Option("--agent", help="A shipped agent, one of yours, or an agent's YAML file.")
     ],
-    team: Team = "local",
-    pools: Pools = "domain",
-    shots: Shots = 3,
-    threshold: Threshold = 70,
+    context: dict[str, Any],
     agents: Agents = "auto",
-    answerer: Role = "",
-    scorer: Role = "",
-    grader: Role = "",
-    learning: Learning = "projection",
-    candidates: Candidates = 12,
-    labels: Labels = 6,
-    retrieval: Retrieval = "dense",
-    diversity: Diversity = 0.0,
-    answerer_of: AnswererOf = [],  # noqa: B006 (typer makes a new list of it)
-    scoring: Scoring = "criteria",
-    stored: Stored = "question",
-    seed: Seed = 0,
+    answerer: Answerer = [],  # noqa: B006  (typer makes a new list of it)
     thread: Annotated[
         str,
         typer.Option(
@@ -107,38 +55,18 @@ def ask(
     """Ask an agent: it sees similar pairs as examples; a good answer is added to the pool."""
     from mneme.cli.sharing import share as run
 
-    roles = {"answerer": answerer, "scorer": scorer, "grader": grader}
-    context = _context(agents, roles, agent=run.agent_text(agent), team=team, pools=pools, shots=shots)
-    context |= {"threshold": threshold, "learning": learning, "seed": seed, "candidates": candidates}
-    context |= {"labels": labels, "retrieval": retrieval, "diversity": diversity, "scoring": scoring}
-    context |= {"stored": stored, "answerers": ", ".join(answerer_of)}
+    context |= {"agent": run.agent_text(agent), **run.answerers_of(answerer, agents)}
     run_command(run.ask(question, context, thread, train, as_json))
 
 
-@app.command()
+@options_of(app, "share grow", without=f"{OWN_PARAMETERS} at_once laps", context=f"{CONTEXTS}:GrowthContext")
 def grow(
     domain: Annotated[str, typer.Option("--domain", help="The domain whose agents ask each other.")],
+    context: dict[str, Any],
     file: Annotated[
         Path | None,
         typer.Option("--from", help='Standard answers, JSON Lines: {"agent": "sonnet", "answer": "…"}.'),
     ] = None,
-    budget: Annotated[
-        int,
-        typer.Option(
-            "--budget",
-            min=1,
-            help="At most this many model calls for asking, answering and scoring (grading is not counted).",
-        ),
-    ] = 100,
-    until: Annotated[
-        int, typer.Option("--until", min=0, help="Pairs at which the pool is large enough; 0: no bound.")
-    ] = 0,
-    asked: Annotated[
-        str,
-        typer.Option(
-            "--asked", help="Who answers a question: own (the agent that asked) or domain (all agents)."
-        ),
-    ] = "own",
     name: Annotated[
         str, typer.Option("--id", help="The run's id; the id of a killed run continues it.")
     ] = "",
@@ -146,51 +74,45 @@ def grow(
         str,
         typer.Option("--agent", help="One more agent beside the domain's and yours: its name or YAML file."),
     ] = "",
-    team: Team = "local",
-    pools: Pools = "domain",
-    shots: Shots = 3,
-    threshold: Threshold = 70,
     agents: Agents = "auto",
-    answerer: Role = "",
-    scorer: Role = "",
-    grader: Role = "",
-    learning: Learning = "projection",
-    candidates: Candidates = 12,
-    labels: Labels = 6,
-    retrieval: Retrieval = "dense",
-    diversity: Diversity = 0.0,
-    answerer_of: AnswererOf = [],  # noqa: B006 (typer makes a new list of it)
-    scoring: Scoring = "criteria",
-    stored: Stored = "question",
-    seed: Seed = 0,
+    answerer: Answerer = [],  # noqa: B006  (typer makes a new list of it)
     as_json: Json = False,
 ) -> None:
     """Grow a pool: agents write questions to standard answers and answer them."""
     from mneme.cli.sharing import share as run
 
-    roles = {"answerer": answerer, "scorer": scorer, "grader": grader}
-    members = run.members_text(domain, agent)
-    context = _context(agents, roles, agent=members, team=team, pools=pools, shots=shots)
-    context |= {"threshold": threshold, "learning": learning, "seed": seed}
-    context |= {"budget": budget, "until": until, "asked": asked}
-    context |= {"candidates": candidates, "labels": labels, "retrieval": retrieval, "diversity": diversity}
-    context |= {"scoring": scoring, "stored": stored, "answerers": ", ".join(answerer_of)}
+    context |= {"agent": run.members_text(domain, agent), **run.answerers_of(answerer, agents)}
     run_command(run.grow(domain, file, name, context, as_json))
 
 
-@app.command()
-def rate(
-    key: PairKey,
+@options_of(
+    app,
+    "share consolidate",
+    {"served_base": "--ollama"},
+    "pool successes recall",
+    wanted="mneme.cli.learning.consolidation:Wanted",
+    context="mneme.nodes.learning.consolidation.state:TuningContext",
+)
+def consolidate_pool(
     pool: PoolName,
-    up: Annotated[bool, typer.Option("--up/--down", help="Whether the pair is good.")] = True,
-    reason: Reason = "rated on the command line",
-    team: Team = "local",
+    wanted: dict[str, Any],
+    context: dict[str, Any],
+    shots: Annotated[int, typer.Option("--shots", "-k", min=1, max=3, help="Examples of a question.")] = 3,
     as_json: Json = False,
 ) -> None:
-    """Rate a pair; your thumb enters its score."""
-    from mneme.cli.sharing import pools as run
+    """Tune a model on a pool's good pairs; it answers where the answerer is auto, if it is not worse."""
+    from mneme.cli.learning import consolidation as run
 
-    run_command(run.rate(team, pool, key, up, reason, as_json))
+    run_command(run.run(wanted, context | {"pool": pool, "recall": shots}, as_json))
+
+
+Calls(app, "share", POOLS, PRINTING)(
+    "rate",
+    "rate",
+    "print_rated",
+    "Rate a pair; your thumb enters its score.",
+    {"up": "--up/--down", **OF_POOL},
+)
 
 
 @agents_app.command("new")
@@ -245,18 +167,14 @@ def list_pool(
     run_command(run.list_(team, pool, agent, limit, as_json))
 
 
-@pool.command("search")
-def search_pool(
-    question: Annotated[str, typer.Argument(help="What is to be answered.")],
-    pool: PoolName,
-    team: Team = "local",
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Show at most this many.")] = 5,
-    as_json: Json = False,
-) -> None:
-    """Show the pairs that would be used to answer a question, the best first."""
-    from mneme.cli.sharing import pools as run
-
-    run_command(run.search(team, pool, question, limit, as_json))
+Calls(pool, "share pool", POOLS, PRINTING)(
+    "search",
+    "search",
+    "print_pairs",
+    "Show the pairs that would be used to answer a question, the best first.",
+    OF_POOL,
+    searching=True,
+)
 
 
 @pool.command("show")
@@ -324,69 +242,28 @@ def retriever_status(pool: PoolName = "", team: Team = "local", as_json: Json = 
     run_command(run.status(team, pool, as_json))
 
 
-@retriever.command("train")
-def train_retriever(
-    pool: PoolName,
-    team: Team = "local",
-    agents: Agents = "auto",
-    grader: Role = "",
-    learning: Learning = "projection",
-    candidates: Candidates = 12,
-    labels: Labels = 6,
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
+@options_of(retriever, "share retriever train", without="pools agent", context=f"{CONTEXTS}:PoolContext")
+def train_retriever(pool: PoolName, context: dict[str, Any], as_json: Json = False) -> None:
     """Train on the pairs that are new since the last training."""
     from mneme.cli.sharing import retriever as run
 
-    context = _context(agents, {"grader": grader}, team=team, learning=learning, seed=seed)
-    context |= {"candidates": candidates, "labels": labels}
     run_command(run.train(pool, context, as_json))
 
 
-@retriever.command("rollback")
-def roll_back_retriever(
-    pool: PoolName,
-    to: Annotated[
-        int | None,
-        typer.Option(
-            "--to", min=0, help="The version; 0: the untrained embedder. Default: the previous one."
-        ),
-    ] = None,
-    reason: Reason = "decided on the command line",
-    team: Team = "local",
-    as_json: Json = False,
-) -> None:
-    """Go back to an earlier version."""
-    from mneme.cli.sharing import retriever as run
-
-    run_command(run.rollback(team, pool, to, reason, as_json))
+Calls(retriever, "share retriever", POOLS, "mneme.cli.sharing.retriever")(
+    "rollback", "rollback", "print_rolled_back", "Go back to an earlier version.", OF_POOL, told="rolled_back"
+)
 
 
-@rubric.command("list")
-def list_rubrics(team: Team = "local", as_json: Json = False) -> None:
-    """List each domain's current rubric."""
-    from mneme.cli.sharing import rubric as run
-
-    run_command(run.list_(team, as_json))
+call = Calls(rubric, "share rubric", POOLS, "mneme.cli.sharing.rubric")
+call("list", "rubrics", "print_rubrics", "List each domain's current rubric.")
+call("show", "rubric", "print_frozen", "Show a domain's rubric.")
 
 
-@rubric.command("show")
-def show_rubric(
-    domain: DomainName,
-    version: Annotated[int | None, typer.Option("--version", min=0, help="0: the shipped one.")] = None,
-    team: Team = "local",
-    as_json: Json = False,
-) -> None:
-    """Show a domain's rubric."""
-    from mneme.cli.sharing import rubric as run
-
-    run_command(run.show(team, domain, version, as_json))
-
-
-@rubric.command("design")
+@options_of(rubric, "share rubric design", context=f"{CONTEXTS}:DesignContext")
 def design_rubric(
     domain: DomainName,
+    context: dict[str, Any],
     tasks: Annotated[
         list[str] | None,
         typer.Option(
@@ -396,33 +273,30 @@ def design_rubric(
     wishes: Annotated[
         str, typer.Option("--wishes", help="What the rubric should measure, in your words.")
     ] = "",
-    agents: Agents = "auto",
-    team: Team = "local",
     as_json: Json = False,
 ) -> None:
     """Draft a rubric; it waits for your review."""
     from mneme.cli.sharing import rubric as run
 
-    run_command(run.design(domain, tasks or [], wishes, {"team": team, "designer": agents}, as_json))
+    run_command(run.design(domain, tasks or [], wishes, context, as_json))
 
 
-@rubric.command("review")
+@options_of(rubric, "share rubric review", context=f"{CONTEXTS}:DesignContext")
 def review_rubric(
     domain: DomainName,
+    context: dict[str, Any],
     approve: Annotated[bool, typer.Option("--approve", help="Freeze the draft as the next version.")] = False,
     file: Annotated[Path | None, typer.Option("--file", help="Freeze this YAML rubric instead.")] = None,
     wishes: Annotated[str, typer.Option("--wishes", help="Write a new draft with these wishes.")] = "",
     reject: Annotated[bool, typer.Option("--reject", help="Reject the draft.")] = False,
     reason: Reason = "decided on the command line",
-    agents: Agents = "auto",
-    team: Team = "local",
     as_json: Json = False,
 ) -> None:
     """Approve, change or reject the draft."""
     from mneme.cli.sharing import rubric as run
 
     decision = run.decision_of(approve, file, wishes, reject, reason)
-    run_command(run.review(domain, decision, {"team": team, "designer": agents}, as_json))
+    run_command(run.review(domain, decision, context, as_json))
 
 
 @rubric.command("freeze")

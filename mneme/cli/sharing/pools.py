@@ -10,7 +10,7 @@ from rich.markup import escape
 from mneme.api.pools import Pools, RetrieverState
 from mneme.cli.files import is_written
 from mneme.cli.sharing.share import agent_text, lines_of
-from mneme.cli.show import console, print_json, print_table
+from mneme.cli.show import console, print_json, print_result, print_table
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.library import PAIRS
@@ -30,50 +30,26 @@ async def list_(team: str, pool: str, agent: str, limit: int, as_json: bool) -> 
     """List the pools, or the pairs of one."""
     async with open_operations(Pools, team, reading=True) as shared:
         if pool:
-            _print_pairs(await shared.pairs(pool, agent, limit), as_json)
-        else:
-            _print_pools(await shared.list(), as_json)
+            print_result(await shared.pairs(pool, agent, limit), as_json, print_pairs)
+            return
+        if not (found := await shared.list()) and not as_json:
+            console.print("[dim]no pool yet: `mneme share pool import --shipped` imports examples[/]")
+            return
+    print_result(found, as_json, _print_pools)
 
 
-async def search(team: str, pool: str, question: str, limit: int, as_json: bool) -> None:
-    """Print the pairs that help most with a question."""
-    async with open_operations(Pools, team, searching=True, reading=True) as shared:
-        _print_pairs(await shared.search(pool, question, limit), as_json)
-
-
-def _print_pools(pools: Sequence[RetrieverState], as_json: bool) -> None:
-    if as_json:
-        for each in pools:
-            print_json(each)
-        return
-    if not pools:
-        console.print("[dim]no pool yet: `mneme share pool import --shipped` imports examples[/]")
-        return
-    rows = (
-        [each.pool, str(each.memories), str(each.serving), str(len(each.versions)), str(each.waiting)]
-        for each in pools
-    )
+def _print_pools(pools: Sequence[RetrieverState]) -> None:
+    rows = ([each.pool, each.memories, each.serving, len(each.versions), each.waiting] for each in pools)
     print_table("", ("pool", "pairs", "retriever", "versions", "not learned"), rows)
 
 
-def _print_pairs(pairs: Sequence[Pooled], as_json: bool) -> None:
-    if as_json:
-        for each in pairs:
-            print_json(each)
-        return
+def print_pairs(pairs: Sequence[Pooled]) -> None:
+    """Print pairs as a table."""
     rows = (
-        [
-            each.key[:8],
-            each.pair.agent,
-            str(each.pair.score),
-            _short(each.pair.prompt),
-            _short(each.pair.answer),
-        ]
+        [each.key[:8], each.pair.agent, each.pair.score, _short(each.pair.prompt), _short(each.pair.answer)]
         for each in pairs
     )
-    print_table("", ("key", "agent", "score", "prompt", "answer"), rows) if pairs else console.print(
-        "[dim]nothing[/]"
-    )
+    print_table("", ("key", "agent", "score", "prompt", "answer"), rows)
 
 
 def _short(text: str) -> str:
@@ -119,13 +95,8 @@ def _scored(pair: Pair) -> str:
     return f"{pair.judged} of 100{by}; {pair.score} with {pair.ups} up, {pair.downs} down"
 
 
-async def rate(team: str, pool: str, key: str, up: bool, reason: str, as_json: bool) -> None:
-    """Let a thumb enter a pair's score."""
-    async with open_operations(Pools, team) as shared:
-        rated = await shared.rate(pool, key, up, reason)
-    if as_json:
-        print_json(rated)
-        return
+def print_rated(rated: Pooled) -> None:
+    """Print what a pair is worth with the thumbs that it has got."""
     pair, thumbs = rated.pair, f"{rated.pair.ups} up, {rated.pair.downs} down"
     told = " It is shown to no agent any more." if pair.is_rated_down else ""
     console.print(f"{rated.key[:8]}: {pair.judged} by its scorer, {pair.score} with {thumbs}.{told}")

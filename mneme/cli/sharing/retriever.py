@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from mneme.api.pools import Pools, RetrieverState
 from mneme.cli.chat.talk import show_notice
-from mneme.cli.show import console, print_json, print_table
+from mneme.cli.show import console, print_json, print_result, print_table
 from mneme.client.home import open_operations
 from mneme.client.sharing import open_sharing
 from mneme.core.errors import BadInput
@@ -22,16 +22,18 @@ async def status(team: str, pool: str, as_json: bool) -> None:
     """Print every version of a pool's retriever with its training data and why it was accepted or not."""
     async with open_operations(Pools, team, reading=True) as shared:
         found = [await shared.retriever(pool)] if pool else await shared.list()
-    for each in found:
-        _print_state(each, as_json)
     if not found and not as_json:
         console.print("[dim]no pool yet[/]")
-
-
-def _print_state(state: RetrieverState, as_json: bool) -> None:
-    if as_json:
-        print_json(state)
         return
+    print_result(found, as_json, _print_states)
+
+
+def _print_states(states: Sequence[RetrieverState]) -> None:
+    for each in states:
+        _print_state(each)
+
+
+def _print_state(state: RetrieverState) -> None:
     used = f"retriever {state.serving}" if state.serving else "the untrained embedder"
     console.print(
         f"[bold]{state.pool}[/]: {state.memories} pairs, {state.waiting} not learned yet; {used} is in use. "
@@ -105,12 +107,12 @@ def _print_training(made: Retriever | None, why: str, as_json: bool) -> None:
     console.print(f"{number}{escape(why)}")
 
 
-async def rollback(team: str, pool: str, to: int | None, reason: str, as_json: bool) -> None:
-    """Go back to an earlier version."""
-    async with open_operations(Pools, team) as shared:
-        now = await shared.rollback(pool, to, reason)
-    if as_json:
-        print_json({"pool": pool, "serving": now})
-        return
-    used = f"retriever {now}" if now else "the untrained embedder"
-    console.print(f"The pool {pool} now uses {used}.")
+def rolled_back(now: int, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the pool and the version that it uses now."""
+    return {"pool": given["pool"], "serving": now}
+
+
+def print_rolled_back(told: dict[str, Any]) -> None:
+    """Print which version a pool uses now."""
+    used = f"retriever {told['serving']}" if told["serving"] else "the untrained embedder"
+    console.print(f"The pool {told['pool']} now uses {used}.")

@@ -1,5 +1,6 @@
 """`mneme share rubric …`: rubrics that score pairs: drafted by a model, reviewed by a person, frozen."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from rich.markup import escape
 
 from mneme.api.pools import Pools
 from mneme.cli.chat.talk import show_notice
-from mneme.cli.show import console, print_json, print_table
+from mneme.cli.show import console, print_json, print_result, print_table
 from mneme.client.home import open_operations
 from mneme.client.sharing import SharingSession, open_sharing
 from mneme.core.errors import BadInput
@@ -21,14 +22,8 @@ from mneme.nodes.sharing.rubrics import FrozenRubric
 Context = dict[str, Any]
 
 
-async def list_(team: str, as_json: bool) -> None:
-    """List each domain's current rubric."""
-    async with open_operations(Pools, team, reading=True) as shared:
-        found = await shared.rubrics()
-    if as_json:
-        for each in found:
-            print_json(each)
-        return
+def print_rubrics(found: Sequence[FrozenRubric]) -> None:
+    """Print each domain's current rubric as a table."""
     rows = (
         [each.rubric.name, str(each.version), str(len(each.rubric.criteria)), _who(each), each.reason]
         for each in found
@@ -43,17 +38,8 @@ def _who(found: FrozenRubric) -> str:
     return f"drafted by {found.drafted_by}, approved by {found.by}" if found.drafted_by else f"by {found.by}"
 
 
-async def show(team: str, domain: str, version: int | None, as_json: bool) -> None:
-    """Print a domain's rubric."""
-    async with open_operations(Pools, team, reading=True) as shared:
-        found = await shared.rubric(domain, version)
-    _print_frozen(found, as_json)
-
-
-def _print_frozen(found: FrozenRubric, as_json: bool) -> None:
-    if as_json:
-        print_json(found)
-        return
+def print_frozen(found: FrozenRubric) -> None:
+    """Print a rubric with its version, and who approved it."""
     console.print(f"[bold]{escape(found.rubric.title)}[/], version {found.version} {escape(_who(found))}")
     console.print(escape(found.rubric.as_text()), soft_wrap=True)
 
@@ -62,7 +48,7 @@ async def freeze(team: str, file: Path, reason: str, as_json: bool) -> None:
     """Freeze a rubric from a file as the next version."""
     rubric = read_rubric(text_of(file), str(file))
     async with open_operations(Pools, team) as shared:
-        _print_frozen(await shared.freeze(rubric, reason), as_json)
+        print_result(await shared.freeze(rubric, reason), as_json, print_frozen)
 
 
 async def design(domain: str, tasks: list[str], wishes: str, context: Context, as_json: bool) -> None:

@@ -1,6 +1,6 @@
 """`mneme share ask` and `mneme share grow`: agents answer with shared examples, and add to them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -73,6 +73,15 @@ def members_text(domain: str, named: str) -> str:
         known = dict.fromkeys([*DOMAINS, *(each.domain for each in agents_in(own_texts()))])
         raise BadInput(f'There is no domain "{domain}".', f"Domains: {', '.join(known)}.")
     return PARTED.join(filter(None, [own, given]))
+
+
+def answerers_of(given: Sequence[str], agents: str) -> Context:
+    """Return who answers for all agents, and who for single ones, from words MODEL and AGENT=MODEL."""
+    everyone = [each for each in given if "=" not in each]
+    return {
+        "answerer": everyone[-1] if everyone else agents,
+        "answerers": ", ".join(each for each in given if "=" in each),
+    }
 
 
 async def ask(question: str, context: Context, thread: str, train: bool, as_json: bool) -> None:

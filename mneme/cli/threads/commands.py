@@ -4,17 +4,15 @@ from typing import Annotated
 
 import typer
 
+from mneme.cli.groups import Calls, group
 from mneme.cli.options import Json, User, Yes, run_command
 
-threads = typer.Typer(no_args_is_help=True, help="Conversations and other threads: list, prune, delete.")
+threads = group("Conversations and other threads: list, prune, delete.")
 
 
-@threads.command("list")
-def list_threads(user: User = "local", as_json: Json = False) -> None:
-    """List your threads, the most recently used one last."""
-    from mneme.cli.threads import threads as run
-
-    run_command(run.list_(user, as_json))
+Calls(threads, "threads", "mneme.api.threads:Threads", "mneme.cli.threads.threads")(
+    "list", "list", "print_threads", "List your threads, the most recently used one last."
+)
 
 
 @threads.command("delete")

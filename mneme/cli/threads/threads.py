@@ -1,8 +1,10 @@
 """`mneme threads …`: the threads of a user, with and without a running server."""
 
+from collections.abc import Sequence
+
 from rich.markup import escape
 
-from mneme.api.threads import Threads
+from mneme.api.threads import Thread, Threads
 from mneme.cli.confirming import confirmed
 from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations
@@ -10,14 +12,8 @@ from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 
 
-async def list_(user: str, as_json: bool) -> None:
-    """List threads."""
-    async with open_operations(Threads, user, reading=True) as threads:
-        found = await threads.list()
-    if as_json:
-        for each in found:
-            print_json(each)
-        return
+def print_threads(found: Sequence[Thread]) -> None:
+    """Print threads as a table."""
     rows = ([each.id, each.name, each.graph, each.checkpoints, f"{each.at:%Y-%m-%d %H:%M}"] for each in found)
     print_table("", ("id", "name", "graph", "checkpoints", "last"), rows)
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mneme.cli.show import console, errors, print_json, print_table
+from mneme.cli.show import console, errors, print_json, print_records
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.server.users import add_user, list_users, remove_user
@@ -29,11 +29,9 @@ async def remove(name: str, as_json: bool) -> None:
 async def list_(as_json: bool) -> None:
     """List the users."""
     users = list_users(_file())
-    if as_json:
-        for user in users:
-            print_json({"user": user.name, "added": user.added})
-        return
-    print_table("", ("user", "added"), ((user.name, str(user.added)) for user in users))
+    print_records(
+        [{"user": user.name, "added": user.added} for user in users], as_json, "", ("user", "added")
+    )
 
 
 def _file() -> Path:

@@ -142,7 +142,8 @@ export function Memory({ id }) {
   };
   const loaded = useLoaded(load, [id]);
   const isThere = loaded.value !== undefined;
-  useEffect(() => { if (isThere) focusHeading(); }, [isThere]);
+  // A page that loads within a frame has its heading focused already; by now somebody may be further on.
+  useEffect(() => { if (isThere && !document.activeElement?.closest("main")) focusHeading(); }, [isThere]);
   return html`<p><a class="back" href="#/memories">Back to the memories</a></p>
     <${Loaded} of=${loaded}>${(both) => html`<${One} ...${both} again=${loaded.again} />`}<//>`;
 }

@@ -36,7 +36,7 @@ PATCHES = 2
 
 @timed
 async def challenge(state: State, runtime: LearningRuntime) -> Update:
-    """Stress the latest draft: try it, read its plan, compare it with verified and deprecated cards."""
+    """As the devil's advocate, try the latest draft, and compare it with verified and deprecated cards."""
     world, draft = await world_of(state, runtime), draft_of(state, -1)
     trial = await attempt(world, solution_of(draft), quick=True) if world else None
     given = Review(

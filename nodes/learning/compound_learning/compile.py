@@ -128,7 +128,7 @@ async def _keep(finding: Finding, state: State, cards: KnowledgeCards, scope: st
 
 
 async def _dead_end(lesson: Lesson, state: State, cards: KnowledgeCards, change: Change) -> Learned:
-    """Keep what was tried in vain as a deprecated card, which warns researcher and devil's advocate."""
+    """Keep what was tried and failed as a deprecated card, which warns researcher and devil's advocate."""
     learned = await cards.create(lesson, _outcome(state, False), change=change)
     card = learned.card
     if learned.event == "created":

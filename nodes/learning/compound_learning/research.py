@@ -168,7 +168,7 @@ def _warns(card: Card, world: World | None) -> bool:
 
 @timed
 async def research(state: State, runtime: LearningRuntime) -> Update:
-    """Look at the environment with its tools, and draft a solution from cards, facts and the textbook."""
+    """As the researcher, look at the environment with its tools; draft a solution from cards and facts."""
     world = await world_of(state, runtime)
     facts, turns, tokens = await _facts(state, world, runtime)
     given = Assignment(

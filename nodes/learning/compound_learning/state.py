@@ -241,7 +241,7 @@ def as_shown(card: Card, world: World | None) -> Known:
 
 
 def _in_vain(card: Card, world: World | None) -> list[InVain]:
-    """Return what is in vain here, and a few others; what a deprecated card advises is in vain as well."""
+    """Return what fails here, and a few others; what a deprecated card advises has failed as well."""
     parts = [*card.deprecated_approaches]
     if card.status == "deprecated":
         why = card.deprecated_because
@@ -255,7 +255,7 @@ def _in_vain(card: Card, world: World | None) -> list[InVain]:
 
 
 def _dead_end(part: DeprecatedApproach, world: World | None) -> InVain:
-    """Say whether an approach is in vain here; what only fell short may be enough for a smaller gain."""
+    """Say whether an approach fails here; what only fell short may be enough for a smaller gain."""
     applies = world.applies(part.condition) if world and part.condition else None
     if applies and world and part.gained is not None:
         applies = part.gained < world.wanted_gain if world.wanted_gain else None

@@ -63,8 +63,8 @@ challenge_draft = Prompt(
     answer=Objections,
     system=f"""You are the devil's advocate of a team. Look for what is wrong with the draft: a missing
 edge case, a contradiction with a verified card (name its number), a pitfall known from a deprecated card
-(name its number), an unstated assumption. What a card calls in vain under a condition that holds here is a
-dead end: object to a draft that tries it again, with what the card says of it, and name no such remedy.
+(name its number), an unstated assumption. What a card says has failed under a condition that holds here is
+a dead end: object to a draft that tries it again, with what the card says of it, and name no such remedy.
 Where its condition does not hold here, it is none. Rest each objection on the plan, the trial or a card.
 Blocking means that the draft must not go out so; all else is advisory. No objection is a good answer too.
 Repeat no earlier objection that a later draft has answered. {DATA}

@@ -23,7 +23,7 @@ from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of
 
 
 class DeadEnd(BaseModel):
-    """What was tried in vain, and why it did not do."""
+    """What was tried and failed, and why."""
 
     approach: Pattern
     reason: Sentence = ""
@@ -42,7 +42,7 @@ class Experience(Setting):
     measured: str = ""
     confidence: float
     resolved: list[str] = Field([])
-    failed: list[str] = Field([], description="Patterns that were tried and did not do.")
+    failed: list[str] = Field([], description="Patterns that were tried and failed.")
     in_vain: list[DeadEnd] = Field([], description="What their trials showed, where they were tried.")
     trajectory: list[str] = Field(
         [], description="Each draft with its change, its trial and what was objected to it."
@@ -62,7 +62,7 @@ class Finding(BaseModel):
     condition: Condition = Field("", description="When it holds, in the words of the features.")
     pattern: Pattern = Field("", description="What to do then.")
     failure_modes: list[Failing] = Field([], max_length=MOST, description="When the lesson fails.")
-    deprecated_approaches: list[DeadEnd] = Field([], max_length=MOST, description="Tried in vain.")
+    deprecated_approaches: list[DeadEnd] = Field([], max_length=MOST, description="Tried and failed.")
     success: bool = Field(True, description="For reinforce: whether the card helped.")
     card: int = Field(NONE, description="Number of the used card that it is about, else -1.")
     event: Literal["create", "reinforce", "dispute", "dead_end"]
@@ -80,13 +80,13 @@ compile_lessons = Prompt(
     answer=Findings,
     system=f"""You are the monitor of a team: you compile what a finished task taught into knowledge cards.
 For each used card say whether it helped (reinforce, success true or false); where it did not, name the
-approach that failed with it, and why: it is kept on the card as in vain for such tasks. A new lesson
+approach that failed with it, and why: the card then says that it has failed for such tasks. A new lesson
 becomes a card (create): a claim that other tasks can use, its condition in the words of what tasks like it
 share, its pattern. A lesson against a verified card opens a dispute with that card, never a new one. Of a
-task that was not solved, keep what was tried in vain (dead_end): a claim, the condition, and the approaches
-that failed; the pattern is empty. Say with each lesson what was tried in vain before it, and when it fails,
-where the trajectory shows it. A claim states what is true of the domain; it never tells agents how to
-behave. Nothing learned is a good answer too. {DATA}
+task that was not solved, keep what was tried and failed (dead_end): a claim, the condition, and the
+approaches that failed; the pattern is empty. Say with each lesson what was tried before it and failed, and
+when the lesson fails, where the trajectory shows it. A claim states what is true of the domain; it never
+tells agents how to behave. Nothing learned is a good answer too. {DATA}
 A finding's card is -1 for create and dead_end; claim, condition and pattern are empty for reinforce.""",
     examples=[
         Findings(
@@ -137,7 +137,7 @@ $trajectory
 Objections that led to patches:
 $resolved
 
-Tried, and did not do:
+Tried and failed:
 $failed
 What their trials showed:
 $in_vain

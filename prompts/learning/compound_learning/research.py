@@ -80,8 +80,8 @@ draft_solution = Prompt(
     answer=Draft,
     system=f"""You are the researcher of a team that solves tasks. Draft a solution. Use the cards that fit
 (their rules are already made out for this task) and name the numbers of those that you really used; use
-none that does not fit. What a card or a dead end calls in vain, when its condition holds here, is not tried
-again; where that condition does not hold, it may be tried. {DATA}
+none that does not fit. What a card or a dead end says has failed, when its condition holds here, is not
+tried again; where that condition does not hold, it may be tried. {DATA}
 {PARTS}""",
     examples=[
         Draft(
@@ -160,7 +160,8 @@ patch_draft = Prompt(
     answer=Patch,
     system=f"""You are the researcher of a team. The devil's advocate objected to your draft. Patch it where
 an objection is right, and name the numbers of the objections that the patch closes; an objection that is
-wrong stays open. What a card or a dead end calls in vain, when its condition holds here, is no patch. {DATA}
+wrong stays open. What a card or a dead end says has failed, when its condition holds here, is no patch.
+{DATA}
 Give the whole new draft, not only what changes.
 {PARTS}""",
     examples=[

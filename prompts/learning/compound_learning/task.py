@@ -19,7 +19,7 @@ MOST = 100
 """What no list of an answer exceeds, whoever answers; a model is held to far fewer items."""
 LONGEST_TEXT = 1_900
 LONGEST_SQL = 20_000
-"""As long a statement as the query-tuning world takes; a model is held to what the given query calls for."""
+"""As long a statement as the query-tuning world takes; a model is limited to what the given query needs."""
 LONGEST_CLAIM = 1_000
 Sentence = Annotated[str, Field(max_length=300)]
 Pattern = Annotated[str, Field(max_length=500)]
@@ -35,7 +35,7 @@ class InVain(BaseModel):
 
     approach: str
     condition: str = Field("", description="The features of the tasks in which it failed.")
-    applies: bool | None = Field(None, description="Whether it is in vain here; null: not known.")
+    applies: bool | None = Field(None, description="Whether it fails here; null: not known.")
     reason: str = ""
     failed: int = Field(1, description="In how many tasks.")
     gained: float | None = Field(None, description="How many times as good it became, where it fell short.")
@@ -68,7 +68,7 @@ class Known(BaseModel):
     failures: int = 0
     advice: list[Advice] = []
     rationale: str = ""
-    in_vain: list[InVain] = Field([], description="What was tried in vain, when, and why.")
+    in_vain: list[InVain] = Field([], description="What was tried and failed, when, and why.")
     served: list[str] = Field([], description="The features of the latest tasks that it served.")
     fails: list[Failing] = Field([], description="When it fails, what then happens, what helps.")
     valid_for: str = Field("", description="For which version of what it holds.")
@@ -81,7 +81,7 @@ class Known(BaseModel):
         lines += [str(each) for each in self.advice]
         lines += [f"holds for {self.valid_for}"] if self.valid_for else []
         lines += [f"why: {self.rationale}"] if self.rationale else []
-        lines += [f"in vain {each}" if each.condition else f"in vain: {each}" for each in self.in_vain]
+        lines += [f"tried and failed{' ' if each.condition else ': '}{each}" for each in self.in_vain]
         lines += [f"fails when {each}" for each in self.fails]
         return "\n    ".join(lines)
 

@@ -1,0 +1,1 @@
+"""How fast our own parts are, each beside what can be had without them."""

@@ -1,1 +1,0 @@
-"""What a deployment costs: each message, and each record that is kept."""

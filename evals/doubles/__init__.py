@@ -1,1 +1,0 @@
-"""Servers that tests and latency runs talk to in place of real ones."""

@@ -1,1 +1,0 @@
-"""The ledger beside other vector stores."""

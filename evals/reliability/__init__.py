@@ -1,1 +1,0 @@
-"""Evaluations of what faults, kills and other users do to what is kept."""

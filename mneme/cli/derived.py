@@ -1,0 +1,288 @@
+"""Make the options of a command from the fields of a Pydantic model, or from an operation's parameters.
+
+Typer only parses. The help shows ranges and choices, and the model checks them, so that the command line
+and Python give the same error.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from importlib import import_module
+from inspect import Parameter, Signature
+from types import GenericAlias
+from typing import Any
+
+import typer
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from mneme.api.operation import LARGEST, Operation
+from mneme.cli.options import Agents, Json, Names, Team, User, run_command
+from mneme.cli.show import print_result
+from mneme.client.home import open_operations
+from mneme.core.errors import BadInput, NotFound
+from mneme.nodes.context import RESPONDER
+
+Schema = dict[str, Any]
+Values = dict[str, Any]
+TYPES: dict[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
+AGENTS, AS_JSON, OWNER = "agents", "as_json", "whose"
+LETTERS = {"limit": "-n", "user": "-u", "shots": "-k"}
+VARIABLES = {"agents": "MNEME_AGENTS", "team": "MNEME_TEAM", "user": "MNEME_USER"}
+OWNERS = {"user": User, "team": Team}
+
+
+class Fields:
+    """A model's fields as the options of a command, and what was given for them as its values."""
+
+    def __init__(
+        self, model: type[BaseModel], names: Names | None = None, without: Iterable[str] = ()
+    ) -> None:
+        self.model, self._names, self._without = model, names or {}, {*without}
+
+    @cached_property
+    def schemas(self) -> dict[str, Schema]:
+        """The JSON schema of every field that is an option, by the field's alias where it has one."""
+        properties = self.model.model_json_schema()["properties"]
+        return {name: each for name, each in properties.items() if name not in self._without}
+
+    @property
+    def roles(self) -> list[str]:
+        """The fields that say who answers as a role."""
+        return [name for name, each in self.schemas.items() if _is_role(name, each)]
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """The fields as parameters of a function for Typer."""
+        made = [self._parameter(name, schema) for name, schema in self.schemas.items()]
+        if self.roles:
+            made.append(Parameter(AGENTS, Parameter.KEYWORD_ONLY, default="auto", annotation=Agents))
+        return made
+
+    def option(self, name: str) -> str:
+        """Return what a field is called on the command line, the first of its names."""
+        return self._declared(name, self.schemas[name])[0].partition("/")[0]
+
+    def _declared(self, name: str, schema: Schema) -> list[str]:
+        if name in self._names:
+            return self._names[name].split()
+        option = option_of(name, schema)
+        if schema.get("default") is True:
+            option += option.replace("--", "/--no-", 1)
+        return [option, *filter(None, [LETTERS.get(name)])]
+
+    def _parameter(self, name: str, schema: Schema) -> Parameter:
+        parsed, declared = TYPES[_item(schema)["type"]], self._declared(name, schema)
+        is_role = _is_role(name, schema)
+        default = "" if is_role else schema.get("default", ...)
+        is_argument = not declared[0].startswith("-") or (default is ... and name not in self._names)
+        metavar = None if parsed is bool else f"<{_kind(schema)}>"
+        if is_argument:
+            made = typer.Argument(default, help=_help(schema))
+        else:
+            helped = _help_of_role(schema) if is_role else _help(schema)
+            variable = schema.get("variable") or VARIABLES.get(name)
+            made = typer.Option(
+                default,
+                *declared,
+                help=helped,
+                envvar=variable,
+                metavar=metavar,
+                autocompletion=_choices(schema),
+            )
+        annotation = GenericAlias(list, (parsed,)) if "items" in _given(schema) else parsed
+        return Parameter(name, Parameter.KEYWORD_ONLY, default=made, annotation=annotation)
+
+    def checked(self, given: Values, command: str) -> BaseModel:
+        """Take a model's values out of what was given, and check them. Raises BadInput, naming the option."""
+        values = {name: given[name] for name in self.schemas}
+        if self.roles:
+            values |= {name: values[name] or given[AGENTS] for name in self.roles}
+        try:
+            return self.model.model_validate({name: each for name, each in values.items() if each != []})
+        except ValidationError as error:
+            first = error.errors()[0]
+            option = self.option(str(first["loc"][0]))
+            raise BadInput(
+                f"{option} {first['input']}: {first['msg']}.", f"See `mneme {command} --help`."
+            ) from error
+
+    def values(self, given: Values, command: str) -> Values:
+        """Return the checked values of the fields that are options, as plain data. Raises BadInput."""
+        checked = self.checked(given, command).model_dump(by_alias=True)
+        return {name: checked[name] for name in self.schemas}
+
+
+class OptionsCommand:
+    """A function for Typer whose parameters are a model's fields and `--json`."""
+
+    def __init__(self, command: str, model: type[BaseModel], run: Callable[[BaseModel, bool], None]) -> None:
+        self._command, self._fields, self._run = command, Fields(model), run
+        _sign(self, self._fields.parameters)
+
+    def __call__(self, *, as_json: bool, **given: Any) -> None:
+        self._run(self._fields.checked(given, self._command), as_json)
+
+
+class WithModels:
+    """A function for Typer in place of one some of whose parameters are models."""
+
+    def __init__(
+        self,
+        command: str,
+        function: Callable[..., None],
+        models: Mapping[str, str],
+        names: Names,
+        without: Sequence[str],
+    ) -> None:
+        self._command, self._function = command, function
+        self._fields = {name: Fields(_named(model), names, without) for name, model in models.items()}
+        own = [each for each in inspect.signature(function).parameters.values() if each.name not in models]
+        self._own = {each.name for each in own}
+        declared = [each for fields in self._fields.values() for each in fields.parameters]
+        _sign(self, [*(each for each in own if each.name != AS_JSON), *declared])
+
+    def __call__(self, **given: Any) -> None:
+        own = {name: each for name, each in given.items() if name in self._own}
+        models = {name: fields.values(given, self._command) for name, fields in self._fields.items()}
+        self._function(**own, **models)
+
+
+class Call:
+    """A function for Typer that calls an operation and prints what it returns.
+
+    `told` makes of the result and what was given the result that is printed; `called` is what one that is no
+    object is called in JSON; `fails` says whether it is a failure; `versions` is the command that lists the
+    versions where one was not found; `searching` says whether vectors are searched.
+    """
+
+    def __init__(
+        self,
+        operations: str,
+        shows: str,
+        owner: Any,
+        command: str,
+        operation: str,
+        show: str,
+        names: Names,
+        *,
+        without: str = "",
+        told: str = "",
+        called: str = "",
+        fails: str = "",
+        versions: str = "",
+        searching: bool = False,
+    ) -> None:
+        self._kind = _named(operations)
+        self._command, self._called, self._versions, self._searching = command, called, versions, searching
+        module = import_module(shows)
+        self._show = getattr(module, show)
+        self._told, self._fails = (getattr(module, each) if each else None for each in (told, fails))
+        self._operation: Operation = self._kind.OFFERED[operation]
+        self._fields = Fields(_arguments(self._operation), names, without.split())
+        whose = owner or OWNERS[self._kind.OWNER]
+        mine = Parameter(OWNER, Parameter.KEYWORD_ONLY, default="local", annotation=whose)
+        _sign(self, [*self._fields.parameters, mine])
+
+    def __call__(self, *, as_json: bool, **given: Any) -> None:
+        run_command(self._called_with(given.pop(OWNER), given, as_json))
+
+    async def _called_with(self, owner: str, given: Values, as_json: bool) -> int:
+        values = dict(self._fields.checked(given, self._command))
+        values = {name: _with_zone(each) for name, each in values.items() if name in self._fields.schemas}
+        reading = self._operation.route.method == "GET"
+        async with open_operations(self._kind, owner, reading=reading, searching=self._searching) as on:
+            try:
+                result = await getattr(on, self._operation.name)(**values)
+            except NotFound as error:
+                if self._versions and not error.hint:
+                    error.hint = f"`{self._versions.format(**values)}` lists the versions."
+                raise
+        result = self._told(result, values) if self._told else result
+        print_result(result, as_json, self._show, self._called)
+        return int(self._fails is not None and self._fails(result))
+
+
+def _sign(function: Any, parameters: Iterable[Parameter]) -> None:
+    """Give a function these parameters and `--json`, each once: what several declare is one option."""
+    found = {each.name: each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters}
+    found[AS_JSON] = Parameter(AS_JSON, Parameter.KEYWORD_ONLY, default=False, annotation=Json)
+    function.__signature__ = Signature(list(found.values()))
+    function.__annotations__ = {name: each.annotation for name, each in found.items()}
+
+
+def _named(where: str) -> Any:
+    """Return what `module:name` names; a class of operations and one of them: its parameters as a model."""
+    module, _, names = where.partition(":")
+    name, _, operation = names.partition(".")
+    found = getattr(import_module(module), name)
+    return _arguments(found.OFFERED[operation]) if operation else found
+
+
+def _arguments(operation: Operation) -> type[BaseModel]:
+    """Return an operation's parameters as a model."""
+    taken = {
+        name: (each.annotation, ... if each.default is Parameter.empty else each.default)
+        for name, each in operation.parameters.items()
+    }
+    made: type[BaseModel] = create_model(operation.name, __config__=ConfigDict(frozen=True), **taken)  # type: ignore[call-overload]
+    return made
+
+
+def _with_zone(value: Any) -> Any:
+    """Return a moment without a time zone as a local one."""
+    return value.astimezone() if isinstance(value, datetime) and value.tzinfo is None else value
+
+
+def option_of(name: str, schema: Schema) -> str:
+    """Return a field's option; a list's option has the name of one item."""
+    if "items" in _given(schema):
+        name = f"{name[:-3]}y" if name.endswith("ies") else name.removesuffix("s")
+    return "--" + str(schema.get("option", name)).replace("_", "-")
+
+
+def _is_role(name: str, schema: Schema) -> bool:
+    return name != AGENTS and str(schema.get("description", "")).endswith(RESPONDER)
+
+
+def _help_of_role(schema: Schema) -> str:
+    return f"{schema['description'].removesuffix(RESPONDER).strip(' .')}; default: --agents."
+
+
+def _given(schema: Schema) -> Schema:
+    """Return the schema of an optional field without None."""
+    return next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), schema)
+
+
+def _item(schema: Schema) -> Schema:
+    """Return the schema of one value, of a list's items too."""
+    given = _given(schema)
+    item: Schema = given.get("items", given)
+    return item
+
+
+def _kind(schema: Schema) -> str:
+    item = _item(schema)
+    formats = {"path": "path", "date": "day", "date-time": "time"}
+    return formats.get(item.get("format", ""), TYPES[item["type"]].__name__)
+
+
+def _choices(schema: Schema) -> Callable[[str], list[str]] | None:
+    """Return what completes a value in the shell, where only some values are allowed."""
+    named = sorted(map(str, _item(schema).get("enum", ())))
+    return (lambda incomplete: [each for each in named if each.startswith(incomplete)]) if named else None
+
+
+def _help(schema: Schema) -> str:
+    """Return the description with the allowed values."""
+    item, said = _item(schema), [schema["description"]]
+    if "enum" in item:
+        said.append(f"One of: {' | '.join(map(str, item['enum']))}.")
+    elif (least := item.get("minimum")) is not None:
+        most = item.get("maximum", LARGEST)
+        said.append(f"{least} to {most}." if most < LARGEST else f"{least} or more." if least else "")
+    elif schema.get("examples") and item["type"] == "string" and not schema.get("default"):
+        said.append(f"E.g. {next(filter(None, schema['examples']))}.")
+    if "items" in _given(schema):
+        said.append("Repeatable.")
+    return " ".join(filter(None, said))

@@ -1,0 +1,154 @@
+"""Writers at the same time: some order of what they did explains what each was told, and what is left."""
+
+import asyncio
+from collections import Counter
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import rule, run_state_machine_as_test
+
+from mneme.core.errors import Conflict, NotFound
+from mneme.stores.ledger.ledger import Ledger, open_ledger
+from tests.doubles.embedding import WordEmbedder
+from tests.doubles.qdrant_double import QdrantDouble
+from tests.doubles.qdrant_server import NO_SERVER, URL
+from tests.stores.test_ledger_model import (
+    NAMESPACES,
+    SAID,
+    AgainstADictionary,
+    Known,
+    OnQdrant,
+    keys,
+    texts,
+)
+
+NAMESPACE = NAMESPACES[0]
+Ask = tuple[str, str, str, int]
+"""What is asked for, of which key, with which text, and the version that is expected."""
+Histories = dict[Any, list[Known]]
+asks = st.tuples(st.sampled_from(["insert", "update", "retire", "forget"]), keys, texts, st.integers(1, 6))
+
+
+class AtOnce(AgainstADictionary):
+    """The histories in a dictionary, and several clients of one ledger beside one another."""
+
+    told_once = True
+    """Whether of several who forget a record at the same moment only one is told that it was there."""
+
+    @rule(asked=st.lists(asks, min_size=2, max_size=4))
+    def at_once(self, asked: list[Ask]) -> None:
+        done, left = self.run(self.together(asked))
+        for order in permutations(range(len(asked))):
+            known, before = {record: [*each] for record, each in self.known.items()}, self.before.copy()
+            if all(applied(known, before, asked[n]) in done[n] for n in order) and known == left:
+                self.known, self.before = known, before
+                return
+        raise AssertionError(f"no order explains {asked}: {done}, {left}, from {self.known}")
+
+    async def together(self, asked: list[Ask]) -> tuple[list[set[bool]], Histories]:
+        """Return of each whether it was done, both where it cannot know; and the histories afterwards."""
+        location = self.location or str(self.folder / "ledger")
+        clients = [await open_ledger(location, WordEmbedder(dimension=8)) for _ in asked]
+        works = [act(client, ask) for client, ask in zip(clients, asked, strict=True)]
+        done = await asyncio.gather(*works)
+        if not self.told_once:
+            done = [
+                each | {False} if ask[0] == "forget" else each for each, ask in zip(done, asked, strict=True)
+            ]
+        left: Histories = {}
+        for line in await self.ledger.records((), limit=1000, include_retired=True):
+            versions = await self.ledger.history(line.namespace, line.key)
+            left[line.namespace, line.key] = [(each.text, each.live) for each in versions]
+        for client in clients:
+            await client.close()
+        return done, left
+
+
+async def act(ledger: Ledger, ask: Ask) -> set[bool]:
+    kind, key, text, seen = ask
+    given: dict[str, Any] = {"change": SAID}
+    try:
+        match kind:
+            case "insert":
+                await ledger.insert(NAMESPACE, {"t": text}, text=text, key=key, **given)
+            case "update":
+                await ledger.update(NAMESPACE, key, {"t": text}, text=text, expected_version=seen, **given)
+            case "retire":
+                await ledger.retire(NAMESPACE, key, expected_version=seen, **given)
+            case _:
+                await ledger.forget(NAMESPACE, key, reason="", actor="")
+    except NotFound:  # an insertion was there for a moment, and forgotten at once; or never
+        return {True, False} if kind == "insert" else {False}
+    except Conflict:  # a forgetting may lose against a write
+        return {False}
+    return {True}
+
+
+def applied(known: Histories, before: Counter[Any], ask: Ask) -> bool:
+    """Do it to the dictionary, and say whether it was allowed."""
+    kind, key, text, seen = ask
+    record = (NAMESPACE, key)
+    history = known.get(record, [])
+    newest = before[record] + len(history)
+    if kind == "insert":
+        allowed, new = not history, (text, True)
+    elif kind == "forget":
+        before[record] += len(known.pop(record, []))
+        return bool(history)
+    else:
+        allowed = bool(history) and newest == seen and history[-1][1]
+        new = (text, True) if kind == "update" else (history[-1][0] if history else "", False)
+    if allowed:
+        known[record] = [*history, new]
+    return allowed
+
+
+class OnADouble(AtOnce):
+    """The same, by several clients of a server."""
+
+    told_once = False
+
+    def __init__(self) -> None:
+        self.double = QdrantDouble().__enter__()
+        self.location = self.double.url
+        super().__init__()
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.double.__exit__(None, None, None)
+
+
+class OnAServer(AtOnce, OnQdrant):
+    """The same, on a real server."""
+
+    told_once = False
+
+
+def explored(machine: type[AtOnce], examples: int, steps: int) -> None:
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+MACHINES = [AtOnce, OnADouble, pytest.param(OnAServer, marks=pytest.mark.skipif(not URL, reason=NO_SERVER))]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_compare_and_set_holds_among_concurrent_writers(machine: type[AtOnce]) -> None:
+    explored(machine, 5, 15)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_it_holds_in_long_histories(machine: type[AtOnce]) -> None:
+    explored(machine, 30, 30)
