@@ -317,16 +317,14 @@ def gibberish(seed: int) -> str:
     return " ".join("".join(source.choices("bcdfghkaeiou", k=source.randint(2, 9))) for _ in range(40))
 
 
-def test_a_criterion_leans_on_what_it_speaks_of() -> None:
+def test_a_faulty_form_lowers_every_criterion_alike() -> None:
     pair = seeds("limerick")[0]
-    criteria = [
-        Criterion(name="Rhyme", points=50, looks_at="The scheme AABBA."),
-        Criterion(name="Wit", points=50, looks_at="It makes one laugh."),
-    ]
+    criteria = [Criterion(name=name, points=50, looks_at="It.") for name in ("Rhyme", "Wit")]
     broken = [Fault(where="line 2", what="does not rhyme")] * 3
     given = Judgeable(question=pair.prompt, answer=pair.answer, criteria=criteria, faults=broken)
+    whole = by_rule(score_pair, given.model_copy(update={"faults": []})).points
     points = by_rule(score_pair, given).points
-    assert points["Rhyme"] < points["Wit"] < 50
+    assert points["Rhyme"] == points["Wit"] < whole["Wit"]
 
 
 # Through a stand-in for Ollama.
