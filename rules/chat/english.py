@@ -34,7 +34,9 @@ SMALL_TALK = words_in(
 )
 """A sentence of these words alone is small talk."""
 POLITE = words_in("thanks thank thx ty cheers bless goodnight bye hello hi hey")
-OPENING = r"^(?:\W|(?:so|and|but|ok|okay|hey|hi|hello|well|also|oh|btw|um|sorry|please|pls|plz|kindly|thanks)\b)*"
+OPENING = (
+    r"^(?:\W|(?:so|and|but|ok|okay|hey|hi|hello|well|also|oh|btw|um|sorry|please|pls|plz|kindly|thanks)\b)*"
+)
 AUXILIARY = r"(?:can|could|would|will|should|shall|may|might|do|does|did|is|are|am|was|were|has|have)"
 ASKING = re.compile(
     OPENING + rf"(?:(?:when|where)(?:['’]?s\b|(?= {AUXILIARY}\b))"
@@ -45,10 +47,11 @@ ASKING = re.compile(
 )
 TASK = re.compile(
     OPENING
-    + r"(?:(?:explain|translate|summari[sz]e|compare|define|describe|calculate|compute|convert|continue|recommend|"
-    r"suggest|proofread|rephrase|rewrite|generate|compose|solve|elaborate|expand|clarify|repeat|remind|help)\b"
+    + r"(?:(?:explain|translate|summari[sz]e|compare|define|describe|calculate|compute|convert|continue|"
+    r"recommend|suggest|proofread|rephrase|rewrite|generate|compose|solve|elaborate|expand|clarify|repeat|remind|help)\b"
     r"|(?:write|tell|give|show|list|find|make|create|draft|sing|draw|plan|fix|debug|check|name|look up)"
-    r"(?= (?:me |us )?(?:this|these|it|out|with|an?|the|some|another|more|about|how|what|why|if|\d+|two|three|four|five|six|ten)\b))"
+    r"(?= (?:me |us )?(?:this|these|it|out|with|an?|the|some|another|more|about|how|what|"
+    r"why|if|\d+|two|three|four|five|six|ten)\b))"
     r"(?!.*\b(?:always|never|every|whenever|from now on)\b)",
     re.IGNORECASE,
 )
