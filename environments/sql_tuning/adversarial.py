@@ -5,7 +5,7 @@ shorter, Unicode, duplicates and ties, and a few real rows beside. The same quer
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations
 from typing import Literal
 
@@ -41,11 +41,11 @@ Facts = Mapping[str, Sequence[ColumnFacts]]
 
 
 def rows_for(
-    query: str, catalogue: Catalogue, dialect: Dialect, facts: Facts, real: Mapping[str, Sequence[Row]]
+    query: str, catalogue: Catalogue, dialect: Dialect, facts: Facts, real: Callable[[str], Sequence[Row]]
 ) -> dict[str, list[Row]]:
-    """Draw rows for each table of a query, in the order of its columns."""
+    """Draw rows for each table of a query, in the order of its columns; `real` gives some that are there."""
     tree = qualified(query, catalogue, dialect)
-    tables = list(dict.fromkeys(each.name for each in tree.find_all(exp.Table) if each.name in catalogue))
+    tables = list(dict.fromkeys(each.name for each in tree.find_all(exp.Table) if each.name in facts))
     constants, joined = _constants(tree), _joined(tree)
     dice = random.Random(query)  # noqa: S311  the same rows each time, no secret
     count = ROWS.get(len(tables), FEWEST)
@@ -55,7 +55,7 @@ def rows_for(
             _pool(column, constants.get((table, column.name), []), (table, column.name) in joined)
             for column in facts[table]
         ]
-        drawn[table] = _drawn(facts[table], pools, real.get(table, ()), count, dice)
+        drawn[table] = _drawn(facts[table], pools, real(table), count, dice)
     return drawn
 
 

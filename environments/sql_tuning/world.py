@@ -14,7 +14,6 @@ from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import conditions
 from mneme.environments.sql_tuning.analysis import Structure, analyse
 from mneme.environments.sql_tuning.guard import Dialect
-from mneme.environments.sql_tuning.own import is_postgres, tables_of
 from mneme.environments.sql_tuning.patterns import (
     DEFINITION,
     REMEDIES,
@@ -27,7 +26,7 @@ from mneme.environments.sql_tuning.records import Limits, Measured
 from mneme.environments.sql_tuning.records import Solution as Statements
 from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.tasks import BUDGET, WANTED, TuningTask, judge, tasks
-from mneme.environments.sql_tuning.tuning import SqlTuning
+from mneme.environments.sql_tuning.tuning import SqlTuning, is_postgres, own_database
 from mneme.environments.worlds import Metric, Solution, Task, Trial, World, WorldKind, parts_of
 
 FIRST_IDEAS = (
@@ -126,7 +125,7 @@ def _laid_out(task: Task, given: Given) -> TuningTask:
             "Give `query`, or leave the environment out.",
         )
     own = bool(given.database or given.ddl)
-    tables = tables_of(given.database, given.ddl, query, given.rows) if own else {}
+    tables = own_database(given.database, given.ddl, query, given.rows).catalogue if own else {}
     schema = find_schema(given.schema_name)
     dialect: Dialect = "postgres" if is_postgres(given.database) else "sqlite"
     structure = analyse(query, tables or schema.tables(), dialect)

@@ -131,6 +131,7 @@ def test_tables_of_postgres_are_only_read(postgres_url: str) -> None:
         world = opened(query=query, database=postgres_url)
         tried = world.attempt(world.carry_out("INDEX (equality)"), quick=True)
         assert tried.correct and "Index" in tried.evidence, tried
+        assert world.attempt(Solution(statements=["ANALYZE"]), quick=True).correct
         refused = world.attempt(Solution(query="SELECT SUM(amount) AS total FROM public.own_orders"))
         assert not refused.correct
         indexes = made.execute("SELECT count(*) FROM pg_indexes WHERE tablename = 'own_orders'").fetchone()

@@ -108,7 +108,7 @@ class TestRefusals:
         assert either.run(Solution(statements=[statement])).refused
 
     def test_sqlite_refuses_by_itself_what_the_parser_would_let_through(self, small: SqlTuning) -> None:
-        with small._world.copy(small.limits) as copy:
+        with small._database.copy(small.limits) as copy:
             for sql in ("SELECT sql FROM sqlite_master", "PRAGMA table_list", "DELETE FROM users"):
                 with pytest.raises(Exception, match=r"may not|may be"):
                     copy.ask(sql)
@@ -157,14 +157,15 @@ class TestRefusals:
 
     def test_a_server_that_goes_away(self, postgres_url: str) -> None:
         psycopg = pytest.importorskip("psycopg")
-        with SqlTuning.open("events", 1, 50, postgres_url, query=QUERY) as env:
+        env = SqlTuning.open("events", 1, 50, postgres_url, query=QUERY)
+        with pytest.raises(StorageFailure, match="no longer answers"), env._database.copy(env.limits) as copy:
             with psycopg.connect(postgres_url, autocommit=True) as other:
                 other.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                     "WHERE datname = current_database() AND pid <> pg_backend_pid()"
                 )
-            with pytest.raises(StorageFailure, match="no longer answers"):
-                env.run(Solution())
+            copy.size()
+        assert env.run(Solution()).correct, "it comes back"
 
     def test_texts_that_no_database_takes(self, either: SqlTuning) -> None:
         for query in ("SELECT '\ud800'", "SELECT ?", "SELECT 'a\0b' AS x"):
