@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 from mneme.environments.worlds import Task, World, WorldKind, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
+from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of, who_answers
 from mneme.nodes.learning.dispute_decisions import (
     Ruling,
@@ -33,10 +34,11 @@ from mneme.nodes.learning.worlds import SET, advice_of, refuse_outside
 from mneme.prompts.learning.dispute_resolution import (
     Contest,
     Guideline,
+    Match,
     resolve_dispute,
 )
 from mneme.stores.cards.card import Card
-from mneme.stores.cards.disputes import Dispute, Escalate, Resolution, Round
+from mneme.stores.cards.disputes import Dispute, Escalate, PairedTrial, Resolution, Round
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.records import Change
 
@@ -59,19 +61,19 @@ class Case(TypedDict):
 class Ended(TypedDict, total=False):
     """How a dispute ended, and on what evidence."""
 
-    dispute: dict[str, Any]
-    recommendation: dict[str, Any]
+    dispute: Annotated[dict[str, Any], Plain]
+    recommendation: Annotated[dict[str, Any], Plain]
     rounds: int
 
 
 class State(Case, Ended, total=False):
     """The dispute, the similar tasks of this round, and every match so far."""
 
-    similar: list[dict[str, Any]]
-    matches: list[dict[str, Any]]
-    trials: list[dict[str, Any]]
+    similar: Annotated[list[Task], Typed]
+    matches: Annotated[list[Match], Typed]
+    trials: Annotated[list[PairedTrial], Typed]
     responder: str
-    verdict: dict[str, Any]
+    verdict: Annotated[Verdict | None, Typed]
 
 
 Update = dict[str, Any]
@@ -87,16 +89,12 @@ async def choose(state: State, runtime: TeamRuntime) -> Update:
         found = await asyncio.to_thread(_similar, dispute, card, rounds, runtime.context)
     runtime.stream_writer({"step": "choose", "round": rounds + 1, "tasks": [each.id for each in found]})
     return {
-        "dispute": _plain(dispute),
-        "similar": [each.model_dump(mode="json") for each in found],
+        "dispute": dispute,
+        "similar": found,
         "matches": state.get("matches") or [],
         "trials": [],
         "rounds": rounds,
     }
-
-
-def _plain(dispute: Dispute) -> dict[str, Any]:
-    return dispute.model_dump(mode="json")
 
 
 def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) -> list[Task]:
@@ -146,16 +144,15 @@ async def test(state: State, runtime: TeamRuntime) -> Update:
     sides = await _both(state, runtime)
     assert sides is not None
     matches, trials = list(state["matches"]), []
-    for given in state["similar"]:
-        task = Task.model_validate(given)
+    for task in state["similar"]:
         world = await asyncio.to_thread(_kind(runtime.context).open, task)
         old, new = [await tried(world, task, side, runtime) for side in sides]
         if old is None or new is None:
             continue
         match = match_of(world, old, new)
         runtime.stream_writer({"step": "test", "task": task.text, "match": str(match)})
-        matches.append(match.model_dump())
-        trials.append(paired(task, old, new, match).model_dump(mode="json"))
+        matches.append(match)
+        trials.append(paired(task, old, new, match))
     return {"matches": matches, "trials": trials}
 
 
@@ -171,8 +168,7 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
     given = await _contest(dispute, state, runtime)
     who = await who_answers("devils_advocate", runtime)
     answered = await ask(resolve_dispute, given, who, lane="background")
-    recommendation = answered.value.model_dump()
-    runtime.stream_writer({"step": "recommend", **recommendation})
+    runtime.stream_writer({"step": "recommend", **answered.value.model_dump()})
     if state["trials"]:
         tested = Round(
             trials=state["trials"],
@@ -184,8 +180,8 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
         once = f"round {state['rounds'] + 1}"
         dispute = await cards.disputes.add_round(dispute.id, tested, change=change, idempotency_key=once)
     return {
-        "dispute": _plain(dispute),
-        "recommendation": recommendation,
+        "dispute": dispute,
+        "recommendation": answered.value,
         "rounds": len(dispute.rounds),
         "responder": answered.responder,
     }
@@ -225,20 +221,20 @@ async def escalate(state: State, runtime: TeamRuntime) -> Update:
     dispute = await cards_of(runtime).resolve(
         state["dispute_id"], Escalate(reason=reason, by="devils_advocate")
     )
-    return {"dispute": _plain(dispute)}
+    return {"dispute": dispute}
 
 
 async def ask_person(state: State, runtime: TeamRuntime) -> Update:
     """Wait for a person's decision; the dispute is safe in ledger and checkpoint meanwhile."""
     dispute = await cards_of(runtime).disputes.get(state["dispute_id"])
     if not dispute.unresolved:  # decided elsewhere while this run waited
-        return {"dispute": _plain(dispute), "verdict": {}}
+        return {"dispute": dispute, "verdict": None}
     cards = cards_of(runtime)
     card = await cards.records.get(dispute.card_id)
     task = await cards.tasks.get(dispute.new.task) if dispute.new.task else None
     question = _question(dispute, state, card, task)
     verdict = answers.ask_person(question, Verdict, lambda said: plainly(said, dispute, card))
-    return {"verdict": verdict.model_dump()}
+    return {"verdict": verdict}
 
 
 def _question(dispute: Dispute, state: State, card: Card, task: TaskRecord | None) -> dict[str, Any]:
@@ -248,7 +244,7 @@ def _question(dispute: Dispute, state: State, card: Card, task: TaskRecord | Non
     about = f"{sides}\n(rests on {new_evidence(task)})\n\n{state['recommendation']['rationale']}"
     allowed = ("approve", "edit", "reject")
     shown = answers.action("resolve_dispute", about, offered, allowed)
-    return {"dispute": state["dispute"], "matches": state["matches"], **shown}
+    return {"dispute": state["dispute"], "matches": [each.model_dump() for each in state["matches"]], **shown}
 
 
 async def settle(state: State, runtime: TeamRuntime) -> Update:
@@ -258,12 +254,12 @@ async def settle(state: State, runtime: TeamRuntime) -> Update:
     if dispute.unresolved:
         dispute = await cards.resolve(dispute.id, await _resolution(state, dispute, runtime))
     runtime.stream_writer({"step": "settle", "dispute": dispute.id, "status": dispute.status})
-    return {"dispute": _plain(dispute)}
+    return {"dispute": dispute}
 
 
 async def _resolution(state: State, dispute: Dispute, runtime: TeamRuntime) -> Resolution:
     card = await cards_of(runtime).records.get(dispute.card_id)
-    if state.get("verdict"):
-        return decided(Verdict.model_validate(state["verdict"]), dispute, card)
+    if verdict := state.get("verdict"):
+        return decided(verdict, dispute, card)
     made = Ruling.model_validate(state["recommendation"])
     return carried_out(made, "devils_advocate", dispute, card)

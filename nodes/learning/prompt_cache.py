@@ -23,6 +23,7 @@ from mneme.nodes.learning.compound_learning.state import (
     world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
+from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.stores.task_memories.prompt_cache import CachedAnswer, PromptCache
 
 FREE = {"model_calls": 0, "tokens": 0}
@@ -42,7 +43,7 @@ async def look_up(state: State, runtime: LearningRuntime) -> Update:
     return {
         **begun,
         "packet": {**found.packet, "metrics": cost},
-        "drafts": [TriedDraft(draft=found.draft, trial=None)],
+        "drafts": [TriedDraft(draft=Draft(**found.draft), trial=None)],
         "iterations": 1,
         "responders": ["cache: cache"],
     }
@@ -72,7 +73,7 @@ async def keep(state: State, runtime: LearningRuntime) -> Update:
     """Keep a new answer for the same words, and log the task."""
     world, final = await world_of(state, runtime), state["drafts"][state["final"]]
     answer = CachedAnswer(
-        task=state["task_id"], packet=dict(state["packet"]), draft={**final["draft"], "used": []}
+        task=state["task_id"], packet=dict(state["packet"]), draft=dict(final["draft"]) | {"used": []}
     )
     await _cache(runtime).add(_prompt(state, world), answer)
     await cards_of(runtime).tasks.add(record_of(state, world))

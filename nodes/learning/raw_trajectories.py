@@ -70,7 +70,7 @@ def _recalled(kept: TrialRecord, world: World | None) -> Recalled:
         advice=[each.model_copy(update={"applies": True}) for each in made],
         rationale=shorten_middle("\n".join(kept.trajectory), LONGEST),
     )
-    return Recalled(id=kept.id, score=0.0, parts={}, known=known.model_dump(), tasks=[kept.id])
+    return Recalled(id=kept.id, score=0.0, parts={}, known=known, tasks=[kept.id])
 
 
 @timed

@@ -28,7 +28,7 @@ async def try_out(state: State, runtime: LearningRuntime) -> Update:
     if world is None:
         return {}
     trial = await attempt(world, solution_of(draft_of(state, -1)), quick=True)
-    tried = [each["draft"]["pattern"] for each in state["drafts"]]
+    tried = [each["draft"].pattern for each in state["drafts"]]
     left = [each for each in remedies(world) if each not in tried]
     said = Objection(
         evidence=f"The trial says: {trial.problem or trial.summary}"[:LONGEST],
@@ -36,11 +36,9 @@ async def try_out(state: State, runtime: LearningRuntime) -> Update:
         remedy=left[0] if left else "",
         severity="blocking",
     )
-    noted = LoggedObjection(
-        round=len(state["drafts"]), objection=said.model_dump(), status="open", closed_by=""
-    )
+    noted = LoggedObjection(round=len(state["drafts"]), objection=said, status="open", closed_by="")
     runtime.stream_writer({"step": "try_out", "trial": trial.summary})
     return {
-        "drafts": [*state["drafts"][:-1], {**state["drafts"][-1], "trial": trial.model_dump()}],
+        "drafts": [*state["drafts"][:-1], {**state["drafts"][-1], "trial": trial}],
         "log": state["log"] if trial.solved else [*state["log"], noted],
     }

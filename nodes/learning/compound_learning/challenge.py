@@ -18,7 +18,6 @@ from mneme.nodes.learning.compound_learning.state import (
     settled_words,
     shown_pitfalls,
     timed,
-    trial_of,
     used_cards,
     with_pattern,
     worded,
@@ -27,7 +26,7 @@ from mneme.nodes.learning.compound_learning.state import (
 from mneme.nodes.learning.context import LearningRuntime
 from mneme.nodes.learning.worlds import advice_of, attempt, checked, remedies, solution_of
 from mneme.prompts.learning.compound_learning.challenge import Objection, Review, challenge_draft
-from mneme.prompts.learning.compound_learning.research import Complaint, patch_draft
+from mneme.prompts.learning.compound_learning.research import Complaint, Draft, patch_draft
 from mneme.prompts.learning.trials import Advice
 
 PATCHES = 2
@@ -43,10 +42,10 @@ async def challenge(state: State, runtime: LearningRuntime) -> Update:
         **setting_of(state, world),
         draft=str(draft),
         pattern=draft.pattern,
-        rests_on=[each["known"]["claim"] for each in used_cards(state)],
+        rests_on=[each["known"].claim for each in used_cards(state)],
         proven=bool(draft.used) and len(state["drafts"]) == 1,
         trial=trial,
-        tried=[each["draft"]["pattern"] for each in state["drafts"][:-1]],
+        tried=[each["draft"].pattern for each in state["drafts"][:-1]],
         earlier=settled_words(state["log"]),
         remedies=remedies(world) if world else [],
         cards=knowns(state["verified"]),
@@ -57,9 +56,8 @@ async def challenge(state: State, runtime: LearningRuntime) -> Update:
     runtime.stream_writer(
         {"step": "challenge", "trial": trial.summary if trial else "", "objections": worded(raised)}
     )
-    measured = trial.model_dump() if trial else None
     return {
-        "drafts": [*state["drafts"][:-1], {**state["drafts"][-1], "trial": measured}],
+        "drafts": [*state["drafts"][:-1], TriedDraft(draft=draft, trial=trial)],
         "log": [*state["log"], *raised],
         "effort": [effort_of(answered)],
         "responders": [f"devils_advocate: {answered.responder}"],
@@ -67,7 +65,7 @@ async def challenge(state: State, runtime: LearningRuntime) -> Update:
 
 
 def _logged(objection: Objection, number: int) -> LoggedObjection:
-    return LoggedObjection(round=number, objection=objection.model_dump(), status="open", closed_by="")
+    return LoggedObjection(round=number, objection=objection, status="open", closed_by="")
 
 
 def needs_patch(state: State) -> Literal["patch", "verify"]:
@@ -85,18 +83,19 @@ async def patch(state: State, runtime: LearningRuntime) -> Update:
     """
     world, number = await world_of(state, runtime), len(state["drafts"])
     open_ = [each for each in state["log"] if each["round"] == number and each["status"] == "open"]
-    open_.sort(key=lambda each: each["objection"]["severity"] != "blocking")
+    open_.sort(key=lambda each: each["objection"].severity != "blocking")
     given = Complaint(
         **setting_of(state, world),
         draft=draft_of(state, -1),
         objections=worded(open_),
         advice=[_remedy(each, world) for each in open_],
-        trial=trial_of(state["drafts"][-1]["trial"]),
+        trial=state["drafts"][-1]["trial"],
         cards=knowns(state["cards"]),
         pitfalls=shown_pitfalls(state),
     )
     answered = await ask_role("researcher", patch_draft, given, runtime)
-    draft = with_pattern(answered.value, world)
+    patched = with_pattern(answered.value, world)
+    draft = Draft(**patched.model_dump(exclude={"closed"}))
     costs = {"effort": [effort_of(answered)], "responders": [f"researcher: {answered.responder}"]}
     if (draft.pattern, draft.solution) == (given.draft.pattern, given.draft.solution):
         runtime.stream_writer({"step": "patch", "draft": "", "closed": []})
@@ -105,7 +104,7 @@ async def patch(state: State, runtime: LearningRuntime) -> Update:
     runtime.stream_writer({"step": "patch", "draft": str(draft), "closed": worded(closed)})
     return {
         **costs,
-        "drafts": [*state["drafts"], TriedDraft(draft=draft.model_dump(exclude={"closed"}), trial=None)],
+        "drafts": [*state["drafts"], TriedDraft(draft=draft, trial=None)],
         "log": [
             each | {"status": "closed", "closed_by": f"patch {number}"} if each in closed else each
             for each in state["log"]
@@ -121,7 +120,7 @@ def is_patched(state: State) -> bool:
 
 def _remedy(entry: LoggedObjection, world: World | None) -> Advice:
     """Make a remedy out for the task; one in words stays words, which the researcher can act on."""
-    remedy = entry["objection"]["remedy"]
+    remedy = entry["objection"].remedy
     if not remedy:
         return Advice(pattern=remedy, why_not="The objection names no remedy.")
     try:

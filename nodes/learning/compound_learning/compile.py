@@ -17,7 +17,6 @@ from mneme.nodes.learning.compound_learning.state import (
     scope_of,
     setting_of,
     timed,
-    trial_of,
     used_cards,
     world_of,
 )
@@ -28,10 +27,8 @@ from mneme.prompts.learning.compound_learning.compile import (
     DeadEnd,
     Experience,
     Finding,
-    Findings,
     compile_lessons,
 )
-from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.stores.cards.card import Card, DeprecatedApproach, FailureMode, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -49,7 +46,7 @@ JUDGED = "Judged by the model, not measured."
 async def compile(state: State, runtime: LearningRuntime) -> Update:
     """Let the monitor extract what the task taught, against the cards that it knows (§3, step 5)."""
     world, packet = await world_of(state, runtime), state["packet"]
-    patterns = [each["draft"]["pattern"] for each in state["drafts"]]
+    patterns = [each["draft"].pattern for each in state["drafts"]]
     given = Experience(
         **setting_of(state, world),
         general="; ".join(world.general) if world else "",
@@ -58,7 +55,7 @@ async def compile(state: State, runtime: LearningRuntime) -> Update:
         solved=packet["solved"],
         measured=packet["rationale"],
         confidence=packet["confidence"],
-        resolved=[each["objection"]["evidence"] for each in state["log"] if each["status"] == "closed"],
+        resolved=[each["objection"].evidence for each in state["log"] if each["status"] == "closed"],
         failed=[each for n, each in enumerate(patterns) if n != state["final"] and each],
         in_vain=[DeadEnd(approach=each.approach, reason=each.reason) for each in _fell_short(state)],
         trajectory=trajectory_of(state),
@@ -69,7 +66,7 @@ async def compile(state: State, runtime: LearningRuntime) -> Update:
     answered = await ask_role("monitor", compile_lessons, given, runtime, lane="background")
     runtime.stream_writer({"step": "compile", "findings": [each.event for each in answered.value.findings]})
     return {
-        "findings": [each.model_dump() for each in answered.value.findings if _can_be_kept(each, world)],
+        "findings": [each for each in answered.value.findings if _can_be_kept(each, world)],
         "effort": [effort_of(answered)],
         "responders": [f"monitor: {answered.responder}"],
     }
@@ -89,8 +86,7 @@ async def keep(state: State, runtime: LearningRuntime) -> Update:
     """Write what was learned, promote what the leader approved, and log the task; all safe to replay."""
     cards, world = cards_of(runtime), await world_of(state, runtime)
     scope = scope_of(world, state)
-    findings = Findings.model_validate({"findings": state["findings"]}).findings
-    kept = [await _keep(each, state, cards, scope) for each in findings]
+    kept = [await _keep(each, state, cards, scope) for each in state["findings"]]
     kept += [await _promote(card, state, cards) for card in state["packet"]["approved"]]
     if state["packet"].get("verify_new"):  # a run of an earlier version has none
         new = [each["card"] for each in kept if each and each["event"] == "created"]
@@ -148,7 +144,7 @@ async def _dispute(
     refines = followed is not None and followed.condition != finding.condition
     dispute = await cards.disputes.open(
         card["id"],
-        old=Approach(claim=card["known"]["claim"], solution=old),
+        old=Approach(claim=card["known"].claim, solution=old),
         new=Approach(claim=finding.claim, solution=new, task=state["task_id"]),
         change=change,
         conflict_type="refinement" if refines else "contradiction",
@@ -165,7 +161,7 @@ async def _promote(
         by="leader",
         approved=True,
         rubric=PromotionRubric(**packet["rubric"]),
-        open_blocking=sum(is_blocking(each) for each in packet["objections"]),
+        open_blocking=sum(is_blocking(each) for each in state["log"]),
         reason=packet["rationale"],
         at_creation=at_creation,
     )
@@ -187,11 +183,11 @@ def _lesson(finding: Finding, state: State, scope: str, used: Recalled | None = 
     failed = _failed_drafts(state, 1 if used else state["final"])
     named = [_as_tried(each, finding, state) for each in finding.deprecated_approaches]
     return Lesson(
-        claim=used["known"]["claim"] if used else finding.claim,
+        claim=used["known"].claim if used else finding.claim,
         rationale=finding.rationale,
         rules=[Rule(condition=finding.condition, pattern=finding.pattern)] if finding.pattern else [],
         deprecated_approaches=named or failed,
-        failure_modes=[FailureMode(**each.model_dump()) for each in finding.failure_modes],
+        failure_modes=[FailureMode(**dict(each)) for each in finding.failure_modes],
         tags=parts_of(finding.condition),
         scope=scope,
     )
@@ -217,7 +213,7 @@ def _fell_short(state: State) -> list[DeprecatedApproach]:
     """
     found = {}
     for tried in state["drafts"]:
-        draft, trial = Draft.model_validate(tried["draft"]), trial_of(tried["trial"])
+        draft, trial = tried["draft"], tried["trial"]
         if trial is None or trial.solved or trial.over_limit or not (draft.pattern and draft.solution):
             continue
         helped = trial.correct and trial.gain >= GAINED
@@ -234,12 +230,12 @@ def _fell_short(state: State) -> list[DeprecatedApproach]:
 def _failed_drafts(state: State, before: int) -> list[DeprecatedApproach]:
     """Return the drafts before that number: those that fell short, others with what was objected to them."""
     short = {each.approach: each for each in _fell_short(state)}
-    said = {each["round"]: each["objection"]["evidence"] for each in reversed(state["log"])}
+    said = {each["round"]: each["objection"].evidence for each in reversed(state["log"])}
     drafts = [each["draft"] for each in state["drafts"][:before]]
     return [
-        short.get(each["pattern"])
+        short.get(each.pattern)
         or DeprecatedApproach(
-            approach=each["pattern"] or each["rationale"],
+            approach=each.pattern or each.rationale,
             reason=said.get(number, ""),
             failed_in=[state["task_id"]],
         )

@@ -18,7 +18,6 @@ from mneme.nodes.learning.compound_learning.state import (
     knowns,
     setting_of,
     timed,
-    trial_of,
     used_cards,
     worded,
     world_of,
@@ -45,7 +44,7 @@ async def verify(state: State, runtime: LearningRuntime) -> Update:
         return {"measured": None, "final": len(state["drafts"]) - 1}
     trial = await attempt(world, solution_of(draft_of(state, final)))
     runtime.stream_writer({"step": "verify", "draft": final + 1, "measured": trial.summary})
-    return {"measured": trial.model_dump(), "final": final}
+    return {"measured": trial, "final": final}
 
 
 def _best(worths: Sequence[float]) -> int:
@@ -57,14 +56,14 @@ def _best(worths: Sequence[float]) -> int:
 def _worth(tried: TriedDraft) -> float:
     """Return the gain of a draft that solves the task; what does not is worth little."""
     trial = tried["trial"]
-    return (max(trial["gain"], 1.0) if trial["solved"] else trial["gain"] / UNSOLVED) if trial else 0.0
+    return (max(trial.gain, 1.0) if trial.solved else trial.gain / UNSOLVED) if trial else 0.0
 
 
 @timed
 async def decide(state: State, runtime: LearningRuntime) -> Update:
     """Let the leader resolve the task: the packet of §3, step 4."""
     draft, used = draft_of(state, state["final"]), used_cards(state)
-    trial = trial_of(state["measured"])
+    trial = state["measured"]
     log = _settled(state, trial)
     given = Case(
         **setting_of(state, await world_of(state, runtime)),
@@ -132,7 +131,7 @@ def _packet(
             "latency_seconds": round(sum(each["seconds"] for each in spent), 3),
             "accuracy": None if trial is None else float(trial.correct),
             "speed_up": None if trial is None else round(trial.gain, 2),
-            "measured": [] if trial is None else [each.model_dump() for each in trial.metrics],
+            "measured": [] if trial is None else trial.metrics,
             "model_calls": sum(each["calls"] for each in spent),
             "tokens": sum(each["tokens"] for each in spent),
         },

@@ -12,7 +12,6 @@ from mneme.nodes.learning.compound_learning.state import (
     draft_of,
     scope_of,
     settled_words,
-    trial_of,
     used_cards,
 )
 from mneme.stores.cards.card import normalised
@@ -25,10 +24,10 @@ def trajectory_of(state: State) -> list[str]:
     for number, each in enumerate(state["drafts"], start=1):
         log = [entry for entry in state["log"] if entry["round"] == number]
         lines = [
-            f"draft {number} ({each['draft']['pattern'] or 'no pattern'}):",
+            f"draft {number} ({each['draft'].pattern or 'no pattern'}):",
             str(draft_of(state, number - 1)),
         ]
-        lines += [f"trial: {trial}"] if (trial := trial_of(each["trial"])) else []
+        lines += [f"trial: {trial}"] if (trial := each["trial"]) else []
         lines += [f"objected: {said}" for said in settled_words(log)]
         told.append(shorten_middle("\n".join(lines)))
     return told
@@ -61,7 +60,7 @@ def record_of(state: State, world: World | None, learned: Sequence[Learned] = ()
 
 def _mistakes(state: State) -> list[str]:
     """Name each draft that was blocked, the same for the same approach to the same kind of task."""
-    blocked = [each for each in state["log"] if each["objection"]["severity"] == "blocking"]
+    blocked = [each for each in state["log"] if each["objection"].severity == "blocking"]
     made = [(_approach(each, state), state["features"] or state["task"]) for each in blocked]
     return list(dict.fromkeys(f"{approach} for {kind}" for approach, kind in made if approach))
 

@@ -56,7 +56,7 @@ async def recall(state: State, runtime: LearningRuntime) -> Update:
     """Retrieve the cards that bear on the task (§4); those whose conditions fail here are not shown."""
     begun, world = await begin(state, runtime, _retrieved)
     pitfalls = await _pitfalls_of(cast(State, {**state, **begun}), world, runtime)
-    return {**begun, "pitfalls": [each.model_dump() for each in pitfalls]}
+    return {**begun, "pitfalls": pitfalls}
 
 
 async def begin(state: State, runtime: LearningRuntime, find: Find) -> tuple[Update, World | None]:
@@ -68,13 +68,13 @@ async def begin(state: State, runtime: LearningRuntime, find: Find) -> tuple[Upd
     features = "; ".join(world.features) if world else ""
     began = time.perf_counter()
     found = await find(cast(State, {**state, "features": features}), world, runtime)
-    runtime.stream_writer({"step": "recall", "cards": [each["known"]["claim"] for each in found]})
+    runtime.stream_writer({"step": "recall", "cards": [each["known"].claim for each in found]})
     begun = {
         **posed,
         "task_id": task_id,
         "features": features,
         "cards": found,
-        "verified": [each for each in found if each["known"]["status"] == "verified"],
+        "verified": [each for each in found if each["known"].status == "verified"],
         "pitfalls": [],
         "retrieval_ms": 1000 * (time.perf_counter() - began),
         "facts": [],
@@ -137,7 +137,7 @@ def _recalled(found: Retrieved, world: World | None) -> Recalled:
         id=card.id,
         score=found.score,
         parts=found.parts,
-        known=as_shown(card, world).model_dump(),
+        known=as_shown(card, world),
         tasks=card.evidence.task_ids,
     )
 
@@ -186,7 +186,7 @@ async def research(state: State, runtime: LearningRuntime) -> Update:
     effort["tokens"] += tokens
     return {
         "facts": facts,
-        "drafts": [TriedDraft(draft=draft.model_dump(), trial=None)],
+        "drafts": [TriedDraft(draft=draft, trial=None)],
         "iterations": 1,
         "effort": [effort],
         "responders": [f"researcher: {answered.responder}"],

@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import Answered, ask
 from mneme.models.asking.counting import Asked, added, counting
+from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.learning.context import LearningRuntime, who_answers
 from mneme.nodes.learning.worlds import (
     Problem,
@@ -24,6 +25,7 @@ from mneme.nodes.learning.worlds import (
     told_of,
 )
 from mneme.prompts.learning.compound_learning.challenge import Objection
+from mneme.prompts.learning.compound_learning.compile import Finding
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import Failing, InVain, Known
 from mneme.prompts.learning.trials import Advice, Measurement
@@ -39,22 +41,22 @@ class Recalled(TypedDict):
     id: str
     score: float
     parts: dict[str, float]
-    known: dict[str, Any]
+    known: Known
     tasks: list[str]
 
 
 class TriedDraft(TypedDict):
     """A draft, and what its quick trial showed."""
 
-    draft: dict[str, Any]
-    trial: dict[str, Any] | None
+    draft: Draft
+    trial: Measurement | None
 
 
 class LoggedObjection(TypedDict):
     """An objection in the log, by round; `closed_by` says which patch closed it."""
 
     round: int
-    objection: dict[str, Any]
+    objection: Objection
     status: Literal["open", "closed"]
     closed_by: str
 
@@ -102,7 +104,7 @@ class Result(TypedDict, total=False):
     """The answer to a task, and what the team learned from it."""
 
     task_id: str
-    packet: Packet
+    packet: Annotated[Packet, Plain]
     learned: list[Learned]
     iterations: int
     answered_by: list[str]
@@ -114,16 +116,16 @@ class State(Problem, Result, total=False):
 
     schema_name: str
     features: str
-    cards: list[Recalled]
-    verified: list[Recalled]
-    pitfalls: list[dict[str, Any]]
+    cards: Annotated[list[Recalled], Typed]
+    verified: Annotated[list[Recalled], Typed]
+    pitfalls: Annotated[list[Known], Typed]
     retrieval_ms: float
     facts: list[str]
-    drafts: list[TriedDraft]
-    log: list[LoggedObjection]
-    measured: dict[str, Any] | None
+    drafts: Annotated[list[TriedDraft], Typed]
+    log: Annotated[list[LoggedObjection], Typed]
+    measured: Annotated[Measurement | None, Typed]
     final: int
-    findings: list[dict[str, Any]]
+    findings: Annotated[list[Finding], Typed]
     effort: Annotated[list[Effort], add]
     responders: Annotated[list[str], add]
 
@@ -233,10 +235,7 @@ def as_shown(card: Card, world: World | None) -> Known:
         rationale=shorten(card.rationale, SHORT, placeholder=" …"),
         in_vain=_in_vain(card, world),
         served=[each.features for each in card.evidence.recent if each.success and each.features],
-        fails=[
-            Failing(**{name: _short(text) for name, text in each.model_dump().items()})
-            for each in card.failure_modes[:FEW]
-        ],
+        fails=[Failing(**{name: _short(text) for name, text in each}) for each in card.failure_modes[:FEW]],
     )
 
 
@@ -275,27 +274,22 @@ def _short(text: str) -> str:
 
 def knowns(cards: Sequence[Recalled]) -> list[Known]:
     """Return recalled cards as agents are shown them."""
-    return [Known.model_validate(each["known"]) for each in cards]
+    return [each["known"] for each in cards]
 
 
 def draft_of(state: State, number: int) -> Draft:
     """Return the draft of that number, counted from 0; -1 is the latest."""
-    return Draft.model_validate(state["drafts"][number]["draft"])
-
-
-def trial_of(measured: dict[str, Any] | None) -> Measurement | None:
-    """Return what the environment measured; None where nothing was run."""
-    return Measurement.model_validate(measured) if measured else None
+    return state["drafts"][number]["draft"]
 
 
 def used_cards(state: State) -> list[Recalled]:
     """Return the cards that the first draft rested on; patches may lead away from them."""
-    return [state["cards"][number] for number in state["drafts"][0]["draft"]["used"]]
+    return [state["cards"][number] for number in state["drafts"][0]["draft"].used]
 
 
 def worded(log: Sequence[LoggedObjection]) -> list[str]:
     """Return objections in the words that agents are shown."""
-    return [str(Objection.model_validate(each["objection"])) for each in log]
+    return [str(each["objection"]) for each in log]
 
 
 def settled_words(log: Sequence[LoggedObjection]) -> list[str]:
@@ -308,7 +302,7 @@ def settled_words(log: Sequence[LoggedObjection]) -> list[str]:
 
 def is_blocking(entry: LoggedObjection) -> bool:
     """Say whether an objection is open and blocks the draft."""
-    return entry["status"] == "open" and entry["objection"]["severity"] == "blocking"
+    return entry["status"] == "open" and entry["objection"].severity == "blocking"
 
 
 def with_pattern(draft: Drafted, world: World | None) -> Drafted:
@@ -323,4 +317,4 @@ def with_pattern(draft: Drafted, world: World | None) -> Drafted:
 
 def shown_pitfalls(state: State) -> list[Known]:
     """Return the deprecated cards that were recalled; a run of an earlier version has none."""
-    return [Known.model_validate(each) for each in state.get("pitfalls", [])]
+    return state.get("pitfalls", [])

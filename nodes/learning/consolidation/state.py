@@ -11,8 +11,10 @@ from pydantic import Field
 from typing_extensions import NotRequired, TypedDict  # noqa: UP035
 
 from mneme.core.settings import read_settings
+from mneme.models.tuning.judging import Judged
 from mneme.models.tuning.lora import Recipe
 from mneme.models.tuning.pairs import Pairs
+from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.context import OwnedByTeam, ledger_of, team_of
 from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -82,16 +84,16 @@ class Result(TypedDict, total=False):
     promoted: bool
     why: str
     due: list[str]
-    figures: dict[str, Any]
+    figures: Annotated[dict[str, Any], Plain]
 
 
 class State(Wanted, Result, total=False):
     """What was found out on the way."""
 
     counts: dict[str, int]
-    before: dict[str, Any]
-    trained: dict[str, Any]
-    after: dict[str, Any]
+    before: Annotated[Judged, Typed]
+    trained: Annotated[dict[str, Any], Plain]
+    after: Annotated[Judged, Typed]
     model: str
     replayed: Annotated[list[dict[str, Any]], add]
 

@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 from langgraph.types import Overwrite
@@ -17,7 +16,7 @@ from mneme.library import EXAMPLES
 from mneme.models.asking.responders import check
 from mneme.models.tuning.base import Base, find_base, fingerprint
 from mneme.models.tuning.judging import Judged, judge
-from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Training, open_tuned
+from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Trained, Training, open_tuned
 from mneme.models.tuning.paired import not_worse
 from mneme.models.tuning.pairs import PairSource, Progress, Question
 from mneme.nodes.learning.consolidation.memories import MemoryPairs
@@ -131,7 +130,7 @@ async def measure(state: State, runtime: TuningRuntime) -> Update:
     """Judge the base by the held-out cards and the generic questions, before anything is trained."""
     folder = await folder_of(state["tag"], runtime)
     tell = _teller("measure", runtime)
-    return {"before": (await asyncio.to_thread(_judged, state, folder, tell, tuned=False)).model_dump()}
+    return {"before": await asyncio.to_thread(_judged, state, folder, tell, tuned=False)}
 
 
 async def train(state: State, runtime: TuningRuntime) -> Update:
@@ -139,9 +138,9 @@ async def train(state: State, runtime: TuningRuntime) -> Update:
     folder, recipe = await folder_of(state["tag"], runtime), recipe_of(runtime)
     tell = _teller("train", runtime)
 
-    def run() -> dict[str, Any]:
+    def run() -> Trained:
         training = Training(Base(find_base(state["base"])), folder, recipe)
-        return training.run(read_pairs(folder).train, state["figures"]["base"], tell).model_dump()
+        return training.run(read_pairs(folder).train, state["figures"]["base"], tell)
 
     return {"trained": await asyncio.to_thread(run)}
 
@@ -151,7 +150,7 @@ async def judge_tuned(state: State, runtime: TuningRuntime) -> Update:
     folder = await folder_of(state["tag"], runtime)
     tell = _teller("judge_tuned", runtime)
     after = await asyncio.to_thread(_judged, state, folder, tell, tuned=True)
-    before = Judged.model_validate(state["before"])
+    before = state["before"]
     kept = not_worse(before.generic, after.generic, FORGOTTEN)
     why = "" if kept.not_worse else f"Not promoted: it may have forgotten what the base knew, {kept}."
     figures = state["figures"] | {
@@ -161,9 +160,9 @@ async def judge_tuned(state: State, runtime: TuningRuntime) -> Update:
         "loss": [before.loss, after.loss],
         "held_out": [before.accuracy("without"), after.accuracy("without")],
         "held_out_with_cards": [before.accuracy("with_cards"), after.accuracy("with_cards")],
-        "generic": kept.model_dump(),
+        "generic": kept,
     }
-    return {"after": after.model_dump(), "figures": figures, "why": why}
+    return {"after": after, "figures": figures, "why": why}
 
 
 def has_forgotten(state: State) -> str:
