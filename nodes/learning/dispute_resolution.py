@@ -30,7 +30,7 @@ from mneme.nodes.learning.dispute_decisions import (
     sides_of,
 )
 from mneme.nodes.learning.dispute_trials import match_of, paired, tried
-from mneme.nodes.learning.worlds import SET, advice_of, refuse_outside
+from mneme.nodes.learning.worlds import advice_of, refuse_outside
 from mneme.prompts.learning.dispute_resolution import (
     Contest,
     Guideline,
@@ -107,7 +107,7 @@ def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) ->
         return []
     kind = _kind(context)
     seed = crc32(f"{dispute.id} {rounds}".encode())
-    own = Task(id=dispute.new.task or dispute.id, given={each: getattr(context, each) for each in SET})
+    own = Task(id=dispute.new.task or dispute.id, given=context.drawn)
     tried = {trial.task for tested in dispute.rounds for trial in tested.trials}
     drawn = [task for task in kind.similar(own, seed) if task.id not in tried]
     fitting = [task for task in drawn if _fits(sides, kind.open(task))]

@@ -8,11 +8,10 @@ import yaml
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.channels import EphemeralValue
 from pydantic import Field
-from typing_extensions import NotRequired, TypedDict  # noqa: UP035
 
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
-from mneme.environments.worlds import InWords, Solution, Task, Trial, World, find_world, runs_commands
+from mneme.environments.worlds import InWords, Solution, Task, Told, Trial, World, find_world, runs_commands
 from mneme.library import EXAMPLES
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.messages import ChatMessages
@@ -24,147 +23,48 @@ STORY: dict[str, dict[str, str]] = {
     each["id"]: each for each in yaml.safe_load((EXAMPLES / "story.yaml").read_text(encoding="utf-8"))
 }
 """The tasks that come with Mneme, by their ids: `task`, `schema` and `query`."""
-TOLD = (
-    *("query", "wanted_speed_up", "index_budget", "database", "ddl", "case"),
-    *("workspace", "check", "metrics", "may_change"),
-)
-"""What a task tells its world."""
-SET = ("schema_name", "database_seed", "rows")
-"""What the context tells it."""
 OUTSIDE = ("workspace", "check", "database")
 """What reaches files, programs or servers outside of Mneme: for a person on their own machine alone."""
 LONGEST_CHANGE = 1_500
 
 
-class Problem(TypedDict):
+class Problem(Told, total=False):
     """A task as the graph is given it; a world reads of it what it needs."""
 
-    task: NotRequired[
-        Annotated[
-            str,
-            Field(
-                "", description="What is to be solved, in words.", examples=["Speed up the report of sales."]
-            ),
-        ]
+    task: Annotated[
+        str,
+        Field("", description="What is to be solved, in words.", examples=["Speed up the report of sales."]),
     ]
-    example: NotRequired[
-        Annotated[
-            str,
-            Field(
-                "",
-                description="Instead of task and query: a task that comes with Mneme, run and measured.",
-                examples=[next(iter(STORY))],
-                json_schema_extra={"enum": ["", *STORY]},
-            ),
-            EphemeralValue,
-        ]
+    example: Annotated[
+        str,
+        Field(
+            "",
+            description="Instead of task and query: a task that comes with Mneme, run and measured.",
+            examples=[next(iter(STORY))],
+            json_schema_extra={"enum": ["", *STORY]},
+        ),
+        EphemeralValue,
     ]
-    messages: NotRequired[Annotated[ChatMessages, EphemeralValue]]
-    task_id: NotRequired[
-        Annotated[
-            str,
-            Field(
-                "",
-                description="Its id: a task counts once for a card. Else one is made.",
-                examples=["report-1"],
-            ),
-        ]
+    messages: Annotated[ChatMessages, EphemeralValue]
+    task_id: Annotated[
+        str,
+        Field(
+            "",
+            description="Its id: a task counts once for a card. Else one is made.",
+            examples=["report-1"],
+        ),
     ]
-    material: NotRequired[
-        Annotated[
-            str,
-            Field(
-                "",
-                description="Without a world: what the task is about, such as a log or a conversation.",
-                examples=["12:01 pool exhausted; 12:05 raised pool_size to 20; 12:06 well again"],
-            ),
-        ]
+    material: Annotated[
+        str,
+        Field(
+            "",
+            description="Without a world: what the task is about, such as a log or a conversation.",
+            examples=["12:01 pool exhausted; 12:05 raised pool_size to 20; 12:06 well again"],
+        ),
     ]
-    scope: NotRequired[
-        Annotated[
-            str,
-            Field("", description="Without a world: the domain that lessons hold in.", examples=["billing"]),
-        ]
-    ]
-    query: NotRequired[
-        Annotated[
-            str,
-            Field(
-                "",
-                description="sql_tuning: the slow query.",
-                examples=["SELECT user_id, COUNT(*) FROM user_events GROUP BY user_id"],
-            ),
-        ]
-    ]
-    wanted_speed_up: NotRequired[
-        Annotated[
-            float,
-            Field(2.0, description="sql_tuning: how many times as fast is fast enough.", examples=[2.0]),
-        ]
-    ]
-    index_budget: NotRequired[
-        Annotated[
-            float,
-            Field(
-                0.3,
-                description="sql_tuning: what new indexes may take, as a share of the tables.",
-                examples=[0.3],
-            ),
-        ]
-    ]
-    database: NotRequired[
-        Annotated[
-            str,
-            Field(
-                "",
-                description="sql_tuning: an own database, a SQLite file or PostgreSQL's URL; only read.",
-                examples=["/home/ada/shop.sqlite"],
-            ),
-        ]
-    ]
-    ddl: NotRequired[
-        Annotated[
-            str,
-            Field(
-                "",
-                description="sql_tuning: CREATE TABLE statements of an own database, filled with made rows.",
-                examples=["CREATE TABLE orders (id INTEGER PRIMARY KEY, city TEXT)"],
-            ),
-        ]
-    ]
-    case: NotRequired[
-        Annotated[
-            str,
-            Field("", description="A task of the world's own, by its id.", examples=["common-customers"]),
-        ]
-    ]
-    workspace: NotRequired[
-        Annotated[
-            str,
-            Field("", description="workspace: the folder, which is copied.", examples=["/home/ada/shop"]),
-        ]
-    ]
-    check: NotRequired[
-        Annotated[
-            str,
-            Field("", description="workspace: the command that must end with 0.", examples=["pytest -q"]),
-        ]
-    ]
-    metrics: NotRequired[
-        Annotated[
-            list[str],
-            Field(
-                [],
-                description="workspace: what is to become better, as NAME:lower|higher:TIMES.",
-                examples=[["cpu_seconds:lower:2"]],
-            ),
-        ]
-    ]
-    may_change: NotRequired[
-        Annotated[
-            list[str],
-            Field([], description="workspace: patterns of files that may change.", examples=[["src/**.py"]]),
-        ]
+    scope: Annotated[
+        str,
+        Field("", description="Without a world: the domain that lessons hold in.", examples=["billing"]),
     ]
 
 
@@ -179,10 +79,9 @@ def refuse_outside(name: str, given: Mapping[str, Any]) -> None:
 
 async def open_world(name: str, problem: Problem, context: TeamContext, schema_name: str = "") -> World:
     """Open the world of a task. Raises BadInput for what it lacks, Forbidden as `refuse_outside` does."""
-    given = {each: problem.get(each) for each in TOLD if problem.get(each)}
+    given = {each: problem[each] for each in Told.__annotations__ if problem.get(each)}  # type: ignore[literal-required]
     refuse_outside(name, given)
-    given |= {each: getattr(context, each) for each in SET}
-    given |= {"schema_name": schema_name} if schema_name else {}
+    given |= context.drawn | ({"schema_name": schema_name} if schema_name else {})
     task = Task(id=problem.get("task_id") or "task", text=problem.get("task", ""), given=given)
     return await asyncio.to_thread(_opened, name, task)
 
