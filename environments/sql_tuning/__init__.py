@@ -3,8 +3,6 @@
 from mneme.environments.sql_tuning.analysis import Structure, analyse
 from mneme.environments.sql_tuning.patterns import (
     DoesNotApply,
-    Remedy,
-    candidates,
     canonical,
     describe,
     instantiate,
@@ -26,7 +24,6 @@ __all__ = [
     "Judgement",
     "Limits",
     "Measured",
-    "Remedy",
     "Schema",
     "Solution",
     "SqlTuning",
@@ -34,7 +31,6 @@ __all__ = [
     "TableInfo",
     "TuningTask",
     "analyse",
-    "candidates",
     "canonical",
     "describe",
     "find_schema",

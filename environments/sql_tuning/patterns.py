@@ -52,20 +52,11 @@ PARTS: Mapping[str, str] = {
     "rest": "every other column of the table that the query uses",
 }
 _SPELLINGS = {
-    "equalities": "equality",
-    "ranges": "range",
-    "groups": "group",
-    "orders": "order",
-    "joins": "join",
+    **{"equalities": "equality", "ranges": "range", "groups": "group", "orders": "order", "joins": "join"},
+    **{"other": "others", "alternative": "alternatives", "expressions": "expression", "covering": "rest"},
+    **{"all filters": "filters", "time range": "time", "joined": "join", "join key": "join"},
+    **{"order by": "order", "group by": "group", "...": "filters", "…": "filters"},
 }
-_SPELLINGS |= {
-    "other": "others",
-    "alternative": "alternatives",
-    "expressions": "expression",
-    "covering": "rest",
-}
-_SPELLINGS |= {"all filters": "filters", "time range": "time", "joined": "join", "order by": "order"}
-_SPELLINGS |= {"group by": "group", "...": "filters", "…": "filters", "join key": "join"}
 
 REMEDIES = (
     *("INDEX (filter, group)", "INDEX (equality, range, group)", "INDEX (equality)", "INDEX (join)"),
@@ -105,19 +96,6 @@ class Step(BaseModel):
             return self.shape
         where = f" WHERE {', '.join(self.where)}" if self.where else ""
         return f"{self.shape} ({', '.join(self.parts)}){where}"
-
-
-class Remedy(BaseModel):
-    """A standard remedy, applied to one query."""
-
-    kind: str
-    pattern: str
-    statements: list[str]
-    query: str
-    why: str
-
-    def solution(self) -> Solution:
-        return Solution(statements=self.statements, query=self.query)
 
 
 class DoesNotApply(BadInput):
@@ -171,69 +149,9 @@ def describe(solution: Solution, task: TuningTask, dialect: Dialect = "sqlite") 
     return "; ".join(dict.fromkeys(steps)) or "KEEP"
 
 
-def candidates(
-    task: TuningTask, *, shares: Mapping[str, float] | None = None, dialect: Dialect = "sqlite"
-) -> list[Remedy]:
-    """Return every standard remedy for a task, without saying which is best."""
-    made: dict[tuple[str, ...], Remedy] = {}
-    has_limit = structure_of(task, dialect).limit is not None
-    for pattern, why in _TEXTBOOK.items():
-        if "order" in pattern and not has_limit:
-            continue  # an order that is wanted to its end is cheaper sorted
-        try:
-            solution = instantiate(pattern, task, shares=shares, dialect=dialect)
-        except DoesNotApply:
-            continue
-        remedy = Remedy(
-            kind=read_pattern(pattern)[0].shape.lower(),
-            pattern=pattern,
-            statements=solution.statements,
-            query=solution.query,
-            why=why,
-        )
-        made.setdefault((*solution.statements, solution.query), remedy)
-    return list(made.values())
-
-
 def structure_of(task: TuningTask, dialect: Dialect = "sqlite") -> Structure:
     """Read the structure of a task's query."""
     return analyse(task.query, task.layout.tables, dialect)
-
-
-_TEXTBOOK: Mapping[str, str] = {
-    "INDEX (filter)": "An index on the filtered column finds the rows without reading the table.",
-    "INDEX (equality)": "Columns compared with = narrow an index best.",
-    "INDEX (range)": "An index on the range reads only the range.",
-    "INDEX (filter, group)": "With the grouped column in the index, rows come with their group.",
-    "INDEX (filters, group)": "All filters, those with = first, then the group.",
-    "INDEX (others, time, group)": "What is filtered besides the time comes first.",
-    "INDEX (range, equality, group)": "The range first, the other filters after it.",
-    "INDEX (group, filters)": "An index in the group's order saves the sort.",
-    "COVERING INDEX (filter, group)": "A covering index never reads the table.",
-    "COVERING INDEX (filters, group)": "A covering index never reads the table.",
-    "COVERING INDEX (group, filters)": "A covering index in the group's order saves the sort and the table.",
-    "INDEX (range, group) WHERE equality": "A partial index holds only the wanted rows: it is small.",
-    "COVERING INDEX (range, group) WHERE equality": "A small covering index.",
-    "COVERING INDEX (selective, group)": "The filter that lets the fewest rows through comes first.",
-    "INDEX (join)": "An index on the join key finds the partner rows.",
-    "COVERING INDEX (join)": "A covering index on the join key never reads the table.",
-    "COVERING INDEX (join, filters)": "The join key, then the filters, and everything else beside.",
-    "INDEX (order)": "An index in the wanted order gives the first rows at once.",
-    "INDEX (equality, order)": "Within one value, the index is in the wanted order.",
-    "REWRITE sargable": "A bare column lets the planner reason about it.",
-    "REWRITE sargable; INDEX (filters, group)": "A bare column can use an index.",
-    "REWRITE sargable; COVERING INDEX (filters, group)": "A bare column can use a covering index.",
-    "REWRITE suffix; INDEX (expression)": "The end of a text, compared as such, can have an index.",
-    "INDEX (expression)": "An index on the expression itself serves the query as it is.",
-    "INDEX (expression, group)": "An index on the expression, with the group beside.",
-    "COVERING INDEX (hidden)": "A narrow index is read faster than the table, even from end to end.",
-    "EACH INDEX (alternatives)": "With an index for each side, the planner can unite them.",
-    "REWRITE alternatives; EACH INDEX (alternatives)": "A union lets each side use its index.",
-    "REWRITE correlated": "One grouped pass replaces a pass for each row.",
-    "REWRITE correlated; INDEX (join)": "One grouped pass, along an index.",
-    "ANALYZE": "Statistics help the planner choose.",
-    "KEEP": "Sometimes nothing helps.",
-}
 
 
 def _step(text: str) -> Step:
