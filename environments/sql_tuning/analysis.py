@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import traverse_scope
 
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.guard import Dialect
@@ -192,6 +193,8 @@ class _Reader:
         self._tree = tree
         self._catalogue = catalogue
         self._dialect = dialect
+        self._scopes = traverse_scope(tree)
+        self._outer = {id(column) for scope in self._scopes for column in scope.external_columns}
         self._found = Structure(
             tables=list(dict.fromkeys(t.name for t in tree.find_all(exp.Table) if t.name in catalogue)),
             filters=[],
@@ -201,7 +204,7 @@ class _Reader:
             order=[],
             limit=None,
             joins=[],
-            correlated=[],
+            correlated=[each.expression.sql(dialect) for each in self._scopes if each.is_correlated_subquery],
             used=[],
         )
 
@@ -212,7 +215,6 @@ class _Reader:
             for key in select.args["group"].expressions if select.args.get("group") else []:
                 self._found.group += self._columns(key)
         self._take_order()
-        self._take_correlated()
         every = (each for column in self._tree.find_all(exp.Column) for each in self._columns(column))
         self._found.used = list(dict.fromkeys(every))
         return self._found
@@ -264,7 +266,7 @@ class _Reader:
         left, right = predicate.this, predicate.expression
         ends = self._columns(left) + self._columns(right)
         if len(ends) == 2:
-            correlated = _level_of(left) is not _level_of(right)
+            correlated = (id(left) in self._outer) != (id(right) in self._outer)
             self._found.joins.append(Join(left=ends[0], right=ends[1], correlated=correlated))
 
     def _take_order(self) -> None:
@@ -279,16 +281,12 @@ class _Reader:
         if limit is not None and isinstance(limit.expression, exp.Literal) and limit.expression.is_int:
             self._found.limit = int(limit.expression.name)
 
-    def _take_correlated(self) -> None:
-        for inner in self._tree.find_all(exp.Select):
-            within = inner.parent is not None and isinstance(inner.parent, (exp.Subquery, exp.Exists))
-            if within and any(
-                _level_of(column) not in (inner, *_below(inner)) for column in _columns_in(inner)
-            ):
-                self._found.correlated.append(inner.sql(self._dialect))
-
     def _columns(self, side: exp.Expr) -> list[Column]:
-        found = [(table_of(column), column.name) for column in _columns_in(side) if column.args.get("table")]
+        found = [
+            (table_of(column), column.name)
+            for column in side.find_all(exp.Column)
+            if column.args.get("table")
+        ]
         return [Column(table=table, column=name) for table, name in found if table in self._catalogue]
 
     def _plain(self, expression: exp.Expr) -> str:
@@ -297,24 +295,6 @@ class _Reader:
         for column in list(copy.find_all(exp.Column)):
             column.set("table", None)
         return written(copy, self._dialect)
-
-
-def _columns_in(side: exp.Expr) -> Iterator[exp.Column]:
-    yield from side.find_all(exp.Column)
-
-
-def _below(select: exp.Select) -> Iterator[exp.Select]:
-    return (inner for inner in select.find_all(exp.Select) if inner is not select)
-
-
-def _level_of(column: exp.Expr) -> exp.Select | None:
-    """Find the level whose FROM a column belongs to."""
-    level = column.find_ancestor(exp.Select)
-    while level is not None and column.args.get("table"):
-        if any(source.alias_or_name == column.args["table"].name for source in _sources(level)):
-            return level
-        level = level.find_ancestor(exp.Select)
-    return column.find_ancestor(exp.Select)
 
 
 def _both_columns(predicate: exp.EQ) -> bool:
