@@ -103,7 +103,7 @@ def _bared_arithmetic(side: exp.Binary, comparison: type[exp.Expr], constant: ex
     this, following = limit * by, (limit + 1) * by
     if comparison is exp.EQ:
         return exp.and_(_compare(column, exp.GTE, this), _compare(column, exp.LT, following))
-    strict = {exp.GT: exp.GTE, exp.LTE: exp.LT}
+    strict: dict[type[exp.Expr], type[exp.Expr]] = {exp.GT: exp.GTE, exp.LTE: exp.LT}
     return _compare(column, strict.get(comparison, comparison), this if up else following)
 
 
