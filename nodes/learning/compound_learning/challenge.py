@@ -11,7 +11,6 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     ask_role,
     draft_of,
-    effort_of,
     is_blocking,
     knowns,
     setting_of,
@@ -25,7 +24,7 @@ from mneme.nodes.learning.compound_learning.state import (
 )
 from mneme.nodes.learning.context import LearningRuntime
 from mneme.nodes.learning.worlds import advice_of, attempt, checked, remedies, solution_of
-from mneme.prompts.learning.compound_learning.challenge import Objection, Review, challenge_draft
+from mneme.prompts.learning.compound_learning.challenge import Review, challenge_draft
 from mneme.prompts.learning.compound_learning.research import Complaint, Draft, patch_draft
 from mneme.prompts.learning.trials import Advice
 
@@ -51,21 +50,19 @@ async def challenge(state: State, runtime: LearningRuntime) -> Update:
         cards=knowns(state["verified"]),
         pitfalls=shown_pitfalls(state),
     )
-    answered = await ask_role("devils_advocate", challenge_draft, given, runtime)
-    raised = [_logged(each, len(state["drafts"])) for each in answered.value.objections]
+    said, costs = await ask_role("devils_advocate", challenge_draft, given, runtime)
+    number = len(state["drafts"])
+    raised = [
+        LoggedObjection(round=number, objection=each, status="open", closed_by="") for each in said.objections
+    ]
     runtime.stream_writer(
         {"step": "challenge", "trial": trial.summary if trial else "", "objections": worded(raised)}
     )
     return {
         "drafts": [*state["drafts"][:-1], TriedDraft(draft=draft, trial=trial)],
         "log": [*state["log"], *raised],
-        "effort": [effort_of(answered)],
-        "responders": [f"devils_advocate: {answered.responder}"],
+        **costs,
     }
-
-
-def _logged(objection: Objection, number: int) -> LoggedObjection:
-    return LoggedObjection(round=number, objection=objection, status="open", closed_by="")
 
 
 def needs_patch(state: State) -> Literal["patch", "verify"]:
@@ -93,14 +90,13 @@ async def patch(state: State, runtime: LearningRuntime) -> Update:
         cards=knowns(state["cards"]),
         pitfalls=shown_pitfalls(state),
     )
-    answered = await ask_role("researcher", patch_draft, given, runtime)
-    patched = with_pattern(answered.value, world)
+    answer, costs = await ask_role("researcher", patch_draft, given, runtime)
+    patched = with_pattern(answer, world)
     draft = Draft(**patched.model_dump(exclude={"closed"}))
-    costs = {"effort": [effort_of(answered)], "responders": [f"researcher: {answered.responder}"]}
     if (draft.pattern, draft.solution) == (given.draft.pattern, given.draft.solution):
         runtime.stream_writer({"step": "patch", "draft": "", "closed": []})
-        return costs
-    closed = [open_[each] for each in answered.value.closed]
+        return dict(costs)
+    closed = [open_[each] for each in answer.closed]
     runtime.stream_writer({"step": "patch", "draft": str(draft), "closed": worded(closed)})
     return {
         **costs,

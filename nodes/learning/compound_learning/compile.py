@@ -11,7 +11,6 @@ from mneme.nodes.learning.compound_learning.state import (
     State,
     Update,
     ask_role,
-    effort_of,
     is_blocking,
     knowns,
     scope_of,
@@ -63,13 +62,9 @@ async def compile(state: State, runtime: LearningRuntime) -> Update:
         used=knowns(used_cards(state)),
         verified=knowns(state["verified"]),
     )
-    answered = await ask_role("monitor", compile_lessons, given, runtime, lane="background")
-    runtime.stream_writer({"step": "compile", "findings": [each.event for each in answered.value.findings]})
-    return {
-        "findings": [each for each in answered.value.findings if _can_be_kept(each, world)],
-        "effort": [effort_of(answered)],
-        "responders": [f"monitor: {answered.responder}"],
-    }
+    said, costs = await ask_role("monitor", compile_lessons, given, runtime, lane="background")
+    runtime.stream_writer({"step": "compile", "findings": [each.event for each in said.findings]})
+    return {"findings": [each for each in said.findings if _can_be_kept(each, world)], **costs}
 
 
 def _can_be_kept(finding: Finding, world: World | None) -> bool:

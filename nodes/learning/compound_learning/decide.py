@@ -13,7 +13,6 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     ask_role,
     draft_of,
-    effort_of,
     is_blocking,
     knowns,
     setting_of,
@@ -76,16 +75,10 @@ async def decide(state: State, runtime: LearningRuntime) -> Update:
         cards=knowns(used),
         elsewhere=_served_before(state, used),
     )
-    answered = await ask_role("leader", resolve_task, given, runtime)
-    effort = effort_of(answered)
-    packet = _packet(state, answered.value, log, trial, effort)
+    made, costs = await ask_role("leader", resolve_task, given, runtime)
+    packet = _packet(state, made, log, trial, costs["effort"][0])
     runtime.stream_writer({"step": "decide", "solved": packet["solved"], "confidence": packet["confidence"]})
-    return {
-        "packet": packet,
-        "log": log,
-        "effort": [effort],
-        "responders": [f"leader: {answered.responder}"],
-    }
+    return {"packet": packet, "log": log, **costs}
 
 
 def _served_before(state: State, used: Sequence[Recalled]) -> list[int]:

@@ -24,7 +24,6 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     as_shown,
     ask_role,
-    effort_of,
     knowns,
     scope_of,
     setting_of,
@@ -178,18 +177,18 @@ async def research(state: State, runtime: LearningRuntime) -> Update:
         pitfalls=shown_pitfalls(state),
         textbook=_ideas(state, world) if world else [],
     )
-    answered = await ask_role("researcher", draft_solution, given, runtime)
-    draft = with_pattern(answered.value, world)
-    runtime.stream_writer({"step": "research", "draft": str(draft), "used": _ids(state, draft.used)})
-    effort = effort_of(answered)
-    effort["calls"] += turns
-    effort["tokens"] += tokens
+    answer, costs = await ask_role("researcher", draft_solution, given, runtime)
+    draft = with_pattern(answer, world)
+    runtime.stream_writer(
+        {"step": "research", "draft": str(draft), "used": [state["cards"][n]["id"] for n in draft.used]}
+    )
+    costs["effort"][0]["calls"] += turns
+    costs["effort"][0]["tokens"] += tokens
     return {
         "facts": facts,
         "drafts": [TriedDraft(draft=draft, trial=None)],
         "iterations": 1,
-        "effort": [effort],
-        "responders": [f"researcher: {answered.responder}"],
+        **costs,
     }
 
 
@@ -212,10 +211,6 @@ def _ideas(state: State, world: World) -> list[Advice]:
         or made_out(world, most[:1])
         or first
     )
-
-
-def _ids(state: State, numbers: Sequence[int]) -> list[str]:
-    return [state["cards"][number]["id"] for number in numbers]
 
 
 async def _facts(state: State, world: World | None, runtime: LearningRuntime) -> tuple[list[str], int, int]:

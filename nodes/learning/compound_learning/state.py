@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from mneme.environments.worlds import World
-from mneme.models.asking.asking import Answered, ask
+from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import Asked, added, counting
 from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.learning.context import LearningRuntime, who_answers
@@ -68,6 +68,13 @@ class Effort(TypedDict):
     seconds: float
     calls: int
     tokens: int
+
+
+class Costs(TypedDict):
+    """What an answer adds to the state: what it cost, and who gave it."""
+
+    effort: list[Effort]
+    responders: list[str]
 
 
 class Packet(TypedDict):
@@ -176,15 +183,12 @@ async def ask_role(
     given: G,
     runtime: LearningRuntime,
     lane: Literal["user", "background"] = "user",
-) -> Answered[A]:
-    """Ask the model that the context names for a role."""
-    return await ask(question, given, await who_answers(role, runtime), lane=lane)
-
-
-def effort_of(answered: Answered[Any]) -> Effort:
-    """Return what one answer cost; `timed` fills in the step and its seconds."""
+) -> tuple[A, Costs]:
+    """Ask the model that the context names for a role; `timed` fills in the step and its seconds."""
+    answered = await ask(question, given, await who_answers(role, runtime), lane=lane)
     tokens = answered.prompt_tokens + answered.reply_tokens
-    return Effort(step="", seconds=0.0, calls=answered.attempts, tokens=tokens)
+    effort = Effort(step="", seconds=0.0, calls=answered.attempts, tokens=tokens)
+    return answered.value, Costs(effort=[effort], responders=[f"{role}: {answered.responder}"])
 
 
 async def world_of(state: State, runtime: LearningRuntime) -> World | None:
