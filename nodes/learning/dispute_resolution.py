@@ -13,7 +13,7 @@ from zlib import crc32
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from mneme.environments.worlds import Task, World, WorldKind, find_world
+from mneme.environments.worlds import Solution, Task, World, WorldKind, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
 from mneme.nodes.channels import Plain, Typed
@@ -29,21 +29,27 @@ from mneme.nodes.learning.dispute_decisions import (
     proposed,
     sides_of,
 )
-from mneme.nodes.learning.dispute_trials import match_of, paired, tried
-from mneme.nodes.learning.worlds import advice_of, refuse_outside
+from mneme.nodes.learning.worlds import advice_of, attempt, refuse_outside, solution_of, told_of
 from mneme.prompts.learning.dispute_resolution import (
+    Carried,
     Contest,
     Guideline,
     Match,
+    carry_out,
+    edge_cases,
     resolve_dispute,
 )
+from mneme.prompts.learning.trials import Measurement
 from mneme.stores.cards.card import Card
-from mneme.stores.cards.disputes import Dispute, Escalate, PairedTrial, Resolution, Round
+from mneme.stores.cards.disputes import Dispute, Escalate, PairedTrial, Round
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.records import Change
 
 ROUNDS = 2
 SIMILAR = 5
+AS_FAST = 1.1
+"""An approach is better where it is at least a tenth faster; a closer race is nobody's."""
 
 
 class Case(TypedDict):
@@ -79,10 +85,16 @@ class State(Case, Ended, total=False):
 Update = dict[str, Any]
 
 
+async def _disputed(state: State, runtime: TeamRuntime) -> tuple[KnowledgeCards, Dispute, Card]:
+    """Return the team's cards, the dispute, and the card that it is about."""
+    cards = cards_of(runtime)
+    dispute = await cards.disputes.get(state["dispute_id"])
+    return cards, dispute, await cards.records.get(dispute.card_id)
+
+
 async def choose(state: State, runtime: TeamRuntime) -> Update:
     """Draw 3 to 5 similar tasks that no earlier round tried."""
-    dispute = await cards_of(runtime).disputes.get(state["dispute_id"])
-    card = await cards_of(runtime).records.get(dispute.card_id)
+    _, dispute, card = await _disputed(state, runtime)
     rounds = len(dispute.rounds)
     found: Sequence[Task] = []
     if rounds < ROUNDS:
@@ -110,7 +122,8 @@ def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) ->
     own = Task(id=dispute.new.task or dispute.id, given=context.drawn)
     tried = {trial.task for tested in dispute.rounds for trial in tested.trials}
     drawn = [task for task in kind.similar(own, seed) if task.id not in tried]
-    fitting = [task for task in drawn if _fits(sides, kind.open(task))]
+    opened = ((task, kind.open(task)) for task in drawn)
+    fitting = [task for task, world in opened if all(_is_about(side, world) for side in sides)]
     first_of_group = {task.group: task for task in reversed(fitting)}.values()
     others = [task for task in fitting if task not in first_of_group]
     return [*first_of_group, *others][:SIMILAR]
@@ -121,12 +134,8 @@ def _kind(context: TeamContext) -> WorldKind:
     return find_world(context.environment)
 
 
-def _fits(sides: Sequence[Guideline], world: World) -> bool:
-    """Say whether both approaches are about this task; of words, it is enough that nothing says otherwise."""
-    return all(_is_about(side, world) for side in sides)
-
-
 def _is_about(side: Guideline, world: World) -> bool:
+    """Say whether an approach is about this task; of words, it is enough that nothing says otherwise."""
     applies = world.applies(side.condition)
     return applies is True or (applies is None and advice_of(world, "", side.pattern).is_text)
 
@@ -141,7 +150,8 @@ async def test(state: State, runtime: TeamRuntime) -> Update:
 
     A task on which an approach in words could not be carried out at all tells nothing, and is left out.
     """
-    sides = await _both(state, runtime)
+    _, dispute, card = await _disputed(state, runtime)
+    sides = sides_of(dispute, card)
     assert sides is not None
     matches, trials = list(state["matches"]), []
     for task in state["similar"]:
@@ -156,16 +166,21 @@ async def test(state: State, runtime: TeamRuntime) -> Update:
     return {"matches": matches, "trials": trials}
 
 
-async def _both(state: State, runtime: TeamRuntime) -> tuple[Guideline, Guideline] | None:
-    dispute = await cards_of(runtime).disputes.get(state["dispute_id"])
-    return sides_of(dispute, await cards_of(runtime).records.get(dispute.card_id))
-
-
 async def recommend(state: State, runtime: TeamRuntime) -> Update:
     """Let the devil's advocate recommend, and keep the round with its trials."""
-    cards = cards_of(runtime)
-    dispute = await cards.disputes.get(state["dispute_id"])
-    given = await _contest(dispute, state, runtime)
+    cards, dispute, card = await _disputed(state, runtime)
+    claims = dispute.old.claim, dispute.new.claim
+    old, new = sides_of(dispute, card) or (Guideline(condition="", pattern=claim) for claim in claims)
+    given = Contest(
+        claim=card.claim,
+        old=old,
+        new=new,
+        conflict_type=dispute.conflict_type,
+        matches=state["matches"],
+        old_tasks=card.evidence.success_count,
+        old_evidence=old_evidence(card),
+        new_evidence=new_evidence(await _task_of(dispute, cards)),
+    )
     who = await who_answers("devils_advocate", runtime)
     answered = await ask(resolve_dispute, given, who, lane="background")
     runtime.stream_writer({"step": "recommend", **answered.value.model_dump()})
@@ -187,25 +202,9 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
     }
 
 
-async def _contest(dispute: Dispute, state: State, runtime: TeamRuntime) -> Contest:
-    cards = cards_of(runtime)
-    card = await cards.records.get(dispute.card_id)
-    old, new = sides_of(dispute, card) or (_words(dispute.old.claim), _words(dispute.new.claim))
-    task = await cards.tasks.get(dispute.new.task) if dispute.new.task else None
-    return Contest(
-        claim=card.claim,
-        old=old,
-        new=new,
-        conflict_type=dispute.conflict_type,
-        matches=state["matches"],
-        old_tasks=card.evidence.success_count,
-        old_evidence=old_evidence(card),
-        new_evidence=new_evidence(task),
-    )
-
-
-def _words(claim: str) -> Guideline:
-    return Guideline(condition="", pattern=claim)
+async def _task_of(dispute: Dispute, cards: KnowledgeCards) -> TaskRecord | None:
+    """Return the task that made the finding, where it is one of this team's."""
+    return await cards.tasks.get(dispute.new.task) if dispute.new.task else None
 
 
 def is_decided(state: State) -> Literal["settle", "choose", "escalate"]:
@@ -226,13 +225,10 @@ async def escalate(state: State, runtime: TeamRuntime) -> Update:
 
 async def ask_person(state: State, runtime: TeamRuntime) -> Update:
     """Wait for a person's decision; the dispute is safe in ledger and checkpoint meanwhile."""
-    dispute = await cards_of(runtime).disputes.get(state["dispute_id"])
+    cards, dispute, card = await _disputed(state, runtime)
     if not dispute.unresolved:  # decided elsewhere while this run waited
         return {"dispute": dispute, "verdict": None}
-    cards = cards_of(runtime)
-    card = await cards.records.get(dispute.card_id)
-    task = await cards.tasks.get(dispute.new.task) if dispute.new.task else None
-    question = _question(dispute, state, card, task)
+    question = _question(dispute, state, card, await _task_of(dispute, cards))
     verdict = answers.ask_person(question, Verdict, lambda said: plainly(said, dispute, card))
     return {"verdict": verdict}
 
@@ -249,17 +245,66 @@ def _question(dispute: Dispute, state: State, card: Card, task: TaskRecord | Non
 
 async def settle(state: State, runtime: TeamRuntime) -> Update:
     """Settle the dispute: change the card as decided. Asked again, nothing happens twice."""
-    cards = cards_of(runtime)
-    dispute = await cards.disputes.get(state["dispute_id"])
+    cards, dispute, card = await _disputed(state, runtime)
     if dispute.unresolved:
-        dispute = await cards.resolve(dispute.id, await _resolution(state, dispute, runtime))
+        if verdict := state.get("verdict"):
+            resolution = decided(verdict, dispute, card)
+        else:
+            made = Ruling.model_validate(state["recommendation"])
+            resolution = carried_out(made, "devils_advocate", dispute, card)
+        dispute = await cards.resolve(dispute.id, resolution)
     runtime.stream_writer({"step": "settle", "dispute": dispute.id, "status": dispute.status})
     return {"dispute": dispute}
 
 
-async def _resolution(state: State, dispute: Dispute, runtime: TeamRuntime) -> Resolution:
-    card = await cards_of(runtime).records.get(dispute.card_id)
-    if verdict := state.get("verdict"):
-        return decided(verdict, dispute, card)
-    made = Ruling.model_validate(state["recommendation"])
-    return carried_out(made, "devils_advocate", dispute, card)
+async def tried(world: World, task: Task, side: Guideline, runtime: TeamRuntime) -> Measurement | None:
+    """Try an approach on a task; None where a model could not carry its words out at all."""
+    advice = advice_of(world, side.condition, side.pattern)
+    if advice.is_text:
+        given = Carried(**told_of(world, task.text), condition=side.condition, pattern=side.pattern)
+        answered = await ask(carry_out, given, runtime.context.devils_advocate, lane="background")
+        return await attempt(world, solution_of(answered.value)) if answered.value.solution else None
+    if not advice.feasible:
+        return Measurement(summary=advice.why_not, problem=advice.why_not)
+    made = Solution(statements=advice.statements, query=advice.query, files=advice.files)
+    return await attempt(world, made)
+
+
+def match_of(world: World, old: Measurement, new: Measurement) -> Match:
+    """Say what the world measured of both, and which is better."""
+    return Match(
+        features="; ".join(world.features),
+        old=old.summary,
+        new=new.summary,
+        edge_cases=edge_cases([("old", old), ("new", new)]),
+        winner=_winner(old, new),
+    )
+
+
+def _winner(old: Measurement, new: Measurement) -> Literal["old", "new", "neither"]:
+    """Name the one that solves the task alone, or clearly faster; accuracy and room go before time."""
+    if old.solved != new.solved:
+        return "old" if old.solved else "new"
+    if not old.solved:
+        return "neither"
+    if new.gain > AS_FAST * old.gain:
+        return "new"
+    return "old" if old.gain > AS_FAST * new.gain else "neither"
+
+
+def paired(task: Task, old: Measurement, new: Measurement, match: Match) -> PairedTrial:
+    """Return what the dispute keeps of a trial."""
+    return PairedTrial(
+        task=task.id,
+        old_correct=old.correct,
+        new_correct=new.correct,
+        old_seconds=_seconds(old),
+        new_seconds=_seconds(new),
+        edge_cases=match.edge_cases,
+        winner=match.winner,
+    )
+
+
+def _seconds(trial: Measurement) -> float | None:
+    found = [each.value for each in trial.metrics if each.name.endswith("seconds")]
+    return found[0] if found and trial.correct else None

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from mneme.environments.worlds import World
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.learning.compound_learning.log import record_of
+from mneme.nodes.learning.compound_learning.compile import record_of
 from mneme.nodes.learning.compound_learning.research import begin
 from mneme.nodes.learning.compound_learning.state import (
     Recalled,

@@ -11,7 +11,7 @@ rival; whether a model finds what matters in the text, rules cannot show.
 
 from mneme.environments.worlds import World
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.learning.compound_learning.log import record_of, trajectory_of
+from mneme.nodes.learning.compound_learning.compile import record_of, trajectory_of
 from mneme.nodes.learning.compound_learning.research import begin, shorten_middle
 from mneme.nodes.learning.compound_learning.state import (
     Recalled,

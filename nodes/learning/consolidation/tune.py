@@ -19,8 +19,7 @@ from mneme.models.tuning.judging import Judged, judge
 from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Trained, Training, open_tuned
 from mneme.models.tuning.paired import not_worse
 from mneme.models.tuning.pairs import PairSource, Progress, Question
-from mneme.nodes.learning.consolidation.memories import MemoryPairs
-from mneme.nodes.learning.consolidation.sources import CardPairs
+from mneme.nodes.learning.consolidation.sources import CardPairs, MemoryPairs
 from mneme.nodes.learning.consolidation.state import (
     State,
     TuningContext,
