@@ -139,18 +139,15 @@ def _cells(predicate: exp.Expr) -> Iterator[Cell]:
     numbers = [int(each.name) for each in literals if not each.is_string and each.is_int]
     for literal in literals:
         if literal.is_string:
-            pieces = literal.name.replace("_", "%").split("%") if _is_pattern(literal) else [literal.name]
-            yield from (piece for piece in pieces if piece)
+            is_pattern = isinstance(literal.parent, exp.Like | exp.ILike)
+            pieces = literal.name.replace("_", "%").split("%") if is_pattern else [literal.name]
+            yield from filter(None, pieces)
         elif not literal.is_int:
             yield float(literal.name)
     yield from numbers
     for one, other in list(permutations(numbers, 2))[:MOST_PAIRS]:
         yield from (one * other, one * (other + 1), one + other, one - other)
         yield from (one // other, one // other + 1) if other else ()
-
-
-def _is_pattern(literal: exp.Expr) -> bool:
-    return isinstance(literal.parent, exp.Like | exp.ILike)
 
 
 def _joined(tree: exp.Query) -> set[tuple[str, str]]:

@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.optimizer.simplify import Simplifier
 
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.guard import Dialect
@@ -24,13 +25,7 @@ By = Literal["function", "cast", "arithmetic", "leading wildcard", "pattern"]
 
 RANGES = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
 COMPARISONS = (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
-MIRRORED: Mapping[type[exp.Expr], type[exp.Binary]] = {
-    exp.EQ: exp.EQ,
-    exp.GT: exp.LT,
-    exp.GTE: exp.LTE,
-    exp.LT: exp.GT,
-    exp.LTE: exp.GTE,
-}
+MIRRORED: Mapping[type[exp.Expr], type[exp.Expr]] = {exp.EQ: exp.EQ, **Simplifier.INVERSE_COMPARISONS}
 
 
 class Column(BaseModel):
@@ -220,9 +215,10 @@ class _Reader:
         return self._found
 
     def _take(self, predicate: exp.Expr) -> None:
+        sides = predicate.args.get("this"), predicate.args.get("expression")
         if isinstance(predicate, exp.Or):
             self._take_alternatives(predicate)
-        elif isinstance(predicate, exp.EQ) and _both_columns(predicate):
+        elif isinstance(predicate, exp.EQ) and all(isinstance(each, exp.Column) for each in sides):
             self._take_join(predicate)
         elif isinstance(predicate, (exp.Like, exp.ILike)):
             self._take_pattern(predicate)
@@ -295,10 +291,6 @@ class _Reader:
         for column in list(copy.find_all(exp.Column)):
             column.set("table", None)
         return written(copy, self._dialect)
-
-
-def _both_columns(predicate: exp.EQ) -> bool:
-    return isinstance(predicate.this, exp.Column) and isinstance(predicate.expression, exp.Column)
 
 
 def _side_and_kind(predicate: exp.Expr) -> tuple[exp.Expr | None, Kind]:

@@ -17,7 +17,7 @@ have is left out, but an index whose first part is absent does not apply.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, cast, get_args
 
 import sqlglot
@@ -145,8 +145,8 @@ def describe(solution: Solution, task: TuningTask, dialect: Dialect = "sqlite") 
             structure = analyse(solution.query, task.layout.tables, dialect)
     roles = _roles(structure, task)
     said = [_said(statement, roles, dialect) for statement in solution.statements]
-    steps += [_each(step) if said.count(step) > 1 else step for step in said if step]
-    return "; ".join(dict.fromkeys(steps)) or "KEEP"
+    steps += [f"EACH {step}" if step.startswith("INDEX") and said.count(step) > 1 else step for step in said]
+    return "; ".join(filter(None, dict.fromkeys(steps))) or "KEEP"
 
 
 def structure_of(task: TuningTask, dialect: Dialect = "sqlite") -> Structure:
@@ -359,11 +359,6 @@ def _how(structure: Structure) -> Rewriting:
     return "suffix" if any(each.by == "leading wildcard" for each in structure.hidden) else "sargable"
 
 
-def _each(step: str) -> str:
-    """Say of several indexes with the same part that there is one for each."""
-    return re.sub(r"^INDEX", "EACH INDEX", step)
-
-
 def _said(statement: str, roles: Mapping[Column, str], dialect: Dialect) -> str:
     try:
         tree = sqlglot.parse_one(statement, read=dialect)
@@ -384,19 +379,18 @@ def _said_index(index: exp.Index, roles: Mapping[Column, str]) -> str:
 
 def _roles(structure: Structure, task: TuningTask) -> dict[Column, str]:
     """Give each column its first role, filters before groups before orders."""
-    return dict(reversed(list(_each_role(structure, task.layout.time))))
-
-
-def _each_role(structure: Structure, time: Column | None) -> Iterator[tuple[Column, str]]:
-    ranges = structure.of("range")
-    yield from ((column, "equality") for column in structure.of("equality"))
-    yield from ((column, "time") for column in ranges if column == time)
-    yield from ((column, "others" if time in ranges else "range") for column in ranges)
-    yield from ((end, "join") for join in structure.joins for end in (join.left, join.right))
-    yield from ((column, "group") for column in structure.group)
-    yield from ((key.column, "order") for key in structure.order)
-    yield from ((column, "alternatives") for column in structure.alternatives)
-    yield from ((each.column, "hidden") for each in structure.hidden)
+    ranges, time = structure.of("range"), task.layout.time
+    found = {
+        "equality": structure.of("equality"),
+        "time": [column for column in ranges if column == time],
+        "others" if time in ranges else "range": ranges,
+        "join": [end for join in structure.joins for end in (join.left, join.right)],
+        "group": structure.group,
+        "order": [key.column for key in structure.order],
+        "alternatives": structure.alternatives,
+        "hidden": [each.column for each in structure.hidden],
+    }
+    return {column: role for role in reversed(found) for column in found[role]}
 
 
 def _said_part(column: exp.Expr, table: str, roles: Mapping[Column, str]) -> str:

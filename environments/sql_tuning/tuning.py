@@ -178,8 +178,6 @@ class SqlTuning:
             measured.error = str(failed)
         return measured
 
-    measure = run
-
     @contextmanager
     def _copy(self, limits: Limits | None = None) -> Iterator[DatabaseCopy]:
         with _turn, self._database.copy(limits or self.limits) as copy:

@@ -11,11 +11,11 @@ from pydantic import Field
 
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
-from mneme.environments.worlds import InWords, Solution, Task, Told, Trial, World, find_world, runs_commands
+from mneme.environments.worlds import InWords, Solution, Task, Told, World, find_world, runs_commands
 from mneme.library import EXAMPLES
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.messages import ChatMessages
-from mneme.prompts.learning.compound_learning.research import Draft, File
+from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import NO_LANGUAGE, WORDS
 from mneme.prompts.learning.trials import Advice, Measurement
 
@@ -123,14 +123,10 @@ def remedies(world: World) -> list[str]:
     return [each.pattern for each in made_out(world, world.remedies())]
 
 
-def language_of(world: World | None) -> str:
-    """Return what a pattern can say."""
-    return world.language.definition if world and world.language else NO_LANGUAGE
-
-
 def told_of(world: World | None, task: str) -> dict[str, Any]:
     """Return what every agent is told of a task in its world."""
-    told = {"task": task, "language": language_of(world)}
+    language = world.language.definition if world and world.language else NO_LANGUAGE
+    told = {"task": task, "language": language}
     if world is None:
         return told | {"form": WORDS, "parts": ["answer"]}
     return told | {
@@ -143,15 +139,10 @@ def told_of(world: World | None, task: str) -> dict[str, Any]:
     }
 
 
-def checked(world: World | None, pattern: str) -> str:
-    """Return a pattern as the world's language writes it. Raises BadInput for what is in no pattern."""
-    return world.language.check(pattern) if world and world.language and pattern else pattern
-
-
 def known_pattern(world: World | None, pattern: str) -> str:
     """Return a pattern as the world's language writes it, or nothing for what could never be carried out."""
     try:
-        return checked(world, pattern)
+        return world.language.check(pattern) if world and world.language and pattern else pattern
     except BadInput:
         return ""
 
@@ -164,28 +155,15 @@ def solution_of(draft: Draft) -> Solution:
     )
 
 
-def files_of(files: dict[str, str]) -> list[File]:
-    """Return files as a draft has them."""
-    return [File(path=path, text=text) for path, text in files.items()]
-
-
 async def attempt(world: World, solution: Solution, *, quick: bool = False) -> Measurement:
     """Try a solution beside the event loop, and say what was measured, and of what."""
     trial = await asyncio.to_thread(world.attempt, solution, quick=quick)
-    return measurement_of(trial, solution)
-
-
-def measurement_of(trial: Trial, solution: Solution) -> Measurement:
-    """Return a trial as agents are shown it, with the change that was measured."""
-    said = [*solution.statements, solution.query, *map(_as_text, solution.files.items()), solution.diff]
-    changed = "\n".join(each for each in (*said, solution.answer) if each) or "nothing: everything as it was"
+    files = [f"{path}:\n{text}" for path, text in solution.files.items()]
+    said = [*solution.statements, solution.query, *files, solution.diff, solution.answer]
+    changed = "\n".join(filter(None, said)) or "nothing: everything as it was"
     if len(changed) > LONGEST_CHANGE:
         changed = f"{changed[:LONGEST_CHANGE]}…"
     return Measurement(**dict(trial), changed=changed)
-
-
-def _as_text(file: tuple[str, str]) -> str:
-    return f"{file[0]}:\n{file[1]}"
 
 
 def tools_of(world: World) -> Sequence[BaseTool]:

@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-from mneme.core.errors import BadInput
 from mneme.environments.worlds import World
 from mneme.nodes.learning.compound_learning.state import (
     LoggedObjection,
@@ -23,7 +22,7 @@ from mneme.nodes.learning.compound_learning.state import (
     world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime
-from mneme.nodes.learning.worlds import advice_of, attempt, checked, remedies, solution_of
+from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies, solution_of
 from mneme.prompts.learning.compound_learning.challenge import Review, challenge_draft
 from mneme.prompts.learning.compound_learning.research import Complaint, Draft, patch_draft
 from mneme.prompts.learning.trials import Advice
@@ -119,8 +118,6 @@ def _remedy(entry: LoggedObjection, world: World | None) -> Advice:
     remedy = entry["objection"].remedy
     if not remedy:
         return Advice(pattern=remedy, why_not="The objection names no remedy.")
-    try:
-        checked(world, remedy)
-    except BadInput:
+    if world is None or not known_pattern(world, remedy):
         return Advice(pattern=remedy, is_text=True)
-    return advice_of(world, "", remedy) if world else Advice(pattern=remedy, is_text=True)
+    return advice_of(world, "", remedy)

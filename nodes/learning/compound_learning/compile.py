@@ -28,7 +28,7 @@ from mneme.nodes.learning.compound_learning.state import (
     world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
-from mneme.nodes.learning.worlds import checked
+from mneme.nodes.learning.worlds import known_pattern
 from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning.compile import (
     DeadEnd,
@@ -81,16 +81,8 @@ async def compile(state: State, runtime: LearningRuntime) -> Update:
     )
     said, costs = await ask_role("monitor", compile_lessons, given, runtime, lane="background")
     runtime.stream_writer({"step": "compile", "findings": [each.event for each in said.findings]})
-    return {"findings": [each for each in said.findings if _can_be_kept(each, world)], **costs}
-
-
-def _can_be_kept(finding: Finding, world: World | None) -> bool:
-    """Say whether a lesson's pattern can ever be carried out, where the world has a language of patterns."""
-    try:
-        checked(world, finding.pattern)
-    except BadInput:
-        return False
-    return True
+    kept = [each for each in said.findings if not each.pattern or known_pattern(world, each.pattern)]
+    return {"findings": kept, **costs}
 
 
 @timed
