@@ -16,7 +16,7 @@ from mneme.library import EXAMPLES
 from mneme.models.asking.responders import check
 from mneme.models.tuning.base import Base, find_base, fingerprint
 from mneme.models.tuning.judging import Judged, judge
-from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Trained, Training, open_tuned
+from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Recipe, Trained, Training, open_tuned
 from mneme.models.tuning.paired import not_worse
 from mneme.models.tuning.pairs import PairSource, Progress, Question
 from mneme.nodes.learning.consolidation.sources import CardPairs, MemoryPairs
@@ -31,8 +31,6 @@ from mneme.nodes.learning.consolidation.state import (
     limits_of,
     pool_of,
     read_pairs,
-    reasons,
-    recipe_of,
 )
 from mneme.stores.pools.tuned import PoolModels
 
@@ -60,7 +58,10 @@ async def examine(state: State, runtime: TuningRuntime) -> Update:
     await asyncio.to_thread(read_generic, state.get("generic", ""))
     cycle = cycle_of(runtime)
     mark = await asyncio.to_thread(fingerprint, base)
-    due = [*await reasons(runtime, mark)]
+    if isinstance(cycle, PoolModels):
+        due = [*await cycle.due(model=mark)]
+    else:
+        due = [*await cycle.due(model=mark, settings=limits_of(runtime))]
     goes_on = bool(due) or state.get("force", False)
     return {
         "tag": f"v{len(await cycle.attempts()) + 1}" if goes_on else "",
@@ -134,8 +135,10 @@ async def measure(state: State, runtime: TuningRuntime) -> Update:
 
 async def train(state: State, runtime: TuningRuntime) -> Update:
     """Train the adapter (§8, step 2); what a killed process had trained is not trained again."""
-    folder, recipe = await folder_of(state["tag"], runtime), recipe_of(runtime)
+    folder, told = await folder_of(state["tag"], runtime), runtime.context
     tell = _teller("train", runtime)
+    same = told.model_dump(include={"rank", "epochs", "batch", "rate", "longest", "seed"})
+    recipe = Recipe(alpha=2 * told.rank, **same)
 
     def run() -> Trained:
         training = Training(Base(find_base(state["base"])), folder, recipe)
