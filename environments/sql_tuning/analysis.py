@@ -89,10 +89,6 @@ class Structure(BaseModel):
         """Name what matters for tuning, in words that a card's condition can use."""
         return list(_features(self))
 
-    def condition(self) -> str:
-        """Give the features as one line; queries of one shape have the same line."""
-        return "; ".join(self.features()) or "no filter, group, order or join"
-
 
 def analyse(query: str, catalogue: Catalogue, dialect: Dialect = "sqlite") -> Structure:
     """Read a query's structure; a query that cannot be read raises `BadInput`."""

@@ -9,29 +9,22 @@ from typing import Any
 import pytest
 
 from mneme.core.errors import BadInput, NotFound, StorageFailure
-from mneme.environments.sql_tuning import (
-    FAMILIES,
-    SCHEMAS,
+from mneme.environments.sql_tuning import SCHEMAS, SqlTuning, TuningTask, story, tasks
+from mneme.environments.sql_tuning.analysis import analyse
+from mneme.environments.sql_tuning.generating import draw
+from mneme.environments.sql_tuning.patterns import (
+    REMEDIES,
     DoesNotApply,
-    Family,
-    Limits,
-    Solution,
-    SqlTuning,
-    TuningTask,
-    analyse,
     canonical,
     describe,
-    find_schema,
     instantiate,
-    judge,
     read_pattern,
-    story,
     structure_of,
-    tasks,
 )
-from mneme.environments.sql_tuning.generating import draw
-from mneme.environments.sql_tuning.patterns import REMEDIES
+from mneme.environments.sql_tuning.records import Limits, Solution
+from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.sqlite import SqliteCopy
+from mneme.environments.sql_tuning.tasks import FAMILIES, Family, judge
 from mneme.environments.worlds import Task, find_world
 
 FEW = 2_000
@@ -456,9 +449,9 @@ class TestAnalysis:
         assert [each.predicate for each in structure.filters] == ["duration_ms > 5"]
 
     def test_queries_of_one_shape_have_one_condition(self) -> None:
-        first, second, third = (structure_of(task).condition() for task in story())
-        assert first == second == "one range filter; grouping"
-        assert third == "range filters; grouping"
+        first, second, third = (structure_of(task).features() for task in story())
+        assert first == second == ["one range filter", "grouping"]
+        assert third == ["range filters", "grouping"]
 
     def test_rewritings_keep_the_result(self) -> None:
         """Each is measured on real rows at and beside its bounds."""
