@@ -59,8 +59,6 @@ class ColumnInfo(BaseModel):
     name: str
     type: str
     distinct: int
-    lowest: str
-    highest: str
 
 
 class TableInfo(BaseModel):

@@ -132,7 +132,7 @@ class SqlTuning:
         """Do nothing: a file serves others of this process, and a connection ends with its copy."""
 
     def schema(self) -> list[TableInfo]:
-        """Describe the tables: rows, columns with their distinct values and bounds, indexes."""
+        """Describe the tables: rows, columns with their distinct values, indexes."""
         if self._database.key not in _described:
             with self._copy(Limits(seconds=60)) as copy:
                 _described[self._database.key] = [
@@ -316,21 +316,13 @@ class SqlTuning:
 
     def _table(self, copy: DatabaseCopy, table: str) -> TableInfo:
         columns = self._database.catalogue[table]
-        counted = ", ".join(
-            f"COUNT(DISTINCT {name}), MIN({name}), MAX({name})" for name in map(quoted, columns)
-        )
-        (found,), _ = copy.ask(f"SELECT COUNT(*), {counted} FROM {quoted(table)}")
+        counted = ", ".join(f"COUNT(DISTINCT {name})" for name in map(quoted, columns))
+        ((rows, *distinct),), _ = copy.ask(f"SELECT COUNT(*), {counted} FROM {quoted(table)}")
         described = [
-            ColumnInfo(
-                name=name,
-                type=kind,
-                distinct=int(str(found[3 * n + 1])),
-                lowest=str(found[3 * n + 2]),
-                highest=str(found[3 * n + 3]),
-            )
-            for n, (name, kind) in enumerate(columns.items())
+            ColumnInfo(name=name, type=kind, distinct=int(str(number)))
+            for (name, kind), number in zip(columns.items(), distinct, strict=True)
         ]
-        return TableInfo(name=table, rows=int(str(found[0])), columns=described, indexes=copy.indexes(table))
+        return TableInfo(name=table, rows=int(str(rows)), columns=described, indexes=copy.indexes(table))
 
 
 def _ask(asked: Asked, most: float) -> tuple[list[Row], float]:

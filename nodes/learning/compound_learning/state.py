@@ -162,16 +162,15 @@ def timed(node: Node) -> Node:
         with counting() as asked:
             update = await node(state, runtime)
         efforts: Sequence[Effort] = update.get("effort", ())
-        took = Effort(step=node.__name__, seconds=time.perf_counter() - began, calls=0, tokens=0)
-        for each in efforts:
-            took["calls"] += each["calls"]
-            took["tokens"] += each["tokens"]
-        fresh = node.__name__ in FIRST_STEPS
-        costs = (
-            {"effort": Overwrite([took]), "asked": Overwrite(asked)}
-            if fresh
-            else {"effort": [took], "asked": asked}
+        took = Effort(
+            step=node.__name__,
+            seconds=time.perf_counter() - began,
+            calls=sum(each["calls"] for each in efforts),
+            tokens=sum(each["tokens"] for each in efforts),
         )
+        costs: Update = {"effort": [took], "asked": asked}
+        if node.__name__ in FIRST_STEPS:
+            costs = {name: Overwrite(value) for name, value in costs.items()}
         return {**update, **costs}
 
     return cast(Node, step)
