@@ -96,6 +96,16 @@ def test_what_only_fits_the_data_falls(shop: Path) -> None:
     assert "proves nothing" in nothing.attempt(index, quick=True).problem
 
 
+def test_a_query_on_a_view_is_measured(shop: Path, tmp_path: Path) -> None:
+    file = tmp_path / "shop.sqlite"
+    file.write_bytes(shop.read_bytes())
+    with closing(sqlite3.connect(file)) as made:
+        made.execute("CREATE VIEW dear AS SELECT id, customer_id FROM orders WHERE amount > 9")
+    world = opened(query="SELECT COUNT(*) AS n FROM dear WHERE customer_id = 7", database=str(file))
+    tried = world.attempt(Solution(statements=["CREATE INDEX i ON orders (customer_id, amount)"]), quick=True)
+    assert tried.solved, tried
+
+
 def test_a_schema_without_data_is_filled(tmp_path: Path) -> None:
     world = opened(query=JOIN, ddl=DDL, rows=5_000)
     schema = next(look for look in world.looks() if look.__name__ == "schema")
