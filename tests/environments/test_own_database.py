@@ -103,7 +103,7 @@ def test_a_query_on_a_view_is_measured(shop: Path, tmp_path: Path) -> None:
         made.execute("CREATE VIEW dear AS SELECT id, customer_id FROM orders WHERE amount > 9")
     world = opened(query="SELECT COUNT(*) AS n FROM dear WHERE customer_id = 7", database=str(file))
     tried = world.attempt(Solution(statements=["CREATE INDEX i ON orders (customer_id, amount)"]), quick=True)
-    assert tried.solved, tried
+    assert tried.correct and tried.gain > 2, tried
 
 
 def test_a_schema_without_data_is_filled(tmp_path: Path) -> None:
