@@ -42,29 +42,6 @@ class Edit(NamedTuple):
     text: str
 
 
-class PythonTactics(Tactics):
-    """Patterns for Python functions."""
-
-    definition = DEFINITION
-    first = (CACHE, SET, COUNT, DEQUE)
-    names = (SET, COUNT, DEQUE, CACHE)
-    ending = ".py"
-
-    def known_features(self) -> Sequence[str]:
-        """Return the features that a condition can name."""
-        return tuple(FEATURES)
-
-    def features(self, files: dict[str, str]) -> list[str]:
-        """Name what the functions do that is slow on much data."""
-        trees = [tree for text in files.values() if (tree := _parsed(text))]
-        return [name for name, sees in FEATURES.items() if any(sees(tree) for tree in trees)]
-
-    def applied(self, step: str, text: str) -> str:
-        """Return a file's text with one of the changes made; unchanged where it cannot be parsed."""
-        tree = _parsed(text)
-        return _edited(text, list(TACTICS[step](tree)), IMPORTS.get(step, "")) if tree else text
-
-
 def _parsed(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)
@@ -209,16 +186,35 @@ def _with_import(text: str, line: str) -> str:
     return "\n".join([*lines[:at], line, *lines[at:]])
 
 
-TACTICS: Mapping[str, Callable[[ast.Module], Iterator[Edit]]] = {
-    SET: _use_sets,
-    CACHE: _use_caches,
-    COUNT: _use_counters,
-    DEQUE: _use_deques,
-}
-IMPORTS = {CACHE: "functools", COUNT: "collections", DEQUE: "collections"}
-FEATURES: Mapping[str, Callable[[ast.Module], bool]] = {
-    "membership test in a loop": lambda tree: any(_found(tree, _membership)),
-    "count in a loop": lambda tree: any(_found(tree, _count)),
-    "queue emptied from the front": lambda tree: any(_found(tree, _first_out, changing=True)),
-    "repeated recursion": lambda tree: any(_recursive(each) for each in _functions(tree)),
-}
+def _change(edits: Callable[[ast.Module], Iterator[Edit]], needed: str = "") -> Callable[[str], str]:
+    """Return what makes edits in a text; one that cannot be parsed stays."""
+
+    def changed(text: str) -> str:
+        tree = _parsed(text)
+        return _edited(text, list(edits(tree)), needed) if tree else text
+
+    return changed
+
+
+def _sign(sees: Callable[[ast.Module], bool]) -> Callable[[str], bool]:
+    return lambda text: (tree := _parsed(text)) is not None and sees(tree)
+
+
+class PythonTactics(Tactics):
+    """Patterns for Python functions."""
+
+    definition = DEFINITION
+    first = (CACHE, SET, COUNT, DEQUE)
+    ending = ".py"
+    changes: Mapping[str, Callable[[str], str]] = {
+        SET: _change(_use_sets),
+        COUNT: _change(_use_counters, "collections"),
+        DEQUE: _change(_use_deques, "collections"),
+        CACHE: _change(_use_caches, "functools"),
+    }
+    signs: Mapping[str, Callable[[str], bool]] = {
+        "membership test in a loop": _sign(lambda tree: any(_found(tree, _membership))),
+        "count in a loop": _sign(lambda tree: any(_found(tree, _count))),
+        "queue emptied from the front": _sign(lambda tree: any(_found(tree, _first_out, changing=True))),
+        "repeated recursion": _sign(lambda tree: any(_recursive(each) for each in _functions(tree))),
+    }
