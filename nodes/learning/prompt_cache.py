@@ -20,7 +20,6 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     setting_of,
     timed,
-    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
 from mneme.prompts.learning.compound_learning.research import Draft
@@ -30,10 +29,10 @@ FREE = {"model_calls": 0, "tokens": 0}
 
 
 @timed
-async def look_up(state: State, runtime: LearningRuntime) -> Update:
+async def look_up(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Answer from the cache where the task was asked before; else begin without memory."""
     began = time.perf_counter()
-    begun, world = await begin(state, runtime, _nothing)
+    begun = await begin(state, runtime, world, _nothing)
     posed = cast(State, {**state, **begun})
     found = await _cache(runtime).get(_prompt(posed, world))
     if found is None or found.task == posed["task_id"]:  # a killed task goes on as it began
@@ -69,9 +68,9 @@ def is_known(state: State) -> Literal["keep", "research"]:
 
 
 @timed
-async def keep(state: State, runtime: LearningRuntime) -> Update:
+async def keep(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Keep a new answer for the same words, and log the task."""
-    world, final = await world_of(state, runtime), state["drafts"][state["final"]]
+    final = state["drafts"][state["final"]]
     answer = CachedAnswer(
         task=state["task_id"], packet=dict(state["packet"]), draft=dict(final["draft"]) | {"used": []}
     )

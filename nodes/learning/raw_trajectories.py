@@ -21,7 +21,6 @@ from mneme.nodes.learning.compound_learning.state import (
     scope_of,
     setting_of,
     timed,
-    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
 from mneme.nodes.learning.worlds import advice_of
@@ -35,10 +34,9 @@ LONGEST = 3_000
 
 
 @timed
-async def recall(state: State, runtime: LearningRuntime) -> Update:
+async def recall(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Retrieve the trajectories of the tasks that are most like this one."""
-    begun, _ = await begin(state, runtime, _nearest)
-    return begun
+    return await begin(state, runtime, world, _nearest)
 
 
 async def _nearest(state: State, world: World | None, runtime: LearningRuntime) -> list[Recalled]:
@@ -74,9 +72,9 @@ def _recalled(kept: TrialRecord, world: World | None) -> Recalled:
 
 
 @timed
-async def keep(state: State, runtime: LearningRuntime) -> Update:
+async def keep(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Keep the whole trajectory, whatever came of it, and log the task."""
-    world, packet = await world_of(state, runtime), state["packet"]
+    packet = state["packet"]
     pattern = draft_of(state, state["final"]).pattern
     kept = TrialRecord(
         id=state["task_id"],

@@ -6,13 +6,13 @@ as its remedy stands the next of the world's remedies that was not tried, in the
 reads the evidence. A draft that does passes, whatever might be said against it.
 """
 
+from mneme.environments.worlds import World
 from mneme.nodes.learning.compound_learning.state import (
     LoggedObjection,
     State,
     Update,
     draft_of,
     timed,
-    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime
 from mneme.nodes.learning.worlds import attempt, remedies, solution_of
@@ -22,9 +22,8 @@ LONGEST = 300
 
 
 @timed
-async def try_out(state: State, runtime: LearningRuntime) -> Update:
+async def try_out(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Try the latest draft; where it fails, note what the trial says."""
-    world = await world_of(state, runtime)
     if world is None:
         return {}
     trial = await attempt(world, solution_of(draft_of(state, -1)), quick=True)

@@ -19,7 +19,6 @@ from mneme.nodes.learning.compound_learning.state import (
     used_cards,
     with_pattern,
     worded,
-    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime
 from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies, solution_of
@@ -32,9 +31,9 @@ PATCHES = 2
 
 
 @timed
-async def challenge(state: State, runtime: LearningRuntime) -> Update:
+async def challenge(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """As the devil's advocate, try the latest draft, and compare it with verified and deprecated cards."""
-    world, draft = await world_of(state, runtime), draft_of(state, -1)
+    draft = draft_of(state, -1)
     trial = await attempt(world, solution_of(draft), quick=True) if world else None
     given = Review(
         **setting_of(state, world),
@@ -72,12 +71,12 @@ def needs_patch(state: State) -> Literal["patch", "verify"]:
 
 
 @timed
-async def patch(state: State, runtime: LearningRuntime) -> Update:
+async def patch(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Let the researcher patch the draft; an objection that the patch does not answer stays open.
 
     A patch that changes nothing closes nothing, and is no draft.
     """
-    world, number = await world_of(state, runtime), len(state["drafts"])
+    number = len(state["drafts"])
     open_ = [each for each in state["log"] if each["round"] == number and each["status"] == "open"]
     open_.sort(key=lambda each: each["objection"].severity != "blocking")
     given = Complaint(

@@ -25,7 +25,6 @@ from mneme.nodes.learning.compound_learning.state import (
     settled_words,
     timed,
     used_cards,
-    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
 from mneme.nodes.learning.worlds import known_pattern
@@ -59,9 +58,9 @@ JUDGED = "Judged by the model, not measured."
 
 
 @timed
-async def compile(state: State, runtime: LearningRuntime) -> Update:
+async def compile(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Let the monitor extract what the task taught, against the cards that it knows (§3, step 5)."""
-    world, packet = await world_of(state, runtime), state["packet"]
+    packet = state["packet"]
     patterns = [each["draft"].pattern for each in state["drafts"]]
     given = Experience(
         **setting_of(state, world),
@@ -86,10 +85,9 @@ async def compile(state: State, runtime: LearningRuntime) -> Update:
 
 
 @timed
-async def keep(state: State, runtime: LearningRuntime) -> Update:
+async def keep(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Write what was learned, promote what the leader approved, and log the task; all safe to replay."""
-    cards, world = cards_of(runtime), await world_of(state, runtime)
-    scope = scope_of(world, state)
+    cards, scope = cards_of(runtime), scope_of(world, state)
     kept = [await _keep(each, state, cards, scope) for each in state["findings"]]
     kept += [await _promote(card, state, cards) for card in state["packet"]["approved"]]
     if state["packet"].get("verify_new"):  # a run of an earlier version has none

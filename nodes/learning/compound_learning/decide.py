@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from mneme.environments.worlds import World
 from mneme.nodes.learning.compound_learning.state import (
     Effort,
     LoggedObjection,
@@ -19,7 +20,6 @@ from mneme.nodes.learning.compound_learning.state import (
     timed,
     used_cards,
     worded,
-    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime
 from mneme.nodes.learning.worlds import attempt, solution_of
@@ -34,9 +34,8 @@ UNSOLVED = 1e6
 
 
 @timed
-async def verify(state: State, runtime: LearningRuntime) -> Update:
+async def verify(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Measure the best draft in full; without an environment there is nothing to measure."""
-    world = await world_of(state, runtime)
     final = _best([_worth(each) for each in state["drafts"]])
     if world is None:
         runtime.stream_writer({"step": "verify", "measured": "nothing: the leader judges"})
@@ -59,13 +58,13 @@ def _worth(tried: TriedDraft) -> float:
 
 
 @timed
-async def decide(state: State, runtime: LearningRuntime) -> Update:
+async def decide(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Let the leader resolve the task: the packet of §3, step 4."""
     draft, used = draft_of(state, state["final"]), used_cards(state)
     trial = state["measured"]
     log = _settled(state, trial)
     given = Case(
-        **setting_of(state, await world_of(state, runtime)),
+        **setting_of(state, world),
         draft=draft,
         iterations=state["iterations"],
         trial=trial,

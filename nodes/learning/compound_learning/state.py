@@ -11,12 +11,14 @@ from langgraph.types import Overwrite
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from mneme.core.errors import BadInput
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import Asked, added, counting
 from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.learning.context import LearningRuntime, who_answers
 from mneme.nodes.learning.worlds import (
+    STORY,
     Problem,
     advice_of,
     known_pattern,
@@ -24,6 +26,7 @@ from mneme.nodes.learning.worlds import (
     solution_of,
     told_of,
 )
+from mneme.nodes.messages import said_in
 from mneme.prompts.learning.compound_learning.challenge import Objection
 from mneme.prompts.learning.compound_learning.compile import Finding
 from mneme.prompts.learning.compound_learning.research import Draft
@@ -145,22 +148,39 @@ A = TypeVar("A", bound=BaseModel)
 Drafted = TypeVar("Drafted", bound=Draft)
 
 
+class InWorld(Protocol):
+    """A step of the graph, in the task's world, where the context names one."""
+
+    __name__: str
+
+    async def __call__(self, state: State, runtime: LearningRuntime, world: World | None) -> Update: ...
+
+
 class Node(Protocol):
-    """A step of the graph."""
+    """A step as the graph calls it."""
 
     __name__: str
 
     async def __call__(self, state: State, runtime: LearningRuntime) -> Update: ...
 
 
-def timed(node: Node) -> Node:
-    """Add to a step's update what it asked and how long it took, less what lies between kill and restart."""
+def timed(node: InWorld) -> Node:
+    """Open the task's world for a step, and add to its update what it asked and how long it took.
+
+    What lies between kill and restart does not count. The first step reads what is posed.
+    """
+    is_first = node.__name__ in FIRST_STEPS
 
     @wraps(node)
     async def step(state: State, runtime: LearningRuntime) -> Update:
         began = time.perf_counter()
         with counting() as asked:
-            update = await node(state, runtime)
+            posed = _posed(state) if is_first else {}
+            whole = cast(State, {**state, **posed})
+            schema = whole.get("schema_name", "")  # an example's: it is measured whatever the context says
+            name = "sql_tuning" if schema else runtime.context.environment
+            world = await open_world(name, whole, runtime.context, schema) if name else None
+            update = {**posed, **await node(whole, runtime, world)}
         efforts: Sequence[Effort] = update.get("effort", ())
         took = Effort(
             step=node.__name__,
@@ -169,11 +189,36 @@ def timed(node: Node) -> Node:
             tokens=sum(each["tokens"] for each in efforts),
         )
         costs: Update = {"effort": [took], "asked": asked}
-        if node.__name__ in FIRST_STEPS:
+        if is_first:
             costs = {name: Overwrite(value) for name, value in costs.items()}
         return {**update, **costs}
 
+    del step.__wrapped__  # LangGraph calls a step with what its signature names
     return cast(Node, step)
+
+
+def _posed(state: State) -> Update:
+    """Return task, query and schema: an example's, a chat's or those that are given. Raises BadInput."""
+    if name := state.get("example"):
+        if name not in STORY:
+            raise BadInput(f"example: there is none called {name!r}.", f"There are: {', '.join(STORY)}.")
+        return {
+            "task": STORY[name]["task"],
+            "query": STORY[name]["query"],
+            "schema_name": STORY[name]["schema"],
+            "material": "",
+            "scope": "",
+        }
+    task = said_in(state["messages"]).text if state.get("messages") else state.get("task", "")
+    if not isinstance(task, str) or not task.strip():
+        raise BadInput("The task is empty.", "Say with `task` what is to be solved, or choose an `example`.")
+    return {
+        "task": task,
+        "query": state.get("query", ""),
+        "schema_name": "",
+        "material": state.get("material", ""),
+        "scope": state.get("scope", ""),
+    }
 
 
 async def ask_role(
@@ -190,24 +235,10 @@ async def ask_role(
     return answered.value, Costs(effort=[effort], responders=[f"{role}: {answered.responder}"])
 
 
-async def world_of(state: State, runtime: LearningRuntime) -> World | None:
-    """Return the task in its world, where the context names one."""
-    name = environment_of(state, runtime)
-    return await open_world(name, state, runtime.context, state.get("schema_name", "")) if name else None
-
-
 def setting_of(state: State, world: World | None) -> dict[str, Any]:
     """Return what every agent is told of the task in its world."""
     told = told_of(world, state["task"]) | {"features": state["features"]}
     return told | ({"material": state["material"]} if state.get("material") else {})
-
-
-def environment_of(state: State, runtime: LearningRuntime) -> str:
-    """Return the name of the world.
-
-    An example that comes with Mneme is run and measured whatever the context says.
-    """
-    return "sql_tuning" if state.get("schema_name") else runtime.context.environment
 
 
 def scope_of(world: World | None, state: State) -> str:
