@@ -28,9 +28,9 @@ from sqlglot.errors import SqlglotError
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.analysis import Catalogue, Column, Hidden, Structure, analyse
 from mneme.environments.sql_tuning.guard import Dialect
-from mneme.environments.sql_tuning.records import Solution
 from mneme.environments.sql_tuning.rewriting import Rewriting, rewrite
 from mneme.environments.sql_tuning.tasks import TuningTask
+from mneme.environments.worlds import Solution
 
 Shape = Literal["INDEX", "COVERING INDEX", "EACH INDEX", "REWRITE", "ANALYZE", "KEEP"]
 

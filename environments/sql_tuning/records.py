@@ -6,15 +6,6 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 
-class Solution(BaseModel):
-    """A solution: statements that prepare the database, and a query to run instead."""
-
-    statements: list[str] = Field(
-        [], description="Preparatory statements: CREATE INDEX or ANALYZE, in order."
-    )
-    query: str = Field("", description="The query to run instead; empty where the query stays as it is.")
-
-
 class Limits(BaseModel):
     """Limits of a statement, and how often a query is timed."""
 

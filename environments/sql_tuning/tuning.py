@@ -28,13 +28,13 @@ from mneme.environments.sql_tuning.records import (
     Limits,
     Measured,
     Refused,
-    Solution,
     Stopped,
     TableInfo,
 )
 from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.sqlite import MOST_ROWS, SqliteDatabase
 from mneme.environments.sql_tuning.tasks import ROWS, TuningTask
+from mneme.environments.worlds import Solution
 
 if TYPE_CHECKING:
     from mneme.environments.sql_tuning.postgres import PostgresDatabase

@@ -23,19 +23,13 @@ from mneme.environments.sql_tuning.patterns import (
     structure_of,
 )
 from mneme.environments.sql_tuning.records import Limits, Measured
-from mneme.environments.sql_tuning.records import Solution as Statements
 from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.tasks import TuningTask, judge, tasks
 from mneme.environments.sql_tuning.tuning import SqlTuning, is_postgres, own_database
 from mneme.environments.worlds import Metric, Solution, Task, Trial, World, WorldKind, parts_of
 
 FIRST_IDEAS = (
-    "REWRITE sargable",
-    "INDEX (filter)",
-    "INDEX (join)",
-    "INDEX (order)",
-    "INDEX (hidden)",
-    "KEEP",
+    *("REWRITE sargable", "INDEX (filter)", "INDEX (join)", "INDEX (order)", "INDEX (hidden)", "KEEP"),
 )
 """What a textbook begins with: the simplest rewriting, or an index on the first filter."""
 QUICK_TRIAL = Limits(runs=7, enough=0.2)
@@ -197,8 +191,7 @@ class SqlWorld(World):
 
     def carry_out(self, pattern: str) -> Solution:
         """Make a pattern out for the query. Raises BadInput where the query lacks what it names."""
-        made = instantiate(pattern, self.task, dialect=self.dialect)
-        return Solution(statements=made.statements, query=made.query)
+        return instantiate(pattern, self.task, dialect=self.dialect)
 
     def first_ideas(self) -> Sequence[str]:
         """Return what a textbook begins with."""
@@ -210,17 +203,15 @@ class SqlWorld(World):
 
     def describe(self, solution: Solution) -> str:
         """Say a solution as a pattern; nothing for what is in no pattern."""
-        made = Statements(statements=solution.statements, query=solution.query)
         try:
-            return describe(made, self.task, self.dialect)
+            return describe(solution, self.task, self.dialect)
         except BadInput:
             return ""
 
     def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
         """Run a solution on a throw-away copy."""
-        made = Statements(statements=solution.statements, query=solution.query)
         with SqlTuning.of(self.task, rows=self.rows, limits=QUICK_TRIAL if quick else None) as world:
-            measured = world.run(made)
+            measured = world.run(solution)
         return _trial(self.task, measured)
 
     def looks(self) -> Sequence[Callable[..., str]]:

@@ -91,8 +91,8 @@ class Task(BaseModel):
 class Solution(BaseModel):
     """A solution; a world reads the parts that it takes, and leaves the others alone."""
 
-    statements: list[str] = []
-    query: str = ""
+    statements: list[str] = Field([], description="CREATE INDEX or ANALYZE, in order.")
+    query: str = Field("", description="The query to run instead; empty where it stays as it is.")
     files: dict[str, str] = Field({}, description="New contents of files, by their paths in the workspace.")
     diff: str = Field("", description="A unified diff, instead of whole files.")
     answer: str = ""

@@ -21,11 +21,11 @@ from mneme.environments.sql_tuning.patterns import (
     read_pattern,
     structure_of,
 )
-from mneme.environments.sql_tuning.records import Limits, Solution
+from mneme.environments.sql_tuning.records import Limits
 from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.sqlite import SqliteCopy
 from mneme.environments.sql_tuning.tasks import FAMILIES, Family, judge
-from mneme.environments.worlds import Task, find_world
+from mneme.environments.worlds import Solution, Task, find_world
 
 FEW = 2_000
 SIMPLE = ("KEEP", "INDEX (filter)", "REWRITE suffix; INDEX (expression)", "INDEX (expression, group)")
