@@ -50,11 +50,9 @@ class TuningTask(BaseModel):
     query: str
     tables: list[str]
     wanted_speed_up: float = WANTED
-    index_budget: float = Field(
-        BUDGET, description="Largest size of all new indexes, as a share of the tables'."
-    )
-    database: str = Field("", description="An own database: a SQLite file, or PostgreSQL's URL.")
-    ddl: str = Field("", description="Or the statements that make one.")
+    index_budget: float = BUDGET
+    database: str = ""
+    ddl: str = ""
     catalogue: dict[str, dict[str, str]] = Field({}, description="An own database's tables.")
 
     @property
