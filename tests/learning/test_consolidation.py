@@ -91,9 +91,9 @@ def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDouble]:
     with OllamaDouble(Model(name="tiny", capabilities=("completion",))) as double:
         monkeypatch.setenv("MNEME_OLLAMA_URL", double.url)
         settings.cache_clear()
-        asking.forget()
+        asking.clear_endpoints()
         yield double
-    asking.forget()
+    asking.clear_endpoints()
 
 
 def wanted(folder: Path, **more: Any) -> Any:
@@ -275,7 +275,7 @@ async def test_a_real_model_is_tuned_and_served_by_a_real_ollama(
     monkeypatch.setenv("MNEME_OLLAMA_URL", REAL)
     monkeypatch.setenv("MNEME_NUM_CTX", "2048")
     settings.cache_clear()
-    asking.forget()
+    asking.clear_endpoints()
     cards = await learned(edge_ledger, WORDS[:10])
     served = os.environ.get("MNEME_TEST_OLLAMA_MODEL", "smollm2")
     given = {"base": BASE, "served_base": served, "force": True, "generic": ""}
