@@ -23,12 +23,11 @@ from mneme.nodes.learning.consolidation import deploy
 from mneme.nodes.learning.consolidation.sources import CardPairs
 from mneme.nodes.learning.consolidation.state import TuningContext
 from mneme.stores.cards.card import Card, Lesson, TaskOutcome
-from mneme.stores.cards.consolidation import ConsolidationCycle
+from mneme.stores.cards.consolidation import ConsolidationCycle, is_held_out, lesson_of
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.settings import Consolidation
 from mneme.stores.cards.task_log import TaskRecord
-from mneme.stores.cards.training_data import is_held_out, lesson_of
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change

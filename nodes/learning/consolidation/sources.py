@@ -6,11 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from mneme.models.tuning.pairs import Pair, Pairs
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.check import findings
-from mneme.stores.cards.consolidation import DELTA
+from mneme.stores.cards.consolidation import DELTA, is_good, is_held_out, lesson_of, situation_of, warning_of
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.settings import Consolidation
 from mneme.stores.cards.task_log import TaskRecord
-from mneme.stores.cards.training_data import is_good, is_held_out, lesson_of, situation_of, warning_of
 
 TASKS_A_CARD = 4
 """Tasks of one card that are trained on: more of the same teach little."""
