@@ -45,7 +45,7 @@ from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out, Role
 from mneme.evals.report import Journal, Progress, Report, Row, digest, draw, open_journal
 from mneme.library.teams.team import Team, load_team
 from mneme.models.asking.asking import SEED
-from mneme.models.asking.drawing import drawn
+from mneme.models.asking.responders import drawn
 from mneme.nodes.discussion.context import DiscussionContext
 
 TASK = Path(__file__).parent / "data" / "pipeline_task.md"

@@ -18,7 +18,7 @@ from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
 from mneme.library.teams.team import load_team
-from mneme.models.asking.asking import forget
+from mneme.models.asking.asking import clear_endpoints
 from mneme.nodes.background import known_id
 from mneme.nodes.discussion.carrying import of_use
 from mneme.prompts.discussion.document import write_document
@@ -64,7 +64,7 @@ def mneme(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.Monke
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         settings.cache_clear()
-        forget()
+        clear_endpoints()
         done = CliRunner().invoke(app, ["discuss", *words], input=stdin)
         refused = str(done.exception) if isinstance(done.exception, MnemeError) else ""
         assert (done.exit_code != 0) == fails, (done.output, done.exception)
@@ -72,7 +72,7 @@ def mneme(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.Monke
 
     yield run
     settings.cache_clear()
-    forget()
+    clear_endpoints()
 
 
 def test_a_task_becomes_a_document_a_transcript_and_a_report(mneme: Run, tmp_path: Path) -> None:

@@ -221,19 +221,19 @@ class TestTokenizers:
             "tokenizer.ggml.tokens": sorted(bpe["vocab"], key=bpe["vocab"].get),
             "tokenizer.ggml.merges": [" ".join(pair) for pair in bpe["merges"]],
         }
-        tokenizers.forget()
+        tokenizers.clear_tokenizers()
         with served(monkeypatch, Model("llama3.1:8b", vocabulary=vocabulary)):
             count = await tokenizers.counter_of("ollama:llama3.1:8b")
-        tokenizers.forget()
+        tokenizers.clear_tokenizers()
         assert count(text) == len(own.encode(text).ids)
 
     @pytest.mark.parametrize("pre", ["some-new-way", ""])
     async def test_any_other_tokenizer_is_estimated(self, pre: str, monkeypatch: pytest.MonkeyPatch) -> None:
         told = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": pre, "tokenizer.ggml.tokens": ["a"]}
-        tokenizers.forget()
+        tokenizers.clear_tokenizers()
         with served(monkeypatch, Model("llama3.1:8b", vocabulary=told)):
             assert (await tokenizers.counter_of("ollama:llama3.1:8b"))(TASK) == tokens(TASK)
-        tokenizers.forget()
+        tokenizers.clear_tokenizers()
         assert (await tokenizers.counter_of("rules"))(TASK) == tokens(TASK)
 
 

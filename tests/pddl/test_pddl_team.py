@@ -155,13 +155,13 @@ async def test_a_context_is_counted_by_the_tokenizer_of_the_model_that_reads_it(
     room = len(task_of(gripper()).encode()) - 1
     assert tokens(task_of(gripper())) < room
     for first, second in itertools.permutations(("ollama:llama3.1:8b", "rules")):
-        tokenizers.forget()
+        tokenizers.clear_tokenizers()
         with (
             served(monkeypatch, Model("llama3.1:8b", vocabulary=bytewise)),
             pytest.raises(BadInput, match=f"take about {room + 1} tokens; the window has {room}"),
         ):
             await play(edge_ledger, gripper(), window=room, solver=first, second_agent=second)
-    tokenizers.forget()
+    tokenizers.clear_tokenizers()
     assert (await play(edge_ledger, gripper(), window=room))["steps"] > 0
 
 

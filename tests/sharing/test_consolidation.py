@@ -62,9 +62,9 @@ def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDouble]:
     with OllamaDouble(Model(name="tiny", capabilities=("completion",))) as double:
         monkeypatch.setenv("MNEME_OLLAMA_URL", double.url)
         settings.cache_clear()
-        asking.forget()
+        asking.clear_endpoints()
         yield double
-    asking.forget()
+    asking.clear_endpoints()
 
 
 def wanted(folder: Path, **more: Any) -> Any:

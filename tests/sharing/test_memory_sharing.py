@@ -355,7 +355,7 @@ async def test_a_likelihood_is_measured_as_the_agent_is_asked_or_not_at_all(
     await keep(pool_in(edge_ledger), pairs, change=CHANGE)
     graph = retriever_training.compile(store=LedgerStore(edge_ledger))
     monkeypatch.setattr("mneme.nodes.sharing.retriever_training.ENOUGH", 0)  # else so few are not graded
-    probability.forget()
+    probability.clear_probability()
 
     def brain(body: Json) -> Reply:
         said = {"answer": "none"} if of(body, answering.answer) else {"contradicts": False}
@@ -366,7 +366,7 @@ async def test_a_likelihood_is_measured_as_the_agent_is_asked_or_not_at_all(
         kind = PoolContext(team="poets", grader=MODEL, agent=known)
         await graph.ainvoke({"pool": POEMS}, context=kind)
         asked = [each.body for each in double.chats if of(each.body, answering.answer)]
-    probability.forget()
+    probability.clear_probability()
     assert len(asked) == measured, "one question finds out that the server tells no log-probabilities"
     for body in asked:
         said = body["messages"][-1]["content"]

@@ -38,7 +38,7 @@ from mneme.prompts.learning.compound_learning.research import Assignment, draft_
 from mneme.prompts.learning.compound_learning.task import Known, dead_end
 from mneme.prompts.learning.trials import Advice
 from mneme.stores.cards.card import Card, Retrieved
-from mneme.stores.cards.validity import holds_for
+from mneme.stores.cards.people import holds_for
 
 TOOL_TURNS = 4
 LONGEST_FACT = 6_000

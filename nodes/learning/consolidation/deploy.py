@@ -11,8 +11,8 @@ from langchain_core.messages import HumanMessage
 from langgraph.types import Send
 
 from mneme.core.settings import read_settings
+from mneme.models.asking.replies import Unusable
 from mneme.models.asking.responders import CallOptions, ModelRequest, model_of
-from mneme.models.asking.unusable import Unusable
 from mneme.models.ollama.creating import create, model_name
 from mneme.models.tuning.lora import ADAPTER
 from mneme.models.tuning.paired import not_worse
