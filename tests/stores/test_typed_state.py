@@ -59,7 +59,7 @@ def asking(saver: Guarded) -> Any:
 
 
 def reading(saver: Guarded, state: type) -> Any:
-    builder = StateGraph(state)
+    builder: StateGraph[Any] = StateGraph(state)
     builder.add_node("read", read if state is State else lambda _: {})
     builder.add_edge(START, "read")
     return builder.compile(checkpointer=saver)
