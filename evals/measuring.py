@@ -14,7 +14,7 @@ from scipy.stats import wilcoxon
 
 from mneme.core.settings import settings
 from mneme.evals.report import Journal, Row
-from mneme.models.asking.asking import forget
+from mneme.models.asking.asking import clear_endpoints
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 
@@ -62,7 +62,7 @@ def _set(variables: Mapping[str, str | None]) -> None:
         if value is not None:
             os.environ[name] = value
     settings.cache_clear()
-    forget()
+    clear_endpoints()
 
 
 async def seconds_of(work: Awaitable[object]) -> float:

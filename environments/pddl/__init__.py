@@ -1,24 +1,18 @@
 """PDDL tasks: typed STRIPS worlds with observations and actions as sentences."""
 
-from mneme.environments.pddl.compiling import Compiled, Literal, Schema, compile_problem
 from mneme.environments.pddl.examples import example_of
-from mneme.environments.pddl.generating import DOMAINS, SHARES, SIZES, Domain, generate, generate_suite
+from mneme.environments.pddl.generating import DOMAINS, SIZES, Domain, generate, generate_suite
 from mneme.environments.pddl.loading import load, load_folder, load_one
 from mneme.environments.pddl.world import STEPS, Observed, PddlWorld, Problem
 
 __all__ = [
     "DOMAINS",
-    "SHARES",
     "SIZES",
     "STEPS",
-    "Compiled",
     "Domain",
-    "Literal",
     "Observed",
     "PddlWorld",
     "Problem",
-    "Schema",
-    "compile_problem",
     "example_of",
     "generate",
     "generate_suite",

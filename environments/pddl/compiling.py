@@ -96,7 +96,10 @@ def _domain(domain: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     try:
         return domain, _constants(_read(domain, None))
     except UnreadableError as error:
-        mended = PREDICATES.sub(_untyped, _constants_first(domain))
+        mended = PREDICATES.sub(
+            lambda predicates: TYPE.sub(lambda match: " " * len(match[0]), predicates[0]),
+            _constants_first(domain),
+        )
         try:
             return mended, _constants(_read(mended, None))
         except UnreadableError:
@@ -113,10 +116,6 @@ def _constants_first(domain: str) -> str:
 
 def _constants(parsed: Any) -> tuple[tuple[str, str], ...]:
     return tuple((thing.name, thing.type.name) for thing in parsed.all_objects)
-
-
-def _untyped(predicates: re.Match[str]) -> str:
-    return TYPE.sub(lambda match: " " * len(match[0]), predicates[0])
 
 
 def _without_constants(problem: str, constants: dict[str, str]) -> str:
@@ -168,26 +167,18 @@ def _compiled(domain: str, parsed: Any) -> Compiled:
     if not schemas:
         raise BadInput("The domain: it has no actions.", STRIPS)
     kinds = {thing.name: thing.type.name for thing in parsed.all_objects}
-    objects = {kind.name: _names(parsed.objects(kind)) for kind in parsed.user_types}
+    objects = {
+        kind.name: frozenset(thing.name for thing in parsed.objects(kind)) for kind in parsed.user_types
+    }
+    initial = [fluent for fluent, value in parsed.explicit_initial_values.items() if value.is_true()]
     return Compiled(
         domain=domain,
         kinds=kinds,
         objects=objects,
         schemas={schema.name: schema for schema in schemas},
-        initial=frozenset(_initial(parsed)),
+        initial=frozenset(_literal(fluent, "The problem: the start") for fluent in initial),
         goal=tuple(dict.fromkeys(goal)),
     )
-
-
-def _names(things: Any) -> frozenset[str]:
-    return frozenset(thing.name for thing in things)
-
-
-def _initial(parsed: Any) -> list[Literal]:
-    explicit = parsed.explicit_initial_values
-    return [
-        _literal(fluent, "The problem: the start") for fluent, value in explicit.items() if value.is_true()
-    ]
 
 
 def _schema(action: Any) -> Schema:

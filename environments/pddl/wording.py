@@ -7,61 +7,15 @@ says the literal: an agent could not know the state otherwise. Capitals begin a 
 within one.
 """
 
+from pathlib import Path
+
+import yaml
+
 from mneme.environments.pddl.compiling import Compiled, Literal, Schema
 
-SENTENCES: dict[str, dict[str, str]] = {
-    "gripper": {
-        "room": "{} is a room",
-        "ball": "{} is a ball",
-        "gripper": "{} is a gripper",
-        "at-robby": "Robby is at {}",
-        "at": "{} is at {}",
-        "free": "{} is free",
-        "carry": "{} is carried by {}",
-    },
-    "blockworld": {
-        "on": "{} is on {}",
-        "on-table": "{} is on the table",
-        "clear": "{} is clear",
-        "holding": "the arm holds {}",
-        "arm-empty": "the arm is empty",
-    },
-    "barman": {
-        "handempty": "{} hand is empty",
-        "holding": "{} hand holds {}",
-        "ontable": "{} is on the table",
-        "empty": "{} is empty",
-        "clean": "{} is clean",
-        "contains": "{} contains {}",
-        "used": "{} was used for {}",
-        "dispenses": "{} dispenses {}",
-        "shaker-empty-level": "the empty level of {} is {}",
-        "shaker-level": "{} is filled to level {}",
-        "next": "level {} comes before level {}",
-        "unshaked": "{} is unshaken",
-        "shaked": "{} is shaken",
-        "cocktail-part1": "the first ingredient of {} is {}",
-        "cocktail-part2": "the second ingredient of {} is {}",
-    },
-    "tyreworld": {
-        "isopen": "{} is open",
-        "closed": "{} is closed",
-        "unlocked": "{} is unlocked",
-        "have": "you have {}",
-        "in": "{} is in {}",
-        "loose": "nut {} is loose on hub {}",
-        "tight": "nut {} is tight on hub {}",
-        "on-ground": "hub {} is on the ground",
-        "not-on-ground": "hub {} is off the ground",
-        "inflated": "wheel {} is inflated",
-        "not-inflated": "wheel {} is not inflated",
-        "fastened": "hub {} is fastened",
-        "unfastened": "hub {} is unfastened",
-        "free": "hub {} is free",
-        "on": "wheel {} is on hub {}",
-        "intact": "wheel {} is intact",
-    },
-}
+SENTENCES: dict[str, dict[str, str]] = yaml.safe_load(
+    (Path(__file__).parent / "domains" / "sentences.yaml").read_text(encoding="utf-8")
+)
 ALIASES = {"gripper-strips": "gripper", "blocksworld-4ops": "blockworld", "blocks": "blockworld"}
 """Names of domains in PDDL files, and what AgentBoard calls them."""
 PARTIAL = frozenset({"barman", "tyreworld"})

@@ -11,7 +11,7 @@ change nothing are not listed as valid, since they are answered as not valid.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -137,8 +137,9 @@ class PddlWorld:
 
     def valid_actions(self) -> list[str]:
         """Return every action that would change something now, then the questions that are always allowed."""
-        found = {" ".join(action) for action in self._applicable() if self._changes(action)}
-        return [*sorted(found), CHECK, LOOK]
+        schemas = [each for each in self._compiled.schemas.values() if self._holds(each, ())]
+        found = (action for schema in schemas for action in self._applicable(schema))
+        return [*sorted({" ".join(action) for action in found if self._changes(action)}), CHECK, LOOK]
 
     def _act(self, action: Action | None) -> Observed:
         if action is None:
@@ -169,12 +170,16 @@ class PddlWorld:
         return len(self._goal & self._literals) / len(self._goal)
 
     def _allows(self, action: Action) -> bool:
-        schema = self._compiled.schemas[action[0]]
-        kinds = zip(action[1:], schema.types, strict=True)
-        if not all(thing in self._compiled.objects[kind] for thing, kind in kinds):
-            return False
-        binding = dict(zip(schema.parameters, action[1:], strict=True))
-        return all(_bound(literal, binding) in self._literals for literal in schema.requires)
+        schema, things = self._compiled.schemas[action[0]], action[1:]
+        return all(
+            thing in self._compiled.objects[kind] for thing, kind in zip(things, schema.types, strict=True)
+        ) and self._holds(schema, things)
+
+    def _holds(self, schema: Schema, things: Sequence[str]) -> bool:
+        """Say whether what an action requires of its first parameters holds."""
+        binding = dict(zip(schema.parameters, things, strict=False))
+        bound = (_bound(literal, binding) for literal in schema.requires)
+        return all(each in self._literals for each in bound if not any(word[0] == "?" for word in each))
 
     def _effects(self, action: Action) -> tuple[set[Literal], set[Literal]]:
         schema = self._compiled.schemas[action[0]]
@@ -186,74 +191,15 @@ class PddlWorld:
         adds, deletes = self._effects(action)
         return not adds <= self._literals or bool(deletes & self._literals)
 
-    def _applicable(self) -> Iterator[Action]:
-        holding: dict[str, list[Literal]] = {}
-        for literal in self._literals:
-            holding.setdefault(literal[0], []).append(literal)
-        for schema in self._compiled.schemas.values():
-            for binding in self._matches(schema, schema.requires, {}, holding):
-                yield (schema.name, *(binding[name] for name in schema.parameters))
-
-    def _matches(
-        self,
-        schema: Schema,
-        requires: tuple[Literal, ...],
-        binding: dict[str, str],
-        holding: dict[str, list[Literal]],
-    ) -> Iterator[dict[str, str]]:
-        """Bind parameters to what makes the required literals hold: those with fewest candidates first."""
-        if not requires:
-            yield from self._free(schema, binding)
+    def _applicable(self, schema: Schema, things: tuple[str, ...] = ()) -> Iterator[Action]:
+        """Bind one parameter after the other, as long as what is required of them holds."""
+        if len(things) == len(schema.parameters):
+            yield (schema.name, *things)
             return
-        chosen, rest = _narrowest(requires, binding, holding)
-        for literal in holding.get(chosen[0], []):
-            bound = self._unified(schema, chosen, literal, binding)
-            if bound is not None:
-                yield from self._matches(schema, rest, bound, holding)
-
-    def _free(self, schema: Schema, binding: dict[str, str]) -> Iterator[dict[str, str]]:
-        """Bind the parameters that no required literal names to every object of their type."""
-        free = [
-            (name, kind)
-            for name, kind in zip(schema.parameters, schema.types, strict=True)
-            if name not in binding
-        ]
-        if not free:
-            yield binding
-            return
-        name, kind = free[0]
-        for thing in self._compiled.objects[kind]:
-            yield from self._free(schema, {**binding, name: thing})
-
-    def _unified(
-        self, schema: Schema, pattern: Literal, literal: Literal, binding: dict[str, str]
-    ) -> dict[str, str] | None:
-        bound = dict(binding)
-        for word, thing in zip(pattern[1:], literal[1:], strict=True):
-            if not word.startswith("?"):
-                if word != thing:
-                    return None
-            elif bound.setdefault(word, thing) != thing or thing not in self._kind(schema, word):
-                return None
-        return bound
-
-    def _kind(self, schema: Schema, parameter: str) -> frozenset[str]:
-        return self._compiled.objects[schema.types[schema.parameters.index(parameter)]]
+        for thing in self._compiled.objects[schema.types[len(things)]]:
+            if self._holds(schema, (*things, thing)):
+                yield from self._applicable(schema, (*things, thing))
 
 
-def _bound(literal: Literal, binding: dict[str, str]) -> Literal:
+def _bound(literal: Literal, binding: Mapping[str, str]) -> Literal:
     return (literal[0], *(binding.get(word, word) for word in literal[1:]))
-
-
-def _narrowest(
-    requires: tuple[Literal, ...], binding: dict[str, str], holding: dict[str, list[Literal]]
-) -> tuple[Literal, tuple[Literal, ...]]:
-    """Choose the literal with the fewest unbound parameters, then the fewest candidates."""
-
-    def width(literal: Literal) -> tuple[int, int]:
-        unbound = sum(word.startswith("?") and word not in binding for word in literal[1:])
-        return unbound, len(holding.get(literal[0], []))
-
-    chosen = min(requires, key=width)
-    at = requires.index(chosen)
-    return chosen, requires[:at] + requires[at + 1 :]

@@ -5,7 +5,7 @@ shorter, Unicode, duplicates and ties, and a few real rows beside. The same quer
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations
 from typing import Literal
 
@@ -41,11 +41,11 @@ Facts = Mapping[str, Sequence[ColumnFacts]]
 
 
 def rows_for(
-    query: str, catalogue: Catalogue, dialect: Dialect, facts: Facts, real: Mapping[str, Sequence[Row]]
+    query: str, catalogue: Catalogue, dialect: Dialect, facts: Facts, real: Callable[[str], Sequence[Row]]
 ) -> dict[str, list[Row]]:
-    """Draw rows for each table of a query, in the order of its columns."""
+    """Draw rows for each table of a query, in the order of its columns; `real` gives some that are there."""
     tree = qualified(query, catalogue, dialect)
-    tables = list(dict.fromkeys(each.name for each in tree.find_all(exp.Table) if each.name in catalogue))
+    tables = list(dict.fromkeys(each.name for each in tree.find_all(exp.Table) if each.name in facts))
     constants, joined = _constants(tree), _joined(tree)
     dice = random.Random(query)  # noqa: S311  the same rows each time, no secret
     count = ROWS.get(len(tables), FEWEST)
@@ -55,7 +55,7 @@ def rows_for(
             _pool(column, constants.get((table, column.name), []), (table, column.name) in joined)
             for column in facts[table]
         ]
-        drawn[table] = _drawn(facts[table], pools, real.get(table, ()), count, dice)
+        drawn[table] = _drawn(facts[table], pools, real(table), count, dice)
     return drawn
 
 
@@ -139,18 +139,15 @@ def _cells(predicate: exp.Expr) -> Iterator[Cell]:
     numbers = [int(each.name) for each in literals if not each.is_string and each.is_int]
     for literal in literals:
         if literal.is_string:
-            pieces = literal.name.replace("_", "%").split("%") if _is_pattern(literal) else [literal.name]
-            yield from (piece for piece in pieces if piece)
+            is_pattern = isinstance(literal.parent, exp.Like | exp.ILike)
+            pieces = literal.name.replace("_", "%").split("%") if is_pattern else [literal.name]
+            yield from filter(None, pieces)
         elif not literal.is_int:
             yield float(literal.name)
     yield from numbers
     for one, other in list(permutations(numbers, 2))[:MOST_PAIRS]:
         yield from (one * other, one * (other + 1), one + other, one - other)
         yield from (one // other, one // other + 1) if other else ()
-
-
-def _is_pattern(literal: exp.Expr) -> bool:
-    return isinstance(literal.parent, exp.Like | exp.ILike)
 
 
 def _joined(tree: exp.Query) -> set[tuple[str, str]]:

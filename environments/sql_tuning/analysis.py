@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.optimizer.simplify import Simplifier
 
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.guard import Dialect
@@ -23,13 +25,7 @@ By = Literal["function", "cast", "arithmetic", "leading wildcard", "pattern"]
 
 RANGES = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
 COMPARISONS = (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
-MIRRORED: Mapping[type[exp.Expr], type[exp.Binary]] = {
-    exp.EQ: exp.EQ,
-    exp.GT: exp.LT,
-    exp.GTE: exp.LTE,
-    exp.LT: exp.GT,
-    exp.LTE: exp.GTE,
-}
+MIRRORED: Mapping[type[exp.Expr], type[exp.Expr]] = {exp.EQ: exp.EQ, **Simplifier.INVERSE_COMPARISONS}
 
 
 class Column(BaseModel):
@@ -92,10 +88,6 @@ class Structure(BaseModel):
     def features(self) -> list[str]:
         """Name what matters for tuning, in words that a card's condition can use."""
         return list(_features(self))
-
-    def condition(self) -> str:
-        """Give the features as one line; queries of one shape have the same line."""
-        return "; ".join(self.features()) or "no filter, group, order or join"
 
 
 def analyse(query: str, catalogue: Catalogue, dialect: Dialect = "sqlite") -> Structure:
@@ -192,6 +184,8 @@ class _Reader:
         self._tree = tree
         self._catalogue = catalogue
         self._dialect = dialect
+        self._scopes = traverse_scope(tree)
+        self._outer = {id(column) for scope in self._scopes for column in scope.external_columns}
         self._found = Structure(
             tables=list(dict.fromkeys(t.name for t in tree.find_all(exp.Table) if t.name in catalogue)),
             filters=[],
@@ -201,7 +195,7 @@ class _Reader:
             order=[],
             limit=None,
             joins=[],
-            correlated=[],
+            correlated=[each.expression.sql(dialect) for each in self._scopes if each.is_correlated_subquery],
             used=[],
         )
 
@@ -212,15 +206,15 @@ class _Reader:
             for key in select.args["group"].expressions if select.args.get("group") else []:
                 self._found.group += self._columns(key)
         self._take_order()
-        self._take_correlated()
         every = (each for column in self._tree.find_all(exp.Column) for each in self._columns(column))
         self._found.used = list(dict.fromkeys(every))
         return self._found
 
     def _take(self, predicate: exp.Expr) -> None:
+        sides = predicate.args.get("this"), predicate.args.get("expression")
         if isinstance(predicate, exp.Or):
             self._take_alternatives(predicate)
-        elif isinstance(predicate, exp.EQ) and _both_columns(predicate):
+        elif isinstance(predicate, exp.EQ) and all(isinstance(each, exp.Column) for each in sides):
             self._take_join(predicate)
         elif isinstance(predicate, (exp.Like, exp.ILike)):
             self._take_pattern(predicate)
@@ -264,7 +258,7 @@ class _Reader:
         left, right = predicate.this, predicate.expression
         ends = self._columns(left) + self._columns(right)
         if len(ends) == 2:
-            correlated = _level_of(left) is not _level_of(right)
+            correlated = (id(left) in self._outer) != (id(right) in self._outer)
             self._found.joins.append(Join(left=ends[0], right=ends[1], correlated=correlated))
 
     def _take_order(self) -> None:
@@ -279,16 +273,12 @@ class _Reader:
         if limit is not None and isinstance(limit.expression, exp.Literal) and limit.expression.is_int:
             self._found.limit = int(limit.expression.name)
 
-    def _take_correlated(self) -> None:
-        for inner in self._tree.find_all(exp.Select):
-            within = inner.parent is not None and isinstance(inner.parent, (exp.Subquery, exp.Exists))
-            if within and any(
-                _level_of(column) not in (inner, *_below(inner)) for column in _columns_in(inner)
-            ):
-                self._found.correlated.append(inner.sql(self._dialect))
-
     def _columns(self, side: exp.Expr) -> list[Column]:
-        found = [(table_of(column), column.name) for column in _columns_in(side) if column.args.get("table")]
+        found = [
+            (table_of(column), column.name)
+            for column in side.find_all(exp.Column)
+            if column.args.get("table")
+        ]
         return [Column(table=table, column=name) for table, name in found if table in self._catalogue]
 
     def _plain(self, expression: exp.Expr) -> str:
@@ -297,28 +287,6 @@ class _Reader:
         for column in list(copy.find_all(exp.Column)):
             column.set("table", None)
         return written(copy, self._dialect)
-
-
-def _columns_in(side: exp.Expr) -> Iterator[exp.Column]:
-    yield from side.find_all(exp.Column)
-
-
-def _below(select: exp.Select) -> Iterator[exp.Select]:
-    return (inner for inner in select.find_all(exp.Select) if inner is not select)
-
-
-def _level_of(column: exp.Expr) -> exp.Select | None:
-    """Find the level whose FROM a column belongs to."""
-    level = column.find_ancestor(exp.Select)
-    while level is not None and column.args.get("table"):
-        if any(source.alias_or_name == column.args["table"].name for source in _sources(level)):
-            return level
-        level = level.find_ancestor(exp.Select)
-    return column.find_ancestor(exp.Select)
-
-
-def _both_columns(predicate: exp.EQ) -> bool:
-    return isinstance(predicate.this, exp.Column) and isinstance(predicate.expression, exp.Column)
 
 
 def _side_and_kind(predicate: exp.Expr) -> tuple[exp.Expr | None, Kind]:

@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from mneme.environments.sql_tuning.failures import Refused
+from mneme.environments.sql_tuning.records import Refused
 
 Dialect = Literal["sqlite", "postgres"]
 

@@ -17,7 +17,7 @@ have is left out, but an index whose first part is absent does not apply.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, cast, get_args
 
 import sqlglot
@@ -28,9 +28,9 @@ from sqlglot.errors import SqlglotError
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.analysis import Catalogue, Column, Hidden, Structure, analyse
 from mneme.environments.sql_tuning.guard import Dialect
-from mneme.environments.sql_tuning.records import Solution
 from mneme.environments.sql_tuning.rewriting import Rewriting, rewrite
 from mneme.environments.sql_tuning.tasks import TuningTask
+from mneme.environments.worlds import Solution
 
 Shape = Literal["INDEX", "COVERING INDEX", "EACH INDEX", "REWRITE", "ANALYZE", "KEEP"]
 
@@ -52,20 +52,11 @@ PARTS: Mapping[str, str] = {
     "rest": "every other column of the table that the query uses",
 }
 _SPELLINGS = {
-    "equalities": "equality",
-    "ranges": "range",
-    "groups": "group",
-    "orders": "order",
-    "joins": "join",
+    **{"equalities": "equality", "ranges": "range", "groups": "group", "orders": "order", "joins": "join"},
+    **{"other": "others", "alternative": "alternatives", "expressions": "expression", "covering": "rest"},
+    **{"all filters": "filters", "time range": "time", "joined": "join", "join key": "join"},
+    **{"order by": "order", "group by": "group", "...": "filters", "…": "filters"},
 }
-_SPELLINGS |= {
-    "other": "others",
-    "alternative": "alternatives",
-    "expressions": "expression",
-    "covering": "rest",
-}
-_SPELLINGS |= {"all filters": "filters", "time range": "time", "joined": "join", "order by": "order"}
-_SPELLINGS |= {"group by": "group", "...": "filters", "…": "filters", "join key": "join"}
 
 REMEDIES = (
     *("INDEX (filter, group)", "INDEX (equality, range, group)", "INDEX (equality)", "INDEX (join)"),
@@ -105,19 +96,6 @@ class Step(BaseModel):
             return self.shape
         where = f" WHERE {', '.join(self.where)}" if self.where else ""
         return f"{self.shape} ({', '.join(self.parts)}){where}"
-
-
-class Remedy(BaseModel):
-    """A standard remedy, applied to one query."""
-
-    kind: str
-    pattern: str
-    statements: list[str]
-    query: str
-    why: str
-
-    def solution(self) -> Solution:
-        return Solution(statements=self.statements, query=self.query)
 
 
 class DoesNotApply(BadInput):
@@ -167,73 +145,13 @@ def describe(solution: Solution, task: TuningTask, dialect: Dialect = "sqlite") 
             structure = analyse(solution.query, task.layout.tables, dialect)
     roles = _roles(structure, task)
     said = [_said(statement, roles, dialect) for statement in solution.statements]
-    steps += [_each(step) if said.count(step) > 1 else step for step in said if step]
-    return "; ".join(dict.fromkeys(steps)) or "KEEP"
-
-
-def candidates(
-    task: TuningTask, *, shares: Mapping[str, float] | None = None, dialect: Dialect = "sqlite"
-) -> list[Remedy]:
-    """Return every standard remedy for a task, without saying which is best."""
-    made: dict[tuple[str, ...], Remedy] = {}
-    has_limit = structure_of(task, dialect).limit is not None
-    for pattern, why in _TEXTBOOK.items():
-        if "order" in pattern and not has_limit:
-            continue  # an order that is wanted to its end is cheaper sorted
-        try:
-            solution = instantiate(pattern, task, shares=shares, dialect=dialect)
-        except DoesNotApply:
-            continue
-        remedy = Remedy(
-            kind=read_pattern(pattern)[0].shape.lower(),
-            pattern=pattern,
-            statements=solution.statements,
-            query=solution.query,
-            why=why,
-        )
-        made.setdefault((*solution.statements, solution.query), remedy)
-    return list(made.values())
+    steps += [f"EACH {step}" if step.startswith("INDEX") and said.count(step) > 1 else step for step in said]
+    return "; ".join(filter(None, dict.fromkeys(steps))) or "KEEP"
 
 
 def structure_of(task: TuningTask, dialect: Dialect = "sqlite") -> Structure:
     """Read the structure of a task's query."""
     return analyse(task.query, task.layout.tables, dialect)
-
-
-_TEXTBOOK: Mapping[str, str] = {
-    "INDEX (filter)": "An index on the filtered column finds the rows without reading the table.",
-    "INDEX (equality)": "Columns compared with = narrow an index best.",
-    "INDEX (range)": "An index on the range reads only the range.",
-    "INDEX (filter, group)": "With the grouped column in the index, rows come with their group.",
-    "INDEX (filters, group)": "All filters, those with = first, then the group.",
-    "INDEX (others, time, group)": "What is filtered besides the time comes first.",
-    "INDEX (range, equality, group)": "The range first, the other filters after it.",
-    "INDEX (group, filters)": "An index in the group's order saves the sort.",
-    "COVERING INDEX (filter, group)": "A covering index never reads the table.",
-    "COVERING INDEX (filters, group)": "A covering index never reads the table.",
-    "COVERING INDEX (group, filters)": "A covering index in the group's order saves the sort and the table.",
-    "INDEX (range, group) WHERE equality": "A partial index holds only the wanted rows: it is small.",
-    "COVERING INDEX (range, group) WHERE equality": "A small covering index.",
-    "COVERING INDEX (selective, group)": "The filter that lets the fewest rows through comes first.",
-    "INDEX (join)": "An index on the join key finds the partner rows.",
-    "COVERING INDEX (join)": "A covering index on the join key never reads the table.",
-    "COVERING INDEX (join, filters)": "The join key, then the filters, and everything else beside.",
-    "INDEX (order)": "An index in the wanted order gives the first rows at once.",
-    "INDEX (equality, order)": "Within one value, the index is in the wanted order.",
-    "REWRITE sargable": "A bare column lets the planner reason about it.",
-    "REWRITE sargable; INDEX (filters, group)": "A bare column can use an index.",
-    "REWRITE sargable; COVERING INDEX (filters, group)": "A bare column can use a covering index.",
-    "REWRITE suffix; INDEX (expression)": "The end of a text, compared as such, can have an index.",
-    "INDEX (expression)": "An index on the expression itself serves the query as it is.",
-    "INDEX (expression, group)": "An index on the expression, with the group beside.",
-    "COVERING INDEX (hidden)": "A narrow index is read faster than the table, even from end to end.",
-    "EACH INDEX (alternatives)": "With an index for each side, the planner can unite them.",
-    "REWRITE alternatives; EACH INDEX (alternatives)": "A union lets each side use its index.",
-    "REWRITE correlated": "One grouped pass replaces a pass for each row.",
-    "REWRITE correlated; INDEX (join)": "One grouped pass, along an index.",
-    "ANALYZE": "Statistics help the planner choose.",
-    "KEEP": "Sometimes nothing helps.",
-}
 
 
 def _step(text: str) -> Step:
@@ -441,11 +359,6 @@ def _how(structure: Structure) -> Rewriting:
     return "suffix" if any(each.by == "leading wildcard" for each in structure.hidden) else "sargable"
 
 
-def _each(step: str) -> str:
-    """Say of several indexes with the same part that there is one for each."""
-    return re.sub(r"^INDEX", "EACH INDEX", step)
-
-
 def _said(statement: str, roles: Mapping[Column, str], dialect: Dialect) -> str:
     try:
         tree = sqlglot.parse_one(statement, read=dialect)
@@ -466,19 +379,18 @@ def _said_index(index: exp.Index, roles: Mapping[Column, str]) -> str:
 
 def _roles(structure: Structure, task: TuningTask) -> dict[Column, str]:
     """Give each column its first role, filters before groups before orders."""
-    return dict(reversed(list(_each_role(structure, task.layout.time))))
-
-
-def _each_role(structure: Structure, time: Column | None) -> Iterator[tuple[Column, str]]:
-    ranges = structure.of("range")
-    yield from ((column, "equality") for column in structure.of("equality"))
-    yield from ((column, "time") for column in ranges if column == time)
-    yield from ((column, "others" if time in ranges else "range") for column in ranges)
-    yield from ((end, "join") for join in structure.joins for end in (join.left, join.right))
-    yield from ((column, "group") for column in structure.group)
-    yield from ((key.column, "order") for key in structure.order)
-    yield from ((column, "alternatives") for column in structure.alternatives)
-    yield from ((each.column, "hidden") for each in structure.hidden)
+    ranges, time = structure.of("range"), task.layout.time
+    found = {
+        "equality": structure.of("equality"),
+        "time": [column for column in ranges if column == time],
+        "others" if time in ranges else "range": ranges,
+        "join": [end for join in structure.joins for end in (join.left, join.right)],
+        "group": structure.group,
+        "order": [key.column for key in structure.order],
+        "alternatives": structure.alternatives,
+        "hidden": [each.column for each in structure.hidden],
+    }
+    return {column: role for role in reversed(found) for column in found[role]}
 
 
 def _said_part(column: exp.Expr, table: str, roles: Mapping[Column, str]) -> str:

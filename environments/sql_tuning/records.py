@@ -1,17 +1,9 @@
-"""The input and output of query tuning."""
+"""The input and output of query tuning, and how a statement of a solution can fail."""
 
+from textwrap import shorten
 from typing import Literal
 
 from pydantic import BaseModel, Field
-
-
-class Solution(BaseModel):
-    """A solution: statements that prepare the database, and a query to run instead."""
-
-    statements: list[str] = Field(
-        [], description="Preparatory statements: CREATE INDEX or ANALYZE, in order."
-    )
-    query: str = Field("", description="The query to run instead; empty where the query stays as it is.")
 
 
 class Limits(BaseModel):
@@ -58,8 +50,6 @@ class ColumnInfo(BaseModel):
     name: str
     type: str
     distinct: int
-    lowest: str
-    highest: str
 
 
 class TableInfo(BaseModel):
@@ -74,3 +64,27 @@ class Judgement(BaseModel):
 
     solved: bool
     why: str
+
+
+SHOWN = 120
+"""Characters of a statement that a failure quotes."""
+
+
+class Refused(Exception):
+    """A statement is not allowed; the message says why."""
+
+
+class Stopped(Exception):
+    """A statement was stopped; the message names the limit."""
+
+
+class Failed(Exception):
+    """A statement failed; the message is the database's."""
+
+
+class Late(Stopped):
+    """A statement took all the seconds that it had."""
+
+    def __init__(self, sql: str, seconds: float) -> None:
+        said = shorten(sql, SHOWN, placeholder=" …")
+        super().__init__(f"Stopped, since it ran longer than {seconds:.3g} s: {said}")

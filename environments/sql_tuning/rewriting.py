@@ -3,13 +3,15 @@
 - sargable: take a function, a cast, arithmetic or a prefix pattern off a filtered column;
 - suffix: compare the end of a text with what follows a leading wildcard, so that an index on the end helps;
 - alternatives: turn OR across columns into a union of keys;
-- correlated: turn an aggregate that is computed for each row into a join with one grouped pass.
+- correlated: turn what is computed or looked up for each row into a join with one grouped pass.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Literal, cast
+from typing import Literal
 
 from sqlglot import exp
+from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.optimizer.unnest_subqueries import unnest_subqueries
 
 from mneme.environments.sql_tuning.analysis import (
     Catalogue,
@@ -50,106 +52,63 @@ def _bared(predicate: exp.Expr, catalogue: Catalogue, dialect: Dialect) -> exp.E
     if isinstance(predicate, exp.Like):
         return _bared_prefix(predicate) if dialect == "postgres" else None
     found = compared(predicate)
-    if found is None or not isinstance(found[2], (exp.Literal, exp.Neg)):
+    if found is None or not isinstance(found[2], exp.Literal | exp.Neg) or not _is_column(found[0].this):
         return None
     side, comparison, constant = found
-    for kind, bare in _BARE.items():
-        if isinstance(side, kind):
-            return bare(side, comparison, constant, catalogue)
-    return None
+    if isinstance(side, exp.Substring):
+        return _bared_substring(side, comparison, constant)
+    if isinstance(side, exp.Lower):
+        return _compare(side.this, comparison, constant) if constant.name == constant.name.lower() else None
+    if isinstance(side, exp.Cast) and comparison is exp.EQ:  # in the column's own type, only equality stays
+        is_text = catalogue.get(table_of(side.this), {}).get(side.this.name) == "TEXT"
+        same = exp.Literal.string if is_text else exp.Literal.number
+        return _compare(side.this, comparison, same(constant.name))
+    return _bared_arithmetic(side, comparison, constant) if isinstance(side, exp.Binary) else None
 
 
 def _bared_prefix(predicate: exp.Like) -> exp.Expr | None:
     pattern = predicate.expression
     prefix = pattern.name.removesuffix("%")
-    plain = isinstance(predicate.this, exp.Column) and isinstance(pattern, exp.Literal)
+    plain = _is_column(predicate.this) and isinstance(pattern, exp.Literal)
     if not plain or not prefix or prefix == pattern.name or set("%_") & set(prefix):
         return None
     return _starts_with(predicate.this, prefix)
 
 
-def _bared_substring(
-    side: exp.Expr, comparison: type[exp.Expr], constant: exp.Expr, _: Catalogue
-) -> exp.Expr | None:
-    column, start, length = side.this, side.args.get("start"), side.args.get("length")
-    text = constant.name
+def _bared_substring(side: exp.Substring, comparison: type[exp.Expr], constant: exp.Expr) -> exp.Expr | None:
+    start, length, text = side.args.get("start"), side.args.get("length"), constant.name
     whole = start is not None and start.name == "1" and length is not None and length.name == str(len(text))
-    if not isinstance(column, exp.Column) or not whole or not constant.is_string:
+    if not whole or not constant.is_string:
         return None
     if comparison is exp.EQ:
-        return _starts_with(column, text)
-    return _compare(column, comparison, constant) if comparison in (exp.GTE, exp.LT) else None
+        return _starts_with(side.this, text)
+    return _compare(side.this, comparison, constant) if comparison in (exp.GTE, exp.LT) else None
 
 
-def _bared_lower(
-    side: exp.Expr, comparison: type[exp.Expr], constant: exp.Expr, _: Catalogue
-) -> exp.Expr | None:
-    if not isinstance(side.this, exp.Column) or constant.name != constant.name.lower():
+def _bared_arithmetic(side: exp.Binary, comparison: type[exp.Expr], constant: exp.Expr) -> exp.Expr | None:
+    """Undo what is computed of a whole column with a whole number.
+
+    `c * k > n` is `c > floor(n / k)`, and `c / k = n` is `c >= n * k AND c < (n + 1) * k`, for k, n > 0.
+    """
+    column, by, limit = side.this, _whole(side.expression), _whole(constant)
+    if by is None or limit is None:
         return None
-    return _compare(side.this, comparison, constant)
-
-
-def _bared_cast(
-    side: exp.Expr, comparison: type[exp.Expr], constant: exp.Expr, catalogue: Catalogue
-) -> exp.Expr | None:
-    """Compare a column with a constant of its own type; only equality survives that."""
-    if not isinstance(side.this, exp.Column) or comparison is not exp.EQ:
-        return None
-    is_text = catalogue.get(table_of(side.this), {}).get(side.this.name) == "TEXT"
-    same = exp.Literal.string(constant.name) if is_text else exp.Literal.number(constant.name)
-    return _compare(side.this, comparison, same)
-
-
-def _bared_product(
-    side: exp.Expr, comparison: type[exp.Expr], constant: exp.Expr, _: Catalogue
-) -> exp.Expr | None:
-    """Divide by a positive whole factor: `c * k > n` is `c > floor(n / k)` for whole c."""
-    column, factor, limit = side.this, _whole(side.expression), _whole(constant)
-    if not isinstance(column, exp.Column) or factor is None or limit is None or factor < 1:
-        return None
-    if comparison is exp.EQ and limit % factor:
-        return None
+    if isinstance(side, exp.Add | exp.Sub):
+        return _compare(column, comparison, limit - by if isinstance(side, exp.Add) else limit + by)
     up = comparison in (exp.GTE, exp.LT)
-    return _compare(column, comparison, _number(-(-limit // factor) if up else limit // factor))
-
-
-def _bared_quotient(
-    side: exp.Expr, comparison: type[exp.Expr], constant: exp.Expr, _: Catalogue
-) -> exp.Expr | None:
-    """Multiply by a positive whole divisor: `c / k = n` is `c >= n * k AND c < (n + 1) * k`, for n > 0."""
-    column, divisor, limit = side.this, _whole(side.expression), _whole(constant)
-    if not isinstance(column, exp.Column) or divisor is None or limit is None or divisor < 1 or limit < 1:
+    if isinstance(side, exp.Mul) and by >= 1 and not (comparison is exp.EQ and limit % by):
+        return _compare(column, comparison, -(-limit // by) if up else limit // by)
+    if not isinstance(side, exp.Div) or by < 1 or limit < 1:
         return None
-    this, following = _number(limit * divisor), _number((limit + 1) * divisor)
+    this, following = limit * by, (limit + 1) * by
     if comparison is exp.EQ:
         return exp.and_(_compare(column, exp.GTE, this), _compare(column, exp.LT, following))
-    if comparison in (exp.GTE, exp.LT):
-        return _compare(column, comparison, this)
-    return _compare(column, exp.GTE if comparison is exp.GT else exp.LT, following)
+    strict: dict[type[exp.Expr], type[exp.Expr]] = {exp.GT: exp.GTE, exp.LTE: exp.LT}
+    return _compare(column, strict.get(comparison, comparison), this if up else following)
 
 
-def _bared_sum(
-    side: exp.Expr, comparison: type[exp.Expr], constant: exp.Expr, _: Catalogue
-) -> exp.Expr | None:
-    column, added, limit = side.this, _whole(side.expression), _whole(constant)
-    if not isinstance(column, exp.Column) or added is None or limit is None:
-        return None
-    return _compare(
-        column, comparison, _number(limit - added if isinstance(side, exp.Add) else limit + added)
-    )
-
-
-Bare = Callable[[exp.Expr, type[exp.Expr], exp.Expr, Catalogue], exp.Expr | None]
-
-_BARE: Mapping[type[exp.Expr], Bare] = {
-    exp.Substring: _bared_substring,
-    exp.Lower: _bared_lower,
-    exp.Cast: _bared_cast,
-    exp.Mul: _bared_product,
-    exp.Div: _bared_quotient,
-    exp.Add: _bared_sum,
-    exp.Sub: _bared_sum,
-}
+def _is_column(side: object) -> bool:
+    return isinstance(side, exp.Column)
 
 
 def _whole(side: exp.Expr) -> int | None:
@@ -159,12 +118,9 @@ def _whole(side: exp.Expr) -> int | None:
     return int(side.name) if isinstance(side, exp.Literal) and side.is_int else None
 
 
-def _number(value: int) -> exp.Expr:
-    return exp.Literal.number(value)
-
-
-def _compare(column: exp.Expr, comparison: type[exp.Expr], constant: exp.Expr) -> exp.Expr:
-    return comparison(this=column.copy(), expression=constant.copy())
+def _compare(column: exp.Expr, comparison: type[exp.Expr], constant: exp.Expr | int) -> exp.Expr:
+    other = exp.Literal.number(constant) if isinstance(constant, int) else constant.copy()
+    return comparison(this=column.copy(), expression=other)
 
 
 def _starts_with(column: exp.Expr, prefix: str) -> exp.Expr:
@@ -180,12 +136,12 @@ def _suffix(tree: exp.Query, _: Catalogue, dialect: Dialect) -> bool:
     changed = False
     for pattern in list(tree.find_all(exp.Like)):
         end = pattern.expression.name.removeprefix("%")
-        plain = isinstance(pattern.this, exp.Column) and isinstance(pattern.expression, exp.Literal)
+        plain = _is_column(pattern.this) and isinstance(pattern.expression, exp.Literal)
         if not plain or not end or end == pattern.expression.name or set("%_") & set(end):
             continue
         length = len(end) if dialect == "postgres" else -len(end)
         name = "RIGHT" if dialect == "postgres" else "SUBSTR"
-        last = exp.Anonymous(this=name, expressions=[pattern.this.copy(), _number(length)])
+        last = exp.Anonymous(this=name, expressions=[pattern.this.copy(), exp.Literal.number(length)])
         pattern.replace(exp.EQ(this=last, expression=exp.Literal.string(end)))
         changed = True
     return changed
@@ -213,62 +169,12 @@ def _union_of_keys(predicate: exp.Or, column: exp.Column, catalogue: Catalogue) 
     return key.isin(query=exp.union(*branches))
 
 
-def _correlated(tree: exp.Query, _: Catalogue, __: Dialect) -> bool:
-    changed = False
-    for number, subquery in enumerate(list(tree.find_all(exp.Subquery)), start=1):
-        changed = _joined(subquery, f"each_{number}") or changed
-    return changed
-
-
-def _joined(subquery: exp.Subquery, name: str) -> bool:
-    """Compute an aggregate for all keys in one pass, and join it with what asked for it row by row."""
-    inner, outer = subquery.this, subquery.find_ancestor(exp.Select)
-    if not isinstance(inner, exp.Select) or outer is None or not _is_one_aggregate(inner):
+def _correlated(tree: exp.Query, _: Catalogue, dialect: Dialect) -> bool:
+    """Compute for all keys in one pass what was asked for row by row, as sqlglot does."""
+    if not any(scope.is_correlated_subquery for scope in traverse_scope(tree)):
         return False
-    own = {source.alias_or_name for source in inner.find_all(exp.Table)}
-    keys = [(p, *_ends(p, own)) for p in conjuncts(inner) if _crosses(p, own)]
-    rest = [p for p in conjuncts(inner) if not _crosses(p, own)]
-    apart = all(column.table in own for p in rest for column in p.find_all(exp.Column))
-    if not keys or not apart or any(not isinstance(p, exp.EQ) for p, _, _ in keys):
-        return False
-    grouped = _grouped(inner, [mine for _, mine, _ in keys], rest)
-    on = exp.and_(
-        *(
-            exp.EQ(this=exp.column(f"key_{n}", table=name), expression=theirs.copy())
-            for n, (_, _, theirs) in enumerate(keys)
-        )
-    )
-    value = exp.column("value", table=name)
-    counts = isinstance(inner.selects[0].unalias(), exp.Count)
-    subquery.replace(exp.func("COALESCE", value, exp.Literal.number(0)) if counts else value)
-    outer.join(grouped.subquery(name), on=on, join_type="LEFT", copy=False)
-    return True
-
-
-def _is_one_aggregate(inner: exp.Select) -> bool:
-    plain = not any(
-        inner.args.get(part) for part in ("group", "having", "limit", "order", "joins", "distinct")
-    )
-    return plain and len(inner.selects) == 1 and isinstance(inner.selects[0].unalias(), exp.AggFunc)
-
-
-def _crosses(predicate: exp.Expr, own: set[str]) -> bool:
-    return any(column.table not in own for column in predicate.find_all(exp.Column))
-
-
-def _ends(predicate: exp.Expr, own: set[str]) -> tuple[exp.Expr, exp.Expr]:
-    """Give an equality's inner and outer side."""
-    left, right = cast(exp.Binary, predicate).left, cast(exp.Binary, predicate).right
-    return (left, right) if isinstance(left, exp.Column) and left.table in own else (right, left)
-
-
-def _grouped(inner: exp.Select, keys: list[exp.Expr], rest: list[exp.Expr]) -> exp.Select:
-    grouped = inner.copy()
-    grouped.set("where", None)
-    grouped.set("expressions", [key.copy().as_(f"key_{n}") for n, key in enumerate(keys)])
-    grouped.select(inner.selects[0].unalias().copy().as_("value"), copy=False)
-    grouped.group_by(*(key.copy() for key in keys), copy=False)
-    return grouped.where(*(each.copy() for each in rest), copy=False) if rest else grouped
+    before = tree.sql(dialect)
+    return unnest_subqueries(tree).sql(dialect) != before
 
 
 _REWRITINGS: Mapping[str, Callable[[exp.Query, Catalogue, Dialect], bool]] = {

@@ -1,10 +1,12 @@
-"""The query-tuning world on SQLite: a file per schema, seed and size; each run works on a copy in memory.
+"""Query tuning on SQLite: a file in this process's folder for each database, and copies of it in memory.
 
-Times are the thread's CPU seconds: the copy is in memory, so that nothing waits for a disk, and a
-neighbour on the same machine does not slow the clock.
+The file is drawn for a schema that comes with Mneme, made by CREATE TABLE statements, or read from a file of
+the user's own, which is never written to. Times are the thread's CPU seconds: the copy is in memory, so that
+nothing waits for a disk, and a neighbour on the same machine does not slow the clock.
 """
 
 import atexit
+import hashlib
 import shutil
 import sqlite3
 import tempfile
@@ -16,111 +18,126 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote
 
-from mneme.environments.sql_tuning.adversarial import ColumnFacts, Kind, rows_for
-from mneme.environments.sql_tuning.analysis import Catalogue
-from mneme.environments.sql_tuning.failures import Failed, Late, Refused, Stopped
+from mneme.core.errors import BadInput
+from mneme.environments.sql_tuning.adversarial import ColumnFacts, Kind, constants_of
+from mneme.environments.sql_tuning.databases import Database, DatabaseCopy, catalogue_of, names_of, quoted
+from mneme.environments.sql_tuning.filling import fill
 from mneme.environments.sql_tuning.generating import Row, draw
-from mneme.environments.sql_tuning.records import Limits
+from mneme.environments.sql_tuning.records import Failed, Late, Limits, Refused
 from mneme.environments.sql_tuning.schemas import Schema
 
-KEPT = 24  # databases that are kept; beyond that the oldest is created again when needed
+KEPT = 24  # files that are kept; beyond that the oldest is made again when needed
 STEPS = 20_000  # of SQLite's machine between two looks at the clock: about a millisecond
-CHUNK = 200
-REAL_ROWS = 200  # of which those that tell rewritings apart take cells
+WHOLE = 64 * 2**20
+"""Bytes of a user's database that is copied whole; of a larger one, rows are taken."""
+MOST_ROWS = 300_000
+"""Rows that are taken of each table of a large database."""
 
 ASKING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
-PREPARING = ASKING | {
-    sqlite3.SQLITE_CREATE_INDEX,
-    sqlite3.SQLITE_REINDEX,
-    sqlite3.SQLITE_ANALYZE,
-    sqlite3.SQLITE_INSERT,
-    sqlite3.SQLITE_UPDATE,
-    sqlite3.SQLITE_DELETE,
-    sqlite3.SQLITE_CREATE_TABLE,
-    sqlite3.SQLITE_TRANSACTION,
-}
+WRITING = {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE, sqlite3.SQLITE_CREATE_TABLE}
+INDEXING = {sqlite3.SQLITE_CREATE_INDEX, sqlite3.SQLITE_REINDEX, sqlite3.SQLITE_ANALYZE}
+PREPARING = ASKING | WRITING | INDEXING | {sqlite3.SQLITE_TRANSACTION}
 CATALOGUE = ("sqlite_master", "sqlite_schema", "sqlite_stat1", "sqlite_stat4", "sqlite_sequence")
-FILE_FUNCTIONS = ("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer")
-ENDLESS_FUNCTIONS = (
-    "printf",
-    "format",
-)  # one call can run without end, and the time limit is not checked during it
+REFUSED_FUNCTIONS = (
+    *("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"),
+    *("printf", "format"),  # one call can run without end, and the time limit is not checked during it
+)
+TABLES = (
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' "
+    "AND sql NOT LIKE 'CREATE VIRTUAL%'"
+)
 
 Mode = Literal["own", "asking", "preparing"]
+Make = Callable[[sqlite3.Connection], None]
 
 
-class SqliteWorld:
-    """A database that does not change; `copy` gives copies in memory."""
+class SqliteDatabase(Database):
+    """A database in a file of this process's, made on first use."""
 
     dialect: Literal["sqlite"] = "sqlite"
     clock: Literal["cpu"] = "cpu"
 
-    def __init__(self, schema: Schema, seed: int, rows: int) -> None:
-        self.catalogue: Catalogue = schema.tables()
-        self.key = f"sqlite {schema.name} {seed} {rows}"
-        self._made_of = (schema, seed, rows)
-        _open(*self._made_of).close()
+    def __init__(self, key: str, make: Make) -> None:
+        self.key, self._make = key, make
+        with closing(self._open()) as opened:
+            self.columns = {name: columns_of(opened, name) for (name,) in opened.execute(TABLES).fetchall()}
+            self.catalogue = _catalogue(opened)
 
-    def copy(self, limits: Limits) -> AbstractContextManager["SqliteCopy"]:
+    @classmethod
+    def drawn(cls, schema: Schema, seed: int, rows: int) -> "SqliteDatabase":
+        """Draw the rows of a schema that comes with Mneme."""
+        return cls(f"sqlite {schema.name} {seed} {rows}", partial(_draw, schema, seed, rows))
+
+    @classmethod
+    def declared(cls, ddl: str, query: str, rows: int) -> "SqliteDatabase":
+        """Run CREATE TABLE statements, and fill the tables that stay empty. Raises BadInput."""
+        return cls(f"ddl {ddl} {query} {rows}", partial(_declare, ddl, query, rows))
+
+    @classmethod
+    def read(cls, database: str) -> "SqliteDatabase":
+        """Read a file of the user's, once for each state of it. Raises BadInput."""
+        file = Path(database).resolve()
+        if not file.is_file():
+            raise BadInput(f"There is no database {database}.", "Give a SQLite file, or postgresql://….")
+        state = file.stat()
+        return cls(f"own {file} {state.st_mtime_ns} {state.st_size}", partial(_read, file, state.st_size))
+
+    @contextmanager
+    def copy(self, limits: Limits) -> Iterator["SqliteCopy"]:
         """Yield a copy in memory, which is deleted at the end."""
-        return copied(partial(_open, *self._made_of), self.catalogue, limits)
+        with _memory() as copy:
+            with closing(self._open()) as original:
+                original.backup(copy)
+            yield SqliteCopy(copy, limits, list(self.catalogue))
 
-    def again(self) -> "SqliteWorld":
-        """Return this: each copy is its own."""
-        return self
-
-    def twin(self, query: str, limits: Limits) -> AbstractContextManager["SqliteCopy"]:
+    @contextmanager
+    def twin(self, query: str, limits: Limits) -> Iterator["SqliteCopy"]:
         """Yield the same tables in memory, with rows that tell rewritings apart."""
-        return twin_of(partial(_open, *self._made_of), self.catalogue, query, limits)
+        with _memory() as twin:
+            with closing(self._open()) as original:
+                for statement in statements_of(original):
+                    twin.execute(statement)
+                for table, rows in self._adversarial(query, original):
+                    insert(twin, table, self.columns[table], rows)
+            yield SqliteCopy(twin, limits, list(self.catalogue))
 
-    def smaller(self, by: int) -> "SqliteWorld":
-        """Return the same schema with so many times fewer rows."""
-        schema, seed, rows = self._made_of
-        return SqliteWorld(schema, seed, max(100, rows // by))
+    def smaller(self, by: int) -> "SqliteDatabase":
+        """Return the database with so many times fewer rows in its large tables, but a hundred."""
 
-    def close(self) -> None:
-        """Do nothing: the made database serves others of this process."""
+        def thinned(target: sqlite3.Connection) -> None:
+            with closing(self._open()) as original:
+                (_, _, file) = original.execute("PRAGMA database_list").fetchone()
+                _sample(original, target, file, lambda rows: min(by, rows // 100) if rows > 1000 else 1)
+
+        return SqliteDatabase(f"{self.key} by {by}", thinned)
+
+    def _open(self) -> sqlite3.Connection:
+        return _opened(self.key, self._make)
 
 
-class SqliteCopy:
-    """A temporary copy in which statements of a solution run."""
+class SqliteCopy(DatabaseCopy):
+    """A copy in memory in which statements of a solution run."""
 
-    def __init__(self, copy: sqlite3.Connection, tables: Sequence[str], limits: Limits) -> None:
-        self._copy = copy
+    clock = time.thread_time
+
+    def __init__(self, copy: sqlite3.Connection, limits: Limits, tables: Sequence[str]) -> None:
+        super().__init__(copy, limits)
         self._tables = {name.lower() for name in tables}
-        self._limits = limits
         self._mode: Mode = "own"
         self._denied = ""
-        self._deadline = self._seconds = 0.0
+        self._deadline = 0.0
         copy.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1_000_000)
         copy.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         copy.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000)
         copy.set_authorizer(self._authorize)
         copy.set_progress_handler(self._is_late, STEPS)
 
-    def prepare(self, sql: str) -> None:
-        """Run a preparatory statement."""
-        with self._as("preparing", sql):
-            self._copy.execute(sql)
-
-    def ask(self, sql: str, seconds: float | None = None) -> tuple[list[Row], float]:
-        """Run a query, for so many seconds at most; give its rows and the seconds it took."""
-        with self._as("asking", sql, seconds):
-            before = time.thread_time()
-            rows = self._rows(sql)
-            return rows, time.thread_time() - before
-
-    def plan(self, sql: str) -> str:
-        """Describe how a query would run, a step on each line."""
-        with self._as("asking", sql):
-            steps = self._copy.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
-        return _indented(steps)
-
     def size(self) -> int:
         """Give the size of everything in the copy."""
         pages, free, size = (
-            self._copy.execute(f"PRAGMA {name}").fetchone()[0]
+            self._connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("page_count", "freelist_count", "page_size")
         )
         return int((pages - free) * size)
@@ -128,39 +145,33 @@ class SqliteCopy:
     def indexes(self, table: str) -> list[str]:
         """Give the statements of a table's indexes."""
         wanted = "SELECT sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
-        return [str(sql) for (sql,) in self._copy.execute(wanted, (table,))]
+        return [str(sql) for (sql,) in self._connection.execute(wanted, (table,))]
 
-    def _rows(self, sql: str) -> list[Row]:
-        cursor = self._copy.execute(sql)
-        rows: list[Row] = []
-        size = 0
-        while chunk := cursor.fetchmany(CHUNK):
-            rows += chunk
-            size += sum(len(cell) for row in chunk for cell in row if isinstance(cell, (str, bytes)))
-            if len(rows) > self._limits.rows:
-                raise Stopped(f"The result has more than {self._limits.rows} rows.")
-            if size > self._limits.characters:
-                raise Stopped(f"The result has more than {self._limits.characters} characters.")
-        return rows
+    def _cursor(self, sql: str) -> AbstractContextManager[sqlite3.Cursor]:
+        return closing(self._connection.execute(sql))
+
+    def _planned(self, sql: str) -> str:
+        depth: dict[object, int] = {0: -1}
+        lines = []
+        for step, parent, _, words in self._connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall():
+            depth[step] = depth.get(parent, -1) + 1
+            lines.append(f"{'  ' * depth[step]}{words}")
+        return "\n".join(lines)
 
     @contextmanager
-    def _as(self, mode: Mode, sql: str, seconds: float | None = None) -> Iterator[None]:
-        self._mode, self._denied = mode, ""
-        self._seconds = seconds or self._limits.seconds
-        self._deadline = time.thread_time() + self._seconds
+    def _guarded(self, sql: str, seconds: float, *, writing: bool = False) -> Iterator[None]:
+        self._mode, self._denied = "preparing" if writing else "asking", ""
+        self._deadline = time.thread_time() + seconds
         try:
             yield
         except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
-            raise self._as_failure(error, sql) from error
+            if self._denied:
+                raise Refused(self._denied) from error
+            if getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
+                raise Late(sql, seconds) from error
+            raise Failed(f"SQLite says: {error}") from error
         finally:
             self._mode = "own"
-
-    def _as_failure(self, error: Exception, sql: str) -> Exception:
-        if self._denied:
-            return Refused(self._denied)
-        if getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
-            return Late(sql, self._seconds)
-        return Failed(f"SQLite says: {error}")
 
     def _is_late(self) -> int:
         return int(self._mode != "own" and time.thread_time() > self._deadline)
@@ -175,53 +186,16 @@ class SqliteCopy:
         return sqlite3.SQLITE_DENY if self._denied else sqlite3.SQLITE_OK
 
     def _objection(self, action: int, first: str, second: str, database: str | None) -> str:
+        """Say what is wrong with an action; what is read without a database is a part of the query."""
+        prepares = self._mode == "preparing"
         if action == sqlite3.SQLITE_FUNCTION:
-            return (
-                f"The function {second!r} is refused." if second in FILE_FUNCTIONS + ENDLESS_FUNCTIONS else ""
-            )
-        if action not in (PREPARING if self._mode == "preparing" else ASKING):
+            return f"The function {second!r} is refused." if second in REFUSED_FUNCTIONS else ""
+        if action not in (PREPARING if prepares else ASKING):
             return f"A statement of this kind may not do that (SQLite's action {action} on {first!r})."
-        if action == sqlite3.SQLITE_READ:
-            return self._objection_to_reading(first, named=database is not None)
-        writes = action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
-        if writes or action == sqlite3.SQLITE_CREATE_TABLE:
-            return "" if first in CATALOGUE else f"Nothing may be written into {first!r}."
-        return ""
-
-    def _objection_to_reading(self, table: str, *, named: bool) -> str:
-        """Object to reading other tables; what is named without a database is a part of the query."""
-        if not named or table in self._tables or (self._mode == "preparing" and table in CATALOGUE):
-            return ""
-        return f"The table {table!r} may not be read."
-
-
-@contextmanager
-def copied(
-    opened: Callable[[], sqlite3.Connection], catalogue: Catalogue, limits: Limits
-) -> Iterator[SqliteCopy]:
-    """Yield a copy in memory of a database, which is deleted at the end."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
-        with closing(opened()) as original:
-            original.backup(copy)
-        yield SqliteCopy(copy, list(catalogue), limits)
-
-
-@contextmanager
-def twin_of(
-    opened: Callable[[], sqlite3.Connection], catalogue: Catalogue, query: str, limits: Limits
-) -> Iterator[SqliteCopy]:
-    """Yield the tables of a database in memory, with the rows of `adversarial` instead of its own."""
-    with (
-        closing(sqlite3.connect(":memory:", isolation_level=None)) as twin,
-        closing(opened()) as original,
-    ):
-        for statement in statements_of(original):
-            twin.execute(statement)
-        facts = {table: columns_of(original, table) for table in catalogue if is_table(original, table)}
-        real = {table: _some_rows(original, table, facts[table]) for table in facts}
-        for table, rows in rows_for(query, catalogue, "sqlite", facts, real).items():
-            insert(twin, table, facts[table], rows)
-        yield SqliteCopy(twin, list(catalogue), limits)
+        if action in WRITING and first not in CATALOGUE:
+            return f"Nothing may be written into {first!r}."
+        known = database is None or first in self._tables or (prepares and first in CATALOGUE)
+        return f"The table {first!r} may not be read." if action == sqlite3.SQLITE_READ and not known else ""
 
 
 def statements_of(database: sqlite3.Connection) -> list[str]:
@@ -234,102 +208,133 @@ def statements_of(database: sqlite3.Connection) -> list[str]:
     return [str(sql) for (sql,) in found]
 
 
-def is_table(database: sqlite3.Connection, name: str) -> bool:
-    """Say whether a name is a table's, not a view's."""
-    found = database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))
-    return found.fetchone() is not None
-
-
 def columns_of(database: sqlite3.Connection, table: str) -> list[ColumnFacts]:
     """Return the columns that rows are inserted with: none that SQLite computes."""
     found = database.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
     return [
-        ColumnFacts(name=name, kind=kind_of(declared), nullable=not not_null and not key, key=key == 1)
+        ColumnFacts(name=name, kind=_kind(declared.upper()), nullable=not not_null and not key, key=key == 1)
         for _, name, declared, not_null, _, key, hidden in found
         if not hidden
     ]
 
 
-def kind_of(declared: str) -> Kind:
+def _kind(declared: str) -> Kind:
     """Return what a column holds, by SQLite's rules of affinity."""
-    said = declared.upper()
-    if "INT" in said:
+    if "INT" in declared:
         return "whole"
-    if any(word in said for word in ("CHAR", "CLOB", "TEXT")) or any(w in said for w in ("DATE", "TIME")):
+    if any(word in declared for word in ("CHAR", "CLOB", "TEXT", "DATE", "TIME")):
         return "text"
-    return "other" if not said or "BLOB" in said else "real"
+    return "other" if not declared or "BLOB" in declared else "real"
+
+
+def _catalogue(opened: sqlite3.Connection) -> dict[str, dict[str, str]]:
+    """Return tables and views, with their columns and types."""
+    found = opened.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+    names = [name for (name,) in found if not name.startswith("sqlite")]
+    return catalogue_of({name: columns_of(opened, name) for name in names})
 
 
 def insert(
     database: sqlite3.Connection, table: str, columns: Sequence[ColumnFacts], rows: Sequence[Row]
 ) -> None:
     """Insert rows; one that a constraint of the table refuses is left out."""
-    names = ", ".join(quoted(column.name) for column in columns)
     marks = ", ".join("?" * len(columns))
-    database.executemany(f"INSERT OR IGNORE INTO {quoted(table)} ({names}) VALUES ({marks})", rows)
+    database.executemany(
+        f"INSERT OR IGNORE INTO {quoted(table)} ({names_of(columns)}) VALUES ({marks})", rows
+    )
 
 
-def quoted(name: str) -> str:
-    """Write a name as SQLite reads any name."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _some_rows(database: sqlite3.Connection, table: str, columns: Sequence[ColumnFacts]) -> list[Row]:
-    names = ", ".join(quoted(column.name) for column in columns)
-    return database.execute(f"SELECT {names} FROM {quoted(table)} LIMIT {REAL_ROWS}").fetchall()
-
-
-def _indented(steps: Sequence[Row]) -> str:
-    depth: dict[object, int] = {0: -1}
-    lines = []
-    for step, parent, _, words in steps:
-        depth[step] = depth.get(parent, -1) + 1
-        lines.append(f"{'  ' * depth[step]}{words}")
-    return "\n".join(lines)
-
-
-_making = threading.Lock()
-_made: OrderedDict[tuple[str, int, int], Path] = OrderedDict()
+_making = threading.RLock()
+_made: OrderedDict[str, Path] = OrderedDict()
 
 
 @cache
-def folder() -> Path:
+def _folder() -> Path:
     """Make the folder of this process's databases, which goes with it."""
     folder = Path(tempfile.mkdtemp(prefix="mneme-sql-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
-def _open(schema: Schema, seed: int, rows: int) -> sqlite3.Connection:
-    """Open a database for copying, made on first use."""
-    key = (schema.name, seed, rows)
+def _memory() -> AbstractContextManager[sqlite3.Connection]:
+    return closing(sqlite3.connect(":memory:", isolation_level=None))
+
+
+def _opened(key: str, make: Make) -> sqlite3.Connection:
+    """Open a database for reading, made on first use."""
+    file = _folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.db"
     with _making:
         if key not in _made:
-            _made[key] = _make(folder() / f"{schema.name}-{seed}-{rows}.db", schema, seed, rows)
+            file.unlink(missing_ok=True)  # a making that was interrupted
+            with closing(sqlite3.connect(file, uri=True, isolation_level=None)) as made:
+                make(made)
+            _made[key] = file
         _made.move_to_end(key)
         if len(_made) > KEPT:
             _made.popitem(last=False)[1].unlink()
-        return sqlite3.connect(f"file:{_made[key]}?mode=ro", uri=True)
+        return sqlite3.connect(f"file:{file}?mode=ro", uri=True)
 
 
-def _make(path: Path, schema: Schema, seed: int, rows: int) -> Path:
-    path.unlink(missing_ok=True)  # a making that was interrupted
-    made = sqlite3.connect(path, isolation_level=None)
+def _draw(schema: Schema, seed: int, rows: int, made: sqlite3.Connection) -> None:
+    made.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN")
+    drawn = draw(schema, seed, rows)
+    for table, columns in schema.tables().items():
+        key, *others = columns
+        declared = [f"{key} INTEGER PRIMARY KEY", *(f"{name} {columns[name]} NOT NULL" for name in others)]
+        made.execute(f"CREATE TABLE {table} ({', '.join(declared)})")
+        marks = ", ".join("?" * len(columns))
+        made.executemany(f"INSERT INTO {table} VALUES ({marks})", drawn[table])
+    made.execute("COMMIT")
+
+
+def _declare(ddl: str, query: str, rows: int, made: sqlite3.Connection) -> None:
+    made.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     try:
-        made.execute("PRAGMA journal_mode = OFF")
-        made.execute("PRAGMA synchronous = OFF")
-        made.execute("BEGIN")
-        drawn = draw(schema, seed, rows)
-        for table, columns in schema.tables().items():
-            key, *others = columns
-            declared = [
-                f"{key} INTEGER PRIMARY KEY",
-                *(f"{name} {columns[name]} NOT NULL" for name in others),
-            ]
-            made.execute(f"CREATE TABLE {table} ({', '.join(declared)})")
-            marks = ", ".join("?" * len(columns))
-            made.executemany(f"INSERT INTO {table} VALUES ({marks})", drawn[table])
-        made.execute("COMMIT")
-    finally:
-        made.close()
-    return path
+        made.executescript(ddl)
+    except sqlite3.Error as wrong:
+        raise BadInput(
+            f"The schema cannot be made: SQLite says: {wrong}", "Give CREATE TABLE … as SQLite reads it."
+        ) from wrong
+    made.execute("BEGIN")
+    fill(made, rows, constants_of(query, _catalogue(made), "sqlite"))
+    made.execute("COMMIT")
+
+
+def _read(file: Path, size: int, copy: sqlite3.Connection) -> None:
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True)) as original:
+            if size <= WHOLE:
+                original.backup(copy)
+            else:
+                _sample(original, copy, str(file), lambda rows: -(-rows // MOST_ROWS))
+        copy.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.Error as unreadable:
+        raise BadInput(
+            f"{file} cannot be read as a SQLite database: {unreadable}", "Check the file."
+        ) from unreadable
+
+
+def _sample(
+    original: sqlite3.Connection, copy: sqlite3.Connection, file: str, step: Callable[[int], int]
+) -> None:
+    """Take every so manieth row of each table: small tables stay whole, so that joins find partners."""
+    statements = statements_of(original)
+    tables = [each for each in statements if each.upper().startswith("CREATE TABLE")]
+    copy.execute("ATTACH ? AS source", (f"file:{quote(file)}?mode=ro",))
+    copy.execute("BEGIN")
+    for statement in tables:
+        copy.execute(statement)
+    for (name,) in original.execute(TABLES).fetchall():
+        table, columns = quoted(name), names_of(columns_of(original, name))
+        (rows,) = original.execute(f"SELECT COUNT(*) FROM {table}").fetchone()
+        by = max(1, step(rows))
+        taken = f"INSERT INTO {table} ({columns}) SELECT {columns} FROM source.{table}"
+        try:
+            copy.execute(f"{taken} WHERE rowid % {by} = 0" if by > 1 else taken)
+        except sqlite3.OperationalError:  # a table WITHOUT ROWID
+            copy.execute(f"{taken} LIMIT {max(1, rows // by)}")
+    for statement in statements:
+        if statement not in tables:
+            copy.execute(statement)
+    copy.execute("COMMIT")
+    copy.execute("DETACH source")

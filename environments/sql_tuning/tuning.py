@@ -1,9 +1,9 @@
 """Query tuning: run a solution on a real database and measure it."""
 
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
-from typing import Literal, NamedTuple, Protocol, Self
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from sqlglot import exp
 
@@ -11,7 +11,7 @@ from mneme.core.errors import BadInput, needs
 from mneme.environments.sql_tuning.adversarial import without_limit
 from mneme.environments.sql_tuning.analysis import analyse
 from mneme.environments.sql_tuning.comparing import differences, order_of
-from mneme.environments.sql_tuning.failures import Failed, Late, Refused, Stopped
+from mneme.environments.sql_tuning.databases import Database, DatabaseCopy, quoted
 from mneme.environments.sql_tuning.generating import Row
 from mneme.environments.sql_tuning.guard import (
     Dialect,
@@ -21,55 +21,30 @@ from mneme.environments.sql_tuning.guard import (
     parse,
     without_explain,
 )
-from mneme.environments.sql_tuning.own import open_own
-from mneme.environments.sql_tuning.records import ColumnInfo, Limits, Measured, Solution, TableInfo
+from mneme.environments.sql_tuning.records import (
+    ColumnInfo,
+    Failed,
+    Late,
+    Limits,
+    Measured,
+    Refused,
+    Stopped,
+    TableInfo,
+)
 from mneme.environments.sql_tuning.schemas import find_schema
-from mneme.environments.sql_tuning.sqlite import SqliteWorld
+from mneme.environments.sql_tuning.sqlite import MOST_ROWS, SqliteDatabase
 from mneme.environments.sql_tuning.tasks import ROWS, TuningTask
+from mneme.environments.worlds import Solution
+
+if TYPE_CHECKING:
+    from mneme.environments.sql_tuning.postgres import PostgresDatabase
 
 # Two measurements at once would slow each other down, so one waits for the other.
 _turn = threading.Lock()
 _described: dict[str, list[TableInfo]] = {}  # a made database stays as it is
 
 
-class DatabaseCopy(Protocol):
-    """A temporary copy of a database."""
-
-    def prepare(self, sql: str) -> None: ...
-    def ask(self, sql: str, seconds: float | None = None) -> tuple[list[Row], float]: ...
-    def plan(self, sql: str) -> str: ...
-    def size(self) -> int: ...
-    def indexes(self, table: str) -> list[str]: ...
-
-
 Asked = tuple[DatabaseCopy, str]
-
-
-class World(Protocol):
-    """A database that was created once and does not change."""
-
-    key: str
-
-    @property
-    def catalogue(self) -> Mapping[str, Mapping[str, str]]: ...
-    @property
-    def dialect(self) -> Dialect: ...
-    @property
-    def clock(self) -> Literal["cpu", "wall"]: ...
-    def copy(self, limits: Limits) -> AbstractContextManager[DatabaseCopy]: ...
-    def again(self) -> "World":
-        """Return the same database, whose copy can be in use beside one of this one's."""
-        ...
-
-    def twin(self, query: str, limits: Limits) -> AbstractContextManager[DatabaseCopy]:
-        """Yield the same tables with the rows of `adversarial` in them."""
-        ...
-
-    def smaller(self, by: int) -> "World":
-        """Return the same database with so many times fewer rows."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class Baseline(NamedTuple):
@@ -110,8 +85,8 @@ class SqlTuning:
     `Measured`; only a wrong use of this class itself raises.
     """
 
-    def __init__(self, world: World, query: str = "", limits: Limits | None = None) -> None:
-        self._world = world
+    def __init__(self, database: Database, query: str = "", limits: Limits | None = None) -> None:
+        self._database = database
         self.query = query
         self.limits = limits or Limits()
 
@@ -129,18 +104,23 @@ class SqlTuning:
         """Open a database of a schema, on SQLite or on the PostgreSQL at a URL; made on first use."""
         if rows < 1 or seed < 0:
             raise BadInput(f"A database has at least one row and a seed from 0 on, not {rows} and {seed}.")
-        return cls(_world(schema, seed, rows, url), query, limits)
+        found = find_schema(schema)
+        database = (
+            _postgres().drawn(url, found, seed, rows) if url else SqliteDatabase.drawn(found, seed, rows)
+        )
+        return cls(database, query, limits)
 
     @classmethod
     def of(cls, task: TuningTask, url: str = "", *, rows: int = ROWS, limits: Limits | None = None) -> Self:
         """Open the database of a task, with the task's slow query."""
         if task.catalogue:
-            return cls(open_own(task, rows), task.query, limits)
+            own = own_database(task.database, task.ddl, task.query, rows, task.tables)
+            return cls(own, task.query, limits)
         return cls.open(task.schema_name, task.seed, rows, url, query=task.query, limits=limits)
 
     @property
     def dialect(self) -> Dialect:
-        return self._world.dialect
+        return self._database.dialect
 
     def __enter__(self) -> Self:
         return self
@@ -149,15 +129,16 @@ class SqlTuning:
         self.close()
 
     def close(self) -> None:
-        """Let the database go."""
-        self._world.close()
+        """Do nothing: a file serves others of this process, and a connection ends with its copy."""
 
     def schema(self) -> list[TableInfo]:
-        """Describe the tables: rows, columns with their distinct values and bounds, indexes."""
-        if self._world.key not in _described:
+        """Describe the tables: rows, columns with their distinct values, indexes."""
+        if self._database.key not in _described:
             with self._copy(Limits(seconds=60)) as copy:
-                _described[self._world.key] = [self._table(copy, table) for table in self._world.catalogue]
-        return [table.model_copy(deep=True) for table in _described[self._world.key]]
+                _described[self._database.key] = [
+                    self._table(copy, table) for table in self._database.catalogue
+                ]
+        return [table.model_copy(deep=True) for table in _described[self._database.key]]
 
     def explain(self, sql: str = "") -> str:
         """Give the plan of a query, or in words why there is none."""
@@ -180,42 +161,41 @@ class SqlTuning:
 
     def shares(self) -> dict[str, float]:
         """Count, for each filter of the query, the share of rows that it lets through."""
-        structure = analyse(self.query, self._world.catalogue, self.dialect)
+        structure = analyse(self.query, self._database.catalogue, self.dialect)
         return {each.predicate: self.share(each.column.table, each.predicate) for each in structure.filters}
 
     def run(self, solution: Solution) -> Measured:
         """Run the original and the solution on one copy, compare their results, and time both."""
-        measured = Measured(clock=self._world.clock)
+        measured = Measured(clock=self._database.clock)
         if not self.query:
             raise BadInput("There is no query to compare with.", hint="Open it with `of(task)` or `query=`.")
-        with self._copy() as copy:
-            try:
-                self._measure(copy, solution, measured)
-            except Refused as refused:
-                measured.refused = str(refused)
-            except (Stopped, Failed) as failed:
-                measured.error = str(failed)
+        try:
+            with _turn:
+                self._measure(solution, measured)
+        except Refused as refused:
+            measured.refused = str(refused)
+        except (Stopped, Failed) as failed:
+            measured.error = str(failed)
         return measured
-
-    measure = run
 
     @contextmanager
     def _copy(self, limits: Limits | None = None) -> Iterator[DatabaseCopy]:
-        with _turn, self._world.copy(limits or self.limits) as copy:
+        with _turn, self._database.copy(limits or self.limits) as copy:
             yield copy
 
-    def _measure(self, copy: DatabaseCopy, solution: Solution, measured: Measured) -> None:
+    def _measure(self, solution: Solution, measured: Measured) -> None:
         original = self._checked_query(self.query)
         rewritten = self._checked_query(solution.query or self.query)
         statements = self._checked_statements(solution.statements)
-        measured.table_bytes = copy.size()
-        measured.plan_before = copy.plan(original)
-        with self._original(original) as (baseline, again):
-            measured.baseline_seconds, measured.stopped = baseline.seconds, baseline.rows is None
-            for statement in statements:
-                measured.index_bytes += self._prepared(copy, statement)
-            measured.plan_after = copy.plan(rewritten)
-            found, pair = self._raced(again, (copy, rewritten), baseline)
+        with self._database.copy(self.limits) as copy:
+            measured.table_bytes = copy.size()
+            measured.plan_before = copy.plan(original)
+            with self._original(original) as (baseline, again):
+                measured.baseline_seconds, measured.stopped = baseline.seconds, baseline.rows is None
+                for statement in statements:
+                    measured.index_bytes += self._prepared(copy, statement)
+                measured.plan_after = copy.plan(rewritten)
+                found, pair = self._raced(again, (copy, rewritten), baseline)
         measured.baseline_seconds, measured.solution_seconds = pair
         measured.error = self._compared(baseline, found, (original, rewritten), statements, measured)
         measured.correct = not measured.error
@@ -225,11 +205,11 @@ class SqlTuning:
     @contextmanager
     def _original(self, query: str) -> Iterator[tuple[Baseline, Asked | None]]:
         """Yield the original's first run, and where it can be run again; a slow one runs once."""
-        key = (self._world.key, query)
+        key = (self._database.key, query)
         if key in _baselines:
             yield _baselines[key], None
             return
-        with closing(self._world.again()) as untouched, untouched.copy(self.limits) as copy:
+        with self._database.copy(self.limits) as copy:
             found = self._baseline(copy, query)
             if found.seconds > SLOW:
                 _baselines[key] = found
@@ -275,12 +255,12 @@ class SqlTuning:
             measured.rows, wrong = len(baseline.rows), differences(baseline.rows, found, order)
             whole = without_limit(original, self.dialect)
             if wrong and whole != original:  # of rows that tie at the end of a LIMIT, any may be taken
-                with self._world.copy(self.limits) as copy:
+                with self._database.copy(self.limits) as copy:
                     every, _ = copy.ask(whole, self.limits.baseline_seconds)
                 wrong = differences(baseline.rows, found, order, every)
         if wrong:
             return wrong
-        with self._world.twin(original, self.limits) as twin:
+        with self._database.twin(original, self.limits) as twin:
             if _can_run(twin, original):
                 measured.proven_on, wrong = self._same_on(twin, original, rewritten, statements)
         if wrong:
@@ -292,7 +272,7 @@ class SqlTuning:
     def _on_fewer_rows(self, original: str, rewritten: str, statements: list[str]) -> tuple[int, str]:
         """Compare on a smaller database, on which the original comes to an end."""
         for by in SMALLER:
-            with closing(self._world.smaller(by)) as fewer, fewer.copy(self.limits) as copy:
+            with self._database.smaller(by).copy(self.limits) as copy:
                 try:
                     return self._same_on(copy, original, rewritten, statements)
                 except Late:
@@ -320,7 +300,7 @@ class SqlTuning:
 
     def _checked_query(self, sql: str) -> str:
         query = without_explain(sql).strip()
-        check_query(query, self.dialect, self._world.catalogue)
+        check_query(query, self.dialect, self._database.catalogue)
         return query.rstrip("; \n\t")
 
     def _checked_statements(self, statements: list[str]) -> list[str]:
@@ -331,29 +311,18 @@ class SqlTuning:
             if is_explain(statement):
                 self._checked_query(statement)
             else:
-                check_preparation(statement, self.dialect, self._world.catalogue)
+                check_preparation(statement, self.dialect, self._database.catalogue)
         return [statement for statement in statements if not is_explain(statement)]
 
     def _table(self, copy: DatabaseCopy, table: str) -> TableInfo:
-        columns = self._world.catalogue[table]
-        counted = ", ".join(
-            f"COUNT(DISTINCT {name}), MIN({name}), MAX({name})" for name in map(self._quoted, columns)
-        )
-        (found,), _ = copy.ask(f"SELECT COUNT(*), {counted} FROM {self._quoted(table)}")
+        columns = self._database.catalogue[table]
+        counted = ", ".join(f"COUNT(DISTINCT {name})" for name in map(quoted, columns))
+        ((rows, *distinct),), _ = copy.ask(f"SELECT COUNT(*), {counted} FROM {quoted(table)}")
         described = [
-            ColumnInfo(
-                name=name,
-                type=kind,
-                distinct=int(str(found[3 * n + 1])),
-                lowest=str(found[3 * n + 2]),
-                highest=str(found[3 * n + 3]),
-            )
-            for n, (name, kind) in enumerate(columns.items())
+            ColumnInfo(name=name, type=kind, distinct=int(str(number)))
+            for (name, kind), number in zip(columns.items(), distinct, strict=True)
         ]
-        return TableInfo(name=table, rows=int(str(found[0])), columns=described, indexes=copy.indexes(table))
-
-    def _quoted(self, name: str) -> str:
-        return exp.to_identifier(name, quoted=True).sql(self.dialect)
+        return TableInfo(name=table, rows=int(str(rows)), columns=described, indexes=copy.indexes(table))
 
 
 def _ask(asked: Asked, most: float) -> tuple[list[Row], float]:
@@ -370,10 +339,20 @@ def _can_run(copy: DatabaseCopy, original: str) -> bool:
     return True
 
 
-def _world(schema: str, seed: int, rows: int, url: str) -> World:
-    found = find_schema(schema)
-    if not url:
-        return SqliteWorld(found, seed, rows)
+def is_postgres(database: str) -> bool:
+    """Say whether a database is named by PostgreSQL's URL."""
+    return database.startswith(("postgresql://", "postgres://"))
+
+
+def own_database(database: str, ddl: str, query: str, rows: int, tables: Sequence[str] = ()) -> Database:
+    """Open a database of the user's own, of which `tables` are worked on. Raises BadInput, StorageFailure."""
+    if is_postgres(database):
+        postgres = _postgres()
+        return postgres(database, taken=tables, most=MOST_ROWS)
+    return SqliteDatabase.read(database) if database else SqliteDatabase.declared(ddl, query, rows)
+
+
+def _postgres() -> "type[PostgresDatabase]":
     with needs("PostgreSQL", "postgres"):
-        from mneme.environments.sql_tuning.postgres import PostgresWorld  # noqa: PLC0415  (an extra)
-    return PostgresWorld(found, seed, rows, url)
+        from mneme.environments.sql_tuning.postgres import PostgresDatabase  # noqa: PLC0415  (an extra)
+    return PostgresDatabase

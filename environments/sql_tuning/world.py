@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 import sqlglot
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -14,7 +14,6 @@ from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import conditions
 from mneme.environments.sql_tuning.analysis import Structure, analyse
 from mneme.environments.sql_tuning.guard import Dialect
-from mneme.environments.sql_tuning.own import is_postgres, tables_of
 from mneme.environments.sql_tuning.patterns import (
     DEFINITION,
     REMEDIES,
@@ -24,44 +23,26 @@ from mneme.environments.sql_tuning.patterns import (
     structure_of,
 )
 from mneme.environments.sql_tuning.records import Limits, Measured
-from mneme.environments.sql_tuning.records import Solution as Statements
 from mneme.environments.sql_tuning.schemas import find_schema
-from mneme.environments.sql_tuning.tasks import BUDGET, WANTED, TuningTask, judge, tasks
-from mneme.environments.sql_tuning.tuning import SqlTuning
+from mneme.environments.sql_tuning.tasks import TuningTask, judge, tasks
+from mneme.environments.sql_tuning.tuning import SqlTuning, is_postgres, own_database
 from mneme.environments.worlds import Metric, Solution, Task, Trial, World, WorldKind, parts_of
 
 FIRST_IDEAS = (
-    "REWRITE sargable",
-    "INDEX (filter)",
-    "INDEX (join)",
-    "INDEX (order)",
-    "INDEX (hidden)",
-    "KEEP",
+    *("REWRITE sargable", "INDEX (filter)", "INDEX (join)", "INDEX (order)", "INDEX (hidden)", "KEEP"),
 )
 """What a textbook begins with: the simplest rewriting, or an index on the first filter."""
 QUICK_TRIAL = Limits(runs=7, enough=0.2)
 """A quick trial of a draft; what counts is measured in full afterwards."""
 QUERY = "Query: "
 HALF = 0.5
+ROWS = 60_000
+UNTOLD = {"query": "", "tables": [], "schema_name": "events", "family": "time_range"}
+"""What a task need not say; nobody looks at the family, since the query's structure says what it is."""
 DRAWN = 160
 """Tasks that are drawn to find similar ones among."""
 FORM = """Statements are CREATE INDEX and ANALYZE alone, in order; the query is the given one written anew, ""
 where it stays as it is. Answer, files and diff stay empty."""
-
-
-class Given(BaseModel):
-    """What query tuning reads of a task."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    query: str = ""
-    schema_name: str = "events"
-    database_seed: int = 0
-    rows: int = 60_000
-    wanted_speed_up: float = WANTED
-    index_budget: float = Field(BUDGET)
-    database: str = ""
-    ddl: str = ""
 
 
 class PatternLanguage:
@@ -90,61 +71,50 @@ class SqlTuningKind(WorldKind):
 
     def open(self, task: Task) -> "SqlWorld":
         """Lay out a task on its database. Raises BadInput, NotFound for an unknown schema."""
-        try:
-            given = Given.model_validate({name: value for name, value in task.given.items() if value})
-        except ValidationError as wrong:
-            raise BadInput(f"The task of query tuning: {wrong.errors()[0]['msg']}.", "Check it.") from wrong
-        return SqlWorld(_laid_out(task, given), given.rows)
+        return SqlWorld(_laid_out(task), int(task.given.get("rows") or ROWS))
 
     def similar(self, task: Task, seed: int) -> Sequence[Task]:
         """Draw tasks on the databases that come with Mneme."""
-        database_seed = int(task.given.get("database_seed") or 0)
-        rows = task.given.get("rows")
+        told = ("query", "schema_name", "wanted_speed_up", "index_budget")
         return [
             Task(
                 id=each.id,
                 text=each.description,
                 group=each.schema_name,
-                given={
-                    "query": each.query,
-                    "schema_name": each.schema_name,
-                    "database_seed": each.seed,
-                    "rows": rows,
-                    "wanted_speed_up": each.wanted_speed_up,
-                    "index_budget": each.index_budget,
-                },
+                given={**task.given, **each.model_dump(include={*told}), "database": "", "ddl": ""},
             )
-            for each in tasks(seed, DRAWN, database_seed=database_seed)
+            for each in tasks(seed, DRAWN, database_seed=int(task.given.get("database_seed") or 0))
         ]
 
 
-def _laid_out(task: Task, given: Given) -> TuningTask:
-    query = given.query.strip().rstrip(";")
+def _laid_out(task: Task) -> TuningTask:
+    given = {name: value for name, value in task.given.items() if value}
+    named = {"id": task.id, "description": task.text, "seed": given.get("database_seed", 0)}
+    try:
+        laid = TuningTask.model_validate({**UNTOLD, **given, **named})
+    except ValidationError as wrong:
+        raise BadInput(f"The task of query tuning: {wrong.errors()[0]['msg']}.", "Check it.") from wrong
+    query = laid.query.strip().rstrip(";")
     if not query:
         raise BadInput(
             "The environment sql_tuning needs the slow query.",
             "Give `query`, or leave the environment out.",
         )
-    own = bool(given.database or given.ddl)
-    tables = tables_of(given.database, given.ddl, query, given.rows) if own else {}
-    schema = find_schema(given.schema_name)
-    dialect: Dialect = "postgres" if is_postgres(given.database) else "sqlite"
-    structure = analyse(query, tables or schema.tables(), dialect)
-    facts = _facts(structure, tables) if own else {schema.fact}
-    return TuningTask(
-        id=task.id,
-        family="time_range",  # not looked at: the structure of the query says what it is
-        schema_name="" if own else schema.name,
-        seed=given.database_seed,
-        description=task.text,
-        query=query,
-        tables=sorted(structure.tables, key=lambda table: table not in facts),
-        wanted_speed_up=given.wanted_speed_up,
-        index_budget=given.index_budget,
-        database=given.database,
-        ddl=given.ddl,
-        catalogue=tables,
+    own = bool(laid.database or laid.ddl)
+    found = (
+        own_database(laid.database, laid.ddl, query, int(given.get("rows", ROWS))).catalogue if own else {}
     )
+    schema = find_schema(laid.schema_name)
+    dialect: Dialect = "postgres" if is_postgres(laid.database) else "sqlite"
+    structure = analyse(query, found or schema.tables(), dialect)
+    facts = _facts(structure, found) if own else {schema.fact}
+    made = {
+        "query": query,
+        "schema_name": "" if own else schema.name,
+        "tables": sorted(structure.tables, key=lambda table: table not in facts),
+        "catalogue": found,
+    }
+    return laid.model_copy(update=made)
 
 
 def _facts(structure: Structure, tables: Mapping[str, Mapping[str, str]]) -> set[str]:
@@ -177,7 +147,10 @@ class SqlWorld(World):
     @cached_property
     def features(self) -> list[str]:
         """Name what matters in the query and its data, `further columns` being those that it only reads."""
-        return [*self._shape, *([conditions.MOST] if _keeps_most(self.task, self.rows) else [])]
+        return [
+            *self._shape,
+            *([conditions.MOST] if _keeps_most(self.task.model_dump_json(), self.rows) else []),
+        ]
 
     @property
     def general(self) -> list[str]:
@@ -218,8 +191,7 @@ class SqlWorld(World):
 
     def carry_out(self, pattern: str) -> Solution:
         """Make a pattern out for the query. Raises BadInput where the query lacks what it names."""
-        made = instantiate(pattern, self.task, dialect=self.dialect)
-        return Solution(statements=made.statements, query=made.query)
+        return instantiate(pattern, self.task, dialect=self.dialect)
 
     def first_ideas(self) -> Sequence[str]:
         """Return what a textbook begins with."""
@@ -231,17 +203,15 @@ class SqlWorld(World):
 
     def describe(self, solution: Solution) -> str:
         """Say a solution as a pattern; nothing for what is in no pattern."""
-        made = Statements(statements=solution.statements, query=solution.query)
         try:
-            return describe(made, self.task, self.dialect)
+            return describe(solution, self.task, self.dialect)
         except BadInput:
             return ""
 
     def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
         """Run a solution on a throw-away copy."""
-        made = Statements(statements=solution.statements, query=solution.query)
         with SqlTuning.of(self.task, rows=self.rows, limits=QUICK_TRIAL if quick else None) as world:
-            measured = world.run(made)
+            measured = world.run(solution)
         return _trial(self.task, measured)
 
     def looks(self) -> Sequence[Callable[..., str]]:
@@ -250,7 +220,7 @@ class SqlWorld(World):
         def schema() -> str:
             """Describe the tables: rows, columns with their distinct values, indexes."""
             shared = self.task if self.task.catalogue else self.task.model_copy(update={"query": ""})
-            return _described(shared, self.rows)
+            return _described(shared.model_dump_json(), self.rows)
 
         def explain(sql: str = "") -> str:
             """Show the plan by which the database would run a query; without one, the slow query."""
@@ -288,7 +258,7 @@ def _trial(task: TuningTask, measured: Measured) -> Trial:
 
 
 @lru_cache(maxsize=64)
-def _described_text(task: str, rows: int) -> str:
+def _described(task: str, rows: int) -> str:
     with SqlTuning.of(TuningTask.model_validate_json(task), rows=rows) as world:
         tables = world.schema()
     return "\n".join(
@@ -299,25 +269,16 @@ def _described_text(task: str, rows: int) -> str:
     )
 
 
-def _keeps_most(task: TuningTask, rows: int) -> bool:
-    """Say whether the filters of each table let more than half of its rows through."""
-    return _keeps_most_text(task.model_dump_json(), rows)
-
-
 @lru_cache(maxsize=1024)
-def _keeps_most_text(task: str, rows: int) -> bool:
+def _keeps_most(task: str, rows: int) -> bool:
+    """Say whether the filters of each table let more than half of its rows through."""
     told = TuningTask.model_validate_json(task)
     with SqlTuning.of(told, rows=rows) as world:
-        found = structure_of(told, world.dialect).filters
         said_of: dict[str, list[str]] = {}
-        for each in found:
+        for each in structure_of(told, world.dialect).filters:
             said_of.setdefault(each.column.table, []).append(f"({each.predicate})")
         try:
             shares = [world.share(table, " AND ".join(said)) for table, said in said_of.items()]
         except BadInput:  # what cannot be counted, such as a filter that takes too long
             return False
     return bool(shares) and min(shares) > HALF
-
-
-def _described(task: TuningTask, rows: int) -> str:
-    return _described_text(task.model_dump_json(), rows)

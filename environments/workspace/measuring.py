@@ -49,7 +49,9 @@ def raced(held: Held, folders: tuple[Path, Path], first: tuple[Figures, Figures]
     an outlier. What takes long counts as it was measured first; a solution that fails once has failed.
     """
     pairs = [first]
-    while held.metrics and len(pairs) < held.runs and not any(_is_final(each) for each in pairs[-1]):
+    while held.metrics and len(pairs) < held.runs:
+        if any(each.wrong or each.values[CPU] > LONG_RUN for each in pairs[-1]):
+            break
         original, solution = (_again(held, folder, each) for folder, each in zip(folders, first, strict=True))
         if solution.wrong:
             return first[0], solution
@@ -68,14 +70,10 @@ def _again(held: Held, folder: Path, first: Figures) -> Figures:
     return _figures(held, ran, folder, ran.output)._replace(shown=first.shown)
 
 
-def _is_final(figures: Figures) -> bool:
-    return bool(figures.wrong) or figures.values[CPU] > LONG_RUN
-
-
 def _figures(held: Held, ran: Ran, folder: Path, shown: str) -> Figures:
     command = held.measure or held.check
-    values = {CPU: ran.seconds, **_printed(ran.output), **_written(folder, held.metrics_file)}
-    values[CPU] = ran.seconds  # as it was measured, whatever is printed
+    printed = {name: float(value) for name, value in LINE.findall(ran.output)}
+    values = {**printed, **_written(folder, held.metrics_file), CPU: ran.seconds}  # whatever is printed
     if ran.is_late:
         return Figures(
             f"{command}: {ran.stopped or 'It was stopped.'}", values, tail(shown), ran.output, stopped=True
@@ -94,10 +92,6 @@ def _why(command: str, ran: Ran) -> str:
     named = [line for line in said if re.search(r"\w(Error|Exception)\b", line)]
     last = (named or [line for line in said if "FAIL" in line] or said or ["it printed nothing"])[-1][:200]
     return f"{command}: {ran.stopped or f'it ended with {ran.exit}: {last}'}"
-
-
-def _printed(output: str) -> dict[str, float]:
-    return {name: float(value) for name, value in LINE.findall(output)}
 
 
 def _written(folder: Path, name: str) -> dict[str, float]:

@@ -20,6 +20,18 @@ DEFINITION = f"""A pattern is one of these, which a program carries out, or an a
 Several are written with `;` between them."""
 LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Function = ast.FunctionDef
+Hit = tuple[ast.expr, str]
+"""An expression, and the name in it."""
+Match = Callable[[ast.AST], Hit | None]
+
+
+class Found(NamedTuple):
+    """A match within a loop, with the statement of the function's own body that holds the loop."""
+
+    function: Function
+    statement: ast.stmt
+    node: ast.expr
+    name: str
 
 
 class Edit(NamedTuple):
@@ -28,29 +40,6 @@ class Edit(NamedTuple):
     start: tuple[int, int]
     end: tuple[int, int]
     text: str
-
-
-class PythonTactics(Tactics):
-    """Patterns for Python functions."""
-
-    definition = DEFINITION
-    first = (CACHE, SET, COUNT, DEQUE)
-    names = (SET, COUNT, DEQUE, CACHE)
-    ending = ".py"
-
-    def known_features(self) -> Sequence[str]:
-        """Return the features that a condition can name."""
-        return tuple(FEATURES)
-
-    def features(self, files: dict[str, str]) -> list[str]:
-        """Name what the functions do that is slow on much data."""
-        trees = [tree for text in files.values() if (tree := _parsed(text))]
-        return [name for name, sees in FEATURES.items() if any(sees(tree) for tree in trees)]
-
-    def applied(self, step: str, text: str) -> str:
-        """Return a file's text with one of the changes made; unchanged where it cannot be parsed."""
-        tree = _parsed(text)
-        return _edited(text, list(TACTICS[step](tree)), IMPORTS.get(step, "")) if tree else text
 
 
 def _parsed(text: str) -> ast.Module | None:
@@ -64,62 +53,51 @@ def _functions(tree: ast.AST) -> Iterator[Function]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 
 
-def _lookups(function: Function) -> Iterator[tuple[ast.stmt, ast.Name]]:
-    """Yield each name that `in` looks into within a loop that does not set it, with the outermost loop."""
-    for statement, node in _in_loops(function):
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
-            inside = node.comparators[0]
-            if isinstance(inside, ast.Name) and not _is_set(statement, inside.id):
-                yield statement, inside
+def _membership(node: ast.AST) -> Hit | None:
+    """Match `… in name`."""
+    if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.In | ast.NotIn):
+        return None
+    inside = node.comparators[0]
+    return (inside, inside.id) if isinstance(inside, ast.Name) else None
 
 
-def _counts(function: Function) -> Iterator[tuple[ast.stmt, ast.Call, ast.Name]]:
-    """Yield each `name.count(…)` within a loop that does not set the name, with the outermost loop."""
-    for statement, node in _in_loops(function):
-        if (name := _called(node, "count")) and not _is_set(statement, name.id):
-            assert isinstance(node, ast.Call)
-            yield statement, node, name
+def _count(node: ast.AST) -> Hit | None:
+    """Match `name.count(…)`."""
+    return _called(node, "count")
 
 
-def _in_loops(function: Function) -> Iterator[tuple[ast.stmt, ast.AST]]:
-    """Yield the nodes within loops, with the statement of the function's own body that holds the loop."""
-    for statement in function.body:
-        seen: set[int] = set()
-        for loop in (node for node in ast.walk(statement) if isinstance(node, LOOPS)):
-            for node in ast.walk(loop):
-                if id(node) not in seen:
-                    seen.add(id(node))
-                    yield statement, node
+def _first_out(node: ast.AST) -> Hit | None:
+    """Match `name.pop(0)`."""
+    hit = _called(node, "pop")
+    return hit if hit and [ast.unparse(each) for each in hit[0].args] == ["0"] else None
+
+
+def _called(node: ast.AST, method: str) -> tuple[ast.Call, str] | None:
+    """Match `name.method(…)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:
+        return None
+    return (node, node.func.value.id) if isinstance(node.func.value, ast.Name) else None
+
+
+def _found(tree: ast.Module, match: Match, *, changing: bool = False) -> Iterator[Found]:
+    """Yield what matches within loops, but of names that the loop changes unless that is asked for."""
+    for function in _functions(tree):
+        for statement in function.body:
+            loops = [node for node in ast.walk(statement) if isinstance(node, LOOPS)]
+            for node in {id(node): node for loop in loops for node in ast.walk(loop)}.values():
+                hit = match(node)
+                if hit and (changing or not _is_set(statement, hit[1])):
+                    yield Found(function, statement, *hit)
 
 
 def _is_set(statement: ast.AST, name: str) -> bool:
     """Say whether a statement binds a name, or calls what may change what it names."""
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
-            return True
-        changes = ("append", "add", "remove", "pop", "insert", "extend", "clear", "discard", "update")
-        if any((found := _called(node, each)) and found.id == name for each in changes):
-            return True
-    return False
-
-
-def _called(node: ast.AST, method: str) -> ast.Name | None:
-    """Return the name whose method a node calls."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:
-        return None
-    return node.func.value if isinstance(node.func.value, ast.Name) else None
-
-
-def _queues(function: Function) -> Iterator[tuple[ast.Call, ast.Name]]:
-    """Yield each `name.pop(0)` within a loop."""
-    for _, node in _in_loops(function):
-        name = _called(node, "pop")
-        if name and isinstance(node, ast.Call) and len(node.args) == 1 and _is_zero(node.args[0]):
-            yield node, name
-
-
-def _is_zero(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value == 0
+    changes = ("append", "add", "remove", "pop", "insert", "extend", "clear", "discard", "update")
+    hits = (_called(node, each) for node in ast.walk(statement) for each in changes)
+    stored = (node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id == name)
+    return any(isinstance(node.ctx, ast.Store) for node in stored) or any(
+        hit[1] == name for hit in hits if hit
+    )
 
 
 def _recursive(function: Function) -> bool:
@@ -129,33 +107,22 @@ def _recursive(function: Function) -> bool:
 
 
 def _use_sets(tree: ast.Module) -> Iterator[Edit]:
-    for function in _functions(tree):
-        made: set[tuple[int, str]] = set()
-        for statement, name in _lookups(function):
-            yield _replaced(name, f"{name.id}_set")
-            if (statement.lineno, name.id) not in made:
-                made.add((statement.lineno, name.id))
-                yield _before(statement, f"{name.id}_set = set({name.id})")
+    for _, statement, node, name in _found(tree, _membership):
+        yield _replaced(node, f"{name}_set")
+        yield _before(statement, f"{name}_set = set({name})")
 
 
 def _use_counters(tree: ast.Module) -> Iterator[Edit]:
-    for function in _functions(tree):
-        made: set[tuple[int, str]] = set()
-        for statement, call, name in _counts(function):
-            yield _replaced(call, f"{name.id}_counts[{ast.unparse(call.args[0])}]")
-            if (statement.lineno, name.id) not in made:
-                made.add((statement.lineno, name.id))
-                yield _before(statement, f"{name.id}_counts = collections.Counter({name.id})")
+    for _, statement, node, name in _found(tree, _count):
+        assert isinstance(node, ast.Call)
+        yield _replaced(node, f"{name}_counts[{ast.unparse(node.args[0])}]")
+        yield _before(statement, f"{name}_counts = collections.Counter({name})")
 
 
 def _use_deques(tree: ast.Module) -> Iterator[Edit]:
-    for function in _functions(tree):
-        names: dict[str, None] = {}
-        for call, name in _queues(function):
-            names[name.id] = None
-            yield _replaced(call, f"{name.id}.popleft()")
-        for wanted in names:
-            yield from _as_deque(function, wanted)
+    for function, _, node, name in _found(tree, _first_out, changing=True):
+        yield _replaced(node, f"{name}.popleft()")
+        yield from _as_deque(function, name)
 
 
 def _as_deque(function: Function, name: str) -> Iterator[Edit]:
@@ -198,7 +165,7 @@ def _edited(text: str, edits: Sequence[Edit], needed: str) -> str:
     if not edits:
         return text
     lines = text.encode().split(b"\n")
-    for start, end, new in sorted(set(edits), key=lambda edit: (edit.start, edit.end), reverse=True):
+    for start, end, new in sorted(set(edits), reverse=True):
         head, rest = lines[start[0] - 1][: start[1]], lines[end[0] - 1][end[1] :]
         lines[start[0] - 1 : end[0]] = [head + new.encode() + rest]
     edited = b"\n".join(lines).decode()
@@ -219,16 +186,35 @@ def _with_import(text: str, line: str) -> str:
     return "\n".join([*lines[:at], line, *lines[at:]])
 
 
-TACTICS: Mapping[str, Callable[[ast.Module], Iterator[Edit]]] = {
-    SET: _use_sets,
-    CACHE: _use_caches,
-    COUNT: _use_counters,
-    DEQUE: _use_deques,
-}
-IMPORTS = {CACHE: "functools", COUNT: "collections", DEQUE: "collections"}
-FEATURES: Mapping[str, Callable[[ast.Module], bool]] = {
-    "membership test in a loop": lambda tree: any(any(_lookups(each)) for each in _functions(tree)),
-    "count in a loop": lambda tree: any(any(_counts(each)) for each in _functions(tree)),
-    "queue emptied from the front": lambda tree: any(any(_queues(each)) for each in _functions(tree)),
-    "repeated recursion": lambda tree: any(_recursive(each) for each in _functions(tree)),
-}
+def _change(edits: Callable[[ast.Module], Iterator[Edit]], needed: str = "") -> Callable[[str], str]:
+    """Return what makes edits in a text; one that cannot be parsed stays."""
+
+    def changed(text: str) -> str:
+        tree = _parsed(text)
+        return _edited(text, list(edits(tree)), needed) if tree else text
+
+    return changed
+
+
+def _sign(sees: Callable[[ast.Module], bool]) -> Callable[[str], bool]:
+    return lambda text: (tree := _parsed(text)) is not None and sees(tree)
+
+
+class PythonTactics(Tactics):
+    """Patterns for Python functions."""
+
+    definition = DEFINITION
+    first = (CACHE, SET, COUNT, DEQUE)
+    ending = ".py"
+    changes: Mapping[str, Callable[[str], str]] = {
+        SET: _change(_use_sets),
+        COUNT: _change(_use_counters, "collections"),
+        DEQUE: _change(_use_deques, "collections"),
+        CACHE: _change(_use_caches, "functools"),
+    }
+    signs: Mapping[str, Callable[[str], bool]] = {
+        "membership test in a loop": _sign(lambda tree: any(_found(tree, _membership))),
+        "count in a loop": _sign(lambda tree: any(_found(tree, _count))),
+        "queue emptied from the front": _sign(lambda tree: any(_found(tree, _first_out, changing=True))),
+        "repeated recursion": _sign(lambda tree: any(_recursive(each) for each in _functions(tree))),
+    }

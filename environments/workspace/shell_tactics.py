@@ -5,7 +5,8 @@ one program in general, or know which order of lines the next program needs (so 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from mneme.environments.workspace.tactics import Tactics
 
@@ -27,46 +28,32 @@ _PASSING = "awk '!seen[$0]++'"
 LOCALE = "export LC_ALL=C"
 
 
-class ShellTactics(Tactics):
-    """Patterns for shell pipelines."""
-
-    definition = DEFINITION
-    first = (BYTES, COUNT, DISTINCT, GREP)
-    names = (COUNT, DISTINCT, GREP, BYTES)
-    ending = ".sh"
-
-    def known_features(self) -> Sequence[str]:
-        """Return the features that a condition can name."""
-        return tuple(FEATURES)
-
-    def features(self, files: dict[str, str]) -> list[str]:
-        """Name what the pipelines do that is slow on much data."""
-        text = "\n".join(text for path, text in files.items() if path.endswith(".sh"))
-        return [name for name, sought in FEATURES.items() if sought.search(text)]
-
-    def applied(self, step: str, text: str) -> str:
-        """Return a file's text with one of the changes made; unchanged where there is nothing to change."""
-        if step == COUNT:
-            return _COUNT.sub(lambda found: _then(found, _COUNTING, "sort -k 2"), text)
-        if step == DISTINCT:
-            return _DISTINCT.sub(lambda found: _then(found, _PASSING, "sort"), text)
-        if step == GREP:
-            return _LOOP.sub(lambda found: f"grep -F -f {found['keys']} {found['file']}", text)
-        return text if LOCALE in text else _with_locale(text)
-
-
 def _then(found: "re.Match[str]", program: str, sorting: str) -> str:
     """Put a program in the place of a sort; what it leaves is sorted unless the next program does that."""
     return f"{program}{found['next']}" if found["next"] else f"{program} | {sorting}"
 
 
 def _with_locale(text: str) -> str:
+    if LOCALE in text:
+        return text
     first, newline, rest = text.partition("\n")
     return f"{first}\n{LOCALE}\n{rest}" if first.startswith("#!") else f"{LOCALE}\n{first}{newline}{rest}"
 
 
-FEATURES: Mapping[str, re.Pattern[str]] = {
-    "lines sorted to be counted": _COUNT,
-    "lines sorted to be distinct": _DISTINCT,
-    "a grep for each line": _LOOP,
-}
+class ShellTactics(Tactics):
+    """Patterns for shell pipelines."""
+
+    definition = DEFINITION
+    first = (BYTES, COUNT, DISTINCT, GREP)
+    ending = ".sh"
+    changes: Mapping[str, Callable[[str], str]] = {
+        COUNT: partial(_COUNT.sub, lambda found: _then(found, _COUNTING, "sort -k 2")),
+        DISTINCT: partial(_DISTINCT.sub, lambda found: _then(found, _PASSING, "sort")),
+        GREP: partial(_LOOP.sub, lambda found: f"grep -F -f {found['keys']} {found['file']}"),
+        BYTES: _with_locale,
+    }
+    signs: Mapping[str, Callable[[str], bool]] = {
+        "lines sorted to be counted": lambda text: bool(_COUNT.search(text)),
+        "lines sorted to be distinct": lambda text: bool(_DISTINCT.search(text)),
+        "a grep for each line": lambda text: bool(_LOOP.search(text)),
+    }

@@ -2,7 +2,7 @@
 
 from mneme.core.trial import Metric, Trial, failed
 from mneme.environments.worlds.registry import find_world, runs_commands, world_names
-from mneme.environments.worlds.task import Solution, Task
+from mneme.environments.worlds.task import Solution, Task, Told
 from mneme.environments.worlds.world import InWords, Language, World, WorldKind, parts_of
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Metric",
     "Solution",
     "Task",
+    "Told",
     "Trial",
     "World",
     "WorldKind",

@@ -91,7 +91,7 @@ class LastQueryKept:
             self._last = (text, await self._embedder.embed_query(text))
         return self._last[1]
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         self._last = ("", [])
 
 
@@ -228,7 +228,7 @@ async def _look_up(case: Case, mode: Mode, setup: Setup) -> None:
     name = f"{case.name}/{mode}"
     if name in setup.journal:
         return
-    setup.embedder.forget()
+    setup.embedder.clear()
     hits, with_embedding = await _timed(case, mode, setup)
     _, without = await _timed(case, mode, setup)
     texts = [hit.version.text for hit in hits]

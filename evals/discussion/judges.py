@@ -18,7 +18,6 @@ from pydantic import BaseModel, Field
 
 from mneme.prompts.discussion.document import UNSAID
 from mneme.prompts.prompt import Prompt, Reason
-from mneme.rules.discussion.design_knowledge import OPEN, platform_of
 from mneme.rules.registry import rule
 
 FULL = 12
@@ -200,9 +199,7 @@ def counted(given: Design) -> Judgement:
         completeness=_share(
             len(_present(given)), len(given.specification), "parts of the specification are there"
         ),
-        consistency=_share(
-            len(_consistent(given)), len(components), "components fit the platform and are there once"
-        ),
+        consistency=_share(len(_consistent(given)), len(components), "components are there once"),
     )
 
 
@@ -247,16 +244,10 @@ def _has(component: dict[str, str], *parts: str) -> bool:
     return all(component.get(part, UNSAID).strip() not in {"", UNSAID} for part in parts)
 
 
-def _consistent(design: Design) -> list[dict[str, str]]:
-    """Return the components whose name is unique and that belong to the platform."""
-    file: dict[str, Any] = json.loads(design.document)
+def _consistent(design: Design) -> list[str]:
+    """Return the kinds of component that are there once: more, rules cannot see."""
     kinds = [_kind(each) for each in _components(design)]
-    platform = str(file.get("Platform", ""))
-    return [
-        each
-        for each, kind in zip(_components(design), kinds, strict=True)
-        if kinds.count(kind) == 1 and platform_of(each.get("name", "")) in {OPEN, platform_of(platform)}
-    ]
+    return [kind for kind in kinds if kinds.count(kind) == 1]
 
 
 def _kind(component: dict[str, str]) -> str:

@@ -6,8 +6,8 @@ order alone tells two runs apart. `--wording printed` takes figure 5's task and 
 beside ours. Designs are also compared in pairs, blind and in both orders. Beside the paper's table, the same
 at other sizes of the context, since a memory helps only where not everything fits into the context.
 
-Under rules agents propose what they know and their context does not show; the judge counts. That tells what
-is lost from a context, and nothing about the quality of a design.
+Under rules agents say again what the task or their duties name, and the judge counts. That tells nothing
+about the quality of a design.
 """
 
 from itertools import product
@@ -45,7 +45,7 @@ from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out, Role
 from mneme.evals.report import Journal, Progress, Report, Row, digest, draw, open_journal
 from mneme.library.teams.team import Team, load_team
 from mneme.models.asking.asking import SEED
-from mneme.models.asking.drawing import drawn
+from mneme.models.asking.responders import drawn
 from mneme.nodes.discussion.context import DiscussionContext
 
 TASK = Path(__file__).parent / "data" / "pipeline_task.md"

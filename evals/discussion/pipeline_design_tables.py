@@ -149,16 +149,12 @@ def notes(main: Row, summary: Row, who: Identity, judge: Identity) -> list[str]:
     found += [*breaks_down(summary), *worse(summary)]
     if not who.is_model:
         found.append(
-            "Agents by rules propose what they know and do not see proposed: this shows what is lost from a "
-            "context, not how good a design is. Runs hardly differ, so that p says little. Tokens are "
+            "Agents by rules say again what the task or their duties name: this shows the course of a "
+            "discussion, not how good a design is. Runs hardly differ, so that p says little. Tokens are "
             "estimated from the words that a model would have read."
         )
     if not judge.is_model:
-        found.append(
-            "The judge by rules only counts; it judges nothing. Its words for scale, failures and cost are "
-            "those of the knowledge file that agents by rules speak from: with such agents these scores "
-            "nearly count the components that survived."
-        )
+        found.append("The judge by rules only counts; it judges nothing.")
     return found
 
 

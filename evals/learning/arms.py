@@ -13,7 +13,6 @@ from mneme.graphs.baselines import prompt_cache, raw_trajectories, without_advoc
 from mneme.models.asking.budget import tokens_of
 from mneme.nodes.learning.context import LearningContext, TeamContext
 from mneme.nodes.workflow import Workflow
-from mneme.prompts.learning.compound_learning.task import Known
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
@@ -152,7 +151,7 @@ class Team:
 
 def _shown_tokens(shown: list[Row]) -> int:
     """Estimate what the memories take of a prompt that shows them."""
-    said = [str(Known.model_validate(each["known"])) for each in shown]
+    said = [str(each["known"]) for each in shown]
     return tokens_of([HumanMessage("\n".join(said))]) if said else 0
 
 

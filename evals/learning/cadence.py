@@ -37,11 +37,10 @@ from mneme.models.tuning.pairs import LEARNED
 from mneme.nodes.learning.consolidation.sources import in_short
 from mneme.nodes.learning.consolidation.state import TuningContext
 from mneme.stores.cards.card import Card, Lesson, TaskOutcome
-from mneme.stores.cards.consolidation import DELTA, ConsolidationCycle
+from mneme.stores.cards.consolidation import DELTA, ConsolidationCycle, lesson_of
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.task_log import TaskRecord
-from mneme.stores.cards.training_data import lesson_of
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change

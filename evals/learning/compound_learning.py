@@ -53,7 +53,7 @@ from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
 from mneme.evals.report import Journal, Progress, Report, Row, draw, open_journal
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.trends import Period, trend
+from mneme.stores.cards.metrics import Period
 from mneme.stores.ledger.ledger import Ledger
 
 STORY_ROWS = 150_000
@@ -110,7 +110,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
             "metrics": (await ours.metrics()).model_dump(mode="json"),
             "story": [card.model_dump() for card in await KnowledgeCards(ledger, "story 0").records.list()],
         }
-        watched = await trend(ours, -(-(sized.tasks + sized.repeats) // PERIODS))
+        watched = await ours.trend(-(-(sized.tasks + sized.repeats) // PERIODS))
     return _report(sized, journal, who, learned, watched)
 
 

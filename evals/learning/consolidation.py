@@ -27,9 +27,8 @@ from mneme.models.tuning.lora import Recipe, Training
 from mneme.models.tuning.pairs import Pair
 from mneme.nodes.learning.consolidation.sources import in_short
 from mneme.stores.cards.card import Card, Evidence, Lesson, Provenance, Rule
-from mneme.stores.cards.consolidation import DELTA, ConsolidationCycle
+from mneme.stores.cards.consolidation import DELTA, ConsolidationCycle, is_held_out, lesson_of, situation_of
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.training_data import is_held_out, lesson_of, situation_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 

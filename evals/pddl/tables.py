@@ -42,20 +42,14 @@ ACROSS = {
     "steps": "steps",
 }
 RULES = (
-    "Answered by rules: the solver is a bounded reasoner over the text that it is shown (task, memory, "
-    "visible turns) and looks two actions ahead at most; it never sees the world's state.",
-    "What such a solver can tell: whether what a memory shows at each step suffices to go on (facts that "
-    "have left the window, actions that failed, subgoals done, plans of similar tasks), and what that "
-    "costs in tokens of context.",
+    "Answered by rules: a planner (pyperplan) over what task, memory and visible turns tell; it never sees "
+    "the world's state, and looks around after an action that failed.",
+    "What that can tell: whether the harness and the memories work from end to end, and what showing a "
+    "memory costs in tokens of context. It takes nothing from other tasks, so that memories that recall them "
+    "end alike.",
     "What it cannot tell: how well a language model reads long or cluttered contexts, invents a plan, or "
     "writes a summary; tokens are estimated from the words that a model would have read and written. "
-    "The paper's figures are Llama 3.1 8B's: compare orders of memories with it, not figures.",
-    "Intrinsic memory under rules: a solver that reads every word of its window gains nothing from having "
-    "the same said again. Where all turns of a task fit, as they nearly do in 4096 tokens, a memory of the "
-    "task can only cost tokens; whether it pays in a window that loses turns, the table of the tight window "
-    "measures, with the p of its rewards against no memory.",
-    "Why memories that recall earlier tasks end alike: they mostly show a success of the same domain, of "
-    "which the rule takes nothing but what followed on what; texts, steps and tokens differ, rewards seldom.",
+    "The paper's figures are Llama 3.1 8B's.",
 )
 
 

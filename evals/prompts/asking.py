@@ -13,8 +13,8 @@ from mneme.core.errors import BadAnswer, NoTools, PromptTooLong
 from mneme.evals.prompts.cases import Golden
 from mneme.evals.prompts.properties import as_json
 from mneme.models.asking.asking import ask
+from mneme.models.asking.attempts import asked_as_if_new
 from mneme.models.asking.counting import counting
-from mneme.models.asking.unanswered import asked_as_if_new
 from mneme.nodes.chat.memory_tools import calls_of, turn_of
 from mneme.prompts.chat.paper_versions import ToolGiven, choose_tools, manage_memory
 from mneme.rules.registry import has_rule

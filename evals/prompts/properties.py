@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from mneme.models.asking.json_objects import Json
+from mneme.models.asking.schema import Json
 
 STEP = re.compile(r"\[(\d*)\]|([^.\[\]]+)")
 PATH = re.compile(r"^$|^[^.\[\]]+(?:\[\d*\]|\.[^.\[\]]+)*$")

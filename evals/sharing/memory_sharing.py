@@ -147,8 +147,8 @@ UNREADABLE = 0.2
 
 
 OF_RULES = (
-    "Answered by rules, which write nothing of their own: the figures show whether examples reach the agents, "
-    "not how well a language model writes (docs/explanation/memory-sharing.md)."
+    "Answered by rules, which write nothing of their own: the figures show whether examples reach the "
+    "agents, not how well a language model writes (docs/explanation/memory-sharing.md)."
 )
 
 

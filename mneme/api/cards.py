@@ -18,12 +18,10 @@ from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.disputes import Approach, ConflictType, Dispute, DisputeStatus
 from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.cards.lifecycle import Approval
-from mneme.stores.cards.metrics import Metrics
+from mneme.stores.cards.metrics import Metrics, Period, Unit
 from mneme.stores.cards.people import Care
-from mneme.stores.cards.private_counts import BUDGET
-from mneme.stores.cards.shared_files import Shared
+from mneme.stores.cards.sharing import BUDGET, Shared
 from mneme.stores.cards.task_log import TaskRecord
-from mneme.stores.cards.trends import Period, Unit, trend
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import unescaped
 from mneme.stores.tuned_models import Archive, Attempt
@@ -218,7 +216,7 @@ class Cards(CardReviews):
         now: Annotated[datetime | None, Field(description="Until which moment; none: now.")] = None,
     ) -> Sequence[Period]:
         """Return reuse, satisfaction and quality over time, oldest first, from the ledger's history."""
-        return await trend(self._cards, tasks or by, last=last, now=now)
+        return await self._cards.trend(tasks or by, last=last, now=now)
 
     @reads("consolidations")
     async def consolidations(self) -> Sequence[Attempt]:

@@ -282,7 +282,8 @@ def _help(schema: Schema) -> str:
         most = item.get("maximum", LARGEST)
         said.append(f"{least} to {most}." if most < LARGEST else f"{least} or more." if least else "")
     elif schema.get("examples") and item["type"] == "string" and not schema.get("default"):
-        said.append(f"E.g. {next(filter(None, schema['examples']))}.")
+        example = next(filter(None, schema["examples"]))
+        said.append(f"E.g. {example[0] if isinstance(example, list) else example}.")
     if "items" in _given(schema):
         said.append("Repeatable.")
     return " ".join(filter(None, said))

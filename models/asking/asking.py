@@ -28,21 +28,35 @@ from mneme.models.asking.attempts import (
     cut_off,
     was_cut,
 )
-from mneme.models.asking.copying import copied
-from mneme.models.asking.drawing import as_drawn
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import import_lazily
-from mneme.models.asking.repetition import countable
-from mneme.models.asking.replies import read, without_thought
-from mneme.models.asking.responders import CallOptions, ModelRequest, auto_notice, forget, resolve
+from mneme.models.asking.replies import Copied, Doubtful, Unusable, copied, read, without_thought
+from mneme.models.asking.responders import (
+    CallOptions,
+    ModelRequest,
+    as_drawn,
+    auto_notice,
+    clear_endpoints,
+    resolve,
+)
 from mneme.models.asking.schema import bounded, flat, room_for
 from mneme.models.asking.scripts import FixedReply, line_of, script
+from mneme.models.asking.streaming import countable
 from mneme.models.asking.tool_calls import call_tools
-from mneme.models.asking.unusable import Copied, Doubtful, Unusable
 from mneme.models.asking.wording import in_own_words
 from mneme.prompts.prompt import Prompt
 
-__all__ = ["SEED", "Answered", "Lane", "ask", "auto_notice", "call_tools", "forget", "resolve", "script"]
+__all__ = [
+    "SEED",
+    "Answered",
+    "Lane",
+    "ask",
+    "auto_notice",
+    "call_tools",
+    "clear_endpoints",
+    "resolve",
+    "script",
+]
 
 G = TypeVar("G", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel | str)

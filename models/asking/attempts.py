@@ -2,12 +2,18 @@
 
 Each failed attempt is answered by another one that has a better chance: what was wrong is shown to the
 model where seeing it can help, there is more room where the reply was cut, the worked examples are left out
-where one was copied, and seed and temperature are others each time, also where the same question failed for
-good before (`unanswered.py`).
+where one was copied, and seed and temperature are others each time. So they are where the same question
+failed for good before, which a resumed run asks in the same words: at temperature 0 the same replies would
+fail for ever. Only the checksum of such a question is noted, with how often it failed.
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun
@@ -17,13 +23,76 @@ from langchain_core.runnables.config import ensure_config, merge_configs
 from langchain_core.tracers.base import BaseTracer
 
 from mneme.core.errors import BadAnswer, PromptTooLong
+from mneme.core.private import make_private_folder
+from mneme.core.settings import settings
 from mneme.models.asking.counting import count
 from mneme.models.asking.gate import Lane
-from mneme.models.asking.repetition import repeats
+from mneme.models.asking.replies import Copied, CutShort, Doubtful, Endless, Unusable
 from mneme.models.asking.responders import CallOptions, ModelRequest, model_of
-from mneme.models.asking.unanswered import digest, failures, forget_failures, note_failure
-from mneme.models.asking.unusable import Copied, CutShort, Doubtful, Endless, Unusable
+from mneme.models.asking.streaming import repeats
 from mneme.prompts.prompt import REPAIRS
+
+KEPT = 1000
+"""Questions noted at most; the oldest are dropped."""
+
+
+def digest(responder: str, texts: Sequence[str]) -> str:
+    """Return the checksum of a question to a responder."""
+    return hashlib.blake2b("\0".join((responder, *texts)).encode(), digest_size=16).hexdigest()
+
+
+_ignored: ContextVar[bool] = ContextVar("ignored", default=False)
+
+
+@contextmanager
+def asked_as_if_new() -> Iterator[None]:
+    """Ask questions within as if for the first time, and note no failure: for measurements, which repeat."""
+    token = _ignored.set(True)
+    try:
+        yield
+    finally:
+        _ignored.reset(token)
+
+
+async def failures(question: str) -> int:
+    """Return how often a question failed for good before."""
+    return 0 if _ignored.get() else await asyncio.to_thread(_read, _file(question))
+
+
+async def note_failure(question: str) -> None:
+    """Count that a question failed for good."""
+    if not _ignored.get():
+        await asyncio.to_thread(_add_failure, _file(question))
+
+
+async def clear_failures(question: str) -> None:
+    """Drop the count of a question that was answered."""
+    await asyncio.to_thread(_remove, _file(question))
+
+
+def _file(question: str) -> Path:
+    return settings().home / "unanswered" / question
+
+
+def _read(file: Path) -> int:
+    try:
+        return int(file.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0
+
+
+def _add_failure(file: Path) -> None:
+    with suppress(OSError):
+        make_private_folder(file.parent)
+        file.write_text(str(_read(file) + 1), encoding="ascii")
+        for each in sorted(file.parent.iterdir(), key=lambda old: old.stat().st_mtime)[:-KEPT]:
+            each.unlink(missing_ok=True)
+
+
+def _remove(file: Path) -> None:
+    with suppress(OSError):
+        file.unlink(missing_ok=True)
+
 
 T = TypeVar("T")
 
@@ -95,7 +164,7 @@ async def ask_with_repairs(question: Question[T], record: AskRecord, run: Runnab
         await note_failure(known)
         raise
     if before:
-        await forget_failures(known)
+        await clear_failures(known)
     return value
 
 

@@ -35,10 +35,9 @@ from mneme.models.asking.attempts import (
     complete_text,
 )
 from mneme.models.asking.gate import Lane
-from mneme.models.asking.replies import read
+from mneme.models.asking.replies import Unusable, read
 from mneme.models.asking.responders import CallOptions, ModelRequest
 from mneme.models.asking.schema import flat
-from mneme.models.asking.unusable import Unusable
 from mneme.models.asking.wording import in_own_words
 from mneme.prompts.prompt import Prompt
 
@@ -219,7 +218,7 @@ def _masses(token: Mapping[str, Any]) -> dict[str, float]:
     return masses
 
 
-def forget() -> None:
-    """Forget which models return log-probabilities and which do not, so that they are asked again."""
+def clear_probability() -> None:
+    """Clear which models return log-probabilities and which do not, so that they are asked again."""
     _telling.clear()
     _without_logprobs.clear()

@@ -14,10 +14,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from mneme.core.errors import MnemeError, ModelUnavailable, install_hint
 from mneme.core.settings import settings
 from mneme.models.asking.budget import pictures_in
-from mneme.models.asking.repetition import RepetitionDetector, countable
+from mneme.models.asking.replies import Endless, Unusable
 from mneme.models.asking.responders import CallOptions, ModelRequest, in_ollama, unknown
-from mneme.models.asking.timely import timely
-from mneme.models.asking.unusable import Endless, Unusable
+from mneme.models.asking.streaming import RepetitionDetector, countable, timely
 
 
 async def say(

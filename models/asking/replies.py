@@ -1,18 +1,205 @@
 """Read what a small model replied: take what is surely meant, refuse everything else with a reason.
 
-Only what has one meaning is taken as it is: the forms of `json_objects.py`, and an enum's word in another
-case. Whatever is cut, missing or ambiguous is refused with a sentence for the model, which is asked again.
+Read as they stand: a fence or prose around an object, comments, a comma too many, single quotes,
+typographic quotes as delimiters, line breaks within strings, Python's `True`, `False` and `None`, an enum's
+word in another case, and an object wrapped in a list of one, in a single key or in a tool call. Never read:
+an object that is cut off, a field given twice with different values, and numbers that are none. `Unusable`
+tells the model what was wrong, and its kind decides how the model is asked again.
+
+A small model also copies the sentence of a worked example for whatever it is given. A sentence of an example
+counts as copied unless its words stand in what was asked as well.
 """
 
 import json
 import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+import json5
 from pydantic import BaseModel, ValidationError
 
-from mneme.models.asking.json_objects import Json, objects, unwrapped
-from mneme.models.asking.schema import flat
-from mneme.models.asking.unusable import Unusable
+from mneme.models.asking.schema import Json, flat
+
+
+class Unusable(Exception):  # noqa: N818  (it is what the model is told)
+    """A reply that cannot be used: the reason in words for the model, and the reply itself."""
+
+    shown_back = True
+    """Whether seeing the reply and its fault can help the model."""
+    verdict = "That reply cannot be used."
+    again = ""
+
+    def __init__(self, reason: str, raw: str = "") -> None:
+        super().__init__(reason)
+        self.raw = raw
+
+
+class Doubtful(Unusable):
+    """The reply holds but may lack something: asked again once, then the answer stands."""
+
+    verdict = "Look at that reply again."
+    again = "If the reply was right as it was, repeat it."
+
+    def __init__(self, reason: str, raw: str, answer: Any) -> None:
+        super().__init__(reason, raw)
+        self.answer = answer
+
+
+class CutShort(Unusable):
+    """The reply reached its limit of tokens: more room may help."""
+
+    shown_back = False
+
+
+class Endless(Unusable):
+    """The reply repeats itself, counts up or takes too long: only another draw can help, not more room."""
+
+    shown_back = False
+
+
+class Copied(Unusable):
+    """The reply repeats a worked example: the example is left out of the next request."""
+
+    shown_back = False
+
+
+class Leaked(Unusable):
+    """Unmarked thinking was taken for the answer: from now on this model's replies are held to their end."""
+
+    shown_back = False
+
+
+OBJECT_START = re.compile(r"""\{(?=\s*(?:["'“”„‘’}#]|//|/\*))""")
+FENCED = re.compile(r"```(?:json5?|python|javascript)?[ \t]*\n?(\s*\{.*?\}\s*)```", re.DOTALL | re.IGNORECASE)
+OUTSIDE_STRINGS = re.compile(
+    r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|//[^\n]*|/\*.*?\*/)|\b(True|False|None)\b|#[^\n]*""", re.DOTALL
+)
+PLAIN_STRING = r'("(?:\\.|[^"\\])*")'
+DOUBLE = re.compile(PLAIN_STRING + r"|(?<=[\[{,:])(\s*)[“”„‟]|[“”‟](?=\s*[:,}\]])")
+SINGLE = re.compile(PLAIN_STRING + r"|(?<=[\[{,:])(\s*)[‘’‚]|[‘’](?=\s*[:,}\]])")
+WORDS = {"True": "true", "False": "false", "None": "null"}
+DEEPEST = 3
+"""Wrappers around an answer that are taken off, one within the other."""
+
+
+def objects(text: str) -> list[Json]:
+    """Return the outermost complete objects of a text; none at all where one of them cannot be read.
+
+    One object in a fence stands for itself, unless the text around it holds another one.
+    Raises Unusable where one field is given twice.
+    """
+    fences = FENCED.findall(text)
+    if len(fences) == 1 and len(inside := _objects(fences[0])) == 1:
+        return inside + _objects(FENCED.sub("", text))
+    return _objects(text)
+
+
+def _objects(text: str) -> list[Json]:
+    found = list[Json]()
+    while start := OBJECT_START.search(text):
+        first = _first(text[start.start() :])
+        if first is None:
+            return []
+        found.append(first[0])
+        text = first[1]
+    return found
+
+
+def _first(text: str) -> tuple[Json, str] | None:
+    """Read the object that a text begins with; return it and the text after it, or None."""
+    try:
+        value, end = STRICT.raw_decode(text)
+    except (json.JSONDecodeError, NotANumberError, RecursionError):
+        return _lenient(_plain(text)) or _lenient(_plain(_straight(text)))
+    return value, text[end:]
+
+
+def _lenient(text: str) -> tuple[Json, str] | None:
+    try:
+        value, wrong, end = json5.parse(
+            text,
+            start=0,
+            strict=False,
+            consume_trailing=False,
+            object_pairs_hook=_each_once,
+            parse_constant=_no_number,
+        )
+    except (RecursionError, NotANumberError):
+        return None
+    return None if wrong or not isinstance(value, dict) else (value, text[end:])
+
+
+def _plain(text: str) -> str:
+    """Write Python's words and comments, outside of strings, as JSON5 has them."""
+    return OUTSIDE_STRINGS.sub(lambda match: match[1] or WORDS.get(match[2], ""), text)
+
+
+def _straight(text: str) -> str:
+    """Write typographic quotes that stand where a string begins or ends as plain ones."""
+    doubled = DOUBLE.sub(lambda match: match[1] or (match[2] or "") + '"', text)
+    return SINGLE.sub(lambda match: match[1] or (match[2] or "") + "'", doubled)
+
+
+def _each_once(pairs: Iterable[tuple[str, Any]]) -> Json:
+    """Refuse an object that says two things of one field, of which a parser would keep the last."""
+    found: Json = {}
+    for name, value in pairs:
+        if found.setdefault(name, value) != value:
+            raise Unusable(f"The field {name!r} is given twice, with different values.")
+    return found
+
+
+class NotANumberError(ValueError):
+    """NaN and the infinities: JSON has none, and no answer means them."""
+
+
+def _no_number(constant: str) -> float:
+    raise NotANumberError(constant)
+
+
+STRICT = json.JSONDecoder(  # which lets line breaks within strings pass
+    strict=False, object_pairs_hook=_each_once, parse_constant=_no_number
+)
+
+
+def unwrapped(found: Json, fields: Collection[str]) -> Json:
+    """Take off what was put around an answer of these fields: one key, a list of one, or a tool call."""
+    for _ in range(DEEPEST):
+        if not found.keys().isdisjoint(fields):
+            break
+        inner = _within(found)
+        if inner is None:
+            break
+        found = inner
+    return found
+
+
+def _within(found: Json) -> Json | None:
+    named = call(found)
+    if named:
+        return named[1]
+    value = next(iter(found.values())) if len(found) == 1 else None
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return value if isinstance(value, dict) else None
+
+
+def call(found: Json) -> tuple[str, Json] | None:
+    """Read an object as a tool call: its name and its arguments; None where it is none."""
+    inner = found.get("function", found)
+    if not isinstance(inner, dict):
+        return None
+    name, arguments = inner.get("name"), inner.get("arguments", inner.get("parameters"))
+    if isinstance(arguments, str):
+        spelled = objects(arguments)
+        arguments = spelled[0] if len(spelled) == 1 else None
+    return (name, arguments) if isinstance(name, str) and isinstance(arguments, dict) else None
+
+
+def calls_in(text: str) -> list[tuple[str, Json]]:
+    """Return the tool calls that a text spells out: (name, arguments) of each."""
+    return [named for found in objects(text) if (named := call(found))]
+
 
 A = TypeVar("A", bound=BaseModel)
 
@@ -81,3 +268,46 @@ def _with_enum_words(found: Any, schema: Json) -> Any:
 def _in_words(error: ValidationError) -> str:
     complaints = [f"{'.'.join(map(str, e['loc'])) or 'reply'}: {e['msg']}" for e in error.errors()]
     return "; ".join(complaints)
+
+
+QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+WORD = re.compile(r"\w+")
+LEAST_WORDS = 4
+"""A shorter text is a name or a turn of speech, which two answers may share."""
+SUPPORTED = 0.6
+"""The share of a sentence's longer words that what was asked has where it can be an answer to it."""
+LONGER = 4
+
+
+def copied(examples: Sequence[str], asked: str, reply: str) -> str:
+    """Return the sentence of an example that a reply repeats; empty where it repeats none."""
+    known = {*_words(asked)}
+    said = [_words(text) for found in objects(reply) for text in _texts(found)]
+    for example in examples:
+        for sentence in QUOTED.findall(example):
+            words = _words(sentence)
+            if len(words) >= LEAST_WORDS and not _supported(words, known) and _stands_in(words, said):
+                return str(sentence)
+    return ""
+
+
+def _words(text: str) -> list[str]:
+    return WORD.findall(text.casefold())
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
+
+
+def _supported(words: Sequence[str], known: set[str]) -> bool:
+    longer = [word for word in words if len(word) >= LONGER] or words
+    return sum(word in known for word in longer) >= SUPPORTED * len(longer)
+
+
+def _stands_in(words: list[str], said: Iterable[list[str]]) -> bool:
+    size = len(words)
+    return any(text[at : at + size] == words for text in said for at in range(len(text) - size + 1))

@@ -2,8 +2,10 @@
 
 import logging
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -209,8 +211,30 @@ def auto_notice() -> str:
     return known.notice if known else ""
 
 
-def forget() -> None:
-    """Forget what was decided and learned about endpoints, so that the next ask looks again."""
+def clear_endpoints() -> None:
+    """Clear what was decided and learned about endpoints, so that the next ask looks again."""
     _decided.clear()
-    catalogue.forget()
-    gate.forget()
+    catalogue.clear_catalogue()
+    gate.clear_gates()
+
+
+_drawn: ContextVar[tuple[int, float] | None] = ContextVar("drawn", default=None)
+
+
+@contextmanager
+def drawn(seed: int, temperature: float) -> Iterator[None]:
+    """Draw every reply that is asked for in the block with this seed, at this temperature at least."""
+    token = _drawn.set((seed, temperature))
+    try:
+        yield
+    finally:
+        _drawn.reset(token)
+
+
+def as_drawn(options: CallOptions) -> CallOptions:
+    """Return the options of a call as the block around it has them drawn; else as they are."""
+    draw = _drawn.get()
+    if draw is None:
+        return options
+    seed, temperature = draw
+    return replace(options, seed=seed, temperature=max(options.temperature, temperature))

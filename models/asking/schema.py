@@ -15,12 +15,14 @@ import math
 from collections.abc import Mapping
 from copy import deepcopy
 from functools import lru_cache
+from typing import Any
 
 from pydantic import BaseModel
 
 from mneme.core.errors import BadInput
-from mneme.models.asking.json_objects import Json
 from mneme.prompts.prompt import CLIPPED
+
+Json = dict[str, Any]
 
 IGNORED = {"title", "default", "$defs", "pattern", "format", "discriminator", "examples"}
 CHARS_PER_TOKEN = 2.5

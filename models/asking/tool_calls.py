@@ -19,12 +19,10 @@ from mneme.models.asking.attempts import (
     complete_text,
 )
 from mneme.models.asking.gate import Lane
-from mneme.models.asking.json_objects import Json, calls_in
-from mneme.models.asking.replies import without_thought
+from mneme.models.asking.replies import Unusable, calls_in, without_thought
 from mneme.models.asking.responders import CallOptions, ModelRequest, resolve
-from mneme.models.asking.schema import flat
+from mneme.models.asking.schema import Json, flat
 from mneme.models.asking.scripts import line_of
-from mneme.models.asking.unusable import Unusable
 
 Rule = Callable[[Sequence[BaseMessage]], Awaitable[AIMessage]]
 Check = Callable[[AIMessage], object]

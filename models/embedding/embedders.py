@@ -158,7 +158,7 @@ async def _served(model: str) -> Embedder:
     return _opened[key]
 
 
-def forget() -> None:
+def clear_embedders() -> None:
     """Let go of every opened embedder, so that the next is opened anew."""
     with _opening:
         _opened.clear()

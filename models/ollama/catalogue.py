@@ -66,8 +66,8 @@ class Server(BaseModel, frozen=True):
 _known: dict[tuple[str, str], Facts] = {}
 
 
-def forget() -> None:
-    """Forget what servers said about their models, for tests and after a model was pulled anew."""
+def clear_catalogue() -> None:
+    """Clear what servers said about their models, for tests and after a model was pulled anew."""
     _known.clear()
 
 

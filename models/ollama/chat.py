@@ -28,11 +28,9 @@ from mneme.core.errors import ModelUnavailable
 from mneme.core.settings import settings
 from mneme.models.asking.budget import fit, pictures_in, refuse_if_cut, tokens, tokens_of
 from mneme.models.asking.gate import Lane, gate
-from mneme.models.asking.repetition import RepetitionDetector, countable
+from mneme.models.asking.replies import Endless, Leaked
 from mneme.models.asking.responders import CallOptions, ModelRequest
-from mneme.models.asking.thinking import ThinkingFilter
-from mneme.models.asking.timely import timely
-from mneme.models.asking.unusable import Endless, Leaked
+from mneme.models.asking.streaming import RepetitionDetector, ThinkingFilter, countable, timely
 from mneme.models.ollama.catalogue import Facts, bearer, blind, facts, tls
 from mneme.models.ollama.transport import BrokenStreamError, persist, toolless
 

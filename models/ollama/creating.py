@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 
 from mneme.core.errors import BadInput, ModelUnavailable
-from mneme.models.ollama.catalogue import absent, bearer, forget, locked, stranger, tls, unreachable
+from mneme.models.ollama.catalogue import absent, bearer, clear_catalogue, locked, stranger, tls, unreachable
 
 PATIENCE = httpx.Timeout(600, connect=5)
 """Converting an adapter takes seconds, of a large model minutes."""
@@ -43,7 +43,7 @@ async def create(url: str, name: str, base: str, adapter: Path) -> None:
             _check(answer, base, url)
     except httpx.TransportError as error:
         raise unreachable(url, error) from error
-    forget()  # what it is now may differ from what was asked of it before
+    clear_catalogue()  # what it is now may differ from what was asked of it before
 
 
 async def _uploaded(client: httpx.AsyncClient, file: Path) -> str:

@@ -47,8 +47,8 @@ async def counter_of(responder: str) -> Count:
     return _counts[url, model]
 
 
-def forget() -> None:
-    """Forget the tokenizers of this process's models."""
+def clear_tokenizers() -> None:
+    """Clear the tokenizers of this process's models."""
     _counts.clear()
 
 

@@ -7,8 +7,7 @@ from pydantic import BaseModel
 
 from mneme.core.errors import BadAnswer
 from mneme.models.asking.asking import ask
-from mneme.models.asking.replies import read
-from mneme.models.asking.unusable import Unusable
+from mneme.models.asking.replies import Unusable, read
 from mneme.nodes.chat.remembering import State
 from mneme.prompts.chat.evidence import located, sentence_around
 from mneme.prompts.chat.memory_agent.reading import Candidate, Incoming, check_candidate

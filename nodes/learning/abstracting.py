@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from mneme.core.errors import BadInput
 from mneme.environments.worlds import WorldKind, find_world
-from mneme.stores.cards.abstraction import Abstraction
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.cards.sharing import Abstraction
 from mneme.stores.cards.task_log import TaskRecord
 
 

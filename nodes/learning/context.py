@@ -1,6 +1,6 @@
 """Which team learns, in which environment, and which models its agents are."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from langgraph.runtime import Runtime
 from pydantic import Field
@@ -39,6 +39,11 @@ class TeamContext(OwnedByTeam):
         description="Successes before a card may be verified; the paper names 3 (§6) and 2 (§7).",
         examples=[3],
     )
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """Return what query tuning draws its tables from."""
+        return self.model_dump(include={"schema_name", "database_seed", "rows"})
 
 
 class LearningContext(TeamContext):

@@ -28,20 +28,16 @@ class Ruling(BaseModel):
 class Args(BaseModel):
     """The arguments of the one action that a person reviews."""
 
-    decision: Decision
-    reason: str = ""
-    claim: str = ""
-    rules: Listed[Guideline] = []
-
-
-class Verdict(BaseModel):
-    """A person's decision on a dispute; `nodes/answers.py` has the forms in which clients send it."""
-
     decision: Decision = Field(description="deprecate_old, keep_old or merge.")
     reason: str = Field("", description="Why; kept in the history.")
-    by: str = Field("a person", description="Who decides.")
     claim: str = Field("", description="For merge: the claim of the merged card; empty: the proposed one.")
     rules: Listed[Guideline] = Field([], description="For merge: its conditional rules; empty: the proposed.")
+
+
+class Verdict(Args):
+    """A person's decision on a dispute; `nodes/answers.py` has the forms in which clients send it."""
+
+    by: str = Field("a person", description="Who decides.")
 
 
 def sides_of(dispute: Dispute, card: Card) -> tuple[Guideline, Guideline] | None:
@@ -120,12 +116,8 @@ def _with_rules(verdict: Verdict, dispute: Dispute, card: Card) -> Verdict:
 def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
     """Say a person's decision as what the store carries out. Raises BadInput for one that cannot be."""
     whole = plainly(verdict, dispute, card)
-    made = Ruling(
-        rationale=whole.reason or "decided by a person",
-        claim=whole.claim or dispute.new.claim,
-        rules=whole.rules,
-        recommendation=whole.decision,
-    )
+    reason, claim = whole.reason or "decided by a person", whole.claim or dispute.new.claim
+    made = Ruling(rationale=reason, claim=claim, rules=whole.rules, recommendation=whole.decision)
     return carried_out(made, whole.by, dispute, card)
 
 

@@ -13,9 +13,10 @@ from zlib import crc32
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from mneme.environments.worlds import Task, World, WorldKind, find_world
+from mneme.environments.worlds import Solution, Task, World, WorldKind, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
+from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of, who_answers
 from mneme.nodes.learning.dispute_decisions import (
     Ruling,
@@ -28,20 +29,27 @@ from mneme.nodes.learning.dispute_decisions import (
     proposed,
     sides_of,
 )
-from mneme.nodes.learning.dispute_trials import match_of, paired, tried
-from mneme.nodes.learning.worlds import SET, advice_of, refuse_outside
+from mneme.nodes.learning.worlds import advice_of, attempt, refuse_outside, solution_of, told_of
 from mneme.prompts.learning.dispute_resolution import (
+    Carried,
     Contest,
     Guideline,
+    Match,
+    carry_out,
+    edge_cases,
     resolve_dispute,
 )
+from mneme.prompts.learning.trials import Measurement
 from mneme.stores.cards.card import Card
-from mneme.stores.cards.disputes import Dispute, Escalate, Resolution, Round
+from mneme.stores.cards.disputes import Dispute, Escalate, PairedTrial, Round
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.records import Change
 
 ROUNDS = 2
 SIMILAR = 5
+AS_FAST = 1.1
+"""An approach is better where it is at least a tenth faster; a closer race is nobody's."""
 
 
 class Case(TypedDict):
@@ -59,44 +67,46 @@ class Case(TypedDict):
 class Ended(TypedDict, total=False):
     """How a dispute ended, and on what evidence."""
 
-    dispute: dict[str, Any]
-    recommendation: dict[str, Any]
+    dispute: Annotated[dict[str, Any], Plain]
+    recommendation: Annotated[dict[str, Any], Plain]
     rounds: int
 
 
 class State(Case, Ended, total=False):
     """The dispute, the similar tasks of this round, and every match so far."""
 
-    similar: list[dict[str, Any]]
-    matches: list[dict[str, Any]]
-    trials: list[dict[str, Any]]
+    similar: Annotated[list[Task], Typed]
+    matches: Annotated[list[Match], Typed]
+    trials: Annotated[list[PairedTrial], Typed]
     responder: str
-    verdict: dict[str, Any]
+    verdict: Annotated[Verdict | None, Typed]
 
 
 Update = dict[str, Any]
 
 
+async def _disputed(state: State, runtime: TeamRuntime) -> tuple[KnowledgeCards, Dispute, Card]:
+    """Return the team's cards, the dispute, and the card that it is about."""
+    cards = cards_of(runtime)
+    dispute = await cards.disputes.get(state["dispute_id"])
+    return cards, dispute, await cards.records.get(dispute.card_id)
+
+
 async def choose(state: State, runtime: TeamRuntime) -> Update:
     """Draw 3 to 5 similar tasks that no earlier round tried."""
-    dispute = await cards_of(runtime).disputes.get(state["dispute_id"])
-    card = await cards_of(runtime).records.get(dispute.card_id)
+    _, dispute, card = await _disputed(state, runtime)
     rounds = len(dispute.rounds)
     found: Sequence[Task] = []
     if rounds < ROUNDS:
         found = await asyncio.to_thread(_similar, dispute, card, rounds, runtime.context)
     runtime.stream_writer({"step": "choose", "round": rounds + 1, "tasks": [each.id for each in found]})
     return {
-        "dispute": _plain(dispute),
-        "similar": [each.model_dump(mode="json") for each in found],
+        "dispute": dispute,
+        "similar": found,
         "matches": state.get("matches") or [],
         "trials": [],
         "rounds": rounds,
     }
-
-
-def _plain(dispute: Dispute) -> dict[str, Any]:
-    return dispute.model_dump(mode="json")
 
 
 def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) -> list[Task]:
@@ -109,10 +119,11 @@ def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) ->
         return []
     kind = _kind(context)
     seed = crc32(f"{dispute.id} {rounds}".encode())
-    own = Task(id=dispute.new.task or dispute.id, given={each: getattr(context, each) for each in SET})
+    own = Task(id=dispute.new.task or dispute.id, given=context.drawn)
     tried = {trial.task for tested in dispute.rounds for trial in tested.trials}
     drawn = [task for task in kind.similar(own, seed) if task.id not in tried]
-    fitting = [task for task in drawn if _fits(sides, kind.open(task))]
+    opened = ((task, kind.open(task)) for task in drawn)
+    fitting = [task for task, world in opened if all(_is_about(side, world) for side in sides)]
     first_of_group = {task.group: task for task in reversed(fitting)}.values()
     others = [task for task in fitting if task not in first_of_group]
     return [*first_of_group, *others][:SIMILAR]
@@ -123,12 +134,8 @@ def _kind(context: TeamContext) -> WorldKind:
     return find_world(context.environment)
 
 
-def _fits(sides: Sequence[Guideline], world: World) -> bool:
-    """Say whether both approaches are about this task; of words, it is enough that nothing says otherwise."""
-    return all(_is_about(side, world) for side in sides)
-
-
 def _is_about(side: Guideline, world: World) -> bool:
+    """Say whether an approach is about this task; of words, it is enough that nothing says otherwise."""
     applies = world.applies(side.condition)
     return applies is True or (applies is None and advice_of(world, "", side.pattern).is_text)
 
@@ -143,36 +150,40 @@ async def test(state: State, runtime: TeamRuntime) -> Update:
 
     A task on which an approach in words could not be carried out at all tells nothing, and is left out.
     """
-    sides = await _both(state, runtime)
+    _, dispute, card = await _disputed(state, runtime)
+    sides = sides_of(dispute, card)
     assert sides is not None
     matches, trials = list(state["matches"]), []
-    for given in state["similar"]:
-        task = Task.model_validate(given)
+    for task in state["similar"]:
         world = await asyncio.to_thread(_kind(runtime.context).open, task)
         old, new = [await tried(world, task, side, runtime) for side in sides]
         if old is None or new is None:
             continue
         match = match_of(world, old, new)
         runtime.stream_writer({"step": "test", "task": task.text, "match": str(match)})
-        matches.append(match.model_dump())
-        trials.append(paired(task, old, new, match).model_dump(mode="json"))
+        matches.append(match)
+        trials.append(paired(task, old, new, match))
     return {"matches": matches, "trials": trials}
-
-
-async def _both(state: State, runtime: TeamRuntime) -> tuple[Guideline, Guideline] | None:
-    dispute = await cards_of(runtime).disputes.get(state["dispute_id"])
-    return sides_of(dispute, await cards_of(runtime).records.get(dispute.card_id))
 
 
 async def recommend(state: State, runtime: TeamRuntime) -> Update:
     """Let the devil's advocate recommend, and keep the round with its trials."""
-    cards = cards_of(runtime)
-    dispute = await cards.disputes.get(state["dispute_id"])
-    given = await _contest(dispute, state, runtime)
+    cards, dispute, card = await _disputed(state, runtime)
+    claims = dispute.old.claim, dispute.new.claim
+    old, new = sides_of(dispute, card) or (Guideline(condition="", pattern=claim) for claim in claims)
+    given = Contest(
+        claim=card.claim,
+        old=old,
+        new=new,
+        conflict_type=dispute.conflict_type,
+        matches=state["matches"],
+        old_tasks=card.evidence.success_count,
+        old_evidence=old_evidence(card),
+        new_evidence=new_evidence(await _task_of(dispute, cards)),
+    )
     who = await who_answers("devils_advocate", runtime)
     answered = await ask(resolve_dispute, given, who, lane="background")
-    recommendation = answered.value.model_dump()
-    runtime.stream_writer({"step": "recommend", **recommendation})
+    runtime.stream_writer({"step": "recommend", **answered.value.model_dump()})
     if state["trials"]:
         tested = Round(
             trials=state["trials"],
@@ -184,32 +195,16 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
         once = f"round {state['rounds'] + 1}"
         dispute = await cards.disputes.add_round(dispute.id, tested, change=change, idempotency_key=once)
     return {
-        "dispute": _plain(dispute),
-        "recommendation": recommendation,
+        "dispute": dispute,
+        "recommendation": answered.value,
         "rounds": len(dispute.rounds),
         "responder": answered.responder,
     }
 
 
-async def _contest(dispute: Dispute, state: State, runtime: TeamRuntime) -> Contest:
-    cards = cards_of(runtime)
-    card = await cards.records.get(dispute.card_id)
-    old, new = sides_of(dispute, card) or (_words(dispute.old.claim), _words(dispute.new.claim))
-    task = await cards.tasks.get(dispute.new.task) if dispute.new.task else None
-    return Contest(
-        claim=card.claim,
-        old=old,
-        new=new,
-        conflict_type=dispute.conflict_type,
-        matches=state["matches"],
-        old_tasks=card.evidence.success_count,
-        old_evidence=old_evidence(card),
-        new_evidence=new_evidence(task),
-    )
-
-
-def _words(claim: str) -> Guideline:
-    return Guideline(condition="", pattern=claim)
+async def _task_of(dispute: Dispute, cards: KnowledgeCards) -> TaskRecord | None:
+    """Return the task that made the finding, where it is one of this team's."""
+    return await cards.tasks.get(dispute.new.task) if dispute.new.task else None
 
 
 def is_decided(state: State) -> Literal["settle", "choose", "escalate"]:
@@ -225,20 +220,17 @@ async def escalate(state: State, runtime: TeamRuntime) -> Update:
     dispute = await cards_of(runtime).resolve(
         state["dispute_id"], Escalate(reason=reason, by="devils_advocate")
     )
-    return {"dispute": _plain(dispute)}
+    return {"dispute": dispute}
 
 
 async def ask_person(state: State, runtime: TeamRuntime) -> Update:
     """Wait for a person's decision; the dispute is safe in ledger and checkpoint meanwhile."""
-    dispute = await cards_of(runtime).disputes.get(state["dispute_id"])
+    cards, dispute, card = await _disputed(state, runtime)
     if not dispute.unresolved:  # decided elsewhere while this run waited
-        return {"dispute": _plain(dispute), "verdict": {}}
-    cards = cards_of(runtime)
-    card = await cards.records.get(dispute.card_id)
-    task = await cards.tasks.get(dispute.new.task) if dispute.new.task else None
-    question = _question(dispute, state, card, task)
+        return {"dispute": dispute, "verdict": None}
+    question = _question(dispute, state, card, await _task_of(dispute, cards))
     verdict = answers.ask_person(question, Verdict, lambda said: plainly(said, dispute, card))
-    return {"verdict": verdict.model_dump()}
+    return {"verdict": verdict}
 
 
 def _question(dispute: Dispute, state: State, card: Card, task: TaskRecord | None) -> dict[str, Any]:
@@ -248,22 +240,71 @@ def _question(dispute: Dispute, state: State, card: Card, task: TaskRecord | Non
     about = f"{sides}\n(rests on {new_evidence(task)})\n\n{state['recommendation']['rationale']}"
     allowed = ("approve", "edit", "reject")
     shown = answers.action("resolve_dispute", about, offered, allowed)
-    return {"dispute": state["dispute"], "matches": state["matches"], **shown}
+    return {"dispute": state["dispute"], "matches": [each.model_dump() for each in state["matches"]], **shown}
 
 
 async def settle(state: State, runtime: TeamRuntime) -> Update:
     """Settle the dispute: change the card as decided. Asked again, nothing happens twice."""
-    cards = cards_of(runtime)
-    dispute = await cards.disputes.get(state["dispute_id"])
+    cards, dispute, card = await _disputed(state, runtime)
     if dispute.unresolved:
-        dispute = await cards.resolve(dispute.id, await _resolution(state, dispute, runtime))
+        if verdict := state.get("verdict"):
+            resolution = decided(verdict, dispute, card)
+        else:
+            made = Ruling.model_validate(state["recommendation"])
+            resolution = carried_out(made, "devils_advocate", dispute, card)
+        dispute = await cards.resolve(dispute.id, resolution)
     runtime.stream_writer({"step": "settle", "dispute": dispute.id, "status": dispute.status})
-    return {"dispute": _plain(dispute)}
+    return {"dispute": dispute}
 
 
-async def _resolution(state: State, dispute: Dispute, runtime: TeamRuntime) -> Resolution:
-    card = await cards_of(runtime).records.get(dispute.card_id)
-    if state.get("verdict"):
-        return decided(Verdict.model_validate(state["verdict"]), dispute, card)
-    made = Ruling.model_validate(state["recommendation"])
-    return carried_out(made, "devils_advocate", dispute, card)
+async def tried(world: World, task: Task, side: Guideline, runtime: TeamRuntime) -> Measurement | None:
+    """Try an approach on a task; None where a model could not carry its words out at all."""
+    advice = advice_of(world, side.condition, side.pattern)
+    if advice.is_text:
+        given = Carried(**told_of(world, task.text), condition=side.condition, pattern=side.pattern)
+        answered = await ask(carry_out, given, runtime.context.devils_advocate, lane="background")
+        return await attempt(world, solution_of(answered.value)) if answered.value.solution else None
+    if not advice.feasible:
+        return Measurement(summary=advice.why_not, problem=advice.why_not)
+    made = Solution(statements=advice.statements, query=advice.query, files=advice.files)
+    return await attempt(world, made)
+
+
+def match_of(world: World, old: Measurement, new: Measurement) -> Match:
+    """Say what the world measured of both, and which is better."""
+    return Match(
+        features="; ".join(world.features),
+        old=old.summary,
+        new=new.summary,
+        edge_cases=edge_cases([("old", old), ("new", new)]),
+        winner=_winner(old, new),
+    )
+
+
+def _winner(old: Measurement, new: Measurement) -> Literal["old", "new", "neither"]:
+    """Name the one that solves the task alone, or clearly faster; accuracy and room go before time."""
+    if old.solved != new.solved:
+        return "old" if old.solved else "new"
+    if not old.solved:
+        return "neither"
+    if new.gain > AS_FAST * old.gain:
+        return "new"
+    return "old" if old.gain > AS_FAST * new.gain else "neither"
+
+
+def paired(task: Task, old: Measurement, new: Measurement, match: Match) -> PairedTrial:
+    """Return what the dispute keeps of a trial."""
+    return PairedTrial(
+        task=task.id,
+        old_correct=old.correct,
+        new_correct=new.correct,
+        old_seconds=_seconds(old),
+        new_seconds=_seconds(new),
+        edge_cases=match.edge_cases,
+        winner=match.winner,
+    )
+
+
+def _seconds(trial: Measurement) -> float | None:
+    found = [each.value for each in trial.metrics if each.name.endswith("seconds")]
+    return found[0] if found and trial.correct else None

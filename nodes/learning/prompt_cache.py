@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from mneme.environments.worlds import World
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.learning.compound_learning.log import record_of
+from mneme.nodes.learning.compound_learning.compile import record_of
 from mneme.nodes.learning.compound_learning.research import begin
 from mneme.nodes.learning.compound_learning.state import (
     Recalled,
@@ -20,19 +20,19 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     setting_of,
     timed,
-    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
+from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.stores.task_memories.prompt_cache import CachedAnswer, PromptCache
 
 FREE = {"model_calls": 0, "tokens": 0}
 
 
 @timed
-async def look_up(state: State, runtime: LearningRuntime) -> Update:
+async def look_up(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Answer from the cache where the task was asked before; else begin without memory."""
     began = time.perf_counter()
-    begun, world = await begin(state, runtime, _nothing)
+    begun = await begin(state, runtime, world, _nothing)
     posed = cast(State, {**state, **begun})
     found = await _cache(runtime).get(_prompt(posed, world))
     if found is None or found.task == posed["task_id"]:  # a killed task goes on as it began
@@ -42,7 +42,7 @@ async def look_up(state: State, runtime: LearningRuntime) -> Update:
     return {
         **begun,
         "packet": {**found.packet, "metrics": cost},
-        "drafts": [TriedDraft(draft=found.draft, trial=None)],
+        "drafts": [TriedDraft(draft=Draft(**found.draft), trial=None)],
         "iterations": 1,
         "responders": ["cache: cache"],
     }
@@ -68,11 +68,11 @@ def is_known(state: State) -> Literal["keep", "research"]:
 
 
 @timed
-async def keep(state: State, runtime: LearningRuntime) -> Update:
+async def keep(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Keep a new answer for the same words, and log the task."""
-    world, final = await world_of(state, runtime), state["drafts"][state["final"]]
+    final = state["drafts"][state["final"]]
     answer = CachedAnswer(
-        task=state["task_id"], packet=dict(state["packet"]), draft={**final["draft"], "used": []}
+        task=state["task_id"], packet=dict(state["packet"]), draft=dict(final["draft"]) | {"used": []}
     )
     await _cache(runtime).add(_prompt(state, world), answer)
     await cards_of(runtime).tasks.add(record_of(state, world))

@@ -11,7 +11,7 @@ rival; whether a model finds what matters in the text, rules cannot show.
 
 from mneme.environments.worlds import World
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.learning.compound_learning.log import record_of, trajectory_of
+from mneme.nodes.learning.compound_learning.compile import record_of, trajectory_of
 from mneme.nodes.learning.compound_learning.research import begin, shorten_middle
 from mneme.nodes.learning.compound_learning.state import (
     Recalled,
@@ -21,7 +21,6 @@ from mneme.nodes.learning.compound_learning.state import (
     scope_of,
     setting_of,
     timed,
-    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
 from mneme.nodes.learning.worlds import advice_of
@@ -35,10 +34,9 @@ LONGEST = 3_000
 
 
 @timed
-async def recall(state: State, runtime: LearningRuntime) -> Update:
+async def recall(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Retrieve the trajectories of the tasks that are most like this one."""
-    begun, _ = await begin(state, runtime, _nearest)
-    return begun
+    return await begin(state, runtime, world, _nearest)
 
 
 async def _nearest(state: State, world: World | None, runtime: LearningRuntime) -> list[Recalled]:
@@ -70,13 +68,13 @@ def _recalled(kept: TrialRecord, world: World | None) -> Recalled:
         advice=[each.model_copy(update={"applies": True}) for each in made],
         rationale=shorten_middle("\n".join(kept.trajectory), LONGEST),
     )
-    return Recalled(id=kept.id, score=0.0, parts={}, known=known.model_dump(), tasks=[kept.id])
+    return Recalled(id=kept.id, score=0.0, parts={}, known=known, tasks=[kept.id])
 
 
 @timed
-async def keep(state: State, runtime: LearningRuntime) -> Update:
+async def keep(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Keep the whole trajectory, whatever came of it, and log the task."""
-    world, packet = await world_of(state, runtime), state["packet"]
+    packet = state["packet"]
     pattern = draft_of(state, state["final"]).pattern
     kept = TrialRecord(
         id=state["task_id"],

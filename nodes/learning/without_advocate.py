@@ -6,13 +6,13 @@ as its remedy stands the next of the world's remedies that was not tried, in the
 reads the evidence. A draft that does passes, whatever might be said against it.
 """
 
+from mneme.environments.worlds import World
 from mneme.nodes.learning.compound_learning.state import (
     LoggedObjection,
     State,
     Update,
     draft_of,
     timed,
-    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime
 from mneme.nodes.learning.worlds import attempt, remedies, solution_of
@@ -22,13 +22,12 @@ LONGEST = 300
 
 
 @timed
-async def try_out(state: State, runtime: LearningRuntime) -> Update:
+async def try_out(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Try the latest draft; where it fails, note what the trial says."""
-    world = await world_of(state, runtime)
     if world is None:
         return {}
     trial = await attempt(world, solution_of(draft_of(state, -1)), quick=True)
-    tried = [each["draft"]["pattern"] for each in state["drafts"]]
+    tried = [each["draft"].pattern for each in state["drafts"]]
     left = [each for each in remedies(world) if each not in tried]
     said = Objection(
         evidence=f"The trial says: {trial.problem or trial.summary}"[:LONGEST],
@@ -36,11 +35,9 @@ async def try_out(state: State, runtime: LearningRuntime) -> Update:
         remedy=left[0] if left else "",
         severity="blocking",
     )
-    noted = LoggedObjection(
-        round=len(state["drafts"]), objection=said.model_dump(), status="open", closed_by=""
-    )
+    noted = LoggedObjection(round=len(state["drafts"]), objection=said, status="open", closed_by="")
     runtime.stream_writer({"step": "try_out", "trial": trial.summary})
     return {
-        "drafts": [*state["drafts"][:-1], {**state["drafts"][-1], "trial": trial.model_dump()}],
+        "drafts": [*state["drafts"][:-1], {**state["drafts"][-1], "trial": trial}],
         "log": state["log"] if trial.solved else [*state["log"], noted],
     }

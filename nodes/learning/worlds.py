@@ -8,15 +8,14 @@ import yaml
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.channels import EphemeralValue
 from pydantic import Field
-from typing_extensions import NotRequired, TypedDict  # noqa: UP035
 
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
-from mneme.environments.worlds import InWords, Solution, Task, Trial, World, find_world, runs_commands
+from mneme.environments.worlds import InWords, Solution, Task, Told, World, find_world, runs_commands
 from mneme.library import EXAMPLES
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.messages import ChatMessages
-from mneme.prompts.learning.compound_learning.research import Draft, File
+from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import NO_LANGUAGE, WORDS
 from mneme.prompts.learning.trials import Advice, Measurement
 
@@ -24,147 +23,48 @@ STORY: dict[str, dict[str, str]] = {
     each["id"]: each for each in yaml.safe_load((EXAMPLES / "story.yaml").read_text(encoding="utf-8"))
 }
 """The tasks that come with Mneme, by their ids: `task`, `schema` and `query`."""
-TOLD = (
-    *("query", "wanted_speed_up", "index_budget", "database", "ddl", "case"),
-    *("workspace", "check", "metrics", "may_change"),
-)
-"""What a task tells its world."""
-SET = ("schema_name", "database_seed", "rows")
-"""What the context tells it."""
 OUTSIDE = ("workspace", "check", "database")
 """What reaches files, programs or servers outside of Mneme: for a person on their own machine alone."""
 LONGEST_CHANGE = 1_500
 
 
-class Problem(TypedDict):
+class Problem(Told, total=False):
     """A task as the graph is given it; a world reads of it what it needs."""
 
-    task: NotRequired[
-        Annotated[
-            str,
-            Field(
-                "", description="What is to be solved, in words.", examples=["Speed up the report of sales."]
-            ),
-        ]
+    task: Annotated[
+        str,
+        Field("", description="What is to be solved, in words.", examples=["Speed up the report of sales."]),
     ]
-    example: NotRequired[
-        Annotated[
-            str,
-            Field(
-                "",
-                description="Instead of task and query: a task that comes with Mneme, run and measured.",
-                examples=[next(iter(STORY))],
-                json_schema_extra={"enum": ["", *STORY]},
-            ),
-            EphemeralValue,
-        ]
+    example: Annotated[
+        str,
+        Field(
+            "",
+            description="Instead of task and query: a task that comes with Mneme, run and measured.",
+            examples=[next(iter(STORY))],
+            json_schema_extra={"enum": ["", *STORY]},
+        ),
+        EphemeralValue,
     ]
-    messages: NotRequired[Annotated[ChatMessages, EphemeralValue]]
-    task_id: NotRequired[
-        Annotated[
-            str,
-            Field(
-                "",
-                description="Its id: a task counts once for a card. Else one is made.",
-                examples=["report-1"],
-            ),
-        ]
+    messages: Annotated[ChatMessages, EphemeralValue]
+    task_id: Annotated[
+        str,
+        Field(
+            "",
+            description="Its id: a task counts once for a card. Else one is made.",
+            examples=["report-1"],
+        ),
     ]
-    material: NotRequired[
-        Annotated[
-            str,
-            Field(
-                "",
-                description="Without a world: what the task is about, such as a log or a conversation.",
-                examples=["12:01 pool exhausted; 12:05 raised pool_size to 20; 12:06 well again"],
-            ),
-        ]
+    material: Annotated[
+        str,
+        Field(
+            "",
+            description="Without a world: what the task is about, such as a log or a conversation.",
+            examples=["12:01 pool exhausted; 12:05 raised pool_size to 20; 12:06 well again"],
+        ),
     ]
-    scope: NotRequired[
-        Annotated[
-            str,
-            Field("", description="Without a world: the domain that lessons hold in.", examples=["billing"]),
-        ]
-    ]
-    query: NotRequired[
-        Annotated[
-            str,
-            Field(
-                "",
-                description="sql_tuning: the slow query.",
-                examples=["SELECT user_id, COUNT(*) FROM user_events GROUP BY user_id"],
-            ),
-        ]
-    ]
-    wanted_speed_up: NotRequired[
-        Annotated[
-            float,
-            Field(2.0, description="sql_tuning: how many times as fast is fast enough.", examples=[2.0]),
-        ]
-    ]
-    index_budget: NotRequired[
-        Annotated[
-            float,
-            Field(
-                0.3,
-                description="sql_tuning: what new indexes may take, as a share of the tables.",
-                examples=[0.3],
-            ),
-        ]
-    ]
-    database: NotRequired[
-        Annotated[
-            str,
-            Field(
-                "",
-                description="sql_tuning: an own database, a SQLite file or PostgreSQL's URL; only read.",
-                examples=["/home/ada/shop.sqlite"],
-            ),
-        ]
-    ]
-    ddl: NotRequired[
-        Annotated[
-            str,
-            Field(
-                "",
-                description="sql_tuning: CREATE TABLE statements of an own database, filled with made rows.",
-                examples=["CREATE TABLE orders (id INTEGER PRIMARY KEY, city TEXT)"],
-            ),
-        ]
-    ]
-    case: NotRequired[
-        Annotated[
-            str,
-            Field("", description="A task of the world's own, by its id.", examples=["common-customers"]),
-        ]
-    ]
-    workspace: NotRequired[
-        Annotated[
-            str,
-            Field("", description="workspace: the folder, which is copied.", examples=["/home/ada/shop"]),
-        ]
-    ]
-    check: NotRequired[
-        Annotated[
-            str,
-            Field("", description="workspace: the command that must end with 0.", examples=["pytest -q"]),
-        ]
-    ]
-    metrics: NotRequired[
-        Annotated[
-            list[str],
-            Field(
-                [],
-                description="workspace: what is to become better, as NAME:lower|higher:TIMES.",
-                examples=[["cpu_seconds:lower:2"]],
-            ),
-        ]
-    ]
-    may_change: NotRequired[
-        Annotated[
-            list[str],
-            Field([], description="workspace: patterns of files that may change.", examples=[["src/**.py"]]),
-        ]
+    scope: Annotated[
+        str,
+        Field("", description="Without a world: the domain that lessons hold in.", examples=["billing"]),
     ]
 
 
@@ -179,10 +79,9 @@ def refuse_outside(name: str, given: Mapping[str, Any]) -> None:
 
 async def open_world(name: str, problem: Problem, context: TeamContext, schema_name: str = "") -> World:
     """Open the world of a task. Raises BadInput for what it lacks, Forbidden as `refuse_outside` does."""
-    given = {each: problem.get(each) for each in TOLD if problem.get(each)}
+    given = {each: problem[each] for each in Told.__annotations__ if problem.get(each)}  # type: ignore[literal-required]
     refuse_outside(name, given)
-    given |= {each: getattr(context, each) for each in SET}
-    given |= {"schema_name": schema_name} if schema_name else {}
+    given |= context.drawn | ({"schema_name": schema_name} if schema_name else {})
     task = Task(id=problem.get("task_id") or "task", text=problem.get("task", ""), given=given)
     return await asyncio.to_thread(_opened, name, task)
 
@@ -224,14 +123,10 @@ def remedies(world: World) -> list[str]:
     return [each.pattern for each in made_out(world, world.remedies())]
 
 
-def language_of(world: World | None) -> str:
-    """Return what a pattern can say."""
-    return world.language.definition if world and world.language else NO_LANGUAGE
-
-
 def told_of(world: World | None, task: str) -> dict[str, Any]:
     """Return what every agent is told of a task in its world."""
-    told = {"task": task, "language": language_of(world)}
+    language = world.language.definition if world and world.language else NO_LANGUAGE
+    told = {"task": task, "language": language}
     if world is None:
         return told | {"form": WORDS, "parts": ["answer"]}
     return told | {
@@ -244,15 +139,10 @@ def told_of(world: World | None, task: str) -> dict[str, Any]:
     }
 
 
-def checked(world: World | None, pattern: str) -> str:
-    """Return a pattern as the world's language writes it. Raises BadInput for what is in no pattern."""
-    return world.language.check(pattern) if world and world.language and pattern else pattern
-
-
 def known_pattern(world: World | None, pattern: str) -> str:
     """Return a pattern as the world's language writes it, or nothing for what could never be carried out."""
     try:
-        return checked(world, pattern)
+        return world.language.check(pattern) if world and world.language and pattern else pattern
     except BadInput:
         return ""
 
@@ -265,28 +155,15 @@ def solution_of(draft: Draft) -> Solution:
     )
 
 
-def files_of(files: dict[str, str]) -> list[File]:
-    """Return files as a draft has them."""
-    return [File(path=path, text=text) for path, text in files.items()]
-
-
 async def attempt(world: World, solution: Solution, *, quick: bool = False) -> Measurement:
     """Try a solution beside the event loop, and say what was measured, and of what."""
     trial = await asyncio.to_thread(world.attempt, solution, quick=quick)
-    return measurement_of(trial, solution)
-
-
-def measurement_of(trial: Trial, solution: Solution) -> Measurement:
-    """Return a trial as agents are shown it, with the change that was measured."""
-    said = [*solution.statements, solution.query, *map(_as_text, solution.files.items()), solution.diff]
-    changed = "\n".join(each for each in (*said, solution.answer) if each) or "nothing: everything as it was"
+    files = [f"{path}:\n{text}" for path, text in solution.files.items()]
+    said = [*solution.statements, solution.query, *files, solution.diff, solution.answer]
+    changed = "\n".join(filter(None, said)) or "nothing: everything as it was"
     if len(changed) > LONGEST_CHANGE:
         changed = f"{changed[:LONGEST_CHANGE]}…"
     return Measurement(**dict(trial), changed=changed)
-
-
-def _as_text(file: tuple[str, str]) -> str:
-    return f"{file[0]}:\n{file[1]}"
 
 
 def tools_of(world: World) -> Sequence[BaseTool]:

@@ -24,6 +24,7 @@ from mneme.core.errors import BadAnswer, BadInput, PromptTooLong
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent
 from mneme.models.asking.asking import ask as ask_model
 from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.nodes.channels import Plain
 from mneme.nodes.counted import counted
 from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
@@ -94,7 +95,7 @@ class State(Wanted, Result, total=False):
     growth: str
     position: int
     lap: int
-    chosen: list[dict[str, Any]]
+    chosen: Annotated[list[dict[str, Any]], Plain]
     questions: Annotated[list[Posed], add]
     posed: int
     exchanges: list[dict[str, Any]]
@@ -182,11 +183,10 @@ async def choose(state: State, runtime: GrowthRuntime) -> Update:
         found, position = await _next(pool, 0, wanted, members)
         lap += 1
     why = "" if found else "Every memory has served as a standard answer."
-    chosen = [each.model_dump() for each in found]
     shown = {"step": "choose", "lap": lap, "standards": len(found), "calls": state["calls"]}
     runtime.stream_writer(shown | {"budget": runtime.context.budget})
     posed = len(state["questions"])
-    return {"chosen": chosen, "position": position, "lap": lap, "why": why, "posed": posed}
+    return {"chosen": found, "position": position, "lap": lap, "why": why, "posed": posed}
 
 
 def _too_little(budget: int, calls: int, cost: int) -> str:

@@ -19,6 +19,7 @@ from pydantic import Field
 from typing_extensions import NotRequired, TypedDict  # noqa: UP035  (Studio reads NotRequired from here on 3.11)
 
 from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.nodes.channels import Typed
 from mneme.nodes.counted import counted
 from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.sharing import exchange
@@ -85,7 +86,7 @@ class State(Question, Result, total=False):
 
     turns: list[str]
     prompt: str
-    examples: list[dict[str, Any]]
+    examples: Annotated[list[Pooled], Typed]
     rubric: int
 
 
@@ -110,7 +111,7 @@ async def retrieve(state: State, runtime: SharingRuntime) -> Update:
         "turns": turns,
         "prompt": "",
         "leading": [],
-        "examples": [each.model_dump() for each in found],
+        "examples": found,
         "pool": pool.pool,
         "retriever": number,
         "stored": False,
@@ -138,13 +139,12 @@ def _shown(found: list[Pooled]) -> list[Shown]:
 @counted
 async def answer(state: State, runtime: SharingRuntime) -> Update:
     """Answer the question after the examples."""
-    found = [Pooled.model_validate(each) for each in state["examples"]]
     asked = _asked(state, runtime)
     frozen = await rubric_of(runtime, asked.agent.domain)
     asked = replace(asked, rubric=frozen.rubric)
     context, pool = runtime.context, pool_of(runtime, state["pool"])
     who = await who_answers(pool, context.answerer_of(asked.agent.name))
-    answered, shown = await exchange.answer(asked, found, who)
+    answered, shown = await exchange.answer(asked, state["examples"], who)
     prompt = exchange.composed(asked.question, shown) if context.stored == "prompt" else ""
     told = {"answer": answered.value, "answered_by": answered.responder}
     return told | {"shown": _shown(shown), "prompt": prompt}
@@ -160,7 +160,7 @@ async def score(state: State, runtime: SharingRuntime) -> Update:
     """Score the pair by the rubric of its domain (§3.1)."""
     asked = _asked(state, runtime)
     rubric = await rubric_of(runtime, asked.agent.domain)
-    seen = [each["pair"]["answer"] for each in state["examples"]]
+    seen = [each.pair.answer for each in state["examples"]]
     scorer = Scorer(rubric, runtime.context.scorer, scoring=runtime.context.scoring)
     found = await exchange.score(asked, state["answer"], seen, scorer)
     runtime.stream_writer({"step": "score", "score": found.score, "why": found.rationale})

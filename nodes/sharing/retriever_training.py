@@ -33,6 +33,7 @@ from mneme.models.asking.asking import ask
 from mneme.models.asking.probability import ask_likelihood, ask_probability
 from mneme.models.retriever.opening import query_encoder
 from mneme.models.retriever.retriever import QueryEncoder, device, load
+from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.sharing.context import PoolContext, PoolRuntime
 from mneme.nodes.sharing.exchange import criteria_of, example_of
 from mneme.nodes.sharing.pools import agents_in, opened, pool_named, retrievers_of, rubric_of
@@ -70,16 +71,16 @@ class Wanted(TypedDict):
 class Result(TypedDict, total=False):
     """What became of the last training: the version that was made last, if any, and why it serves or not."""
 
-    retriever: dict[str, Any] | None
+    retriever: Annotated[dict[str, Any] | None, Plain]
     why: str
 
 
 class State(Wanted, Result, total=False):
     """The memories that wait, how many were graded before, the version to be kept, and what still waits."""
 
-    lessons: list[dict[str, Any]]
+    lessons: Annotated[list[dict[str, Any]], Plain]
     left_over: int
-    fresh: dict[str, Any] | None
+    fresh: Annotated[Retriever | None, Typed]
     still: int
     remaining_steps: RemainingSteps
 
@@ -110,7 +111,7 @@ async def gather(state: State, runtime: PoolRuntime) -> Update:
     waiting, left_over = await lessons.waiting(AT_ONCE), await lessons.count_graded()
     if waiting and (held := len(await lessons.held_out(ENOUGH))) < ENOUGH:
         return {"lessons": [], "left_over": 0, "why": TOO_FEW.format(held=held)}
-    return {"lessons": [each.model_dump() for each in waiting], "left_over": left_over}
+    return {"lessons": waiting, "left_over": left_over}
 
 
 def each_lesson(state: State) -> list[Send] | str:
@@ -229,7 +230,7 @@ async def train(state: State, runtime: PoolRuntime) -> Update:
         )
     if not material.teaches:
         return _nothing(state, "What is new tells nothing: no grades apart, and one agent's memories alone.")
-    return {"fresh": (await _trained(pool, retrievers, material, new, runtime.context)).model_dump()}
+    return {"fresh": await _trained(pool, retrievers, material, new, runtime.context)}
 
 
 def _nothing(state: State, why: str) -> Update:
@@ -323,8 +324,7 @@ def more(state: State) -> str:
     return "gather" if state["still"] and state["remaining_steps"] > LAP else "__end__"
 
 
-async def _kept(fresh: dict[str, Any], pool: MemoryPool) -> Update:
-    retriever = Retriever.model_validate(fresh)
+async def _kept(retriever: Retriever, pool: MemoryPool) -> Update:
     retrievers = await retrievers_of(pool)
     change = Change(reason=retriever.reason, actor="training")
     if await retrievers.serving() not in {retriever.parent, retriever.number}:
@@ -338,4 +338,4 @@ async def _kept(fresh: dict[str, Any], pool: MemoryPool) -> Update:
     status: Literal["learned", "refused"] = "learned" if retriever.kept else "refused"
     await RetrieverLessons(pool).mark(retriever.memories, status, change=change)
     await retrievers.prune()
-    return {"retriever": fresh, "why": retriever.reason}
+    return {"retriever": retriever, "why": retriever.reason}

@@ -16,6 +16,7 @@ from mneme.library.agents.agent import DOMAINS, agents_of
 from mneme.library.agents.rubric import SINGLE_POOL, Rubric
 from mneme.models.asking.asking import ask
 from mneme.nodes.answers import Decided, Listed, action, ask_person, decided, validated
+from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.sharing.context import DesignRuntime
 from mneme.nodes.sharing.exchange import domain_named, texts
@@ -59,16 +60,9 @@ class Wanted(TypedDict):
 class Result(TypedDict, total=False):
     """The rubric, and its version where it was frozen; 0: it was rejected."""
 
-    rubric: dict[str, Any]
+    rubric: Annotated[dict[str, Any], Plain]
     version: int
     drafted_by: str
-
-
-class State(Wanted, Result, total=False):
-    """The design, and the person's word on its draft."""
-
-    design: str
-    review: dict[str, Any]
 
 
 class Points(BaseModel):
@@ -97,6 +91,13 @@ class Review(BaseModel):
     by: str = Field("a person", description="Who reviews.")
 
 
+class State(Wanted, Result, total=False):
+    """The design, and the person's word on its draft."""
+
+    design: str
+    review: Annotated[Review | None, Typed]
+
+
 Update = dict[str, Any]
 
 
@@ -111,10 +112,10 @@ async def draft(state: State, runtime: DesignRuntime) -> Update:
     runtime.stream_writer({"step": "draft", "rubric": rubric.as_text()})
     return {
         "design": uuid4().hex,
-        "rubric": rubric.model_dump(mode="json"),
+        "rubric": rubric,
         "drafted_by": answered.responder,
         "version": 0,
-        "review": {},
+        "review": None,
     }
 
 
@@ -134,7 +135,7 @@ def rubric_from(domain: str, criteria: Sequence[BaseModel]) -> Rubric:
     """Return criteria as a rubric. Raises BadInput naming what is wrong, such as a sum that is not 100."""
     try:
         title = DOMAINS.get(domain, domain.replace("_", " ").capitalize())
-        plain = [each.model_dump() for each in criteria]
+        plain = [dict(each) for each in criteria]
         return Rubric.model_validate({"name": domain, "title": title, "criteria": plain})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -147,7 +148,7 @@ async def review(state: State, runtime: DesignRuntime) -> Update:
     """Wait for a person's word; what cannot be used is asked again, with the reason."""
     found = ask_person(_question(state), Review, lambda said: plainly(said, state["domain"]))
     wishes = "\n".join(filter(None, [state.get("wishes", ""), found.wishes]))
-    return {"review": found.model_dump(), "wishes": wishes}
+    return {"review": found, "wishes": wishes}
 
 
 def _question(state: State) -> dict[str, Any]:
@@ -185,7 +186,8 @@ def _reviewed(given: Decided) -> Review:
 
 def is_reviewed(state: State) -> Literal["draft", "freeze", "__end__"]:
     """Freeze what was approved or edited; draft anew where that is wished; a rejected draft is no version."""
-    decision = state["review"]["decision"]
+    assert state["review"] is not None
+    decision = state["review"].decision
     if decision == "redraft":
         return "draft"
     return "__end__" if decision == "reject" else "freeze"
@@ -193,7 +195,8 @@ def is_reviewed(state: State) -> Literal["draft", "freeze", "__end__"]:
 
 async def freeze(state: State, runtime: DesignRuntime) -> Update:
     """Add the rubric as a version, once."""
-    said = Review.model_validate(state["review"])
+    said = state["review"]
+    assert said is not None
     rubric = Rubric.model_validate(state["rubric"])
     if said.decision == "edit":
         rubric = rubric_from(state["domain"], said.criteria)
@@ -202,4 +205,4 @@ async def freeze(state: State, runtime: DesignRuntime) -> Update:
     rubrics = rubrics_of(ledger_of(runtime), team_of(runtime))
     frozen = await rubrics.freeze(rubric.name, rubric, change=change, once=state["design"])
     runtime.stream_writer({"step": "freeze", "rubric": rubric.name, "version": frozen.version})
-    return {"rubric": rubric.model_dump(mode="json"), "version": frozen.version}
+    return {"rubric": rubric, "version": frozen.version}

@@ -6,9 +6,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from mneme.models.asking.json_objects import objects
-from mneme.models.asking.replies import without_thought
-from mneme.models.asking.unusable import Unusable
+from mneme.models.asking.replies import Unusable, objects, without_thought
 from mneme.prompts.discussion.memory_template import departures, size
 from mneme.prompts.discussion.memory_update import FEW, KEPT, ROOMY, Remembering
 

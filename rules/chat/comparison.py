@@ -26,6 +26,12 @@ ENDED = re.compile(
     r"died|moved)\b",
     re.IGNORECASE,
 )
+CHANGED = re.compile(
+    r"\b(?:now|instead|from now on|as of|at the moment|changed?|switched|moved|renamed|raised|increased|"
+    r"delayed|(?:up|down) to|turned)\b",
+    re.IGNORECASE,
+)
+"""What tells that something is no longer as it was."""
 VALUE = re.compile(r"[\w'’.:/-]*\w")
 """A word, or a number with its signs: `10-3`, `18:30`, `2.5`."""
 TOPICS = {
@@ -151,9 +157,9 @@ def may_contradict(fact: str, memory: str) -> bool:
 
 
 def _differ(fact: str, memory: str) -> bool:
-    if _subject(fact) != _subject(memory):
-        return False
     one, other = _stems(fact), _stems(memory)
+    if _subject(fact) != _subject(memory):
+        return CHANGED.search(fact) is not None and any(len(each) > 3 for each in (one & other) - PLAIN)
     shared = (one & other) - PLAIN - set(_subject(fact))
     numbers = set(NUMBER.findall(fact)), set(NUMBER.findall(memory))
     has_ended = bool(ENDED.search(fact)) != bool(ENDED.search(memory))

@@ -34,7 +34,9 @@ SMALL_TALK = words_in(
 )
 """A sentence of these words alone is small talk."""
 POLITE = words_in("thanks thank thx ty cheers bless goodnight bye hello hi hey")
-OPENING = r"^(?:\W|(?:so|and|but|ok|okay|hey|hi|hello|well|also|oh|btw|um|sorry|please|pls|plz|thanks)\b)*"
+OPENING = (
+    r"^(?:\W|(?:so|and|but|ok|okay|hey|hi|hello|well|also|oh|btw|um|sorry|please|pls|plz|kindly|thanks)\b)*"
+)
 AUXILIARY = r"(?:can|could|would|will|should|shall|may|might|do|does|did|is|are|am|was|were|has|have)"
 ASKING = re.compile(
     OPENING + rf"(?:(?:when|where)(?:['’]?s\b|(?= {AUXILIARY}\b))"
@@ -45,10 +47,11 @@ ASKING = re.compile(
 )
 TASK = re.compile(
     OPENING
-    + r"(?:(?:explain|translate|summari[sz]e|compare|define|describe|calculate|convert|continue|recommend|"
-    r"suggest|proofread|rephrase|rewrite|generate|compose|solve|elaborate|expand|clarify|repeat|remind|help)\b"
+    + r"(?:(?:explain|translate|summari[sz]e|compare|define|describe|calculate|compute|convert|continue|"
+    r"recommend|suggest|proofread|rephrase|rewrite|generate|compose|solve|elaborate|expand|clarify|repeat|remind|help)\b"
     r"|(?:write|tell|give|show|list|find|make|create|draft|sing|draw|plan|fix|debug|check|name|look up)"
-    r"(?= (?:me |us )?(?:this|these|it|out|with|an?|the|some|another|more|about|how|what|why|if|\d+|five)\b))"
+    r"(?= (?:me |us )?(?:this|these|it|out|with|an?|the|some|another|more|about|how|what|"
+    r"why|if|\d+|two|three|four|five|six|ten)\b))"
     r"(?!.*\b(?:always|never|every|whenever|from now on)\b)",
     re.IGNORECASE,
 )
@@ -68,6 +71,12 @@ EVIDENCE = re.compile(
     re.IGNORECASE,
 )
 """What tells something in a sentence: a person, a number, a name, code, or how it is always to be done."""
+COMMENT = re.compile(
+    r"\W*(?:nice|omg|yum|neat|right|alright|wow|yay|phew|super|brilliant|good one)\W+"
+    r"(?:that|those|off|back|take)(?:['’]?s)?\b[^,.;\d]{0,40}$",
+    re.IGNORECASE,
+)
+"""A short reaction to an answer, or a leave-taking: `Nice, that compiled`, `Right, off for a run!`."""
 STRETCHED = re.compile(r"(\w)\1{2,}")
 COMMA = re.compile(r"[,;!–—]\s*")
 TAG = re.compile(r",? (?:ok|okay|right|yeah|please|eh|innit)\?+$", re.IGNORECASE)
@@ -82,10 +91,11 @@ STATING = re.compile(
     r"(?:i|i['’]?m|i['’]?ve|my|we|our|he|she|it|they|his|her|their|there|been|(?-i:[A-Z]\w+))(?:['’]\w+)?\b",
     re.IGNORECASE,
 )
+TITLE = re.compile(r"\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|St|Fr|Sr|Rev|Sgt|Lt|Capt|Col|Gen|Hon)\.\s*$")
 OF_SELF = re.compile(r"\b(?:i|im|ive|my|mine|me|we|our|us)\b", re.IGNORECASE)
 REFERRING = re.compile(
     r"\W*(?:(?:and|but|so|also|then|sorry|oops|no|wait|actually)\W+)*"
-    r"(?:he|she|they|it|his|her|their|its|him|them|there|that|this|these|both|i meant?)\b",
+    r"(?:he|she|they|it|his|hers?|theirs?|its|him|them|ours|mine|there|that|this|these|both|i meant?)\b",
     re.IGNORECASE,
 )
 VERBATIM = re.compile(r"(`[^`]*`|\"[^\"]*\"|“[^”]*”|https?://\S+)")
@@ -158,7 +168,8 @@ def sentences(text: str) -> list[str]:
     """Return the sentences of a text, without white space and list marks around them."""
     joined: list[str] = []
     for part in segment("en", text):
-        if joined and joined[-1].count("`") % 2:  # a full stop in code ends no sentence
+        is_open = joined and (joined[-1].count("`") % 2 or TITLE.search(joined[-1]))
+        if is_open:  # a full stop in code or after a title ends no sentence
             joined[-1] += part
         else:
             joined.append(part)
@@ -175,6 +186,8 @@ def asks(sentence: str) -> bool:
 def says_nothing(sentence: str) -> bool:
     """Tell whether a sentence is a greeting, thanks or a reaction, or has no word at all."""
     read = [STRETCHED.sub(r"\1", each) for each in words(sentence)]
+    if COMMENT.match(sentence):
+        return True
     if not EVIDENCE.search(sentence):
         is_short = len(read) < 3 or (len(read) < 4 and not any(map(_is_thing, read)))
         if is_short or (len(read) < 6 and not POLITE.isdisjoint(read)):

@@ -1,5 +1,5 @@
-"""How rules discuss a design."""
+"""How rules hold a discussion: they say again what the task and the duties say, and judge nothing."""
 
-from mneme.rules.discussion import document, intrinsic_memory, template_making
+from mneme.rules.discussion import document, intrinsic_memory, memory_update, template_making
 
-__all__ = ["document", "intrinsic_memory", "template_making"]
+__all__ = ["document", "intrinsic_memory", "memory_update", "template_making"]

@@ -1,7 +1,9 @@
-"""How rules answer the questions of `prompts/discussion/intrinsic_memory.py`."""
+"""How rules take their turns: they propose what is asked for and not shown, and accept when nothing is left.
+
+They weigh nothing: no alternative, no drawback, nobody else's proposal.
+"""
 
 from mneme.prompts.discussion import intrinsic_memory as questions
-from mneme.prompts.discussion import memory_update
 from mneme.prompts.discussion.intrinsic_memory import (
     Contribution,
     Delegating,
@@ -11,50 +13,75 @@ from mneme.prompts.discussion.intrinsic_memory import (
     Speaking,
     Summary,
 )
-from mneme.prompts.discussion.memory_template import Slots
-from mneme.prompts.discussion.memory_update import Remembering, Updated
-from mneme.rules.discussion import discussion_rules, memory_rules
-from mneme.rules.discussion.discussion_rules import view_of
+from mneme.rules.discussion.memory_update import words
+from mneme.rules.discussion.proposals import demands, fitted, items_in, own_items, summarised, visible
 from mneme.rules.registry import rule
 
-
-@rule(memory_update.update_memory)
-def update_memory(given: Remembering) -> Updated:
-    """Put each statement of the output into the slot that it fits, and remove the least to make room."""
-    reason, memory = memory_rules.updated(given.template.root, given.memory.root, given.output, given.limit)
-    return Updated(reason=reason, memory=Slots(memory))
+AT_ONCE = 2
+"""The most proposals in one turn."""
+MOST_GAPS = 3
 
 
 @rule(questions.contribute)
 def contribute(given: Speaking) -> Contribution:
-    """Propose what the field needs and the context does not show; accept when nothing is missing."""
-    view = view_of(given)
-    said = discussion_rules.contribution(view, given.room)
-    return Contribution(**said._asdict(), answers=discussion_rules.answered(view, given.issues, said.message))
+    """Propose what the context does not show, then what the summary has lost; accept when nothing is left."""
+    mine, shown, summary = own_items(given), visible(given), summarised(given)
+    missing = [item for item in mine if item.name.lower() not in shown]
+    names = {item.name.lower() for item in mine}
+    lost = [item for name, item in shown.items() if summary and name in names and name not in summary]
+    said = (missing or lost)[:AT_ONCE]
+    accept = len(missing) <= AT_ONCE and not lost and bool(shown or said)
+    lines = [f"Proposal: {item}" for item in said]
+    lines += ["Accepted: I accept the solution with what is said here."] if accept else []
+    message = fitted(lines or ["I have nothing to add."], given.room)
+    return Contribution(
+        reasoning=f"{len(missing)} of my {len(mine)} items are missing, {len(lost)} left the summary.",
+        message=message,
+        changes=bool(missing),
+        accept=accept,
+        answers=_answered(given, message),
+    )
+
+
+def _answered(given: Speaking, message: str) -> list[int]:
+    """Return the numbers of the open issues that ask for an item which is said now, or visible."""
+    said = [*visible(given).values(), *items_in(message)]
+    return [
+        number
+        for number, issue in enumerate(given.issues)
+        if issue.endswith("open)") and any(words(item.name) <= words(issue) for item in said)
+    ]
 
 
 @rule(questions.delegate)
 def delegate(given: Delegating) -> Delegation:
-    """Ask the next one for the field's needs; call for the document once all is accepted and answered."""
-    reasoning, message, finalize = discussion_rules.delegation(
-        view_of(given), [*given.outstanding, *given.unanswered], given.following
-    )
-    return Delegation(reasoning=reasoning, message=message, finalize=finalize)
+    """Ask the next one; call for the document once all is accepted and answered."""
+    if open_ := [*given.outstanding, *given.unanswered]:
+        asked = f"{given.following}, what do you propose, and do you accept what is proposed?"
+        return Delegation(reasoning=f"Outstanding: {', '.join(open_)}.", message=asked, finalize=False)
+    message = "All have accepted: let the document be written."
+    return Delegation(reasoning="All have accepted.", message=message, finalize=True)
 
 
 @rule(questions.integrate)
 def integrate(given: Speaking) -> Summary:
     """List every item that memory and turns still show."""
-    reasoning, message = discussion_rules.integration(view_of(given), given.room)
-    return Summary(reasoning=reasoning, message=message)
+    found = [f"Summary: {item}" for item in visible(given).values()]
+    message = fitted(found or ["Nothing has been proposed yet."], given.room)
+    return Summary(reasoning=f"{len(found)} items are visible.", message=message)
 
 
 @rule(questions.evaluate)
 def evaluate(given: Speaking) -> Evaluation:
-    """Name what the task calls for and the visible solution lacks."""
-    reasoning, message, gaps = discussion_rules.evaluation(view_of(given), given.room)
-    known = "\n".join(given.issues)
-    raises = [Issue(about=gap) for gap in gaps if gap not in known]
+    """Name what was asked for and nobody has proposed; rules cannot say whether what is there is good."""
+    shown = summarised(given) or visible(given)
+    missing = [item.name for item in demands(given) if item.name.lower() not in shown]
+    gaps = [f"no {given.item.lower()} for {name}." for name in missing[:MOST_GAPS]]
+    lines = [f"Gap: {each}" for each in gaps] or ["Nothing that was asked for is missing."]
     mine = (number for number, issue in enumerate(given.issues) if f"by {given.role}" in issue)
-    settled = [number for number in mine if not any(given.issues[number].startswith(gap) for gap in gaps)]
-    return Evaluation(reasoning=reasoning, message=message, raises=raises, answers=settled)
+    return Evaluation(
+        reasoning=f"{len(shown)} items, {len(missing)} gaps; whether they are good, rules cannot say.",
+        message=fitted(lines, given.room),
+        raises=[Issue(about=gap) for gap in gaps if gap not in "\n".join(given.issues)],
+        answers=[number for number in mine if not any(given.issues[number].startswith(g) for g in gaps)],
+    )

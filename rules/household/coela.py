@@ -19,22 +19,16 @@ from mneme.prompts.household.coela import (
     Planning,
     Situation,
 )
-from mneme.prompts.household.household import Container, Item, Need, Option, Room
+from mneme.prompts.household.household import Item, Need, Option, Room, Spot
 from mneme.rules.household.judgement import best
 from mneme.rules.registry import rule
 
 ELSEWHERE = -1
 """The number of a holder that the agent has never met."""
-
-
 PROMISE = 15
 """Steps after which a teammate's announced intention is ignored."""
-
-
 NEWS = 3.0
 """Steps that a message must be expected to save: it costs one, and its content is not always useful."""
-
-
 WORTH: dict[str, float] = {"found": 4.0, "bring": 1.0, "explored": 0.7, "checked": 0.3}
 """Steps that the teammates may save by hearing of one more thing or place; what one intends comes with it."""
 
@@ -44,7 +38,7 @@ def draft_message(given: Situation) -> Draft:
     """Say what was found, checked and explored since one last spoke, and what one will go for."""
     if not given.teammates:
         return Draft(reason="There is nobody to tell.", message="")
-    sentences = [*_brought(given), *_found(given), *_checked(given), *_explored(given), *_intended(given)]
+    sentences = [*_news(given), *_intended(given)]
     text = _fitting(sentences)
     reason = "The teammates do not know this yet." if text else "There is nothing new to tell."
     return Draft(reason=reason, message=text)
@@ -94,8 +88,18 @@ def heed(given: Planning) -> Planning:
     return given.model_copy(
         update={
             "taken": [*given.taken, *_spoken_for(given, everything)],
-            "containers": [_after(each, checked) for each in given.containers],
-            "rooms": [_entered(each, explored) for each in given.rooms],
+            "containers": [
+                each.model_copy(update={"checked": checked[each.id], "is_open": True})
+                if each.id in checked and each.checked is None
+                else each
+                for each in given.containers
+            ],
+            "rooms": [
+                each.model_copy(update={"seen": explored[each.id]})
+                if each.id in explored and each.seen is None
+                else each
+                for each in given.rooms
+            ],
             "items": _heard_of(given, said),
             "needs": [_located(need, given, said) for need in given.needs],
         }
@@ -130,42 +134,29 @@ def _spoken_for(given: Planning, said: Sequence["Said"]) -> list[int]:
     ]
 
 
-def _brought(given: Situation) -> list[Sentence]:
-    """Tell of what one carries, which nobody else need look for."""
-    names = {item.id: item.name for item in given.items}
-    fresh = [(names[held], held) for held in given.myself.hands if held in names and held not in given.shared]
-    return [Sentence(act="bring", about=fresh)] if fresh else []
+def _news(given: Situation) -> list[Sentence]:
+    """Tell what the teammates have not heard: what one carries, and what one found, checked and explored.
 
-
-def _found(given: Situation) -> list[Sentence]:
-    """Tell room by room of wanted things that lie about, and of the target they belong to."""
-    missing = given.missing()
+    Found are, room by room, wanted things that lie about, and the targets they belong to.
+    """
+    missing, items = given.missing(), {item.id: item for item in given.items}
     loose = [
         item
         for item in given.items
         if missing.get(item.name, 0) > 0 and item.held_by is None and not item.placed
     ]
-    targets = {need.id: need for need in given.needs}.values()
-    fresh = [each for each in (*targets, *loose) if each.id not in given.shared]
-    return [
-        Sentence(
-            act="found",
-            about=[(each.name, each.id) for each in fresh if each.room == room.id],
-            place=(room.name, room.id),
-        )
-        for room in given.rooms
-        if any(each.room == room.id for each in fresh)
+    known = [*{need.id: need for need in given.needs}.values(), *loose]
+    told: list[tuple[Act, Sequence[Spot], Room | None]] = [
+        ("bring", [items[held] for held in given.myself.hands if held in items], None),
+        *(("found", [each for each in known if each.room == room.id], room) for room in given.rooms),
+        ("checked", [each for each in given.containers if each.checked is not None], None),
+        ("explored", [room for room in given.rooms if room.seen is not None], None),
     ]
-
-
-def _checked(given: Situation) -> list[Sentence]:
-    fresh = [each for each in given.containers if each.checked is not None and each.id not in given.shared]
-    return [Sentence(act="checked", about=[(each.name, each.id) for each in fresh])] if fresh else []
-
-
-def _explored(given: Situation) -> list[Sentence]:
-    fresh = [room for room in given.rooms if room.seen is not None and room.id not in given.shared]
-    return [Sentence(act="explored", about=[(room.name, room.id) for room in fresh])] if fresh else []
+    return [
+        Sentence(act=act, about=about, place=room and (room.name, room.id))
+        for act, spots, room in told
+        if (about := [(each.name, each.id) for each in spots if each.id not in given.shared])
+    ]
 
 
 def _intended(given: Situation) -> list[Sentence]:
@@ -208,18 +199,6 @@ def _about(said: Sequence[Said], act: Act) -> dict[int, int]:
     return {
         number: each.step for each in said if each.sentence.act == act for _, number in each.sentence.about
     }
-
-
-def _after(container: Container, checked: dict[int, int]) -> Container:
-    if container.id not in checked or container.checked is not None:
-        return container
-    return container.model_copy(update={"checked": checked[container.id], "is_open": True})
-
-
-def _entered(room: Room, explored: dict[int, int]) -> Room:
-    if room.id not in explored or room.seen is not None:
-        return room
-    return room.model_copy(update={"seen": explored[room.id]})
 
 
 def _heard_of(given: Situation, said: Sequence[Said]) -> list[Item]:

@@ -6,10 +6,11 @@ until it is seen to be done, is contradicted by what is seen, or is too old.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from mneme.environments.household.walking import steps_if_known, steps_into, steps_to_act
 from mneme.prompts.household import proagent as questions
-from mneme.prompts.household.household import Item, Option, Spot, View, Worker
+from mneme.prompts.household.household import Kind, Option, Spot, View, Worker
 from mneme.prompts.household.proagent import (
     UNKNOWN,
     Intention,
@@ -18,6 +19,7 @@ from mneme.prompts.household.proagent import (
     Scene,
     is_done,
 )
+from mneme.rules.household.errands import HANDS
 from mneme.rules.household.judgement import best
 from mneme.rules.registry import rule
 
@@ -98,67 +100,23 @@ def in_stead_of(given: View, observed: Observed) -> View | None:
 
 def _options_of(given: View, worker: Worker, ruled_out: Sequence[int]) -> list[Option]:
     """Return what a teammate could do, from what one knows oneself."""
-    names = {room.id: room.name for room in given.rooms}
-    options = [*_putting(given, worker)]
-    if len(worker.hands) < 2:
-        options += [
-            *_checking(given, worker, names),
-            *_grabbing(given, worker, names),
-            *_exploring(given, worker),
-        ]
-    return [each for each in options if each.target not in ruled_out]
-
-
-def _putting(given: View, worker: Worker) -> list[Option]:
-    return [
-        Option(kind="goput", target=need.id, name=need.name, steps=steps_if_known(given, worker.corner, need))
+    names, missing = {room.id: room.name for room in given.rooms}, given.missing()
+    act = partial(steps_to_act, given, worker.corner)
+    could: list[tuple[Kind, Spot, str, int | None]] = [
+        ("goput", need, "", steps_if_known(given, worker.corner, need))
         for need in given.needs[:1]
         if worker.hands
     ]
-
-
-def _checking(given: View, worker: Worker, names: dict[int, str]) -> list[Option]:
+    if len(worker.hands) < HANDS:
+        closed = [each for each in given.containers if each.checked is None and not each.is_open]
+        loose = [each for each in given.items if each.held_by is None and not each.placed]
+        unseen = [room for room in given.rooms if room.seen is None and room.id != worker.room]
+        could += [("gocheck", each, names.get(each.room, ""), act(each)) for each in closed]
+        wanted = (each for each in loose if missing.get(each.name, 0) > 0)
+        could += [("gograb", each, names.get(each.room, ""), act(each)) for each in wanted]
+        could += [("goexplore", room, room.name, steps_into(given, worker.corner, room)) for room in unseen]
     return [
-        Option(
-            kind="gocheck",
-            target=each.id,
-            name=each.name,
-            room=names.get(each.room, ""),
-            steps=steps_to_act(given, worker.corner, each),
-        )
-        for each in given.containers
-        if each.checked is None and not each.is_open
-    ]
-
-
-def _grabbing(given: View, worker: Worker, names: dict[int, str]) -> list[Option]:
-    missing = given.missing()
-    return [
-        Option(
-            kind="gograb",
-            target=item.id,
-            name=item.name,
-            room=names.get(item.room, ""),
-            steps=steps_to_act(given, worker.corner, item),
-        )
-        for item in given.items
-        if _is_wanted(item, missing)
-    ]
-
-
-def _is_wanted(item: Item, missing: dict[str, int]) -> bool:
-    return missing.get(item.name, 0) > 0 and item.held_by is None and not item.placed
-
-
-def _exploring(given: View, worker: Worker) -> list[Option]:
-    return [
-        Option(
-            kind="goexplore",
-            target=room.id,
-            name=room.name,
-            room=room.name,
-            steps=steps_into(given, worker.corner, room),
-        )
-        for room in given.rooms
-        if room.seen is None and room.id != worker.room
+        Option(kind=kind, target=spot.id, name=spot.name, room=room, steps=steps)
+        for kind, spot, room, steps in could
+        if spot.id not in ruled_out
     ]

@@ -45,11 +45,6 @@ def likeness(one: str, other: str) -> float:
     return 2 * common / (len(a) + len(b)) if common else 0.0
 
 
-def kept_of(text: Sequence[str], source: Sequence[str]) -> float:
-    """Return which share of a text's words stands in a source in the same order."""
-    return _longest_common(text, source) / len(text) if text else 0.0
-
-
 def _longest_common(a: Sequence[str], b: Sequence[str]) -> int:
     """Return the length of the longest common subsequence, a row of the table at a time (Hyyrö 2004)."""
     places: dict[str, int] = {}

@@ -1,9 +1,15 @@
-"""How rules answer the questions of `prompts/task_memories/task_memories.py`."""
+"""How rules answer the questions of `prompts/task_memories/task_memories.py`.
+
+They list what was done and seen, word nothing anew, and generalise nothing but the order of the actions in a
+success.
+"""
 
 import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from textwrap import shorten
 
-from mneme.environments.turns import read_turns
+from mneme.environments.turns import Turn, read_turns
 from mneme.prompts.task_memories import task_memories as questions
 from mneme.prompts.task_memories.task_memories import (
     LONGEST_RULE,
@@ -24,53 +30,71 @@ from mneme.prompts.task_memories.task_memories import (
     Summary,
 )
 from mneme.rules.registry import rule
-from mneme.rules.task_memories import insight_rules
-from mneme.rules.task_memories.insight_rules import key_turns
+from mneme.rules.words import words_in
 
-NAMED = 5
-
-
-LISTED = 12
-
-
-ROOM = 700
-"""Characters of either list of actions in a summary."""
+BRIEF, ROOM = 160, 700
+"""Characters of an action, and of a list of actions."""
+SHARES = {"Done, in order": 2, "Without effect": 1, "Open": 1, "Seen": 1}
+"""The parts of a phase's summary, and how many fifths of its room each has."""
+LONG_COURSE = 30
+ALIKE = 0.8
+MOST_OPERATIONS = 8
+STOP = words_in("a an and are be by following for conditions goal in is it of on or satisfy the to with")
+NOT_AGAIN = "Do not repeat an action that had no effect: find out which of its conditions is missing."
 
 
 @rule(questions.summarise_trial)
 def summarise_trial(given: Course) -> Summary:
     """Name the goal, the result, the actions that led on in their order, and what had no effect."""
     turns = read_turns(given.steps)
-    led_on = [insight_rules.brief(turns[place].output) for place in key_turns(turns)]
-    failed = list(dict.fromkeys(insight_rules.brief(turn.output) for turn in turns if turn.failed))
-    said = [f"{_one_sentence(insight_rules.brief(given.goal))}.", f"It {_one_sentence(given.result)}."]
-    said += [f"What led on was {_one_sentence(_shortened(led_on[:LISTED]))}."] if led_on else []
-    said += [f"Without effect: {_one_sentence(_shortened(failed[:NAMED]))}."] if failed else []
-    return Summary(summary=" ".join(said))
-
-
-def _shortened(actions: list[str]) -> str:
-    return shorten(", ".join(actions), ROOM, placeholder=" …")
+    failed = dict.fromkeys(brief(turn.output) for turn in turns if turn.failed)
+    said = {
+        "": [brief(given.goal)],
+        "It": [given.result],
+        "What led on was": [brief(turns[place].output) for place in key_turns(turns)],
+        "Without effect:": [*failed],
+    }
+    told = (f"{begun} {_one_sentence(', '.join(listed))}." for begun, listed in said.items() if listed)
+    return Summary(summary=" ".join(told).strip())
 
 
 def _one_sentence(text: str) -> str:
-    return re.sub(r"[.!?]+(?=\s|$)", ",", text.strip()).rstrip(", ")
+    return shorten(re.sub(r"[.!?]+(?=\s|$)", ",", text), ROOM, placeholder=" …").rstrip(", ")
 
 
 @rule(questions.rate_relevance)
 def rate_relevance(given: Comparison) -> Relevance:
-    """Compare the goals' words, names of things apart from their numbers; a short course is worth more."""
-    shared = insight_rules.likeness(given.goal, given.other_goal)
-    longest = insight_rules.LONG_COURSE
-    brevity = 1 - min(len(given.steps), longest) / longest
-    score = 1 + round(8 * shared + brevity)
-    return Relevance(reason=f"The goals share {shared:.0%} of their words.", score=score)
+    """Compare the goals' words, without the numbers in them; a short course is worth more."""
+    one, other = kinds(given.goal), kinds(given.other_goal)
+    shared = len(one & other) / max(1, len(one | other))
+    brevity = 1 - min(len(given.steps), LONG_COURSE) / LONG_COURSE
+    reason = f"The goals share {shared:.0%} of their words."
+    return Relevance(reason=reason, score=1 + round(8 * shared + brevity))
 
 
 @rule(questions.summarise_phase)
 def summarise_phase(given: Phase) -> PhaseSummary:
-    """Go on with the earlier summary: what was done in order, what had no effect, what was seen last."""
-    return PhaseSummary(summary=insight_rules.phase(given.before, read_turns(given.steps), given.limit))
+    """List what was done, had no effect, was thought and seen, after what the earlier summary says of it."""
+    turns = read_turns(given.steps)
+    new = {
+        "Done, in order": [brief(turn.output) for turn in turns if turn.worked],
+        "Without effect": [brief(turn.output) for turn in turns if turn.failed],
+        "Open": [brief(turn.thought) for turn in turns if turn.thought],
+        "Seen": [brief(turn.outcome).replace(";", ",") for turn in turns if turn.worked and turn.outcome],
+    }
+    before = dict(line.split(": ", 1) for line in given.before.splitlines() if ": " in line)
+    lines = []
+    for name, share in SHARES.items():
+        listed = [*filter(None, before.get(name, "").split("; ")), *new[name]]
+        if kept := _newest(listed, given.limit * share // 5 - len(name) - 3):
+            lines.append(f"{name}: {kept}")
+    return PhaseSummary(summary="\n".join(lines) or "Nothing was done yet.")
+
+
+def _newest(listed: Sequence[str], room: int) -> str:
+    while listed and sum(map(len, listed)) + 2 * len(listed) > room:
+        listed = listed[1:]
+    return "; ".join(listed)
 
 
 @rule(questions.extract_key_steps)
@@ -80,17 +104,54 @@ def extract_key_steps(given: Course) -> KeySteps:
     return KeySteps(reason="Steps without effect and ways back are left out.", steps=key_turns(turns))
 
 
+def key_turns(turns: Sequence[Turn]) -> list[int]:
+    """Return the places of the turns that led on; a way back ends where the same was seen as before it."""
+    kept: list[int] = []
+    for place, turn in enumerate(turns):
+        if turn.worked:
+            seen = [at for at, earlier in enumerate(kept) if _same_sight(turns[earlier], turn)]
+            kept = kept[: seen[-1] + 1] if seen else [*kept, place]
+    return kept
+
+
+def _same_sight(one: Turn, other: Turn) -> bool:
+    return len(one.outcome.split(". ")) > 3 and one.outcome == other.outcome
+
+
 @rule(questions.explain_failure)
 def explain_failure(given: Course) -> FailReason:
-    """Name what was repeated most: an action without effect, else one that was done and undone."""
-    return FailReason(reason=insight_rules.failure(read_turns(given.steps)))
+    """Name what was tried most often without effect."""
+    tried = Counter(brief(turn.output) for turn in read_turns(given.steps) if turn.failed).most_common(1)
+    if not tried:
+        return FailReason(reason=f"It ended after {len(given.steps)} steps; rules cannot tell why.")
+    (action, count), *_ = tried
+    return FailReason(reason=f"'{action}' was tried {count} times, though it had no effect.")
 
 
 @rule(questions.revise_insights)
 def revise_insights(given: Rulebook) -> Revision:
-    """Hold the order of actions in each success, and what failures repeated, against the rules."""
-    changes = insight_rules.revised(given.rules, given.succeeded, given.failed, given.most)
-    return Revision(operations=[Operation.model_validate(each._asdict()) for each in changes])
+    """Add the order of actions in each success, and after failures a warning; agree to what stands."""
+    wanted = [*filter(None, map(_order, given.succeeded)), *([NOT_AGAIN] if given.failed else [])]
+    room = given.most - len(given.rules)
+    return Revision(operations=[*_operations(given.rules, dict.fromkeys(wanted), room)][:MOST_OPERATIONS])
+
+
+def _operations(rules: Sequence[str], wanted: dict[str, None], room: int) -> Iterator[Operation]:
+    for text in wanted:
+        if text in rules:
+            yield Operation(reason="These trials bear it out.", kind="AGREE", rule=rules.index(text))
+        elif room > 0:
+            room -= 1
+            yield Operation(reason="No rule says this yet.", kind="ADD", text=text)
+
+
+def _order(trial: str) -> str:
+    """Say in which order a success used its actions."""
+    told = dict(line.split(": ", 1) for line in trial.splitlines() if ": " in line)
+    steps = [step.split() for step in told.get("Key steps", "").split(";") if step.strip()]
+    verbs = ", then ".join(dict.fromkeys(step[0] for step in steps))
+    goal = re.sub(r"\d+", "", told.get("Goal", ""))
+    return shorten(f"For goals such as '{brief(goal)}': {verbs}.", LONGEST_RULE) if steps else ""
 
 
 @rule(questions.project_insights)
@@ -102,6 +163,21 @@ def project_insights(given: Projecting) -> Projected:
 
 @rule(questions.merge_insights)
 def merge_insights(given: Alike) -> Merged:
-    """Leave out a rule whose words another one has."""
-    kept = [shorten(each, LONGEST_RULE, placeholder=" …") for each in insight_rules.merged(given.rules)]
-    return Merged(reason="What another rule says already is left out.", rules=kept)
+    """Leave out a rule whose words a longer one has."""
+    kept: list[str] = []
+    for each in sorted(given.rules, key=len, reverse=True):
+        said = kinds(each)
+        if not any(len(said & kinds(other)) >= ALIKE * len(said) for other in kept):
+            kept.append(each)
+    rules = [shorten(each, LONGEST_RULE, placeholder=" …") for each in given.rules if each in kept]
+    return Merged(reason="What another rule says already is left out.", rules=rules)
+
+
+def kinds(text: str) -> set[str]:
+    """Return the words of a text that tell tasks apart, without the numbers in names."""
+    return set(re.findall(r"[a-z][a-z-]*", text.lower())) - STOP
+
+
+def brief(text: str) -> str:
+    """Return a text, or where it is long its beginning, on one line."""
+    return shorten(text, BRIEF, placeholder=" …")

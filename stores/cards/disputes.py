@@ -2,16 +2,26 @@
 
 While a dispute is open its card is `disputed`: still retrieved, but marked as such. It ends with one of
 four resolutions; an escalated dispute waits for a person, who gives one of the other three.
+
+Each is a record of the ledger. A card and its dispute change in one batch, which the embedded ledger stores
+as a whole or not at all.
 """
 
 import hashlib
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mneme.stores.cards.card import Lesson, Part, Rule, TaskOutcome, normalised
-from mneme.stores.ledger.records import Value, Version
+from mneme.core.errors import BadInput, NotFound
+from mneme.stores.cards.card import Card, Lesson, Part, Rule, TaskOutcome, normalised
+from mneme.stores.cards.card_records import CardRecords
+from mneme.stores.cards.lifecycle import Decide, Decision, is_in_service, out_of_service, with_outcomes
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import team_namespace
+from mneme.stores.ledger.records import Change, Value, Version, Write, make_write
+from mneme.stores.ledger.retrying import retry_on_conflict
 
 Recommendation = Literal["deprecate_old", "keep_old", "merge", "escalate"]
 ConflictType = Literal["contradiction", "refinement"]
@@ -125,3 +135,186 @@ def dispute_id(card_id: str, finding: Approach) -> str:
     """Return a dispute's id: the same for the same finding against the same card."""
     said = f"{card_id}\x1f{normalised(finding.claim)}"
     return f"disp_{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+
+
+class DisputeRecords:
+    """One team's disputes: opening, testing and ending them."""
+
+    def __init__(self, ledger: Ledger, cards: CardRecords) -> None:
+        self._ledger, self._cards = ledger, cards
+        self.namespace = team_namespace(cards.team, "disputes")
+
+    async def open(
+        self,
+        card_id: str,
+        *,
+        old: Approach,
+        new: Approach,
+        change: Change,
+        conflict_type: ConflictType = "contradiction",
+    ) -> Dispute:
+        """Open a dispute of a finding against a card, which is disputed from then on, but not overwritten.
+
+        The same finding against the same card opens one dispute, however many tasks make it; one that
+        has been resolved is returned as it ended. Raises NotFound, and BadInput for a card out of use.
+        """
+        dispute = Dispute(
+            id=dispute_id(card_id, new),
+            card_id=card_id,
+            conflict_type=conflict_type,
+            old=old,
+            new=new,
+            opened_at=datetime.now(UTC),
+            opened_by=change.actor,
+        )
+        return await self._open(dispute, change)
+
+    @retry_on_conflict
+    async def _open(self, dispute: Dispute, change: Change) -> Dispute:
+        card_head = await self._cards.head(dispute.card_id)
+        there = await self._ledger.get(self.namespace, dispute.id)
+        if there is not None and not Dispute.of(there).unresolved:
+            return Dispute.of(there)
+        opening = change.model_copy(update={"reason": f"{dispute.id} opened: {change.reason}"})
+        flagged = self._cards.next_write(card_head, _disputed(opening.reason), opening)
+        made = [] if there else [self._write(dispute, change, None)]
+        written = await self._ledger.write([*made, *([flagged] if flagged else [])])
+        return Dispute.of(there or written[0])
+
+    async def get(self, dispute_id: str) -> Dispute:
+        """Return a dispute as it is now. Raises NotFound."""
+        return Dispute.of(await self._head(dispute_id))
+
+    async def list(
+        self, status: DisputeStatus | None = None, *, card_id: str | None = None
+    ) -> Sequence[Dispute]:
+        """Return disputes, oldest first."""
+        wanted = {"status": status, "card_id": card_id}
+        found = await self._ledger.records(
+            self.namespace,
+            filter={name: value for name, value in wanted.items() if value is not None},
+            limit=await self._ledger.count(self.namespace),
+        )
+        return [Dispute.of(version) for version in found]
+
+    @retry_on_conflict
+    async def add_round(
+        self, dispute_id: str, tested: Round, *, change: Change, idempotency_key: str | None = None
+    ) -> Dispute:
+        """Add a round of tests. Raises BadInput where the dispute is over or has had its rounds."""
+        head = await self._head(dispute_id)
+        dispute, most = Dispute.of(head), self._cards.settings.dispute_rounds
+        if tested in dispute.rounds and head.idempotency_key == idempotency_key is not None:
+            return dispute
+        _check_open(dispute)
+        if len(dispute.rounds) >= most:
+            raise BadInput(f"{dispute_id} has had its {most} rounds.", "Escalate it to a person.")
+        longer = dispute.model_copy(update={"rounds": [*dispute.rounds, tested]})
+        [version] = await self._ledger.write([self._write(longer, change, head, idempotency_key)])
+        return Dispute.of(version)
+
+    @retry_on_conflict
+    async def end(self, dispute_id: str, resolution: Resolution) -> Dispute:
+        """End a dispute, or hand it to a person (escalate), and change its card accordingly.
+
+        Ended again with the same resolution, nothing changes. Raises NotFound, and BadInput where the
+        dispute ended otherwise.
+        """
+        head = await self._head(dispute_id)
+        dispute = Dispute.of(head)
+        if dispute.resolution == resolution:
+            return dispute
+        _check_open(dispute)
+        change = Change(reason=f"{dispute_id}: {resolution.reason}", actor=resolution.by)
+        card = await self._resolved_card(dispute, resolution, change)
+        dispute_write = self._write(_ended(dispute, resolution), change, head)
+        return Dispute.of((await self._ledger.write([*([card] if card else []), dispute_write]))[-1])
+
+    async def _resolved_card(self, dispute: Dispute, resolution: Resolution, change: Change) -> Write | None:
+        """Return what the resolution does to the card: nothing while a person has yet to decide."""
+        if isinstance(resolution, Escalate):
+            return None
+        others = [each for each in await self.list(card_id=dispute.card_id) if each.unresolved]
+        last = not [each for each in others if each.id != dispute.id]
+        decide = _resolving(resolution, change.reason, last=last)
+        return self._cards.next_write(await self._cards.head(dispute.card_id), decide, change)
+
+    async def _head(self, dispute_id: str) -> Version:
+        head = await self._ledger.get(self.namespace, dispute_id)
+        if head is None:
+            raise NotFound(
+                f"The team {self._cards.team} has no dispute {dispute_id}.", "See `mneme disputes list`."
+            )
+        return head
+
+    def _write(
+        self, dispute: Dispute, change: Change, head: Version | None, idempotency_key: str | None = None
+    ) -> Write:
+        return make_write(
+            event="insert" if head is None else "update",
+            namespace=self.namespace,
+            key=dispute.id,
+            value=dispute.as_value(),
+            text="",
+            change=change,
+            expected_version=None if head is None else head.version,
+            idempotency_key=idempotency_key,
+        )
+
+
+def _check_open(dispute: Dispute) -> None:
+    if not dispute.unresolved:
+        assert dispute.resolution is not None
+        raise BadInput(f"{dispute.id} is resolved: {dispute.resolution.decision}.", "Open a new dispute.")
+
+
+def _ended(dispute: Dispute, resolution: Resolution) -> Dispute:
+    if isinstance(resolution, Escalate):
+        return dispute.model_copy(update={"status": "escalated", "resolution": resolution})
+    end = {"status": "resolved", "resolution": resolution, "resolved_at": datetime.now(UTC)}
+    return dispute.model_copy(update=end)
+
+
+def _disputed(reason: str) -> Decide:
+    def decide(card: Card) -> Decision:
+        if not is_in_service(card):
+            raise BadInput(f"{card.id} is {card.status}: there is nothing to dispute.", "Restore it first.")
+        if card.disputed:
+            return None
+        return card.model_copy(update={"status": "disputed", "returns_to": card.status}), reason
+
+    return decide
+
+
+def _resolving(resolution: DeprecateOld | KeepOld | Merge, reason: str, *, last: bool) -> Decide:
+    """Return what a resolution makes of the card; it stays disputed while another dispute is open."""
+
+    def decide(card: Card) -> Decision:
+        changed = _resolved(card, resolution)
+        if last and changed.disputed:
+            changed = changed.model_copy(update={"status": card.returns_to})
+        return None if changed == card else (changed, reason)
+
+    return decide
+
+
+def _resolved(card: Card, resolution: DeprecateOld | KeepOld | Merge) -> Card:
+    if isinstance(resolution, DeprecateOld):
+        by = resolution.lesson.card_id if resolution.lesson else ""
+        return out_of_service(card, "deprecated", resolution.reason, by)
+    return (
+        merged(card, resolution)
+        if isinstance(resolution, Merge)
+        else with_outcomes(card, resolution.outcomes)
+    )
+
+
+def merged(card: Card, merge: Merge) -> Card:
+    """Return the card with a wider claim and conditional rules; what it was stays in its history."""
+    update = {
+        "claim": merge.claim,
+        "rules": merge.rules,
+        "rationale": merge.rationale or card.rationale,
+        "renewed_at": datetime.now(UTC),
+    }
+    return with_outcomes(card, merge.outcomes).model_copy(update=update)

@@ -31,25 +31,25 @@ from mneme.stores.cards.card import (
     TaskOutcome,
 )
 from mneme.stores.cards.card_files import CardFiles
-from mneme.stores.cards.card_records import CardRecords
+from mneme.stores.cards.card_records import CardRecords, ranking
 from mneme.stores.cards.clusters import Clusters
-from mneme.stores.cards.dispute_records import DisputeRecords, merged
-from mneme.stores.cards.disputes import DeprecateOld, Dispute, Merge, Resolution
+from mneme.stores.cards.disputes import DeprecateOld, Dispute, DisputeRecords, Merge, Resolution, merged
 from mneme.stores.cards.lifecycle import (
     Approval,
     Decision,
     deprecated,
     is_in_service,
+    learned_card,
     promoted,
     reinforced,
     restored,
+    untested_card,
+    with_details,
 )
-from mneme.stores.cards.making import learned_card, untested_card, with_details
-from mneme.stores.cards.metrics import MONTH, Metrics, Thresholds, compute
+from mneme.stores.cards.metrics import MONTH, Metrics, Period, Thresholds, Unit, compute, periods
 from mneme.stores.cards.people import Care, cared_for, rated, superseded
-from mneme.stores.cards.ranking import ranking
 from mneme.stores.cards.settings import CardSettings
-from mneme.stores.cards.shared_files import SharedFiles
+from mneme.stores.cards.sharing import SharedFiles
 from mneme.stores.cards.task_log import TaskLog
 from mneme.stores.cards.upkeep import Upkeep
 from mneme.stores.ledger.ledger import Ledger
@@ -290,6 +290,11 @@ class KnowledgeCards:
             now=at,
             thresholds=thresholds or Thresholds(),
         )
+
+    async def trend(self, by: Unit | int, *, last: int = 12, now: datetime | None = None) -> list[Period]:
+        """Return the last periods, oldest first, each a unit of the calendar (UTC) or so many tasks."""
+        histories = [await self.records.history(each.id) for each in await self.records.list()]
+        return periods(await self.tasks.list(), histories, by, now or datetime.now(UTC), last)
 
 
 def _of_scope(scope: str | None) -> dict[str, Any] | None:

@@ -7,14 +7,27 @@ gives both of the paper's figures: 0.75 and 0.88 make 0.82 (§7), 23 of 25 make 
 dispute, whose tests on similar tasks show which of the two is better (`DeprecateOld`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from datetime import UTC, datetime
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import WINDOW, Card, Evidence, TaskOutcome
+from mneme.stores.cards.card import (
+    WINDOW,
+    Card,
+    DeprecatedApproach,
+    Evidence,
+    FailureMode,
+    Lesson,
+    Provenance,
+    TaskOutcome,
+    normalised,
+)
+from mneme.stores.cards.check import flags_of
 from mneme.stores.cards.settings import CardSettings
+from mneme.stores.ledger.records import Change
 
 Decision = tuple[Card, str] | None
 """What a card becomes and why; None where it stays as it is."""
@@ -170,3 +183,52 @@ def out_of_service(
     stood = card.status if card.status in ("provisional", "verified") else card.returns_to
     update = {"status": status, "returns_to": stood, "deprecated_because": because, "superseded_by": by}
     return card.model_copy(update=update)
+
+
+def learned_card(lesson: Lesson, outcome: TaskOutcome, change: Change) -> Card:
+    """Return the card of a lesson that a task taught."""
+    return with_outcomes(untested_card(lesson, change, outcome.worth), [outcome])
+
+
+def untested_card(lesson: Lesson, change: Change, confidence: float) -> Card:
+    """Return the card of a lesson that rests on no task."""
+    provenance = Provenance(created_by=change.actor, created_at=datetime.now(UTC), model_version=change.model)
+    return Card(
+        **{name: getattr(lesson, name) for name in Lesson.model_fields},
+        id=lesson.card_id,
+        provenance=provenance,
+        confidence=confidence,
+    )
+
+
+def with_details(card: Card, lesson: Lesson) -> Card:
+    """Add what a later lesson knows of failures and dead ends; claim, rationale and rules stay.
+
+    Nothing is added of a lesson that reads like an instruction: it would take the card out of retrieval.
+    """
+    if flags_of(lesson):
+        return card
+    dead_ends = {_name(each): each for each in card.deprecated_approaches}
+    for each in lesson.deprecated_approaches:
+        dead_ends[_name(each)] = _joined(dead_ends.get(_name(each), each), each)
+    failures: dict[str, FailureMode] = {}
+    for mode in (*card.failure_modes, *lesson.failure_modes):
+        failures.setdefault(normalised(mode.condition), mode)
+    return card.model_copy(
+        update={
+            "deprecated_approaches": [*dead_ends.values()],
+            "failure_modes": [*failures.values()],
+            "tags": list(dict.fromkeys([*card.tags, *lesson.tags])),
+        }
+    )
+
+
+def _name(dead_end: DeprecatedApproach) -> Hashable:
+    return normalised(dead_end.approach), normalised(dead_end.condition)
+
+
+def _joined(here: DeprecatedApproach, new: DeprecatedApproach) -> DeprecatedApproach:
+    """Count the tasks of both; of what it gained, the best is known."""
+    gained = max((each.gained for each in (here, new) if each.gained is not None), default=None)
+    failed_in = list(dict.fromkeys([*here.failed_in, *new.failed_in]))
+    return here.model_copy(update={"failed_in": failed_in, "gained": gained})

@@ -5,15 +5,51 @@ judged is confirmed, or refuted, by people. A person has one word on a card for 
 the first back.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 from pydantic import BaseModel, ConfigDict
 
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, Evidence, Rating, TaskOutcome
 from mneme.stores.cards.lifecycle import Decision, is_in_service, out_of_service, reinforced
 from mneme.stores.cards.settings import CardSettings
-from mneme.stores.cards.validity import check_valid_for
+
+
+def check_valid_for(text: str) -> str:
+    """Return what a card is valid for, as it is written. Raises BadInput for what names no version."""
+    if not text.strip():
+        return ""
+    return str(_read(text))
+
+
+def holds_for(valid_for: str, versions: Mapping[str, str]) -> bool | None:
+    """Say whether a card is valid with these versions; None where nothing says so."""
+    if not valid_for:
+        return True
+    wanted = _read(valid_for)
+    here = {canonicalize_name(name): version for name, version in versions.items()}
+    if canonicalize_name(wanted.name) not in here:
+        return None
+    try:
+        return wanted.specifier.contains(Version(here[canonicalize_name(wanted.name)]), prereleases=True)
+    except InvalidVersion:
+        return None
+
+
+def _read(text: str) -> Requirement:
+    wrong = BadInput(f"{text!r} names no version.", "Write it like sqlite>=3.40 or python>=3.11,<4.")
+    try:
+        read = Requirement(text)
+    except InvalidRequirement as why:
+        raise wrong from why
+    if not read.specifier or read.url or read.extras or read.marker:
+        raise wrong
+    return read
+
 
 SERVED = 0.8
 """The confidence that a person's word gives; one above it could verify a card at once (§3, step 5)."""

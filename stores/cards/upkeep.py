@@ -22,10 +22,9 @@ from pydantic import BaseModel, ConfigDict
 
 from mneme.core.errors import Conflict
 from mneme.stores.cards.card import Card
-from mneme.stores.cards.card_records import CardRecords
+from mneme.stores.cards.card_records import SECONDS_A_DAY, CardRecords
 from mneme.stores.cards.clusters import Clusters
 from mneme.stores.cards.lifecycle import archived
-from mneme.stores.cards.ranking import SECONDS_A_DAY
 from mneme.stores.cards.task_log import TaskLog
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace

@@ -44,7 +44,7 @@ class Document(Card):
     """A card, and where asked for its whole history, oldest first; the last of it is the card."""
 
     history: list[Former] = Field([])
-    signature: str = Field("", description="Of the team that exported it; see `signing.py`.")
+    signature: str = Field("", description="Of the team that exported it; see `card_files.py`.")
 
     @model_validator(mode="after")
     def _ends_in_the_card(self) -> "Document":

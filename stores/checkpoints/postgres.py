@@ -17,9 +17,9 @@ from mneme.core.errors import BadInput, StorageFailure
 from mneme.stores.checkpoints.guarding import (
     KEEP_LATEST,
     Guarded,
+    PlainSerializer,
     deltas_in_the_way,
     first_line,
-    strict_serializer,
     to_the_end,
 )
 from mneme.stores.checkpoints.turns import first_kept, is_old
@@ -85,7 +85,7 @@ class PostgresCheckpoints(Guarded, AsyncPostgresSaver):
     failures = (psycopg.Error,)
 
     def __init__(self, pool: Pool, place: str, turns: int = 0) -> None:
-        super().__init__(pool, serde=strict_serializer())
+        super().__init__(pool, serde=PlainSerializer())
         self.pool, self.place, self.turns = pool, place, turns
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from mneme.core.errors import BadInput, Damaged, StorageFailure
 from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
 from mneme.stores.checkpoints import statements
 from mneme.stores.checkpoints.files import KEPT, note_kept, refuse_gone
-from mneme.stores.checkpoints.guarding import Guarded, deltas_in_the_way, strict_serializer, to_the_end
+from mneme.stores.checkpoints.guarding import Guarded, PlainSerializer, deltas_in_the_way, to_the_end
 from mneme.stores.checkpoints.lists import LIST_TABLES, SWEEP_ITEMS, ListsApart
 from mneme.stores.checkpoints.sums import keep_sums
 
@@ -39,7 +39,7 @@ class SqliteCheckpoints(Guarded, ListsApart):
     failures = (sqlite3.Error,)
 
     def __init__(self, conn: aiosqlite.Connection, place: str, turns: int = 0) -> None:
-        super().__init__(conn, serde=strict_serializer())
+        super().__init__(conn, serde=PlainSerializer())
         self.place, self.turns = place, turns
 
     async def adelete_thread(self, thread_id: str) -> None:

@@ -8,9 +8,8 @@ from pydantic import BaseModel
 
 from mneme.evals.discussion.judges import Design, Pair, compare_designs, judge_as_printed, judge_design
 from mneme.library.teams.team import load_team, shipped
-from mneme.models.asking.replies import read
+from mneme.models.asking.replies import Unusable, read
 from mneme.models.asking.schema import flat, unbounded
-from mneme.models.asking.unusable import Unusable
 from mneme.prompts.discussion.document import Documenting, Outline, write_document, write_document_as
 from mneme.prompts.discussion.intrinsic_memory import (
     ROOM_TO_SPARE,

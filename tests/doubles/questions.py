@@ -4,8 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mneme.models.asking.json_objects import objects
-from mneme.models.asking.replies import read
+from mneme.models.asking.replies import objects, read
 from mneme.models.asking.schema import bounded, flat, unbounded
 from mneme.prompts.prompt import Prompt
 

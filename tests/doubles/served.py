@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from mneme.core.settings import settings
-from mneme.models.asking.asking import forget
+from mneme.models.asking.asking import clear_endpoints
 from mneme.models.embedding import embedders
 from mneme.prompts.prompt import Prompt
 from mneme.rules.registry import rule
@@ -87,16 +87,16 @@ def served(monkeypatch: pytest.MonkeyPatch, *models: Model, **knobs: Any) -> Ite
         settings.cache_clear()
         yield double
     settings.cache_clear()
-    forget()
-    embedders.forget()
+    clear_endpoints()
+    embedders.clear_embedders()
 
 
 def point_at(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     """Make an address the process's Ollama, and forget all that was known of another."""
     monkeypatch.setenv("MNEME_OLLAMA_URL", url)
     settings.cache_clear()
-    forget()
-    embedders.forget()
+    clear_endpoints()
+    embedders.clear_embedders()
 
 
 def answers_up_to(number: int, double: OllamaDouble, brain: Brain) -> Brain:

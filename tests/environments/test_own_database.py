@@ -96,6 +96,16 @@ def test_what_only_fits_the_data_falls(shop: Path) -> None:
     assert "proves nothing" in nothing.attempt(index, quick=True).problem
 
 
+def test_a_query_on_a_view_is_measured(shop: Path, tmp_path: Path) -> None:
+    file = tmp_path / "shop.sqlite"
+    file.write_bytes(shop.read_bytes())
+    with closing(sqlite3.connect(file)) as made:
+        made.execute("CREATE VIEW dear AS SELECT id, customer_id FROM orders WHERE amount > 9")
+    world = opened(query="SELECT COUNT(*) AS n FROM dear WHERE customer_id = 7", database=str(file))
+    tried = world.attempt(Solution(statements=["CREATE INDEX i ON orders (customer_id, amount)"]), quick=True)
+    assert tried.correct and tried.gain > 2, tried
+
+
 def test_a_schema_without_data_is_filled(tmp_path: Path) -> None:
     world = opened(query=JOIN, ddl=DDL, rows=5_000)
     schema = next(look for look in world.looks() if look.__name__ == "schema")
@@ -131,6 +141,7 @@ def test_tables_of_postgres_are_only_read(postgres_url: str) -> None:
         world = opened(query=query, database=postgres_url)
         tried = world.attempt(world.carry_out("INDEX (equality)"), quick=True)
         assert tried.correct and "Index" in tried.evidence, tried
+        assert world.attempt(Solution(statements=["ANALYZE"]), quick=True).correct
         refused = world.attempt(Solution(query="SELECT SUM(amount) AS total FROM public.own_orders"))
         assert not refused.correct
         indexes = made.execute("SELECT count(*) FROM pg_indexes WHERE tablename = 'own_orders'").fetchone()

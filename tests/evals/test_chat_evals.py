@@ -294,10 +294,10 @@ def ollama(brain: Brain) -> Iterator[OllamaDouble]:
     with pytest.MonkeyPatch.context() as patch, OllamaDouble(brain=brain) as double:
         patch.setenv("MNEME_OLLAMA_URL", double.url)
         settings.cache_clear()
-        asking.forget()
+        asking.clear_endpoints()
         yield double
     settings.cache_clear()
-    asking.forget()
+    asking.clear_endpoints()
 
 
 class TestLocomo:

@@ -17,7 +17,7 @@ from mneme.evals.prompts.properties import Property
 from mneme.evals.prompts.questions import all_questions
 from mneme.models.asking.asking import KEPT_FREE, TEXT_TOKENS
 from mneme.models.asking.budget import tokens_of
-from mneme.models.asking.json_objects import objects
+from mneme.models.asking.replies import objects
 from mneme.prompts.every import Key
 
 CONTEXT = 8192

@@ -10,8 +10,7 @@ from mneme.evals.discussion.judges import PRINTED, Design, Preference, judge_as_
 from mneme.evals.discussion.pipeline_judging import compared, outcome, tallied
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, script
-from mneme.models.asking.drawing import as_drawn, drawn
-from mneme.models.asking.responders import CallOptions
+from mneme.models.asking.responders import CallOptions, as_drawn, drawn
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.prompts.discussion.document import write_document
 from mneme.prompts.discussion.intrinsic_memory import contribute, delegate

@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from mneme.cli.learning.learn import Given, numbered
+from mneme.cli.learning.learn import Given, Place, numbered
 from mneme.core.errors import BadAnswer, BadInput, NotFound
 from mneme.environments.sql_tuning import TuningTask, story, tasks
 from mneme.environments.sql_tuning.conditions import applies, general
@@ -536,12 +536,14 @@ def test_a_run_that_is_killed_at_any_step_goes_on_and_writes_its_card_once(
 
 
 def test_a_task_without_a_name_goes_on_where_it_was_killed_and_else_begins_anew() -> None:
-    given = Given(task="Faster.", workspace="shop", check="pytest -q")
-    first = numbered(given, set())
-    assert numbered(given, set()).id == first.id, "killed: the same again"
-    assert numbered(given, {first.id}).id != first.id, "finished: anew"
-    assert numbered(Given(task="Faster.", workspace="other", check="pytest -q"), set()).id != first.id
-    assert numbered(Given(task="Faster.", id="mine"), {"mine"}).id == "mine"
+    def given(**told: str) -> Place:
+        return Given.model_validate({"task": "Faster.", "check": "pytest -q", **told})
+
+    first = numbered(given(workspace="shop"), set())
+    assert numbered(given(workspace="shop"), set()).id == first.id, "killed: the same again"
+    assert numbered(given(workspace="shop"), {first.id}).id != first.id, "finished: anew"
+    assert numbered(given(workspace="other"), set()).id != first.id
+    assert numbered(given(id="mine"), {"mine"}).id == "mine"
 
 
 def test_cards_are_listed_searched_changed_and_exported(tmp_path: Path, mneme: Run) -> None:

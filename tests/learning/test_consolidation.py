@@ -23,12 +23,11 @@ from mneme.nodes.learning.consolidation import deploy
 from mneme.nodes.learning.consolidation.sources import CardPairs
 from mneme.nodes.learning.consolidation.state import TuningContext
 from mneme.stores.cards.card import Card, Lesson, TaskOutcome
-from mneme.stores.cards.consolidation import ConsolidationCycle
+from mneme.stores.cards.consolidation import ConsolidationCycle, is_held_out, lesson_of
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.settings import Consolidation
 from mneme.stores.cards.task_log import TaskRecord
-from mneme.stores.cards.training_data import is_held_out, lesson_of
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
@@ -91,9 +90,9 @@ def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDouble]:
     with OllamaDouble(Model(name="tiny", capabilities=("completion",))) as double:
         monkeypatch.setenv("MNEME_OLLAMA_URL", double.url)
         settings.cache_clear()
-        asking.forget()
+        asking.clear_endpoints()
         yield double
-    asking.forget()
+    asking.clear_endpoints()
 
 
 def wanted(folder: Path, **more: Any) -> Any:
@@ -275,7 +274,7 @@ async def test_a_real_model_is_tuned_and_served_by_a_real_ollama(
     monkeypatch.setenv("MNEME_OLLAMA_URL", REAL)
     monkeypatch.setenv("MNEME_NUM_CTX", "2048")
     settings.cache_clear()
-    asking.forget()
+    asking.clear_endpoints()
     cards = await learned(edge_ledger, WORDS[:10])
     served = os.environ.get("MNEME_TEST_OLLAMA_MODEL", "smollm2")
     given = {"base": BASE, "served_base": served, "force": True, "generic": ""}

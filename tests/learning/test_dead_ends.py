@@ -16,7 +16,7 @@ from mneme.prompts.learning.trials import Advice, Measurement
 from mneme.rules.learning.compound_learning import challenge_draft, draft_solution
 from mneme.stores.cards.card import DeprecatedApproach, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.making import untested_card
+from mneme.stores.cards.lifecycle import untested_card
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change

@@ -27,8 +27,8 @@ def test_a_text_is_divided_by_lines_and_json_by_items(tmp_path: Path) -> None:
     log.write_text(LOG + "x" * 13_000 + "\n")
     tickets.write_text('{"ticket": 1, "text": "slow"}\n"as it says"\n')
     pieces = parts_of(log, "billing")
-    assert [len(each.material) for each in pieces] == [len(LOG) - 1, 6_000, 6_000, 1_000]
-    assert [each.material for each in parts_of(tickets, "")][1] == "as it says"
+    assert [len(each.told["material"]) for each in pieces] == [len(LOG) - 1, 6_000, 6_000, 1_000]
+    assert [each.told["material"] for each in parts_of(tickets, "")][1] == "as it says"
     assert [each.id for each in parts_of(log, "billing")] == [each.id for each in pieces], "read once"
     assert parts_of(log, "")[0].id != pieces[0].id
     log.write_text(" \n")

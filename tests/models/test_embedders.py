@@ -64,10 +64,10 @@ def cache(written: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Point the settings at the cache that holds MiniLM."""
     monkeypatch.setenv("MNEME_CACHE", str(written))
     settings.cache_clear()
-    embedders.forget()
+    embedders.clear_embedders()
     yield written
     settings.cache_clear()
-    embedders.forget()
+    embedders.clear_embedders()
 
 
 @pytest.fixture(params=list(PACKAGES))

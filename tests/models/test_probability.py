@@ -10,7 +10,7 @@ import pytest
 
 from mneme.core.settings import settings
 from mneme.models.asking import probability
-from mneme.models.asking.asking import forget
+from mneme.models.asking.asking import clear_endpoints
 from mneme.models.asking.probability import ask_likelihood, ask_probability, probability_of_true
 from mneme.prompts.sharing.answering import Asked, answer
 from mneme.prompts.sharing.examples import Example
@@ -33,8 +33,8 @@ def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDo
 
 def _forget() -> None:
     settings.cache_clear()
-    forget()
-    probability.forget()
+    clear_endpoints()
+    probability.clear_probability()
 
 
 def said(word: str, weights: dict[str, float]) -> Reply:

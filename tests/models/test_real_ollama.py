@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from mneme.core.errors import BadAnswer, ModelUnavailable, PromptTooLong
 from mneme.core.settings import settings
-from mneme.models.asking.asking import Answered, ask, forget
+from mneme.models.asking.asking import Answered, ask, clear_endpoints
 from mneme.models.asking.schema import bounded, flat
 from mneme.prompts.prompt import Prompt, Reason, one_of
 
@@ -57,9 +57,9 @@ def who(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("MNEME_OLLAMA_URL", URL)
     monkeypatch.setenv("MNEME_NUM_CTX", "2048")
     settings.cache_clear()
-    forget()
+    clear_endpoints()
     yield f"ollama:{os.environ.get('MNEME_TEST_OLLAMA_MODEL') or listed[0]['name']}"
-    forget()
+    clear_endpoints()
 
 
 async def test_the_grammar_holds_every_bound_that_was_sent(who: str) -> None:

@@ -8,12 +8,9 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from mneme.models.asking.copying import copied
-from mneme.models.asking.json_objects import calls_in, objects
-from mneme.models.asking.repetition import RepetitionDetector, countable, repeats
-from mneme.models.asking.replies import read
+from mneme.models.asking.replies import Unusable, calls_in, copied, objects, read
 from mneme.models.asking.schema import bounded, flat, room_for, unbounded
-from mneme.models.asking.unusable import Unusable
+from mneme.models.asking.streaming import RepetitionDetector, countable, repeats
 from mneme.prompts.prompt import LONGEST_REASON, Reason, one_of
 
 

@@ -13,7 +13,7 @@ from mneme.evals.commands import quiet
 from mneme.graphs.consolidation import builder
 from mneme.models.asking import asking
 from mneme.models.tuning.lora import Training
-from mneme.nodes.learning.consolidation.memories import MemoryPairs
+from mneme.nodes.learning.consolidation.sources import MemoryPairs
 from mneme.nodes.learning.consolidation.state import TuningContext
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.pools import who_answers
@@ -62,9 +62,9 @@ def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDouble]:
     with OllamaDouble(Model(name="tiny", capabilities=("completion",))) as double:
         monkeypatch.setenv("MNEME_OLLAMA_URL", double.url)
         settings.cache_clear()
-        asking.forget()
+        asking.clear_endpoints()
         yield double
-    asking.forget()
+    asking.clear_endpoints()
 
 
 def wanted(folder: Path, **more: Any) -> Any:

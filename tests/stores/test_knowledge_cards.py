@@ -25,7 +25,7 @@ from mneme.stores.cards.card import (
     TaskOutcome,
 )
 from mneme.stores.cards.check import flags_of
-from mneme.stores.cards.consolidation import ConsolidationCycle, reasons_to_consolidate
+from mneme.stores.cards.consolidation import ConsolidationCycle, is_held_out, reasons_to_consolidate
 from mneme.stores.cards.disputes import (
     Approach,
     DeprecateOld,
@@ -41,7 +41,6 @@ from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import MONTH, Metrics, Thresholds, compute
 from mneme.stores.cards.settings import CardSettings, Consolidation
 from mneme.stores.cards.task_log import TaskRecord
-from mneme.stores.cards.training_data import is_held_out
 from mneme.stores.cards.yaml_form import dump, load
 from mneme.stores.ledger import edge
 from mneme.stores.ledger.ledger import Ledger, open_ledger

@@ -9,10 +9,9 @@ import pytest
 from mneme.core.errors import BadInput
 from mneme.evals.commands import quiet
 from mneme.nodes.learning.abstracting import abstraction_of
-from mneme.stores.cards.abstraction import Abstraction
 from mneme.stores.cards.card import DeprecatedApproach, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.private_counts import bounded, noisy, outcomes_of
+from mneme.stores.cards.sharing import Abstraction, bounded, noisy, outcomes_of
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.cards.yaml_form import load
 from mneme.stores.ledger.ledger import Ledger

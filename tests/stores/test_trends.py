@@ -7,9 +7,8 @@ import pytest
 import mneme
 from mneme.stores.cards.card import Card, CardVersion, Evidence, Lesson, Provenance, Rating, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.metrics import duplicate_mistakes
+from mneme.stores.cards.metrics import duplicate_mistakes, periods
 from mneme.stores.cards.task_log import TaskRecord
-from mneme.stores.cards.trends import periods, trend
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 
@@ -31,7 +30,7 @@ def version(at: datetime, number: int, **more: object) -> CardVersion:
 
 async def test_a_ledger_tells_what_each_stretch_of_tasks_was_like(ledger: Ledger) -> None:
     cards = KnowledgeCards(ledger, "team")
-    assert await trend(cards, "month") == []
+    assert await cards.trend("month") == []
     lesson, outcome = Lesson(claim="use an index"), TaskOutcome(task="t1", success=True, confidence=0.9)
     card = (await cards.create(lesson, outcome, change=CHANGE)).card
     await cards.tasks.add(task("t1", iterations=3, mistakes=["scan for sums"], cards=[card.id]))
@@ -42,15 +41,15 @@ async def test_a_ledger_tells_what_each_stretch_of_tasks_was_like(ledger: Ledger
         word = Rating(by="ann", good=good, task="x", at=datetime.now(UTC))
         await cards.rate(card.id, word, change=CHANGE)
     await cards.deprecate(card.id, change=CHANGE)
-    before, after = await trend(cards, 2)
+    before, after = await cards.trend(2)
     assert (before.tasks, before.reuse, before.solved, before.iterations) == (2, 0, 0.5, 2.5)
     assert (before.learned, before.duplicate_mistakes, before.satisfaction) == (1, 0.5, None)
     assert (before.in_service, before.card_success) == (1, None)
     assert (after.tasks, after.reuse, after.retrieval_precision) == (1, 1, 0.5)
     assert (after.ratings, after.satisfaction, after.deprecated, after.in_service) == (2, 0.5, 1, 0)
     assert after.card_success == pytest.approx(2 / 3), "the task, and both words as they were counted"
-    assert await trend(cards, "year", now=datetime(2020, 1, 1, tzinfo=UTC)) == []
-    (year,) = await trend(cards, "year", last=1)
+    assert await cards.trend("year", now=datetime(2020, 1, 1, tzinfo=UTC)) == []
+    (year,) = await cards.trend("year", last=1)
     assert (year.tasks, year.ratings) == (3, 2)
 
 

@@ -289,10 +289,10 @@ def not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     monkeypatch.setenv("MNEME_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("MNEME_CACHE", str(tmp_path / "cache"))
     settings.cache_clear()
-    embedders.forget()
+    embedders.clear_embedders()
     yield
     settings.cache_clear()
-    embedders.forget()
+    embedders.clear_embedders()
 
 
 INSTALL = {

@@ -15,9 +15,8 @@ from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, CardVersion, Retrieved, Rule
 from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
-from mneme.stores.cards.metrics import Metrics
-from mneme.stores.cards.private_counts import BUDGET
-from mneme.stores.cards.trends import Period
+from mneme.stores.cards.metrics import Metrics, Period
+from mneme.stores.cards.sharing import BUDGET
 from mneme.stores.cards.upkeep import Kept
 from mneme.stores.cards.yaml_form import dump
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.files import read_file
-from mneme.cli.learning.learn import ROLES, Given, finished, solve
+from mneme.cli.learning.learn import ROLES, Given, Place, finished, solve
 from mneme.cli.show import console
 from mneme.client.team import open_team_session
 from mneme.core.errors import BadInput
@@ -41,17 +41,19 @@ async def intake(team: str, files: Sequence[Path], scope: str, agents: str, as_j
         console.print(f"{len(new)} read, {len(parts) - len(new)} read before.")
 
 
-def parts_of(file: Path, scope: str) -> list[Given]:
+def parts_of(file: Path, scope: str) -> list[Place]:
     """Return a file's parts as tasks. Raises BadInput for one without words."""
     texts = list(_divided(read_file(file, "Give a log, tickets or a conversation as text."), file.suffix))
     if not texts:
         raise BadInput(f"{file} has no words.", "Give a log, tickets or a conversation as text.")
     return [
-        Given(
-            id=f"intake-{hashlib.sha256(f'{scope} {text}'.encode()).hexdigest()[:24]}",
-            task=" ".join(QUESTION.format(name=file.name, number=number, of=len(texts)).split()),
-            material=text,
-            scope=scope,
+        Given.model_validate(
+            {
+                "id": f"intake-{hashlib.sha256(f'{scope} {text}'.encode()).hexdigest()[:24]}",
+                "task": " ".join(QUESTION.format(name=file.name, number=number, of=len(texts)).split()),
+                "material": text,
+                "scope": scope,
+            }
         )
         for number, text in enumerate(texts, start=1)
     ]

@@ -5,10 +5,10 @@ from collections.abc import Set
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from rich.markup import escape
 
 from mneme.cli.chat.talk import show_notice
@@ -22,7 +22,9 @@ from mneme.environments.worlds import find_world
 from mneme.environments.worlds.registry import SHIPPED
 from mneme.library import EXAMPLES
 from mneme.models.asking.counting import in_words
+from mneme.nodes.learning.worlds import Problem
 
+Context = dict[str, Any]
 SUITES = ("story", "sql_tuning", *SHIPPED)
 SIGNS = {
     "created": "[green]+ card[/]",
@@ -36,13 +38,12 @@ SIGNS = {
 ROLES = ("researcher", "devils_advocate", "leader", "monitor")
 DDL = ".sql"
 """How a file of statements is told from the name of a schema that comes with Mneme."""
-Context = dict[str, Any]
 PAGE = 1000
 """Finished tasks that are asked for at once."""
 
 
-class Where(BaseModel):
-    """The world of a task, and what the world reads of it."""
+class Place(BaseModel):
+    """What the command line says of a task beside what the graph is told."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -51,34 +52,14 @@ class Where(BaseModel):
         description="Its name; a task that is done is not run again. Default: the file's name and a number.",
     )
     world: str = Field("", description="The world that tries solutions: a name, or a YAML file.")
-    query: str = Field("", description="The slow query, which is run and measured.")
     schema_name: str = Field(
         "", alias="schema", description="The schema: one that comes with Mneme, or a file FILE.sql."
     )
-    database: str = Field("", description="A SQLite file or a postgresql:// address; it is only read.")
-    wanted_speed_up: float | None = Field(None, description="How many times as fast is enough; 2 if unset.")
-    index_budget: float | None = Field(
-        None, description="Largest size of new indexes, as a share of the tables'; 0.3 if unset."
-    )
-    material: str = Field("", description="Without a world: what the task is about, such as a log.")
-    scope: str = Field("", description="Without a world: the domain that lessons hold in.")
-    case: str = Field("", description="The name of one of the world's own tasks.")
-    workspace: str = Field("", description="The folder whose files a solution may change, on a copy.")
-    check: str = Field(
-        "", description="The command that must end with 0, run in the folder.", examples=["pytest -q"]
-    )
-    metrics: list[str] = Field(
-        [], description="What is to become better: NAME:lower|higher:TIMES.", examples=["cpu_seconds:lower:2"]
-    )
-    may_change: list[str] = Field(
-        [], description="Patterns of the files that may change.", examples=["src/*.py"]
-    )
 
-
-class Given(Where):
-    """One task: its text, its world, and what the world reads of it."""
-
-    task: str = Field(description="The task in words.")
+    @property
+    def told(self) -> Context:
+        """Return what the graph is told, as far as it was given."""
+        return self.model_dump(exclude={*Place.model_fields}, exclude_defaults=True)
 
     @property
     def environment(self) -> str:
@@ -87,9 +68,23 @@ class Given(Where):
             return str(Path(self.world).resolve())
         if self.world:
             return self.world
-        if self.query or self.database:
+        if {"query", "database"} & {*self.told}:
             return "sql_tuning"
-        return "workspace" if self.workspace or self.check else ""
+        return "workspace" if {"workspace", "check"} & {*self.told} else ""
+
+
+OTHERWISE = ("task", "example", "messages", "task_id", "ddl")
+"""What the graph is told and what is no option: it is the command's argument, or comes of other options."""
+TOLD: Context = {
+    name: hint for name, hint in get_type_hints(Problem, include_extras=True).items() if name not in OTHERWISE
+}
+Where = create_model("Where", __base__=Place, **TOLD)
+Given = create_model(
+    "Given",
+    __base__=Where,
+    __doc__="One task: its text, its world, and what the world reads of it.",
+    task=(str, Field(description="The task in words.")),
+)
 
 
 async def learn(
@@ -117,7 +112,7 @@ async def learn(
     return int(any(failed))
 
 
-def numbered(given: Given, done: Set[str]) -> Given:
+def numbered(given: Place, done: Set[str]) -> Place:
     """Name a task that has no name by what it is, and by how often it was finished.
 
     So the same command goes on where it was killed, and begins anew where it came to its end.
@@ -138,7 +133,7 @@ async def finished(session: TeamSession) -> set[str]:
     return done
 
 
-def tasks_of(words: str, file: Path | None, suite: str, size: tuple[int, int], where: Context) -> list[Given]:
+def tasks_of(words: str, file: Path | None, suite: str, size: tuple[int, int], where: Context) -> list[Place]:
     """Return the tasks that the options name. Raises BadInput."""
     where = {name: value for name, value in where.items() if value}
     if where.get("case") and not words:
@@ -164,28 +159,24 @@ def _text_of(world: str, case: str) -> str:
     return cases[case]
 
 
-def _of_suite(suite: str, size: int, seed: int) -> list[Given]:
+def _of_suite(suite: str, size: int, seed: int) -> list[Place]:
     if suite not in SUITES:
         raise BadInput(f"There is no suite {suite!r}.", f"There are: {', '.join(SUITES)}.")
     if suite == "story":
         return _of_file(EXAMPLES / "story.yaml", {})
     if suite in SHIPPED:
         cases = find_world(suite).cases()
-        return [Given(task=each.text, id=each.id, world=suite, case=each.id) for each in cases]
-    return [
-        Given(
-            task=task.description,
-            id=task.id,
-            query=task.query,
-            schema=task.schema_name,
-            wanted_speed_up=task.wanted_speed_up,
-            index_budget=task.index_budget,
-        )
-        for task in tasks(seed, size)
-    ]
+        named = [{"task": each.text, "id": each.id, "world": suite, "case": each.id} for each in cases]
+    else:
+        shared = {"id", "query", "wanted_speed_up", "index_budget"}
+        named = [
+            {"task": each.description, "schema": each.schema_name, **each.model_dump(include=shared)}
+            for each in tasks(seed, size)
+        ]
+    return [Given.model_validate(each) for each in named]
 
 
-def _of_file(file: Path, where: Context) -> list[Given]:
+def _of_file(file: Path, where: Context) -> list[Place]:
     """Read a YAML or JSON list of tasks: texts, or objects with task, query, schema, id."""
     text = read_file(file, "Give a YAML list of tasks.")
     try:
@@ -196,30 +187,30 @@ def _of_file(file: Path, where: Context) -> list[Given]:
         ) from error
     if not isinstance(read, list) or not read:
         raise BadInput(f"{file} has no list of tasks.", "Begin each task with a hyphen.")
-    rows = [{"task": row} if isinstance(row, str) else row for row in read]
-    named = [
-        {**where, "id": f"{file.name}-{number}", **row} if isinstance(row, dict) else row
-        for number, row in enumerate(rows, start=1)
-    ]
-    try:
-        return TypeAdapter(list[Given]).validate_python(named)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        raise BadInput(
-            f"{file}: {field}: {first['msg']}.",
-            "A task has the fields task, id, world, query, schema, …; see `mneme learn --help`.",
-        ) from error
+    given: list[Place] = []
+    for number, row in enumerate(read, start=1):
+        told = {"task": row} if isinstance(row, str) else row
+        named = {**where, "id": f"{file.name}-{number}", **told} if isinstance(told, dict) else told
+        try:
+            given.append(Given.model_validate(named))
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(map(str, (number, *first["loc"])))
+            raise BadInput(
+                f"{file}: {field}: {first['msg']}.",
+                "A task has the fields task, id, world, query, schema, …; see `mneme learn --help`.",
+            ) from error
+    return given
 
 
-async def solve(session: TeamSession, given: Given, context: Context, as_json: bool) -> bool:
+async def solve(session: TeamSession, given: Place, context: Context, as_json: bool) -> bool:
     """Solve one task, or continue one that was killed; then resolve the disputes that it opened."""
     config = await session.task(given.id)
     own, problem = context | _environment(given), problem_of(given)
     left, _ = await session.flows.left_at("compound_learning", config)
     if not as_json:
         console.print()
-        print_beside("[bold]task[/] ", escape(given.task))
+        print_beside("[bold]task[/] ", escape(given.told["task"]))
     posed = None if left else problem
     async for event in session.flows.stream("compound_learning", posed, config, own, "custom"):
         if not as_json:
@@ -241,32 +232,22 @@ async def solve(session: TeamSession, given: Given, context: Context, as_json: b
     return bool(values["packet"]["solved"])
 
 
-def _environment(given: Given) -> Context:
+def _environment(given: Place) -> Context:
     own = given.schema_name if not given.schema_name.endswith(DDL) else ""
     return {"environment": given.environment, "schema_name": own or "events"}
 
 
-def problem_of(given: Given) -> dict[str, Any]:
+def problem_of(given: Place) -> Context:
     """Return what the graph is given, with paths that hold wherever the graph runs. Raises BadInput."""
-    named: dict[str, Any] = {"task": given.task, "task_id": given.id, "query": given.query}
+    named = {**given.told, "task_id": given.id}
     if given.schema_name.endswith(DDL):
         named["ddl"] = read_file(Path(given.schema_name), "Give a file of CREATE TABLE statements.")
-    for name in PLAIN:
-        if value := getattr(given, name):
-            named[name] = value
-    if given.workspace:
-        named["workspace"] = str(Path(given.workspace).resolve())
-    if given.database:
-        is_url = "://" in given.database
-        named["database"] = given.database if is_url else str(Path(given.database).resolve())
+    for name in {"workspace", "database"} & {*named}:
+        if "://" not in named[name]:
+            named[name] = str(Path(named[name]).resolve())
     return named
 
 
-PLAIN = (
-    *("wanted_speed_up", "index_budget", "case", "check", "metrics", "may_change"),
-    *("material", "scope"),
-)
-"""What the graph is given just as it is."""
 LONGEST = 110
 """The most characters of a line."""
 

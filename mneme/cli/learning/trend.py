@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from mneme.cli.tables import Table
-from mneme.stores.cards.trends import Period
+from mneme.stores.cards.metrics import Period
 
 REUSE = ("tasks", "reuse", "retrieval_precision", "ratings", "satisfaction")
 QUALITY = ("solved", "first_attempt", "iterations", "seconds_p50", "speed_up_p50", "duplicate_mistakes")

@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-from mneme.core.errors import BadInput
 from mneme.environments.worlds import World
 from mneme.nodes.learning.compound_learning.state import (
     LoggedObjection,
@@ -11,23 +10,20 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     ask_role,
     draft_of,
-    effort_of,
     is_blocking,
     knowns,
     setting_of,
     settled_words,
     shown_pitfalls,
     timed,
-    trial_of,
     used_cards,
     with_pattern,
     worded,
-    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime
-from mneme.nodes.learning.worlds import advice_of, attempt, checked, remedies, solution_of
-from mneme.prompts.learning.compound_learning.challenge import Objection, Review, challenge_draft
-from mneme.prompts.learning.compound_learning.research import Complaint, patch_draft
+from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies, solution_of
+from mneme.prompts.learning.compound_learning.challenge import Review, challenge_draft
+from mneme.prompts.learning.compound_learning.research import Complaint, Draft, patch_draft
 from mneme.prompts.learning.trials import Advice
 
 PATCHES = 2
@@ -35,39 +31,36 @@ PATCHES = 2
 
 
 @timed
-async def challenge(state: State, runtime: LearningRuntime) -> Update:
+async def challenge(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """As the devil's advocate, try the latest draft, and compare it with verified and deprecated cards."""
-    world, draft = await world_of(state, runtime), draft_of(state, -1)
+    draft = draft_of(state, -1)
     trial = await attempt(world, solution_of(draft), quick=True) if world else None
     given = Review(
         **setting_of(state, world),
         draft=str(draft),
         pattern=draft.pattern,
-        rests_on=[each["known"]["claim"] for each in used_cards(state)],
+        rests_on=[each["known"].claim for each in used_cards(state)],
         proven=bool(draft.used) and len(state["drafts"]) == 1,
         trial=trial,
-        tried=[each["draft"]["pattern"] for each in state["drafts"][:-1]],
+        tried=[each["draft"].pattern for each in state["drafts"][:-1]],
         earlier=settled_words(state["log"]),
         remedies=remedies(world) if world else [],
         cards=knowns(state["verified"]),
         pitfalls=shown_pitfalls(state),
     )
-    answered = await ask_role("devils_advocate", challenge_draft, given, runtime)
-    raised = [_logged(each, len(state["drafts"])) for each in answered.value.objections]
+    said, costs = await ask_role("devils_advocate", challenge_draft, given, runtime)
+    number = len(state["drafts"])
+    raised = [
+        LoggedObjection(round=number, objection=each, status="open", closed_by="") for each in said.objections
+    ]
     runtime.stream_writer(
         {"step": "challenge", "trial": trial.summary if trial else "", "objections": worded(raised)}
     )
-    measured = trial.model_dump() if trial else None
     return {
-        "drafts": [*state["drafts"][:-1], {**state["drafts"][-1], "trial": measured}],
+        "drafts": [*state["drafts"][:-1], TriedDraft(draft=draft, trial=trial)],
         "log": [*state["log"], *raised],
-        "effort": [effort_of(answered)],
-        "responders": [f"devils_advocate: {answered.responder}"],
+        **costs,
     }
-
-
-def _logged(objection: Objection, number: int) -> LoggedObjection:
-    return LoggedObjection(round=number, objection=objection.model_dump(), status="open", closed_by="")
 
 
 def needs_patch(state: State) -> Literal["patch", "verify"]:
@@ -78,34 +71,34 @@ def needs_patch(state: State) -> Literal["patch", "verify"]:
 
 
 @timed
-async def patch(state: State, runtime: LearningRuntime) -> Update:
+async def patch(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Let the researcher patch the draft; an objection that the patch does not answer stays open.
 
     A patch that changes nothing closes nothing, and is no draft.
     """
-    world, number = await world_of(state, runtime), len(state["drafts"])
+    number = len(state["drafts"])
     open_ = [each for each in state["log"] if each["round"] == number and each["status"] == "open"]
-    open_.sort(key=lambda each: each["objection"]["severity"] != "blocking")
+    open_.sort(key=lambda each: each["objection"].severity != "blocking")
     given = Complaint(
         **setting_of(state, world),
         draft=draft_of(state, -1),
         objections=worded(open_),
         advice=[_remedy(each, world) for each in open_],
-        trial=trial_of(state["drafts"][-1]["trial"]),
+        trial=state["drafts"][-1]["trial"],
         cards=knowns(state["cards"]),
         pitfalls=shown_pitfalls(state),
     )
-    answered = await ask_role("researcher", patch_draft, given, runtime)
-    draft = with_pattern(answered.value, world)
-    costs = {"effort": [effort_of(answered)], "responders": [f"researcher: {answered.responder}"]}
+    answer, costs = await ask_role("researcher", patch_draft, given, runtime)
+    patched = with_pattern(answer, world)
+    draft = Draft(**patched.model_dump(exclude={"closed"}))
     if (draft.pattern, draft.solution) == (given.draft.pattern, given.draft.solution):
         runtime.stream_writer({"step": "patch", "draft": "", "closed": []})
-        return costs
-    closed = [open_[each] for each in answered.value.closed]
+        return dict(costs)
+    closed = [open_[each] for each in answer.closed]
     runtime.stream_writer({"step": "patch", "draft": str(draft), "closed": worded(closed)})
     return {
         **costs,
-        "drafts": [*state["drafts"], TriedDraft(draft=draft.model_dump(exclude={"closed"}), trial=None)],
+        "drafts": [*state["drafts"], TriedDraft(draft=draft, trial=None)],
         "log": [
             each | {"status": "closed", "closed_by": f"patch {number}"} if each in closed else each
             for each in state["log"]
@@ -121,11 +114,9 @@ def is_patched(state: State) -> bool:
 
 def _remedy(entry: LoggedObjection, world: World | None) -> Advice:
     """Make a remedy out for the task; one in words stays words, which the researcher can act on."""
-    remedy = entry["objection"]["remedy"]
+    remedy = entry["objection"].remedy
     if not remedy:
         return Advice(pattern=remedy, why_not="The objection names no remedy.")
-    try:
-        checked(world, remedy)
-    except BadInput:
+    if world is None or not known_pattern(world, remedy):
         return Advice(pattern=remedy, is_text=True)
-    return advice_of(world, "", remedy) if world else Advice(pattern=remedy, is_text=True)
+    return advice_of(world, "", remedy)

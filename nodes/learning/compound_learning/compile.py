@@ -1,41 +1,53 @@
-"""Compile and keep (§3, step 5): the monitor extracts what the task taught; it is written to the cards."""
+"""Compile and keep (§3, step 5): the monitor extracts what the task taught; it is written to the cards.
 
+What else a finished task leaves is in the log (§10): its trajectory, what it cost, which mistakes it made.
+"""
+
+import hashlib
+from collections.abc import Sequence
 from textwrap import shorten
 
 from mneme.core.errors import BadInput
 from mneme.environments.worlds import World, parts_of
-from mneme.nodes.learning.compound_learning.log import record_of, trajectory_of
+from mneme.nodes.learning.compound_learning.research import shorten_middle
 from mneme.nodes.learning.compound_learning.state import (
     Learned,
+    LoggedObjection,
     Recalled,
     State,
     Update,
     ask_role,
-    effort_of,
+    draft_of,
     is_blocking,
     knowns,
     scope_of,
     setting_of,
+    settled_words,
     timed,
-    trial_of,
     used_cards,
-    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
-from mneme.nodes.learning.worlds import checked
+from mneme.nodes.learning.worlds import known_pattern
 from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning.compile import (
     DeadEnd,
     Experience,
     Finding,
-    Findings,
     compile_lessons,
 )
-from mneme.prompts.learning.compound_learning.research import Draft
-from mneme.stores.cards.card import Card, DeprecatedApproach, FailureMode, Lesson, Rule, TaskOutcome
+from mneme.stores.cards.card import (
+    Card,
+    DeprecatedApproach,
+    FailureMode,
+    Lesson,
+    Rule,
+    TaskOutcome,
+    normalised,
+)
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
+from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.records import Change, Source
 
 GAINED = 1.1
@@ -46,10 +58,10 @@ JUDGED = "Judged by the model, not measured."
 
 
 @timed
-async def compile(state: State, runtime: LearningRuntime) -> Update:
+async def compile(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Let the monitor extract what the task taught, against the cards that it knows (§3, step 5)."""
-    world, packet = await world_of(state, runtime), state["packet"]
-    patterns = [each["draft"]["pattern"] for each in state["drafts"]]
+    packet = state["packet"]
+    patterns = [each["draft"].pattern for each in state["drafts"]]
     given = Experience(
         **setting_of(state, world),
         general="; ".join(world.general) if world else "",
@@ -58,7 +70,7 @@ async def compile(state: State, runtime: LearningRuntime) -> Update:
         solved=packet["solved"],
         measured=packet["rationale"],
         confidence=packet["confidence"],
-        resolved=[each["objection"]["evidence"] for each in state["log"] if each["status"] == "closed"],
+        resolved=[each["objection"].evidence for each in state["log"] if each["status"] == "closed"],
         failed=[each for n, each in enumerate(patterns) if n != state["final"] and each],
         in_vain=[DeadEnd(approach=each.approach, reason=each.reason) for each in _fell_short(state)],
         trajectory=trajectory_of(state),
@@ -66,31 +78,17 @@ async def compile(state: State, runtime: LearningRuntime) -> Update:
         used=knowns(used_cards(state)),
         verified=knowns(state["verified"]),
     )
-    answered = await ask_role("monitor", compile_lessons, given, runtime, lane="background")
-    runtime.stream_writer({"step": "compile", "findings": [each.event for each in answered.value.findings]})
-    return {
-        "findings": [each.model_dump() for each in answered.value.findings if _can_be_kept(each, world)],
-        "effort": [effort_of(answered)],
-        "responders": [f"monitor: {answered.responder}"],
-    }
-
-
-def _can_be_kept(finding: Finding, world: World | None) -> bool:
-    """Say whether a lesson's pattern can ever be carried out, where the world has a language of patterns."""
-    try:
-        checked(world, finding.pattern)
-    except BadInput:
-        return False
-    return True
+    said, costs = await ask_role("monitor", compile_lessons, given, runtime, lane="background")
+    runtime.stream_writer({"step": "compile", "findings": [each.event for each in said.findings]})
+    kept = [each for each in said.findings if not each.pattern or known_pattern(world, each.pattern)]
+    return {"findings": kept, **costs}
 
 
 @timed
-async def keep(state: State, runtime: LearningRuntime) -> Update:
+async def keep(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Write what was learned, promote what the leader approved, and log the task; all safe to replay."""
-    cards, world = cards_of(runtime), await world_of(state, runtime)
-    scope = scope_of(world, state)
-    findings = Findings.model_validate({"findings": state["findings"]}).findings
-    kept = [await _keep(each, state, cards, scope) for each in findings]
+    cards, scope = cards_of(runtime), scope_of(world, state)
+    kept = [await _keep(each, state, cards, scope) for each in state["findings"]]
     kept += [await _promote(card, state, cards) for card in state["packet"]["approved"]]
     if state["packet"].get("verify_new"):  # a run of an earlier version has none
         new = [each["card"] for each in kept if each and each["event"] == "created"]
@@ -148,7 +146,7 @@ async def _dispute(
     refines = followed is not None and followed.condition != finding.condition
     dispute = await cards.disputes.open(
         card["id"],
-        old=Approach(claim=card["known"]["claim"], solution=old),
+        old=Approach(claim=card["known"].claim, solution=old),
         new=Approach(claim=finding.claim, solution=new, task=state["task_id"]),
         change=change,
         conflict_type="refinement" if refines else "contradiction",
@@ -165,7 +163,7 @@ async def _promote(
         by="leader",
         approved=True,
         rubric=PromotionRubric(**packet["rubric"]),
-        open_blocking=sum(is_blocking(each) for each in packet["objections"]),
+        open_blocking=sum(is_blocking(each) for each in state["log"]),
         reason=packet["rationale"],
         at_creation=at_creation,
     )
@@ -187,11 +185,11 @@ def _lesson(finding: Finding, state: State, scope: str, used: Recalled | None = 
     failed = _failed_drafts(state, 1 if used else state["final"])
     named = [_as_tried(each, finding, state) for each in finding.deprecated_approaches]
     return Lesson(
-        claim=used["known"]["claim"] if used else finding.claim,
+        claim=used["known"].claim if used else finding.claim,
         rationale=finding.rationale,
         rules=[Rule(condition=finding.condition, pattern=finding.pattern)] if finding.pattern else [],
         deprecated_approaches=named or failed,
-        failure_modes=[FailureMode(**each.model_dump()) for each in finding.failure_modes],
+        failure_modes=[FailureMode(**dict(each)) for each in finding.failure_modes],
         tags=parts_of(finding.condition),
         scope=scope,
     )
@@ -217,7 +215,7 @@ def _fell_short(state: State) -> list[DeprecatedApproach]:
     """
     found = {}
     for tried in state["drafts"]:
-        draft, trial = Draft.model_validate(tried["draft"]), trial_of(tried["trial"])
+        draft, trial = tried["draft"], tried["trial"]
         if trial is None or trial.solved or trial.over_limit or not (draft.pattern and draft.solution):
             continue
         helped = trial.correct and trial.gain >= GAINED
@@ -234,12 +232,12 @@ def _fell_short(state: State) -> list[DeprecatedApproach]:
 def _failed_drafts(state: State, before: int) -> list[DeprecatedApproach]:
     """Return the drafts before that number: those that fell short, others with what was objected to them."""
     short = {each.approach: each for each in _fell_short(state)}
-    said = {each["round"]: each["objection"]["evidence"] for each in reversed(state["log"])}
+    said = {each["round"]: each["objection"].evidence for each in reversed(state["log"])}
     drafts = [each["draft"] for each in state["drafts"][:before]]
     return [
-        short.get(each["pattern"])
+        short.get(each.pattern)
         or DeprecatedApproach(
-            approach=each["pattern"] or each["rationale"],
+            approach=each.pattern or each.rationale,
             reason=said.get(number, ""),
             failed_in=[state["task_id"]],
         )
@@ -276,3 +274,58 @@ def _learned(event: str, card: Card, why: str, dispute: str = "") -> Learned:
         why=why,
         dispute=dispute,
     )
+
+
+def trajectory_of(state: State) -> list[str]:
+    """Tell the task draft by draft: what it was, what its trial showed, what was objected to it."""
+    told = []
+    for number, each in enumerate(state["drafts"], start=1):
+        log = [entry for entry in state["log"] if entry["round"] == number]
+        lines = [
+            f"draft {number} ({each['draft'].pattern or 'no pattern'}):",
+            str(draft_of(state, number - 1)),
+        ]
+        lines += [f"trial: {trial}"] if (trial := each["trial"]) else []
+        lines += [f"objected: {said}" for said in settled_words(log)]
+        told.append(shorten_middle("\n".join(lines)))
+    return told
+
+
+def record_of(state: State, world: World | None, learned: Sequence[Learned] = ()) -> TaskRecord:
+    """Return what the log keeps of a task."""
+    metrics = state["packet"]["metrics"]
+    return TaskRecord(
+        id=state["task_id"],
+        task=state["task"],
+        material=shorten_middle(world.material()) if world else "",
+        domain=scope_of(world, state),
+        solved=state["packet"]["solved"],
+        seconds=sum(each["seconds"] for each in state["effort"]),
+        iterations=state["iterations"],
+        model_calls=sum(each["calls"] for each in state["effort"]),
+        tokens=sum(each["tokens"] for each in state["effort"]),
+        confidence=state["packet"]["confidence"],
+        speed_up=metrics["speed_up"],
+        retrieved=[each["id"] for each in state["cards"]],
+        used=[each["id"] for each in used_cards(state)],
+        retrieval_ms=state["retrieval_ms"],
+        mistakes=_mistakes(state),
+        cards=list(dict.fromkeys(each["card"] for each in learned)),
+        disputes=[each["dispute"] for each in learned if each["dispute"]],
+        answered_by=", ".join(sorted({each.split(": ", 1)[1] for each in state["responders"]})),
+    )
+
+
+def _mistakes(state: State) -> list[str]:
+    """Name each draft that was blocked, the same for the same approach to the same kind of task."""
+    blocked = [each for each in state["log"] if each["objection"].severity == "blocking"]
+    made = [(_approach(each, state), state["features"] or state["task"]) for each in blocked]
+    return list(dict.fromkeys(f"{approach} for {kind}" for approach, kind in made if approach))
+
+
+def _approach(entry: LoggedObjection, state: State) -> str:
+    """Return a draft's pattern, else a digest of its solution: what says neither is like nothing else."""
+    draft = draft_of(state, entry["round"] - 1)
+    if draft.pattern or not draft.solution:
+        return draft.pattern
+    return f"solution {hashlib.sha256(normalised(draft.solution).encode()).hexdigest()[:12]}"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from mneme.environments.worlds import World
 from mneme.nodes.learning.compound_learning.state import (
     Effort,
     LoggedObjection,
@@ -13,15 +14,12 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     ask_role,
     draft_of,
-    effort_of,
     is_blocking,
     knowns,
     setting_of,
     timed,
-    trial_of,
     used_cards,
     worded,
-    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime
 from mneme.nodes.learning.worlds import attempt, solution_of
@@ -36,16 +34,15 @@ UNSOLVED = 1e6
 
 
 @timed
-async def verify(state: State, runtime: LearningRuntime) -> Update:
+async def verify(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Measure the best draft in full; without an environment there is nothing to measure."""
-    world = await world_of(state, runtime)
     final = _best([_worth(each) for each in state["drafts"]])
     if world is None:
         runtime.stream_writer({"step": "verify", "measured": "nothing: the leader judges"})
         return {"measured": None, "final": len(state["drafts"]) - 1}
     trial = await attempt(world, solution_of(draft_of(state, final)))
     runtime.stream_writer({"step": "verify", "draft": final + 1, "measured": trial.summary})
-    return {"measured": trial.model_dump(), "final": final}
+    return {"measured": trial, "final": final}
 
 
 def _best(worths: Sequence[float]) -> int:
@@ -57,17 +54,17 @@ def _best(worths: Sequence[float]) -> int:
 def _worth(tried: TriedDraft) -> float:
     """Return the gain of a draft that solves the task; what does not is worth little."""
     trial = tried["trial"]
-    return (max(trial["gain"], 1.0) if trial["solved"] else trial["gain"] / UNSOLVED) if trial else 0.0
+    return (max(trial.gain, 1.0) if trial.solved else trial.gain / UNSOLVED) if trial else 0.0
 
 
 @timed
-async def decide(state: State, runtime: LearningRuntime) -> Update:
+async def decide(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Let the leader resolve the task: the packet of §3, step 4."""
     draft, used = draft_of(state, state["final"]), used_cards(state)
-    trial = trial_of(state["measured"])
+    trial = state["measured"]
     log = _settled(state, trial)
     given = Case(
-        **setting_of(state, await world_of(state, runtime)),
+        **setting_of(state, world),
         draft=draft,
         iterations=state["iterations"],
         trial=trial,
@@ -77,16 +74,10 @@ async def decide(state: State, runtime: LearningRuntime) -> Update:
         cards=knowns(used),
         elsewhere=_served_before(state, used),
     )
-    answered = await ask_role("leader", resolve_task, given, runtime)
-    effort = effort_of(answered)
-    packet = _packet(state, answered.value, log, trial, effort)
+    made, costs = await ask_role("leader", resolve_task, given, runtime)
+    packet = _packet(state, made, log, trial, costs["effort"][0])
     runtime.stream_writer({"step": "decide", "solved": packet["solved"], "confidence": packet["confidence"]})
-    return {
-        "packet": packet,
-        "log": log,
-        "effort": [effort],
-        "responders": [f"leader: {answered.responder}"],
-    }
+    return {"packet": packet, "log": log, **costs}
 
 
 def _served_before(state: State, used: Sequence[Recalled]) -> list[int]:
@@ -132,7 +123,7 @@ def _packet(
             "latency_seconds": round(sum(each["seconds"] for each in spent), 3),
             "accuracy": None if trial is None else float(trial.correct),
             "speed_up": None if trial is None else round(trial.gain, 2),
-            "measured": [] if trial is None else [each.model_dump() for each in trial.metrics],
+            "measured": [] if trial is None else trial.metrics,
             "model_calls": sum(each["calls"] for each in spent),
             "tokens": sum(each["tokens"] for each in spent),
         },

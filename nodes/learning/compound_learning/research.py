@@ -24,24 +24,21 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     as_shown,
     ask_role,
-    effort_of,
     knowns,
     scope_of,
     setting_of,
     shown_pitfalls,
     timed,
     with_pattern,
-    world_of,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of, cards_shown, who_answers
-from mneme.nodes.learning.worlds import STORY, made_out, tools_of
-from mneme.nodes.messages import said_in
+from mneme.nodes.learning.worlds import made_out, tools_of
 from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning.research import Assignment, draft_solution
 from mneme.prompts.learning.compound_learning.task import Known, dead_end
 from mneme.prompts.learning.trials import Advice
 from mneme.stores.cards.card import Card, Retrieved
-from mneme.stores.cards.validity import holds_for
+from mneme.stores.cards.people import holds_for
 
 TOOL_TURNS = 4
 LONGEST_FACT = 6_000
@@ -52,29 +49,24 @@ Find = Callable[[State, World | None, LearningRuntime], Awaitable[list[Recalled]
 
 
 @timed
-async def recall(state: State, runtime: LearningRuntime) -> Update:
+async def recall(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Retrieve the cards that bear on the task (§4); those whose conditions fail here are not shown."""
-    begun, world = await begin(state, runtime, _retrieved)
-    pitfalls = await _pitfalls_of(cast(State, {**state, **begun}), world, runtime)
-    return {**begun, "pitfalls": [each.model_dump() for each in pitfalls]}
+    return await begin(state, runtime, world, _retrieved) | {
+        "pitfalls": await _pitfalls_of(state, world, runtime)
+    }
 
 
-async def begin(state: State, runtime: LearningRuntime, find: Find) -> tuple[Update, World | None]:
-    """Read the task, and let `find` recall what bears on it; return its world as well. Raises BadInput."""
-    posed = _posed(state)
-    state = cast(State, {**state, **posed})
-    task_id = state.get("task_id") or uuid4().hex
-    world = await world_of(state, runtime)
+async def begin(state: State, runtime: LearningRuntime, world: World | None, find: Find) -> Update:
+    """Begin a task, and let `find` recall what bears on it."""
     features = "; ".join(world.features) if world else ""
     began = time.perf_counter()
     found = await find(cast(State, {**state, "features": features}), world, runtime)
-    runtime.stream_writer({"step": "recall", "cards": [each["known"]["claim"] for each in found]})
-    begun = {
-        **posed,
-        "task_id": task_id,
+    runtime.stream_writer({"step": "recall", "cards": [each["known"].claim for each in found]})
+    return {
+        "task_id": state.get("task_id") or uuid4().hex,
         "features": features,
         "cards": found,
-        "verified": [each for each in found if each["known"]["status"] == "verified"],
+        "verified": [each for each in found if each["known"].status == "verified"],
         "pitfalls": [],
         "retrieval_ms": 1000 * (time.perf_counter() - began),
         "facts": [],
@@ -86,31 +78,6 @@ async def begin(state: State, runtime: LearningRuntime, find: Find) -> tuple[Upd
         "learned": [],
         "iterations": 0,
         "responders": Overwrite([]),
-    }
-    return begun, world
-
-
-def _posed(state: State) -> Update:
-    """Return task, query and schema: an example's, a chat's or those that are given. Raises BadInput."""
-    if name := state.get("example"):
-        if name not in STORY:
-            raise BadInput(f"example: there is none called {name!r}.", f"There are: {', '.join(STORY)}.")
-        return {
-            "task": STORY[name]["task"],
-            "query": STORY[name]["query"],
-            "schema_name": STORY[name]["schema"],
-            "material": "",
-            "scope": "",
-        }
-    task = said_in(state["messages"]).text if state.get("messages") else state.get("task", "")
-    if not isinstance(task, str) or not task.strip():
-        raise BadInput("The task is empty.", "Say with `task` what is to be solved, or choose an `example`.")
-    return {
-        "task": task,
-        "query": state.get("query", ""),
-        "schema_name": "",
-        "material": state.get("material", ""),
-        "scope": state.get("scope", ""),
     }
 
 
@@ -137,7 +104,7 @@ def _recalled(found: Retrieved, world: World | None) -> Recalled:
         id=card.id,
         score=found.score,
         parts=found.parts,
-        known=as_shown(card, world).model_dump(),
+        known=as_shown(card, world),
         tasks=card.evidence.task_ids,
     )
 
@@ -167,9 +134,8 @@ def _warns(card: Card, world: World | None) -> bool:
 
 
 @timed
-async def research(state: State, runtime: LearningRuntime) -> Update:
+async def research(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """As the researcher, look at the environment with its tools; draft a solution from cards and facts."""
-    world = await world_of(state, runtime)
     facts, turns, tokens = await _facts(state, world, runtime)
     given = Assignment(
         **setting_of(state, world),
@@ -178,18 +144,18 @@ async def research(state: State, runtime: LearningRuntime) -> Update:
         pitfalls=shown_pitfalls(state),
         textbook=_ideas(state, world) if world else [],
     )
-    answered = await ask_role("researcher", draft_solution, given, runtime)
-    draft = with_pattern(answered.value, world)
-    runtime.stream_writer({"step": "research", "draft": str(draft), "used": _ids(state, draft.used)})
-    effort = effort_of(answered)
-    effort["calls"] += turns
-    effort["tokens"] += tokens
+    answer, costs = await ask_role("researcher", draft_solution, given, runtime)
+    draft = with_pattern(answer, world)
+    runtime.stream_writer(
+        {"step": "research", "draft": str(draft), "used": [state["cards"][n]["id"] for n in draft.used]}
+    )
+    costs["effort"][0]["calls"] += turns
+    costs["effort"][0]["tokens"] += tokens
     return {
         "facts": facts,
-        "drafts": [TriedDraft(draft=draft.model_dump(), trial=None)],
+        "drafts": [TriedDraft(draft=draft, trial=None)],
         "iterations": 1,
-        "effort": [effort],
-        "responders": [f"researcher: {answered.responder}"],
+        **costs,
     }
 
 
@@ -212,10 +178,6 @@ def _ideas(state: State, world: World) -> list[Advice]:
         or made_out(world, most[:1])
         or first
     )
-
-
-def _ids(state: State, numbers: Sequence[int]) -> list[str]:
-    return [state["cards"][number]["id"] for number in numbers]
 
 
 async def _facts(state: State, world: World | None, runtime: LearningRuntime) -> tuple[list[str], int, int]:

@@ -11,11 +11,14 @@ from langgraph.types import Overwrite
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from mneme.core.errors import BadInput
 from mneme.environments.worlds import World
-from mneme.models.asking.asking import Answered, ask
+from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import Asked, added, counting
+from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.learning.context import LearningRuntime, who_answers
 from mneme.nodes.learning.worlds import (
+    STORY,
     Problem,
     advice_of,
     known_pattern,
@@ -23,7 +26,9 @@ from mneme.nodes.learning.worlds import (
     solution_of,
     told_of,
 )
+from mneme.nodes.messages import said_in
 from mneme.prompts.learning.compound_learning.challenge import Objection
+from mneme.prompts.learning.compound_learning.compile import Finding
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import Failing, InVain, Known
 from mneme.prompts.learning.trials import Advice, Measurement
@@ -39,22 +44,22 @@ class Recalled(TypedDict):
     id: str
     score: float
     parts: dict[str, float]
-    known: dict[str, Any]
+    known: Known
     tasks: list[str]
 
 
 class TriedDraft(TypedDict):
     """A draft, and what its quick trial showed."""
 
-    draft: dict[str, Any]
-    trial: dict[str, Any] | None
+    draft: Draft
+    trial: Measurement | None
 
 
 class LoggedObjection(TypedDict):
     """An objection in the log, by round; `closed_by` says which patch closed it."""
 
     round: int
-    objection: dict[str, Any]
+    objection: Objection
     status: Literal["open", "closed"]
     closed_by: str
 
@@ -66,6 +71,13 @@ class Effort(TypedDict):
     seconds: float
     calls: int
     tokens: int
+
+
+class Costs(TypedDict):
+    """What an answer adds to the state: what it cost, and who gave it."""
+
+    effort: list[Effort]
+    responders: list[str]
 
 
 class Packet(TypedDict):
@@ -102,7 +114,7 @@ class Result(TypedDict, total=False):
     """The answer to a task, and what the team learned from it."""
 
     task_id: str
-    packet: Packet
+    packet: Annotated[Packet, Plain]
     learned: list[Learned]
     iterations: int
     answered_by: list[str]
@@ -114,16 +126,16 @@ class State(Problem, Result, total=False):
 
     schema_name: str
     features: str
-    cards: list[Recalled]
-    verified: list[Recalled]
-    pitfalls: list[dict[str, Any]]
+    cards: Annotated[list[Recalled], Typed]
+    verified: Annotated[list[Recalled], Typed]
+    pitfalls: Annotated[list[Known], Typed]
     retrieval_ms: float
     facts: list[str]
-    drafts: list[TriedDraft]
-    log: list[LoggedObjection]
-    measured: dict[str, Any] | None
+    drafts: Annotated[list[TriedDraft], Typed]
+    log: Annotated[list[LoggedObjection], Typed]
+    measured: Annotated[Measurement | None, Typed]
     final: int
-    findings: list[dict[str, Any]]
+    findings: Annotated[list[Finding], Typed]
     effort: Annotated[list[Effort], add]
     responders: Annotated[list[str], add]
 
@@ -136,36 +148,77 @@ A = TypeVar("A", bound=BaseModel)
 Drafted = TypeVar("Drafted", bound=Draft)
 
 
+class InWorld(Protocol):
+    """A step of the graph, in the task's world, where the context names one."""
+
+    __name__: str
+
+    async def __call__(self, state: State, runtime: LearningRuntime, world: World | None) -> Update: ...
+
+
 class Node(Protocol):
-    """A step of the graph."""
+    """A step as the graph calls it."""
 
     __name__: str
 
     async def __call__(self, state: State, runtime: LearningRuntime) -> Update: ...
 
 
-def timed(node: Node) -> Node:
-    """Add to a step's update what it asked and how long it took, less what lies between kill and restart."""
+def timed(node: InWorld) -> Node:
+    """Open the task's world for a step, and add to its update what it asked and how long it took.
+
+    What lies between kill and restart does not count. The first step reads what is posed.
+    """
+    is_first = node.__name__ in FIRST_STEPS
 
     @wraps(node)
     async def step(state: State, runtime: LearningRuntime) -> Update:
         began = time.perf_counter()
         with counting() as asked:
-            update = await node(state, runtime)
+            posed = _posed(state) if is_first else {}
+            whole = cast(State, {**state, **posed})
+            schema = whole.get("schema_name", "")  # an example's: it is measured whatever the context says
+            name = "sql_tuning" if schema else runtime.context.environment
+            world = await open_world(name, whole, runtime.context, schema) if name else None
+            update = {**posed, **await node(whole, runtime, world)}
         efforts: Sequence[Effort] = update.get("effort", ())
-        took = Effort(step=node.__name__, seconds=time.perf_counter() - began, calls=0, tokens=0)
-        for each in efforts:
-            took["calls"] += each["calls"]
-            took["tokens"] += each["tokens"]
-        fresh = node.__name__ in FIRST_STEPS
-        costs = (
-            {"effort": Overwrite([took]), "asked": Overwrite(asked)}
-            if fresh
-            else {"effort": [took], "asked": asked}
+        took = Effort(
+            step=node.__name__,
+            seconds=time.perf_counter() - began,
+            calls=sum(each["calls"] for each in efforts),
+            tokens=sum(each["tokens"] for each in efforts),
         )
+        costs: Update = {"effort": [took], "asked": asked}
+        if is_first:
+            costs = {name: Overwrite(value) for name, value in costs.items()}
         return {**update, **costs}
 
+    del step.__wrapped__  # LangGraph calls a step with what its signature names
     return cast(Node, step)
+
+
+def _posed(state: State) -> Update:
+    """Return task, query and schema: an example's, a chat's or those that are given. Raises BadInput."""
+    if name := state.get("example"):
+        if name not in STORY:
+            raise BadInput(f"example: there is none called {name!r}.", f"There are: {', '.join(STORY)}.")
+        return {
+            "task": STORY[name]["task"],
+            "query": STORY[name]["query"],
+            "schema_name": STORY[name]["schema"],
+            "material": "",
+            "scope": "",
+        }
+    task = said_in(state["messages"]).text if state.get("messages") else state.get("task", "")
+    if not isinstance(task, str) or not task.strip():
+        raise BadInput("The task is empty.", "Say with `task` what is to be solved, or choose an `example`.")
+    return {
+        "task": task,
+        "query": state.get("query", ""),
+        "schema_name": "",
+        "material": state.get("material", ""),
+        "scope": state.get("scope", ""),
+    }
 
 
 async def ask_role(
@@ -174,35 +227,18 @@ async def ask_role(
     given: G,
     runtime: LearningRuntime,
     lane: Literal["user", "background"] = "user",
-) -> Answered[A]:
-    """Ask the model that the context names for a role."""
-    return await ask(question, given, await who_answers(role, runtime), lane=lane)
-
-
-def effort_of(answered: Answered[Any]) -> Effort:
-    """Return what one answer cost; `timed` fills in the step and its seconds."""
+) -> tuple[A, Costs]:
+    """Ask the model that the context names for a role; `timed` fills in the step and its seconds."""
+    answered = await ask(question, given, await who_answers(role, runtime), lane=lane)
     tokens = answered.prompt_tokens + answered.reply_tokens
-    return Effort(step="", seconds=0.0, calls=answered.attempts, tokens=tokens)
-
-
-async def world_of(state: State, runtime: LearningRuntime) -> World | None:
-    """Return the task in its world, where the context names one."""
-    name = environment_of(state, runtime)
-    return await open_world(name, state, runtime.context, state.get("schema_name", "")) if name else None
+    effort = Effort(step="", seconds=0.0, calls=answered.attempts, tokens=tokens)
+    return answered.value, Costs(effort=[effort], responders=[f"{role}: {answered.responder}"])
 
 
 def setting_of(state: State, world: World | None) -> dict[str, Any]:
     """Return what every agent is told of the task in its world."""
     told = told_of(world, state["task"]) | {"features": state["features"]}
     return told | ({"material": state["material"]} if state.get("material") else {})
-
-
-def environment_of(state: State, runtime: LearningRuntime) -> str:
-    """Return the name of the world.
-
-    An example that comes with Mneme is run and measured whatever the context says.
-    """
-    return "sql_tuning" if state.get("schema_name") else runtime.context.environment
 
 
 def scope_of(world: World | None, state: State) -> str:
@@ -233,10 +269,7 @@ def as_shown(card: Card, world: World | None) -> Known:
         rationale=shorten(card.rationale, SHORT, placeholder=" …"),
         in_vain=_in_vain(card, world),
         served=[each.features for each in card.evidence.recent if each.success and each.features],
-        fails=[
-            Failing(**{name: _short(text) for name, text in each.model_dump().items()})
-            for each in card.failure_modes[:FEW]
-        ],
+        fails=[Failing(**{name: _short(text) for name, text in each}) for each in card.failure_modes[:FEW]],
     )
 
 
@@ -275,27 +308,22 @@ def _short(text: str) -> str:
 
 def knowns(cards: Sequence[Recalled]) -> list[Known]:
     """Return recalled cards as agents are shown them."""
-    return [Known.model_validate(each["known"]) for each in cards]
+    return [each["known"] for each in cards]
 
 
 def draft_of(state: State, number: int) -> Draft:
     """Return the draft of that number, counted from 0; -1 is the latest."""
-    return Draft.model_validate(state["drafts"][number]["draft"])
-
-
-def trial_of(measured: dict[str, Any] | None) -> Measurement | None:
-    """Return what the environment measured; None where nothing was run."""
-    return Measurement.model_validate(measured) if measured else None
+    return state["drafts"][number]["draft"]
 
 
 def used_cards(state: State) -> list[Recalled]:
     """Return the cards that the first draft rested on; patches may lead away from them."""
-    return [state["cards"][number] for number in state["drafts"][0]["draft"]["used"]]
+    return [state["cards"][number] for number in state["drafts"][0]["draft"].used]
 
 
 def worded(log: Sequence[LoggedObjection]) -> list[str]:
     """Return objections in the words that agents are shown."""
-    return [str(Objection.model_validate(each["objection"])) for each in log]
+    return [str(each["objection"]) for each in log]
 
 
 def settled_words(log: Sequence[LoggedObjection]) -> list[str]:
@@ -308,7 +336,7 @@ def settled_words(log: Sequence[LoggedObjection]) -> list[str]:
 
 def is_blocking(entry: LoggedObjection) -> bool:
     """Say whether an objection is open and blocks the draft."""
-    return entry["status"] == "open" and entry["objection"]["severity"] == "blocking"
+    return entry["status"] == "open" and entry["objection"].severity == "blocking"
 
 
 def with_pattern(draft: Drafted, world: World | None) -> Drafted:
@@ -323,4 +351,4 @@ def with_pattern(draft: Drafted, world: World | None) -> Drafted:
 
 def shown_pitfalls(state: State) -> list[Known]:
     """Return the deprecated cards that were recalled; a run of an earlier version has none."""
-    return [Known.model_validate(each) for each in state.get("pitfalls", [])]
+    return state.get("pitfalls", [])

@@ -4,14 +4,15 @@ import asyncio
 import re
 from collections.abc import Collection, Sequence
 from math import log
+from statistics import fmean
 from typing import Any
 
 from langchain_core.messages import HumanMessage
 from langgraph.types import Send
 
 from mneme.core.settings import read_settings
+from mneme.models.asking.replies import Unusable
 from mneme.models.asking.responders import CallOptions, ModelRequest, model_of
-from mneme.models.asking.unusable import Unusable
 from mneme.models.ollama.creating import create, model_name
 from mneme.models.tuning.lora import ADAPTER
 from mneme.models.tuning.paired import not_worse
@@ -21,12 +22,12 @@ from mneme.nodes.learning.consolidation.state import (
     State,
     TuningRuntime,
     Update,
-    because,
     cycle_of,
     folder_of,
     owner_of,
     read_pairs,
 )
+from mneme.stores.ledger.records import Change
 from mneme.stores.tuned_models import Attempt
 
 WORSE = 0.05
@@ -118,7 +119,7 @@ async def settle(state: State, runtime: TuningRuntime) -> Update:
             "answer_tokens": _means(rows, "answer_tokens"),
             "answer_seconds": _means(rows, "seconds"),
         }
-    change = because(why, state["model"])
+    change = Change(reason=why, actor="consolidation", model=state["model"])
     if promoted and state["tag"] not in {each.tag for each in await cycle.archives()}:
         await cycle.archive(
             state["tag"],
@@ -165,8 +166,5 @@ def _scores(rows: Sequence[dict[str, Any]], arm: str) -> list[float]:
 
 def _means(rows: Sequence[dict[str, Any]], name: str) -> dict[str, float]:
     """Return the mean of each arm's figure, over the rows of which Ollama has told it."""
-    return {arm: _mean([row[name] for row in rows if row["arm"] == arm and row.get(name)]) for arm in ARMS}
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
+    told = {arm: [row[name] for row in rows if row["arm"] == arm and row.get(name)] for arm in ARMS}
+    return {arm: fmean(values) if values else 0.0 for arm, values in told.items()}

@@ -1,16 +1,21 @@
-"""Training pairs of a team's cards: the tasks that they rest on, and the lessons that solved them."""
+"""Training pairs: of a team's cards, their tasks and lessons; of a pool (Memory Sharing, §5), its answers."""
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
 
+from mneme.library.agents.agent import AGENTS, load_agent
 from mneme.models.tuning.pairs import Pair, Pairs
+from mneme.nodes.sharing.choosing import Choice, chosen
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.check import findings
-from mneme.stores.cards.consolidation import DELTA
+from mneme.stores.cards.consolidation import DELTA, is_good, is_held_out, lesson_of, situation_of, warning_of
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.settings import Consolidation
 from mneme.stores.cards.task_log import TaskRecord
-from mneme.stores.cards.training_data import is_good, is_held_out, lesson_of, situation_of, warning_of
+from mneme.stores.pools.lessons import HELD_OUT, group_of
+from mneme.stores.pools.memory_pool import MemoryPool, Pooled
+from mneme.stores.pools.near_duplicates import near_to_any
 
 TASKS_A_CARD = 4
 """Tasks of one card that are trained on: more of the same teach little."""
@@ -18,6 +23,9 @@ REPLAYS = 40
 HELD_OUT_AT_MOST = 200
 LOOKED_AT = 50
 """Cards among which those that are left are looked for."""
+
+
+Item = TypeVar("Item")
 
 
 class CardPairs:
@@ -53,9 +61,11 @@ class CardPairs:
             train=[*train, *warned],
             held_out=[
                 await self._shown(card, asked[card.id][-1], keys)
-                for card in _some([card for card in good if is_held_out(card)], HELD_OUT_AT_MOST)
+                for card in _some([card for card in good if is_held_out(card)], HELD_OUT_AT_MOST, _id)
             ],
-            replays=[await self._shown(card, asked[card.id][-1], keys) for card in _some(again, REPLAYS)],
+            replays=[
+                await self._shown(card, asked[card.id][-1], keys) for card in _some(again, REPLAYS, _id)
+            ],
             keys=keys,
         )
 
@@ -70,6 +80,10 @@ class CardPairs:
             shown=[in_short(each) for each in found[: self._recall]],
             delta=[in_short(each) for each in left[: min(self._recall, DELTA)]],
         )
+
+
+def _id(card: Card) -> str:
+    return card.id
 
 
 def in_short(card: Card) -> str:
@@ -87,6 +101,56 @@ def _asked(card: Card, tasks: Mapping[str, TaskRecord]) -> list[str]:
     return [each for each in told if not any(findings(each))] or [situation_of(card)]
 
 
-def _some(cards: Sequence[Card], most: int) -> list[Card]:
-    """Return as many cards as are wanted, chosen by their ids and not by their age."""
-    return sorted(cards, key=lambda card: hashlib.sha256(card.id.encode()).digest())[:most]
+class MemoryPairs:
+    """A pool's memories above a threshold; every fifth answer is held out, with all its questions."""
+
+    def __init__(self, pool: MemoryPool, above: int, recall: int) -> None:
+        self._pool, self._above, self._recall = pool, above, recall
+
+    async def pairs(self) -> Pairs:
+        """Return what there is to be learned; what is nearly a held-out question or answer is left out."""
+        good = [each async for each in self._pool.pairs() if self._is_good(each)]
+        held = [each for each in good if _is_held_out(each)]
+        said = [text for each in held for text in (each.pair.prompt, each.pair.answer)]
+        train = [
+            each
+            for each in good
+            if not _is_held_out(each)
+            and not near_to_any(each.pair.prompt, said)
+            and not near_to_any(each.pair.answer, said)
+        ]
+        shown = [await self._shown(each) for each in _some(held, HELD_OUT_AT_MOST, lambda each: each.key)]
+        return Pairs(
+            train=[_pair(each) for each in train],
+            held_out=shown,
+            replays=shown[:REPLAYS],
+            keys=[each.key for each in train],
+        )
+
+    def _is_good(self, memory: Pooled) -> bool:
+        """Say whether a memory may be learned: above the threshold, asked for, not rated down, no order."""
+        pair = memory.pair
+        is_scored = pair.score > self._above and bool(pair.prompt.strip()) and not pair.is_rated_down
+        return is_scored and not any(findings(pair.text))
+
+    async def _shown(self, memory: Pooled) -> Pair:
+        """Return a pair with the examples that are found for it: the same before and afterwards."""
+        asked, answer = memory.pair.asked, memory.pair.answer
+        _, found = await chosen(self._pool, asked, self._recall, Choice(), without=answer)
+        examples = [f"{each.pair.prompt} -> {each.pair.answer}" for each in found]
+        return _pair(memory).model_copy(update={"shown": examples, "delta": examples})
+
+
+def _pair(memory: Pooled) -> Pair:
+    pair = memory.pair
+    does = load_agent(pair.agent).does if pair.agent in AGENTS else ""
+    return Pair(key=memory.key, asked="\n\n".join(filter(None, [does, pair.asked])), answer=pair.answer)
+
+
+def _is_held_out(memory: Pooled) -> bool:
+    return int(group_of(memory)[:8], 16) % HELD_OUT == 0
+
+
+def _some(among: Sequence[Item], most: int, key: Callable[[Item], str]) -> list[Item]:
+    """Return as many as are wanted, chosen by their keys and not by their age."""
+    return sorted(among, key=lambda each: hashlib.sha256(key(each).encode()).digest())[:most]

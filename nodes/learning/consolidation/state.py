@@ -1,7 +1,6 @@
 """What a consolidation is given, what it carries from step to step, and what came of it."""
 
 import hashlib
-from collections.abc import Sequence
 from operator import add
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,17 +10,15 @@ from pydantic import Field
 from typing_extensions import NotRequired, TypedDict  # noqa: UP035
 
 from mneme.core.settings import read_settings
-from mneme.models.tuning.lora import Recipe
+from mneme.models.tuning.judging import Judged
 from mneme.models.tuning.pairs import Pairs
+from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.context import OwnedByTeam, ledger_of, team_of
 from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.settings import Consolidation
-from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.tuned import PoolModels
-
-ACTOR = "consolidation"
 
 
 class TuningContext(OwnedByTeam):
@@ -82,16 +79,16 @@ class Result(TypedDict, total=False):
     promoted: bool
     why: str
     due: list[str]
-    figures: dict[str, Any]
+    figures: Annotated[dict[str, Any], Plain]
 
 
 class State(Wanted, Result, total=False):
     """What was found out on the way."""
 
     counts: dict[str, int]
-    before: dict[str, Any]
-    trained: dict[str, Any]
-    after: dict[str, Any]
+    before: Annotated[Judged, Typed]
+    trained: Annotated[dict[str, Any], Plain]
+    after: Annotated[Judged, Typed]
     model: str
     replayed: Annotated[list[dict[str, Any]], add]
 
@@ -125,50 +122,20 @@ def cycle_of(runtime: TuningRuntime) -> ConsolidationCycle | PoolModels:
     return ConsolidationCycle(ledger_of(runtime), cards_of(runtime))
 
 
-async def reasons(runtime: TuningRuntime, model: str) -> Sequence[str]:
-    """Return why a consolidation is due; `model` is the base model."""
-    cycle = cycle_of(runtime)
-    if isinstance(cycle, PoolModels):
-        return await cycle.due(model=model)
-    return await cycle.due(model=model, settings=limits_of(runtime))
-
-
-def owner_of(runtime: TuningRuntime) -> str:
+def owner_of(runtime: TuningRuntime, between: str = "-") -> str:
     """Return the name of what is consolidated: the team, or the team's pool."""
-    return "-".join(filter(None, [team_of(runtime), runtime.context.pool]))
+    return between.join(filter(None, [team_of(runtime), runtime.context.pool]))
 
 
 def limits_of(runtime: TuningRuntime) -> Consolidation:
     return Consolidation(successes=runtime.context.successes)
 
 
-def recipe_of(runtime: TuningRuntime) -> Recipe:
-    told = runtime.context
-    return Recipe(
-        rank=told.rank,
-        alpha=2 * told.rank,
-        epochs=told.epochs,
-        batch=told.batch,
-        rate=told.rate,
-        longest=told.longest,
-        seed=told.seed,
-    )
-
-
-def because(reason: str, model: str = "") -> Change:
-    return Change(reason=reason, actor=ACTOR, model=model)
-
-
 async def folder_of(tag: str, runtime: TuningRuntime) -> Path:
     """Return the folder of one version: its pairs, its training, its adapter."""
     home = (await read_settings()).home
-    owner = "\n".join(filter(None, [team_of(runtime), runtime.context.pool]))
-    return home / "consolidations" / folder_name(owner) / tag
-
-
-def folder_name(owner: str) -> str:
-    """Return the name of a team's or a pool's folder; it may be named like no file."""
-    return hashlib.sha256(owner.encode()).hexdigest()[:16]
+    named = hashlib.sha256(owner_of(runtime, "\n").encode()).hexdigest()[:16]  # it may be named like no file
+    return home / "consolidations" / named / tag
 
 
 def read_pairs(folder: Path) -> Pairs:

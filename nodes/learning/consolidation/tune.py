@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 from langgraph.types import Overwrite
@@ -17,11 +16,10 @@ from mneme.library import EXAMPLES
 from mneme.models.asking.responders import check
 from mneme.models.tuning.base import Base, find_base, fingerprint
 from mneme.models.tuning.judging import Judged, judge
-from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Training, open_tuned
+from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Recipe, Trained, Training, open_tuned
 from mneme.models.tuning.paired import not_worse
 from mneme.models.tuning.pairs import PairSource, Progress, Question
-from mneme.nodes.learning.consolidation.memories import MemoryPairs
-from mneme.nodes.learning.consolidation.sources import CardPairs
+from mneme.nodes.learning.consolidation.sources import CardPairs, MemoryPairs
 from mneme.nodes.learning.consolidation.state import (
     State,
     TuningContext,
@@ -33,8 +31,6 @@ from mneme.nodes.learning.consolidation.state import (
     limits_of,
     pool_of,
     read_pairs,
-    reasons,
-    recipe_of,
 )
 from mneme.stores.pools.tuned import PoolModels
 
@@ -62,7 +58,10 @@ async def examine(state: State, runtime: TuningRuntime) -> Update:
     await asyncio.to_thread(read_generic, state.get("generic", ""))
     cycle = cycle_of(runtime)
     mark = await asyncio.to_thread(fingerprint, base)
-    due = [*await reasons(runtime, mark)]
+    if isinstance(cycle, PoolModels):
+        due = [*await cycle.due(model=mark)]
+    else:
+        due = [*await cycle.due(model=mark, settings=limits_of(runtime))]
     goes_on = bool(due) or state.get("force", False)
     return {
         "tag": f"v{len(await cycle.attempts()) + 1}" if goes_on else "",
@@ -131,17 +130,19 @@ async def measure(state: State, runtime: TuningRuntime) -> Update:
     """Judge the base by the held-out cards and the generic questions, before anything is trained."""
     folder = await folder_of(state["tag"], runtime)
     tell = _teller("measure", runtime)
-    return {"before": (await asyncio.to_thread(_judged, state, folder, tell, tuned=False)).model_dump()}
+    return {"before": await asyncio.to_thread(_judged, state, folder, tell, tuned=False)}
 
 
 async def train(state: State, runtime: TuningRuntime) -> Update:
     """Train the adapter (§8, step 2); what a killed process had trained is not trained again."""
-    folder, recipe = await folder_of(state["tag"], runtime), recipe_of(runtime)
+    folder, told = await folder_of(state["tag"], runtime), runtime.context
     tell = _teller("train", runtime)
+    same = told.model_dump(include={"rank", "epochs", "batch", "rate", "longest", "seed"})
+    recipe = Recipe(alpha=2 * told.rank, **same)
 
-    def run() -> dict[str, Any]:
+    def run() -> Trained:
         training = Training(Base(find_base(state["base"])), folder, recipe)
-        return training.run(read_pairs(folder).train, state["figures"]["base"], tell).model_dump()
+        return training.run(read_pairs(folder).train, state["figures"]["base"], tell)
 
     return {"trained": await asyncio.to_thread(run)}
 
@@ -151,7 +152,7 @@ async def judge_tuned(state: State, runtime: TuningRuntime) -> Update:
     folder = await folder_of(state["tag"], runtime)
     tell = _teller("judge_tuned", runtime)
     after = await asyncio.to_thread(_judged, state, folder, tell, tuned=True)
-    before = Judged.model_validate(state["before"])
+    before = state["before"]
     kept = not_worse(before.generic, after.generic, FORGOTTEN)
     why = "" if kept.not_worse else f"Not promoted: it may have forgotten what the base knew, {kept}."
     figures = state["figures"] | {
@@ -161,9 +162,9 @@ async def judge_tuned(state: State, runtime: TuningRuntime) -> Update:
         "loss": [before.loss, after.loss],
         "held_out": [before.accuracy("without"), after.accuracy("without")],
         "held_out_with_cards": [before.accuracy("with_cards"), after.accuracy("with_cards")],
-        "generic": kept.model_dump(),
+        "generic": kept,
     }
-    return {"after": after.model_dump(), "figures": figures, "why": why}
+    return {"after": after, "figures": figures, "why": why}
 
 
 def has_forgotten(state: State) -> str:

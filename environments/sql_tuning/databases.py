@@ -1,0 +1,136 @@
+"""What SQLite and PostgreSQL have in common: a database that stays as it is, and copies for solutions."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, Literal
+
+from mneme.environments.sql_tuning.adversarial import ColumnFacts, Kind, rows_for
+from mneme.environments.sql_tuning.generating import Row
+from mneme.environments.sql_tuning.guard import Dialect
+from mneme.environments.sql_tuning.records import Limits, Stopped
+
+CHUNK = 200
+REAL_ROWS = 200
+"""Rows from which those that tell rewritings apart take cells."""
+TYPES: Mapping[Kind, str] = {"whole": "INTEGER", "real": "REAL", "text": "TEXT", "other": "OTHER"}
+
+
+class DatabaseCopy(ABC):
+    """A temporary copy in which statements of a solution run; `connection` is one of the DB-API."""
+
+    clock: ClassVar[Callable[[], float]]
+
+    def __init__(self, connection: Any, limits: Limits) -> None:
+        self._connection = connection
+        self._limits = limits
+
+    def prepare(self, sql: str) -> None:
+        """Run a preparatory statement."""
+        with self._guarded(sql, self._limits.seconds, writing=True):
+            self._connection.execute(self._sent(sql))
+
+    def ask(self, sql: str, seconds: float | None = None) -> tuple[list[Row], float]:
+        """Run a query, for so many seconds at most; give its rows and the seconds it took."""
+        clock = type(self).clock
+        with self._guarded(sql, seconds or self._limits.seconds):
+            before = clock()
+            with self._cursor(self._sent(sql)) as cursor:
+                rows = self._fetched(cursor)
+            took = clock() - before
+        return [_countable(row) for row in rows], took
+
+    def plan(self, sql: str) -> str:
+        """Describe how a query would run, a step on each line."""
+        with self._guarded(sql, self._limits.seconds):
+            return self._planned(self._sent(sql))
+
+    @abstractmethod
+    def size(self) -> int:
+        """Give the size of all tables and indexes."""
+
+    @abstractmethod
+    def indexes(self, table: str) -> list[str]:
+        """Give the statements of a table's indexes."""
+
+    @abstractmethod
+    def _guarded(self, sql: str, seconds: float, *, writing: bool = False) -> AbstractContextManager[None]:
+        """Bound what happens within: its time, and what it may touch. Raises Refused, Late, Failed."""
+
+    @abstractmethod
+    def _cursor(self, sql: Any) -> AbstractContextManager[Any]: ...
+    @abstractmethod
+    def _planned(self, sql: Any) -> str: ...
+
+    def _sent(self, sql: str) -> Any:
+        """Return a statement as the server is sent it."""
+        return sql
+
+    def _fetched(self, cursor: Any) -> list[Row]:
+        rows: list[Row] = []
+        size = 0
+        while chunk := cursor.fetchmany(CHUNK):
+            rows += chunk
+            size += sum(len(cell) for row in chunk for cell in row if isinstance(cell, (str, bytes)))
+            if len(rows) > self._limits.rows:
+                raise Stopped(f"The result has more than {self._limits.rows} rows.")
+            if size > self._limits.characters:
+                raise Stopped(f"The result has more than {self._limits.characters} characters.")
+        return rows
+
+
+class Database(ABC):
+    """A database that does not change: one that comes with Mneme, or what was read of the user's own."""
+
+    dialect: Dialect
+    clock: Literal["cpu", "wall"]
+    key: str
+    columns: Mapping[str, Sequence[ColumnFacts]]
+    """The columns of each table; views are left out, since nothing can be inserted into them."""
+    catalogue: dict[str, dict[str, str]]
+    """Tables and views, with their columns and types, the key first."""
+
+    @abstractmethod
+    def copy(self, limits: Limits) -> AbstractContextManager[DatabaseCopy]:
+        """Yield a copy; what is changed in it is gone at the end. Several can be open at a time."""
+
+    @abstractmethod
+    def twin(self, query: str, limits: Limits) -> AbstractContextManager[DatabaseCopy]:
+        """Yield the same tables with rows that tell rewritings apart."""
+
+    @abstractmethod
+    def smaller(self, by: int) -> "Database":
+        """Return the same database with so many times fewer rows."""
+
+    def _adversarial(self, query: str, connection: Any, place: str = "") -> Iterable[tuple[str, list[Row]]]:
+        """Draw rows for each table of a query, with some of the real ones between."""
+
+        def real(table: str) -> list[Row]:
+            chosen = f"SELECT {names_of(self.columns[table])} FROM {place}{quoted(table)} LIMIT {REAL_ROWS}"
+            found: list[Row] = connection.execute(chosen.encode() if place else chosen).fetchall()
+            return found
+
+        return rows_for(query, self.catalogue, self.dialect, self.columns, real).items()
+
+
+def catalogue_of(columns: Mapping[str, Sequence[ColumnFacts]]) -> dict[str, dict[str, str]]:
+    """Return tables with their columns and types, the key first."""
+    return {
+        table: {each.name: TYPES[each.kind] for each in sorted(found, key=lambda column: not column.key)}
+        for table, found in columns.items()
+    }
+
+
+def quoted(name: str) -> str:
+    """Write a name as both databases read any name."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def names_of(columns: Sequence[ColumnFacts]) -> str:
+    """List columns as a statement does."""
+    return ", ".join(quoted(column.name) for column in columns)
+
+
+def _countable(row: Row) -> Row:
+    """Write an array or a document out, so that rows can be counted."""
+    return tuple(cell if isinstance(cell, Hashable) else repr(cell) for cell in row)

@@ -1,0 +1,206 @@
+"""Watch a reply as it streams: take its thinking out, and end one that repeats itself or takes too long."""
+
+import asyncio
+import math
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from typing import Any, TypeVar
+
+from mneme.models.asking.replies import Endless, Leaked, Unusable, calls_in
+
+HIDDEN = "think(?:ing)?|tool_call"
+OPENING = re.compile(f"<(?:{HIDDEN})>", re.IGNORECASE)
+CLOSING = re.compile(f"</(?:{HIDDEN})>", re.IGNORECASE)
+TAGS = ("<think>", "<thinking>", "<tool_call>", "</think>", "</thinking>", "</tool_call>")
+LONGEST_TAG = max(map(len, TAGS))
+CALL_STARTS = ("{", "[{", "```json", "[TOOL_CALLS]", "<|python_tag|>", "<function")
+
+
+class ThinkingFilter:
+    """Pass on of a streamed reply its answer, never its thinking.
+
+    With `hold`, nothing passes before a closing tag or the end: for models whose opening tag is
+    written by their template, so that thinking cannot be told from the answer before it ends. Text that
+    begins like a tool call is held to its end as well, and refused if it is one.
+    """
+
+    def __init__(self, hold: bool = False) -> None:
+        self._hold = hold
+        self._buffer = ""
+        self._thinking = False
+        self.said = ""
+
+    def feed(self, text: str) -> str:
+        """Return what of the text may be shown now."""
+        self._buffer += text
+        shown = ""
+        while (piece := self._step()) is not None:
+            shown += piece
+        return self._show(shown)
+
+    def end(self) -> str:
+        """Return what is left to show; thinking that never ended is not."""
+        rest = "" if self._thinking else self._buffer
+        self._buffer = ""
+        if not self.said and calls_in(rest):
+            raise Unusable("Answer in plain words; no tools are offered.", rest)
+        return self._show(rest)
+
+    def _step(self) -> str | None:
+        """Move past one tag or up to a possible one; None when more text is needed."""
+        if self._thinking:
+            return self._skip_thought()
+        opening, closing = OPENING.search(self._buffer), CLOSING.search(self._buffer)
+        if closing and (not opening or closing.start() < opening.start()):
+            return self._unsay(closing.end())
+        if opening:
+            self._thinking = True
+            shown, self._buffer = self._buffer[: opening.start()], self._buffer[opening.end() :]
+            return shown
+        if self._hold or self._like_a_call():
+            return None
+        ready = len(self._buffer) - _begun_tag(self._buffer)
+        shown, self._buffer = self._buffer[:ready], self._buffer[ready:]
+        return shown or None
+
+    def _skip_thought(self) -> str | None:
+        closing = CLOSING.search(self._buffer)
+        if closing is None:
+            self._buffer = self._buffer[-LONGEST_TAG:]
+            return None
+        self._thinking = False
+        self._hold = False
+        self._buffer = self._buffer[closing.end() :]
+        return ""
+
+    def _unsay(self, end: int) -> str:
+        """Drop thinking that had no opening tag; raise where part of it has been shown already."""
+        if self.said:
+            raise Leaked("The thinking was not marked as such.", self.said)
+        self._hold = False
+        self._buffer = self._buffer[end:]
+        return ""
+
+    def _like_a_call(self) -> bool:
+        start = self._buffer.lstrip()
+        near = any(start.startswith(mark) or mark.startswith(start) for mark in CALL_STARTS)
+        return not self.said and near
+
+    def _show(self, text: str) -> str:
+        text = text if self.said else text.lstrip()
+        self.said += text
+        return text
+
+
+def _begun_tag(text: str) -> int:
+    """Return the length of the text's end that may be the beginning of a tag."""
+    end = text[-LONGEST_TAG:].lower()
+    begun = (len(end) - at for at in range(len(end)) if any(tag.startswith(end[at:]) for tag in TAGS))
+    return next(begun, 0)
+
+
+SAME_TOKENS = 30
+"""The same token so often in a row is endless, whatever space is around it: Ollama breaks off at 32."""
+CYCLE_CHARS = 240
+"""Characters, some 60 to 100 tokens, that repetitions fill before they count as endless."""
+CYCLES = 4
+"""Repetitions that are endless, where they are long; shorter ones fill CYCLE_CHARS."""
+LONGEST_CYCLE = 160
+COUNTED = 8
+"""Items that numbers alone tell apart which any reply in JSON may have; more where its schema allows more."""
+DIGITS = re.compile(r"\d+")
+MANY_WORDS, POOR_WORDS = 100, 5
+"""So many words of free text, of which no more than so many differ, are babble."""
+WORDS = re.compile(r"[^\W\d_]+")
+
+
+class RepetitionDetector:
+    """Watch a stream; `counted` items that numbers alone tell apart may follow each other; None: any."""
+
+    def __init__(self, counted: int | None = None) -> None:
+        self.tail = ""
+        self._counted = counted
+        self._last = ""
+        self._same = 0
+
+    def watch(self, token: str) -> None:
+        """Take the next token; raise `Endless` where the reply has become endless."""
+        if self.sees(token):
+            raise Endless("The reply repeats itself.")
+
+    def sees(self, token: str) -> bool:
+        """Take the next token, and tell whether the reply has become endless."""
+        word = token.strip()
+        self._same = self._same + 1 if word == self._last else 1
+        self._last = word
+        self.tail = (self.tail + token)[-LONGEST_CYCLE * ((self._counted or CYCLES) + 2) :]
+        return self._same >= SAME_TOKENS or repeats(self.tail, self._counted)
+
+
+def repeats(text: str, counted: int | None = None) -> bool:
+    """Tell whether a text ends in a circle, or in more than `counted` items that numbers alone tell apart.
+
+    Free text (None) may count, but not go on with the same few words in any order.
+    """
+    if counted is None:
+        return _circles(text, CYCLES) or _is_babble(text)
+    return _circles(text, CYCLES) or _circles(DIGITS.sub("0", text), counted + 1)
+
+
+def _circles(text: str, cycles: int) -> bool:
+    """Tell whether a text ends in a circle of any period; asked at every token, so most periods end early."""
+    if len(text) < CYCLE_CHARS:
+        return False
+    periods = range(1, min(LONGEST_CYCLE, len(text) // cycles) + 1)
+    return any(text[-1] == text[-1 - period] and _circle(text, period, cycles) for period in periods)
+
+
+def _circle(text: str, period: int, cycles: int) -> bool:
+    """Tell whether the text's last characters repeat those that stand a period before them."""
+    end = text[-max(CYCLE_CHARS, period * cycles) :]
+    return end[period:] == end[:-period]
+
+
+def _is_babble(text: str) -> bool:
+    words = WORDS.findall(text[-1000:].casefold())[1:]  # the first may be cut
+    return len(words) >= MANY_WORDS and len(set(words)) <= POOR_WORDS
+
+
+def countable(schema: dict[str, Any] | None) -> int | None:
+    """Return how many items that numbers alone tell apart a reply may have; None: any, in free text."""
+    return None if schema is None else max([COUNTED, *_lengths(schema)])
+
+
+def _lengths(node: Any) -> Iterator[int]:
+    if isinstance(node, dict):
+        if isinstance(longest := node.get("maxItems"), int):
+            yield longest
+        node = list(node.values())
+    if isinstance(node, list):
+        for each in node:
+            yield from _lengths(each)
+
+
+T = TypeVar("T")
+
+
+async def timely(
+    stream: AsyncIterator[T], idle: float, longest: float, first: float | None = None
+) -> AsyncGenerator[T, None]:
+    """Pass a stream on; the first item may take `first` seconds, the next `idle`, and all `longest`.
+
+    Raises `TimeoutError` where an item does not come, `Endless` where the items do not end.
+    """
+    patience = first
+    end = math.inf
+    while True:
+        async with asyncio.timeout(patience):
+            item = await anext(stream, None)
+        if item is None:
+            return
+        now = asyncio.get_running_loop().time()
+        end = min(end, now + longest)
+        if now >= end:
+            raise Endless(f"The reply took longer than {longest:g} seconds (MNEME_REPLY_SECONDS).")
+        yield item
+        patience = idle

@@ -1,0 +1,363 @@
+"""A team's cards for another organisation: without names, figures and exact counts, as unsigned YAML (§11.4).
+
+Cards in service go out, each as a new and provisional one: its id follows from the abstract claim, its time
+is the day of the export, and it names no task, person or model. Lessons that are the same once they are
+abstract become one card. Whoever imports it takes the lesson alone, as from any file; the confidence that
+follows from the noisy counts decides whether it is shown to agents or set aside.
+
+*Abstraction.* A word stays where it is *public*: in the world's own language of patterns and features, or in
+an English dictionary. All else is a name: what was a table, column or function in the team's own tasks (in
+any inflection, however ordinary the word), what the caller says is private, what is quoted, addresses,
+paths, words with digits, underscores or inner capitals, capitalised words within a sentence, and every word
+that the dictionary lacks. The same name is the same placeholder within a card, and no figure stays.
+
+What it cannot see: a name that is an ordinary English word, in small letters, and was in no logged task; and
+what the lesson itself gives away, since to say when something helps is its purpose.
+
+*Counts.* Those of successes and failures are given out under differential privacy. What is protected is one
+task: whether it is in a team's log or not changes the odds of any published counts by e^ε at most. So that
+this holds for all cards of an export together, a task counts for `A_TASK` cards at most, chosen by a digest
+of the task and the card alone. The noise is OpenDP's discrete Laplace, exact and drawn from the system's
+entropy. What follows from the published counts (their sum is the reuse, their share the confidence) costs
+nothing more. Exports add up: each one's ε is added to the team's account before its counts are given out,
+and one that would pass the budget is refused.
+"""
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mneme.core.errors import BadInput, needs
+from mneme.stores.cards.card import (
+    QUARANTINE,
+    SHARER,
+    Card,
+    CardVersion,
+    DeprecatedApproach,
+    Evidence,
+    FailureMode,
+    Lesson,
+    Provenance,
+    Rule,
+)
+from mneme.stores.cards.card_records import CardRecords
+from mneme.stores.cards.lifecycle import is_in_service
+from mneme.stores.cards.yaml_form import dump
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import team_namespace
+from mneme.stores.ledger.records import Change, Version
+from mneme.stores.ledger.retrying import retry_on_conflict
+
+FIGURE, NAME = "[figure]", "[name {}]"
+PLACEHOLDER = re.compile(r"\[(?:figure|name \d+)\]")
+FIGURE_PIECE = re.compile(r"(?<![\w.])\d[\d.,:/-]*(?<![.,:/-])(?![\w])")
+"""A figure, a date or a time by itself; within a word it makes the word a name."""
+PIECES = re.compile(
+    r"(?P<quoted>`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w))"
+    r"|(?P<abbreviation>\b(?:e\.g|i\.e)\b)"
+    rf"|(?P<figure>{FIGURE_PIECE.pattern})"
+    r"|(?P<address>\w+://[^\s)\]]+|[\w.+-]+@[\w.-]+\w|~?(?:[/\\][\w.-]+)+[/\\]?|\w+(?:[./\\:@]+\w+)+)"
+    r"|(?P<word>\w+(?:['’]\w+)?)"
+)
+WORDS = re.compile(r"\w+")
+BEGINS = re.compile(r"(?:^|[.:;!?(\[\"'\n])\s*$")
+FUNCTION_WORDS = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        a about above across after again against all almost along already also although always among
+        an and any anything are around as at away be because been before behind being below beneath
+        beside besides between beyond both but by can cannot could did do does down during each
+        either else enough even ever every everything few for from further had has have he hence her
+        here his how however if in instead into is it its itself just least less like many may me
+        might more most much must my near neither never no nobody none nor not nothing now of off
+        often on once one only onto or other others our out over own per perhaps quite rather same
+        several shall she should since so some something soon still such than that the their them
+        themselves then there these they this those though through throughout thus till to together
+        too toward towards twice under unless until up upon us very was we were what whatever when
+        where whereas whether which while who whole whom whose why will with within without would
+        yet you your don't doesn't isn't can't won't aren't wasn't didn't ms kb mb gb sql
+        """,
+    )
+)
+"""Words that the dictionary of inflected words does not hold, and units."""
+
+
+class Abstraction:
+    """What makes one team's lessons abstract: the words that are public, and those that are the team's."""
+
+    def __init__(self, public: Iterable[str] = (), private: Iterable[str] = ()) -> None:
+        self._public = {word for text in public for word in WORDS.findall(text.casefold())}
+        self._private = {form for name in private for form in _forms(name.casefold())}
+        self.names: set[str] = set()
+        """The names that were taken out so far, in small letters; they are not for the receiver."""
+        self.figures = 0
+        """How many figures were taken out so far."""
+
+    def lesson(self, lesson: Lesson) -> Lesson:
+        """Return a lesson without names and figures, and without the tasks in which approaches failed."""
+        known: dict[str, str] = {}
+
+        def plain(text: str) -> str:
+            return self._plain(text, known)
+
+        return Lesson(
+            claim=plain(lesson.claim),
+            rationale=plain(lesson.rationale),
+            rules=[
+                Rule(condition=plain(each.condition), pattern=plain(each.pattern)) for each in lesson.rules
+            ],
+            deprecated_approaches=[
+                DeprecatedApproach(
+                    approach=plain(each.approach),
+                    reason=plain(each.reason),
+                    # without the figure of what it gained, that it falls short is not known elsewhere
+                    condition=plain(each.condition) if each.gained is None else "",
+                )
+                for each in lesson.deprecated_approaches
+            ],
+            failure_modes=[
+                FailureMode(**{name: plain(text) for name, text in each.model_dump().items()})
+                for each in lesson.failure_modes
+            ],
+            tags=list(dict.fromkeys(map(plain, lesson.tags))),
+            scope=lesson.scope if lesson.scope.casefold() in self._public else plain(lesson.scope),
+        )
+
+    def _plain(self, text: str, known: dict[str, str]) -> str:
+        """Return a text with placeholders, numbered as the card has used them so far."""
+
+        def put(piece: re.Match[str]) -> str:
+            said = piece[0]
+            if piece["figure"]:
+                self.figures += 1
+                return FIGURE
+            begins = bool(BEGINS.search(text[: piece.start()]))
+            if piece["abbreviation"] or (piece["word"] and self._may_stay(said, begins)):
+                return said
+            if not piece["word"] and {*WORDS.findall(said.casefold())} <= self._public:
+                return said
+            name = min(_forms(said.strip("`\"'").casefold().replace("’", "'").removesuffix("'s")))
+            self.names.add(name)
+            return known.setdefault(name, NAME.format(len(known) + 1))
+
+        return PIECES.sub(put, text)
+
+    def _may_stay(self, word: str, begins: bool) -> bool:
+        small = word.casefold().replace("’", "'").removesuffix("'s")
+        if small in self._public:
+            return True
+        if _forms(small) & self._private or re.search(r"[\d_]", word):
+            return False
+        capital = word[0].isupper() and not word.isupper()
+        if any(letter.isupper() for letter in word[1:]) and not word.isupper():
+            return False
+        if small in FUNCTION_WORDS or len(word) == 1:
+            return True
+        return (begins or not capital) and _is_english(small)
+
+
+def leaks(text: str, names: Collection[str]) -> list[str]:
+    """Return which of some names still stand in a text as words, in any inflection."""
+    there = {form for word in WORDS.findall(text.casefold()) for form in _forms(word)}
+    return sorted(name for name in names if name.casefold() in there)
+
+
+@lru_cache(maxsize=65_536)
+def _forms(word: str) -> frozenset[str]:
+    """Return a word and what it may be an inflection of, in small letters."""
+    return frozenset({word, *(each for lemmas in _lemmas(word).values() for each in lemmas)})
+
+
+@lru_cache(maxsize=65_536)
+def _is_english(word: str) -> bool:
+    return any(kind != "PROPN" for kind in _lemmas(word))
+
+
+def _lemmas(word: str) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = _dictionary().getAllLemmas(word)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _dictionary() -> Any:
+    return import_module("lemminflect")  # half a second, for those who share alone
+
+
+A_TASK = 1
+"""Cards that one task counts for."""
+BUDGET = 5.0
+"""What ε may come to over all exports of a team, where nobody says otherwise."""
+SPENT = "spent"
+Outcomes = Mapping[str, bool]
+"""Tasks by id, and whether the card served in them."""
+Counts = tuple[int, int]
+"""Successes and failures."""
+
+
+def outcomes_of(history: Sequence[CardVersion]) -> dict[str, bool]:
+    """Return how each task went that the card rests on now, as far as its history says.
+
+    A version knows the outcomes of its last ten tasks, so that all versions know all of them.
+    """
+    counted = {*history[-1].card.evidence.task_ids}
+    seen = [outcome for each in history for outcome in each.card.evidence.recent]
+    return {outcome.task: outcome.success for outcome in seen if outcome.task in counted}
+
+
+def bounded(outcomes: Mapping[str, Outcomes]) -> dict[str, Counts]:
+    """Return each card's counts, where no task counts for more than `A_TASK` of the cards."""
+    touched: dict[str, list[str]] = {}
+    for card, tasks in outcomes.items():
+        for task in tasks:
+            touched.setdefault(task, []).append(card)
+    kept = {
+        task: sorted(cards, key=lambda card: _lot(task, card))[:A_TASK] for task, cards in touched.items()
+    }
+    return {card: _counted(card, tasks, kept) for card, tasks in outcomes.items()}
+
+
+def _counted(card: str, tasks: Outcomes, kept: Mapping[str, Sequence[str]]) -> Counts:
+    mine = [success for task, success in tasks.items() if card in kept[task]]
+    return sum(mine), len(mine) - sum(mine)
+
+
+def _lot(task: str, card: str) -> bytes:
+    return hashlib.sha256(f"{task}\x1f{card}".encode()).digest()
+
+
+def noisy(counts: Mapping[str, Counts], epsilon: float) -> dict[str, Counts]:
+    """Return counts with noise, none below 0. Raises BadInput for an ε that is not above 0, MnemeError
+    where the extra `private` is missing.
+    """
+    if not 0 < epsilon < float("inf"):
+        raise BadInput(f"ε is {epsilon:g}.", "Give a number above 0: the smaller, the more private.")
+    with needs("Differential privacy", "private"):
+        import opendp.prelude as dp  # noqa: PLC0415
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    mechanism = dp.m.make_laplace(*space, scale=A_TASK / epsilon)
+    spread: list[int] = mechanism([each for pair in counts.values() for each in pair])
+    above = [max(each, 0) for each in spread]
+    return dict(zip(counts, zip(above[::2], above[1::2], strict=True), strict=True))
+
+
+class Spending(BaseModel):
+    """What a team has given out so far: the sum of ε over its exports, and how many there were."""
+
+    model_config = ConfigDict(frozen=True)
+
+    epsilon: float = 0.0
+    exports: int = 0
+    at: datetime | None = None
+
+
+class PrivacyAccount:
+    """The account of one team's exports, a record of its ledger with a version for each."""
+
+    def __init__(self, ledger: Ledger, team: str) -> None:
+        self._ledger, self._namespace = ledger, team_namespace(team, "privacy")
+
+    async def spent(self) -> Spending:
+        """Return what was spent so far."""
+        return _spent(await self._ledger.get(self._namespace, SPENT))
+
+    @retry_on_conflict
+    async def spend(self, epsilon: float, budget: float, *, change: Change) -> Spending:
+        """Add an export to the account, before anything of it is given out.
+
+        Raises BadInput where the sum would pass the budget; then nothing is spent.
+        """
+        head = await self._ledger.get(self._namespace, SPENT)
+        before = _spent(head)
+        after = Spending(epsilon=before.epsilon + epsilon, exports=before.exports + 1, at=datetime.now(UTC))
+        if after.epsilon > budget * (1 + 1e-9):
+            raise BadInput(
+                f"With this export ε would be {after.epsilon:g} in all, over the budget of {budget:g}; "
+                f"{before.exports} exports have spent {before.epsilon:g}.",
+                "Give a smaller ε, share without counts, or raise the budget knowingly.",
+            )
+        value = after.model_dump(mode="json")
+        if head is None:
+            await self._ledger.insert(self._namespace, value, text="", change=change, key=SPENT)
+        else:
+            await self._ledger.update(
+                self._namespace, SPENT, value, text="", change=change, expected_version=head.version
+            )
+        return after
+
+
+def _spent(head: Version | None) -> Spending:
+    return Spending.model_validate(head.value) if head else Spending()
+
+
+class Shared(BaseModel):
+    """What goes to another organisation, and what it has cost in privacy."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str = Field(description="The cards as YAML.")
+    cards: int
+    names: int = Field(description="Different names that were taken out.")
+    figures: int = Field(description="Figures that were taken out.")
+    epsilon: float | None = Field(description="Of this export's counts; none: there are no counts in it.")
+    spent: Spending = Field(description="The team's exports up to now, this one included.")
+
+
+class SharedFiles:
+    """One team's cards, out to other organisations."""
+
+    def __init__(self, ledger: Ledger, records: CardRecords) -> None:
+        self._records = records
+        self.account = PrivacyAccount(ledger, records.team)
+
+    async def export(
+        self, abstraction: Abstraction, epsilon: float | None, budget: float, *, change: Change
+    ) -> Shared:
+        """Return abstract cards, with noisy counts where an ε is given. Raises BadInput as `spend` does."""
+        cards = [each for each in await self._records.list() if is_in_service(each) and not each.flags]
+        lessons: dict[str, Lesson] = {}
+        outcomes: dict[str, dict[str, bool]] = {}
+        for card in cards:
+            lesson = abstraction.lesson(card)
+            lessons.setdefault(lesson.card_id, lesson)
+            found = outcomes_of(await self._records.history(card.id)) if epsilon is not None else {}
+            outcomes.setdefault(lesson.card_id, {}).update(found)
+        counts: dict[str, Counts] = {}
+        if epsilon is not None:
+            counts = noisy(bounded(outcomes), epsilon)
+            await self.account.spend(epsilon, budget, change=change)
+        made = [_card(lesson, counts.get(key)) for key, lesson in lessons.items()]
+        return Shared(
+            text=_written(made),
+            cards=len(made),
+            names=len(abstraction.names),
+            figures=abstraction.figures,
+            epsilon=epsilon,
+            spent=await self.account.spent(),
+        )
+
+
+def _card(lesson: Lesson, counts: Counts | None) -> Card:
+    """Return the card that goes out; its confidence is the noisy counts', or that of an untested lesson."""
+    successes, failures = counts or (0, 0)
+    known = successes + failures
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return Card(
+        **{name: getattr(lesson, name) for name in Lesson.model_fields},
+        id=lesson.card_id,
+        evidence=Evidence(success_count=successes, failure_count=failures),
+        provenance=Provenance(created_by=SHARER, created_at=today),
+        confidence=successes / known if known else QUARANTINE,
+    )
+
+
+def _written(cards: Sequence[Card]) -> str:
+    """Return the cards in the order of their ids, which says nothing of when they were learned."""
+    return "".join(dump(card) for card in sorted(cards, key=lambda card: card.id))
