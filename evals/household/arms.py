@@ -12,6 +12,7 @@ from typing import Literal
 from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.optimum import optimum
+from mneme.evals.household.paper import FIGURE_3B, TABLE_2
 from mneme.evals.report import Row
 from mneme.nodes.household.context import HouseholdContext, LapseKind, Setting
 
@@ -179,11 +180,21 @@ class Plan:
         return max((arm for arm in self.arms if arm.name == "MiTa"), key=lambda arm: arm.agents, default=None)
 
     @property
-    def windows(self) -> list[tuple[Arm, Arm]]:
-        """Return MiTa and the same without the summary, at each window, the narrowest first."""
-        whole, without = self.mita, next((a for a in self.arms if a.name == "w/o summary"), None)
-        usual = [(whole, without)] if whole and without else []
-        return [*zip(self.narrow[::2], self.narrow[1::2], strict=True), *usual]
+    def compared(self) -> list[tuple[str, Arm, Arm | None, float | None]]:
+        """Return arms that lack something, each beside the whole one, and the paper's difference."""
+        found: list[tuple[str, Arm, Arm | None, float | None]] = []
+        if (mita := self.mita) is not None:
+            paper = TABLE_2[mita.setting]
+            found += [(arm.name, arm, mita, paper[arm.name] - paper["MiTa"]) for arm in self.ablations]
+        if self.narrow:
+            whole, without = self.narrow
+            found.append((f"w/o summary, window {whole.window}", without, whole, None))
+        found += [(f"{arm.name}, two rounds", arm, replace(arm, rounds=1), None) for arm in self.talking]
+        found += [("every container open", self.opened, mita, None)] if self.opened else []
+        found += [(f"3a {arm.who}", arm, None, None) for arm in self.models]
+        papers = zip(FIGURE_3B.items(), self.weaker[1:], strict=False)
+        found += [(f"3b {label}", arm, self.weaker[0], paper) for (label, paper), arm in papers]
+        return found + [(f"{arm.weakness}, {arm.rate:.0%}", arm, arm.unweakened, None) for arm in self.weak]
 
     @property
     def pairs(self) -> list[tuple[Arm, Arm]]:

@@ -10,7 +10,7 @@ The world is a symbolic one after measured rules, not Unity, and the generated a
 compare differences between methods, not a cell with the paper's cell. A start that no episode records
 (the third agent's) is placed by a seeded rule; the rows and the notes say how many.
 
-The rules were tuned on episodes that were looked at (`TUNED_ON` in `evals/household/notes.py`); the default
+The rules were tuned on episodes that were looked at (docs/measurements.md lists their seeds); the default
 seeds are others. The ablation of the summary is played at two windows, since the window decides its worth;
 and MiTa once more with every container open, which shows where the gap to the oracle comes from.
 
@@ -139,7 +139,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
             told = str(journal.add(key, row).get("arm", "bounds"))
             progress(done, len(bounds) + len(cases), told)
     rows = [_with_bound(journal, case) for case in cases]
-    return report(rows, plans, journal, str(responders), has_model=responders.uses_model)
+    return report(rows, plans, journal, str(responders))
 
 
 async def _lessons(options: Options, plan: Plan, journal: Journal, jobs: int) -> Experience:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 from mneme.evals.household.arms import Arm
@@ -43,16 +43,14 @@ class Mean:
 
 def mean_of(values: Sequence[float]) -> Mean:
     """Return the mean and its interval; a single value has none."""
-    if len(values) < 2:
-        return Mean(fmean(values), 0.0, len(values))
-    spread = float(stats.sem(values))
-    half = float(stats.t.ppf(0.975, len(values) - 1)) * spread
-    return Mean(fmean(values), half, len(values))
+    n = len(values)
+    half = float(stats.t.ppf(0.975, n - 1) * stats.sem(values)) if n > 1 else 0.0
+    return Mean(float(np.mean(values)), half, n)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """MiTa's steps less a rival's over the same episodes; below 0 MiTa is ahead."""
+    """An arm's steps less a rival's over the same episodes; below 0 the arm is ahead."""
 
     mean: Mean
     ahead: int
@@ -68,53 +66,43 @@ class Difference:
         return self.mean.is_clear or (self.p is not None and self.p < CLEAR and agrees)
 
 
-def name_of(results: "Results") -> str:
-    """Return where the episodes come from, and how many there are."""
-    sources = sorted({row.get("source", GENERATED) for row in results.rows})
-    return f"{', '.join(sources)} episodes (n = {len({row['episode'] for row in results.rows})})"
-
-
-def averaged(rows: Sequence[Row]) -> list[Row]:
-    """Make one row of an arm's repeats of an episode, with the mean of each figure."""
-    alike: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        alike.setdefault((row["arm"], row["episode"]), []).append(row)
-    return [_mean(each) if len(each) > 1 else each[0] for each in alike.values()]
-
-
-def _mean(rows: Sequence[Row]) -> Row:
-    figures = [name for name, value in rows[0].items() if isinstance(value, (int, float))]
-    return rows[0] | {name: fmean(row[name] for row in rows) for name in figures}
-
-
 class Results:
-    """The rows of finished episodes, by arm and category."""
+    """Finished episodes by arm, one row for each; of an arm's repeats of an episode, the mean."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        self.rows = rows = averaged(rows)
-        self._cells: dict[tuple[str, str], list[Row]] = {}
-        for row in rows:
-            for category in (row["category"], AVERAGE):
-                self._cells.setdefault((row["arm"], category), []).append(row)
+        played = pd.DataFrame(rows)
+        keys = ["arm", "episode"]
+        how = {
+            name: "mean" if pd.api.types.is_numeric_dtype(played[name]) else "first"
+            for name in played.columns.difference(keys)
+        }
+        self.frame = played.groupby(keys, sort=False).agg(how).reset_index()
 
-    def cell(self, arm: Arm, category: str = AVERAGE) -> list[Row]:
+    @property
+    def name(self) -> str:
+        """Return where the episodes come from, and how many there are."""
+        sources = sorted(set(self.frame.get("source", [GENERATED])))
+        return f"{', '.join(sources)} episodes (n = {self.frame['episode'].nunique()})"
+
+    def cell(self, arm: Arm, category: str = AVERAGE) -> pd.DataFrame:
         """Return an arm's episodes of a category; of all of them for the average."""
-        return self._cells.get((arm.key, category), [])
+        own = self.frame[self.frame["arm"] == arm.key].set_index("episode")
+        return own if category == AVERAGE else own[own["category"] == category]
 
     def steps(self, arm: Arm, category: str = AVERAGE) -> Mean | None:
         """Return L, the average steps; an episode not finished counts with its limit."""
-        rows = self.cell(arm, category)
-        return mean_of([row["steps"] for row in rows]) if rows else None
+        steps = self.cell(arm, category)["steps"]
+        return mean_of(steps) if len(steps) else None
 
     def bound(self, arm: Arm, category: str = AVERAGE) -> float | None:
         """Return the oracle's average bound over an arm's episodes."""
-        rows = self.cell(arm, category)
-        return fmean(row["bound"] for row in rows) if rows else None
+        bounds = self.cell(arm, category)["bound"]
+        return float(bounds.mean()) if len(bounds) else None
 
     def over_bound(self, arm: Arm, category: str = AVERAGE) -> Mean | None:
         """Return how many times its bound an episode takes, on average."""
         rows = self.cell(arm, category)
-        return mean_of([row["steps"] / row["bound"] for row in rows]) if rows else None
+        return mean_of(rows["steps"] / rows["bound"]) if len(rows) else None
 
     def improvement(self, arm: Arm, base: Arm, category: str = AVERAGE) -> float | None:
         """Return the efficiency improvement ΔM / M0, M0 being the greater of the two (§4.1)."""
@@ -123,25 +111,15 @@ class Results:
             return None
         return (theirs.value - mine.value) / max(theirs.value, mine.value)
 
-    def count(self, arm: Arm, name: str) -> float:
-        """Return the mean of a count over an arm's episodes."""
-        return fmean(row.get(name, 0) for row in self.cell(arm))
-
-    def named(self, arm: Arm, name: str) -> str:
-        """Return an arm's name for a table; where its manager gave no usable allocation, with how often."""
-        lost = sum(row.get("unallocated", 0) for row in self.cell(arm))
-        return f"{name}\n{lost} rounds without allocation" if lost else name
+    def counts(self, arm: Arm, names: Sequence[str]) -> dict[str, float]:
+        """Return the means of counts over an arm's episodes."""
+        means: dict[str, float] = self.cell(arm).reindex(columns=[*names]).fillna(0).mean().to_dict()
+        return means
 
     def difference(self, arm: Arm, rival: Arm, category: str = AVERAGE) -> Difference | None:
         """Compare two arms over the episodes that both have played."""
-        theirs = {row["episode"]: row["steps"] for row in self.cell(rival, category)}
-        pairs = [
-            (row["steps"], theirs[row["episode"]])
-            for row in self.cell(arm, category)
-            if row["episode"] in theirs
-        ]
-        if not pairs:
+        gaps = (self.cell(arm, category)["steps"] - self.cell(rival, category)["steps"]).dropna()
+        if not len(gaps):
             return None
-        gaps = np.array([mine - other for mine, other in pairs], dtype=float)
         counts = (int((gaps < 0).sum()), int((gaps == 0).sum()), int((gaps > 0).sum()))
-        return Difference(mean_of(gaps.tolist()), *counts, wilcoxon_p(gaps))
+        return Difference(mean_of(gaps), *counts, wilcoxon_p(gaps))

@@ -2,29 +2,17 @@
 authors' items with those told apart that occur in their pool and in their test.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
-from typing import NamedTuple, get_args
+from math import isnan
 
 from mneme.cli.tables import Table
 from mneme.core.errors import BadInput
-from mneme.evals.report import Row, table
+from mneme.evals.report import table
 from mneme.evals.sharing.authors import clean
 from mneme.evals.sharing.data import Split
-from mneme.evals.sharing.pool_runs import MOST_SHOTS, SHOTS, Pools
-from mneme.evals.sharing.tables import (
-    ALL,
-    BACKBONES,
-    NUMBERS,
-    PAPER_1,
-    PAPER_2,
-    Measure,
-    Results,
-    cell,
-    paper_cell,
-    spread,
-)
+from mneme.evals.sharing.pool_runs import MOST_SHOTS
+from mneme.evals.sharing.tables import ALL, Results
 from mneme.library.agents.agent import AGENTS
 from mneme.nodes.sharing.context import SharingContext
 
@@ -55,50 +43,6 @@ def arms_of(models: Sequence[str], *, mixed: bool) -> list[Arm]:
     return [*arms, Arm(MIXED, names[0], ", ".join(own))]
 
 
-def tables_of_arms(arms: Mapping[str, Results]) -> list[Table]:
-    """Return tables 1 and 2 with a column for each arm, beside the paper's three backbones."""
-    by_shots = {number: Column("domain", shots) for number, shots in zip(NUMBERS, SHOTS, strict=True)}
-    by_pools: dict[str, Column] = {pools: Column(pools, MOST_SHOTS) for pools in POOLS}
-    title = f"Table 1: BERTScore by backbones and shots (paper: {BACKBONES})"
-    other = f"Table 2: BERTScore by backbones and pools, three shots ({BACKBONES})"
-    return [_beside_paper(title, arms, by_shots), _beside_paper(other, arms, by_pools)]
-
-
-class Column(NamedTuple):
-    """What of the results a column is about, for each arm and for the paper."""
-
-    pools: Pools
-    shots: int
-
-    def of(self, results: Results, agent: str) -> str:
-        tests = results.tests(self.pools, "own", 100, self.shots)
-        return cell(results.spread(tests, agent, "bert_score"))
-
-    def of_paper(self, agent: str) -> str:
-        if agent not in PAPER_1:
-            return ""
-        return paper_cell(PAPER_1[agent][self.shots] if self.pools == "domain" else PAPER_2[agent])
-
-
-POOLS: tuple[Pools, ...] = get_args(Pools)
-
-
-def _beside_paper(title: str, arms: Mapping[str, Results], asked: Mapping[str, Column]) -> Table:
-    columns = ["agent", *(f"{name}, {arm}" for name in asked for arm in [*arms, "paper"])]
-    rows = [[agent, *_cells(arms, agent, asked.values())] for agent in _agents(arms)]
-    return table(title, columns, rows)
-
-
-def _cells(arms: Mapping[str, Results], agent: str, asked: Iterable[Column]) -> Iterator[str]:
-    for each in asked:
-        yield from (each.of(found, agent) for found in arms.values())
-        yield each.of_paper(agent)
-
-
-def _agents(arms: Mapping[str, Results]) -> list[str]:
-    return [*next(iter(arms.values())).agents, ALL]
-
-
 def flagged(made: Split) -> set[str]:
     """Return the test items of which a question or an answer is, nearly, in their domain's pool."""
     held = set[str]()
@@ -111,73 +55,18 @@ def flagged(made: Split) -> set[str]:
 
 def table_flagged(arms: Mapping[str, Results], held: set[str]) -> Table:
     """Compare all test items with those that no pool holds: three shots, domain pools."""
-    columns = [
-        "agent",
-        "test items",
-        "held",
-        "F1, all",
-        "F1, new",
-        "precision, all",
-        "precision, new",
-    ]
-    rows = [
-        [f"{arm and f'{arm}: '}{agent}", *_flagged_of(found, agent, held)]
-        for arm, found in arms.items()
-        for agent in [*found.agents, ALL]
-    ]
+    rows = []
+    for arm, found in arms.items():
+        answers = found.tests("domain", "own", 100, MOST_SHOTS)
+        for agent in [*found.agents, ALL]:
+            own = answers if agent == ALL else answers[answers["agent"] == agent]
+            fresh = own[~own["item"].isin(held)]
+            items = set(own["item"])
+            means = [each[name].mean() for name in ("bert_score", "bert_precision") for each in (own, fresh)]
+            cells = [None if isnan(mean) else f"{mean:.3f}" for mean in means]
+            rows.append([f"{arm and f'{arm}: '}{agent}", len(items), len(items & held), *cells])
+    columns = ["agent", "test items", "held", "F1, all", "F1, new", "precision, all", "precision, new"]
     return table("BERTScore's F1 and precision, on all test items and on those that are new", columns, rows)
-
-
-def _flagged_of(results: Results, agent: str, held: set[str]) -> list[str]:
-    rows = [row for row in results.tests("domain", "own", 100, MOST_SHOTS) if agent in (ALL, row["agent"])]
-    fresh = [row for row in rows if row["item"] not in held]
-    items = {row["item"] for row in rows}
-    return [
-        str(len(items)),
-        str(len(items & held)),
-        *(_mean(some, name) for name in MEASURED for some in (rows, fresh)),
-    ]
-
-
-MEASURED: tuple[Measure, ...] = ("bert_score", "bert_precision")
-
-
-def _mean(rows: Sequence[Row], name: Measure) -> str:
-    return f"{fmean(row[name] for row in rows):.3f}" if rows else "–"
-
-
-def table_of_expansion(results: Results, sizes: Sequence[int]) -> Table:
-    """Return what the pools of the agents' own answers hold at each size, and how answers are then."""
-    rows = [
-        [said, *_at(results, size)] for said, size in (*BEFORE.items(), *((f"{n} each", n) for n in sizes))
-    ]
-    return table("Domain pools that go on growing, three shots, all agents", COLUMNS, rows)
-
-
-BEFORE = {"archived by hand": 0, "all new questions": 100}
-"""Stages before a pool goes on by itself: what they are called, per cent of the new questions."""
-COLUMNS = (
-    "pools that go on to", "memories", "stored", "not good enough", "of the asker's kind", "score",
-    "BERTScore", "ROUGE-L",
-)  # fmt: skip
-
-
-def _at(results: Results, size: int) -> list[str]:
-    rows = results.tests("domain", "own", size, MOST_SHOTS)
-    found = [row for row in results.expanded if row["percent"] == size]
-    counts = [sum(row.get(name, 0) for row in found) for name in ("stored", "rejected")]
-    figures = [
-        cell(results.spread(rows, ALL, name)) for name in ("own_kind", "score", "bert_score", "rouge_l")
-    ]
-    held = _held(results, found or [row for row in results.states if row["percent"] == size])
-    return [held, *(str(n) if found else "" for n in counts), *figures]
-
-
-def _held(results: Results, rows: Sequence[Row]) -> str:
-    """Return how many memories a seed's domain pools hold together."""
-    own = [row for row in rows if (row["pools"], row["growth"]) == ("domain", "own")]
-    sums = [float(sum(row["memories"] for row in own if row["seed"] == seed)) for seed in results.seeds]
-    return cell(spread(sums if own else []), 0)
 
 
 def notes_on_expansion(results: Results, threshold: int) -> list[str]:
@@ -187,6 +76,7 @@ def notes_on_expansion(results: Results, threshold: int) -> list[str]:
     lowered += "the growth shows what larger pools do, not what good answers do."
     return [lowered] * (threshold < usual) + [
         f"{row['pool']}, seed {row['seed']}, to {row['percent']}: {row['memories']} memories, "
+        f"{row.get('stored', 0)} stored, {row.get('rejected', 0)} not good enough, "
         f"{row.get('calls', 0)} calls, {row.get('failed', 0)} questions or answers of no use. {row['why']}"
         for row in results.expanded
     ]

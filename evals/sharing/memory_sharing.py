@@ -28,19 +28,9 @@ from mneme.evals.answering import Identity, identify
 from mneme.evals.measuring import home_beside, in_environment, ledger_at
 from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
 from mneme.evals.report import Journal, Progress, Report, Row, digest, open_journal
-from mneme.evals.sharing.arms import (
-    AS_AUTHORS,
-    Arm,
-    arms_of,
-    flagged,
-    notes_on_expansion,
-    table_flagged,
-    table_of_expansion,
-    tables_of_arms,
-)
+from mneme.evals.sharing.arms import AS_AUTHORS, Arm, arms_of, flagged, notes_on_expansion, table_flagged
 from mneme.evals.sharing.authors import is_authors, read_all
-from mneme.evals.sharing.data import Item, Split, read_items, split
-from mneme.evals.sharing.notes import notes_on
+from mneme.evals.sharing.data import NEAR, Item, Split, closest_across, read_items, split
 from mneme.evals.sharing.plots import draw_all
 from mneme.evals.sharing.pool_runs import Growth, PoolRun, Roles, pools_of, steps
 from mneme.evals.sharing.scores import LAYERS, BertScore
@@ -48,17 +38,15 @@ from mneme.evals.sharing.scoring import score_all, with_scores
 from mneme.evals.sharing.tables import (
     ALL,
     MEASURES,
+    STAGE,
     Results,
     memories,
-    table_1,
-    table_1_otherwise,
-    table_2,
-    table_of_growth,
-    table_of_pools,
-    table_of_ways,
+    tables_of,
+    tables_of_arms,
     trainings,
     ways,
 )
+from mneme.library.agents.agent import AGENTS
 from mneme.models.embedding.embedders import open_embedder
 from mneme.models.retriever.retriever import Learning
 from mneme.nodes.sharing.context import Scoring, Stored
@@ -143,13 +131,42 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     rows = with_scores(journal)
     results = {arm.name: Results(rows, seeds, arm.name) for arm in arms}
     first = next(iter(results.values()))
-    report = _report(journal, results, who, notes_on(first, splits, items, bert, who))
-    if options.beyond:
-        report.tables.append(table_of_expansion(first, options.beyond))
-        report.notes += notes_on_expansion(first, options.threshold)
+    notes = [
+        *_notes(splits, items, bert),
+        *(notes_on_expansion(first, options.threshold) if options.beyond else []),
+        *([] if who.is_model else [OF_RULES]),
+    ]
+    report = _report(journal, results, who, notes, options.beyond)
     if held := flagged(next(iter(splits.values()))):
         report.tables.append(table_flagged(results, held))
     return report
+
+
+UNREADABLE = 0.2
+"""Share of unknown tokens from which on an agent's BERTScore is called into question."""
+
+
+OF_RULES = (
+    "Answered by rules, which write nothing of their own: the figures show whether examples reach the "
+    "agents, not how well a language model writes (docs/explanation/memory-sharing.md)."
+)
+
+
+def _notes(splits: dict[int, Split], items: Sequence[Item], bert: BertScore) -> list[str]:
+    """Say what was compared by what, and for which agents that cannot tell answers apart."""
+    closest = max(closest_across(each) for each in splits.values())
+    leak = "so the last table tells held items apart" if closest >= NEAR else "below the limit"
+    answers = {agent: [each.answer for each in items if each.agent == agent] for agent in AGENTS}
+    shares = {agent: bert.unknown(own) for agent, own in answers.items() if own}
+    return [
+        f"{len(items)} items; BERTScore by {bert.name}, layer {bert.layers}, F1, not rescaled.",
+        f"The closest two items of different splits are {closest:.0f} % alike (same: {NEAR:.0f} %), {leak}.",
+        *(
+            f"{agent}: the encoder does not know {share:.0%} of the tokens: see ROUGE-L, or give --encoder."
+            for agent, share in shares.items()
+            if share > UNREADABLE
+        ),
+    ]
 
 
 SETTINGS = ("scorer", "threshold", "learning", "mixed", "scoring", "stored", "candidates", "labels", "beyond")
@@ -216,41 +233,33 @@ def _pool_runs(splits: dict[int, Split], pool_run: Callable[..., PoolRun]) -> It
                 yield pool_run(seed=seed, growth=growth, pools=pools, pool=pool, items=own)
 
 
-def _report(journal: Journal, arms: dict[str, Results], who: Identity, notes: list[str]) -> Report:
+def _report(
+    journal: Journal, arms: dict[str, Results], who: Identity, notes: list[str], beyond: Sequence[int]
+) -> Report:
     first = next(iter(arms))
-    answered = ", ".join(arms) if first else str(who)
-    shown = f" ({first})" if first else ""
-    tables = [each(arms[first]) for each in TABLES]
-    for each in tables:
-        each.title += shown
+    summary = _summary(arms[first])
     return Report(
         name="memory_sharing",
-        answered_by=answered,
+        answered_by=", ".join(arms) if first else str(who),
         raw=journal.path,
         rows=journal.rows,
-        summary=_summary(arms[first])
-        | ({"arms": {k: _summary(v) for k, v in arms.items()}} if first else {}),
-        tables=[*(tables_of_arms(arms) if first else []), *tables],
+        summary=summary | ({"arms": {k: _summary(v) for k, v in arms.items()}} if first else {}),
+        tables=[*(tables_of_arms(arms) if first else []), *tables_of(arms[first], beyond)],
         plots=draw_all(arms[first], journal.path, first or str(who)),
         notes=notes,
     )
 
 
-TABLES = (table_1, table_1_otherwise, table_2, table_of_growth, table_of_pools, table_of_ways)
-
-
 def _summary(results: Results) -> Row:
     """Return all figures: by measure, pools, growth, stage, shots and agent."""
-    stages = results.stages()
+    stages = {"/".join(map(str, stage)): found for stage, found in results.answers.groupby(STAGE, sort=False)}
+    agents = [*results.agents, ALL]
     return {
         "seeds": results.seeds,
         **{
             measure: {
-                "/".join(map(str, stage)): {
-                    agent: results.spread(results.tests(*stage), agent, measure)
-                    for agent in [*results.agents, ALL]
-                }
-                for stage in stages
+                stage: {agent: results.spread(found, agent, measure) for agent in agents}
+                for stage, found in stages.items()
             }
             for measure in MEASURES
         },

@@ -1,10 +1,10 @@
-"""Tables 1 and 2 of the Memory Sharing paper, figure 4 as a table, and a comparison of retrievers."""
+"""Tables 1 and 2 and figure 4 of the Memory Sharing paper, and a comparison of retrievers."""
 
-from collections.abc import Callable, Iterable, Sequence
-from statistics import fmean, stdev
-from typing import Any, Literal, get_args
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+import pandas as pd
 from scipy.stats import false_discovery_control
 
 from mneme.cli.tables import Table
@@ -15,16 +15,9 @@ from mneme.evals.sharing.retrievers import WAYS, Way
 from mneme.library.agents.agent import AGENTS
 
 Measure = Literal["bert_score", "bert_precision", "rouge_l"]
-NAMES: dict[Measure, str] = {
-    "bert_score": "BERTScore",
-    "bert_precision": "BERTScore's precision",
-    "rouge_l": "ROUGE-L",
-}
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 NUMBERS = ("zero", "one", "two", "three")
 BACKBONES = "gpt-3.5-turbo / gpt-4o / open-mistral-7b"
-Stage = tuple[Pools, Growth, int, int]
-"""Pools, growth, per cent of the new questions, shots."""
 Three = tuple[float, float, float]
 PAPER_1: dict[str, tuple[Three, Three, Three, Three]] = {
     "limerick": ((0.50, 0.50, 0.49), (0.69, 0.56, 0.54), (0.76, 0.56, 0.88), (0.87, 0.59, 0.93)),
@@ -51,6 +44,8 @@ PAPER_2: dict[str, Three] = {
 }
 """Table 2's lower half: one pool for all, three shots; the upper half is table 1's last column."""
 ALL = "all agents"
+STAGE = ["pools", "growth", "percent", "shots"]
+COMPARED = ("recall@3", "recall@10", "contradiction", "own agent", "bert_score", "rouge_l")
 
 
 class Results:
@@ -58,64 +53,49 @@ class Results:
 
     def __init__(self, rows: Iterable[Row], seeds: Sequence[int], arm: str = "") -> None:
         chosen = [row for row in rows if row.get("seed") in seeds and row.get("arm", "") == arm]
-        self.seeds = list(seeds)
-        self._tests: dict[Stage, list[Row]] = {_stage(row): [] for row in chosen if row["kind"] == "test"}
-        for row in chosen:
-            if row["kind"] == "test":
-                self._tests[_stage(row)].append(row)
-        self.judged = [row for row in chosen if row["kind"] == "judge"]
-        self.grown = [row for row in chosen if row["kind"] == "grow"]
-        self.expanded = [row for row in chosen if row["kind"] == "expand"]
-        self.states = [row for row in chosen if row["kind"] in ("retrievers", "end")]
-        present = {row["agent"] for rows in self._tests.values() for row in rows}
+        kinds = {kind: [row for row in chosen if row["kind"] == kind] for kind in KINDS}
+        self.seeds, self.expanded, self.ended = list(seeds), kinds["expand"], kinds["end"]
+        self.answers, self.grown, self.states = (
+            pd.DataFrame(kinds[kind]) for kind in ("test", "grow", "retrievers")
+        )
+        self.judged = pd.DataFrame(
+            {"seed": row["seed"], "item": row["item"], "growth": row["growth"], "way": way, **found}
+            for row in kinds["judge"]
+            for way, found in row["ways"].items()
+        )
+        present = set(self.answers["agent"])
         self.agents = [agent for agent in AGENTS if agent in present]
 
-    def tests(self, pools: Pools, growth: Growth, percent: int, shots: int) -> list[Row]:
+    def tests(self, pools: Pools, growth: Growth, percent: int, shots: int) -> pd.DataFrame:
         """Return the answers at a stage; without examples, and before growth, both growths are the same."""
-        same = growth if shots and percent else "own"
-        return self._tests.get((pools, same, percent, shots), [])
+        stage = [pools, growth if shots and percent else "own", percent, shots]
+        return self.answers[(self.answers[STAGE] == stage).all(axis=1)]
 
-    def stages(self) -> list[Stage]:
-        """Return at which pools, growths, per cents and shots test questions were asked."""
-        return list(self._tests)
-
-    def spread(self, rows: Sequence[Row], agent: str, measure: str) -> Row:
+    def spread(self, answers: pd.DataFrame, agent: str, measure: str) -> Row:
         """Return mean and standard deviation over the seeds of the mean over an agent's test items.
 
         Items without a value are left out: nobody could score them, or no example was shown.
         """
-        chosen = [row for row in rows if agent in (ALL, row["agent"]) and row[measure] is not None]
-        by_seed = ([row[measure] for row in chosen if row["seed"] == seed] for seed in self.seeds)
-        return spread([fmean(found) for found in by_seed if found])
+        chosen = answers if agent == ALL else answers[answers["agent"] == agent]
+        return spread(chosen.dropna(subset=[measure]).groupby("seed")[measure].mean())
 
 
-def _stage(row: Row) -> Stage:
-    return row["pools"], row["growth"], row["percent"], row["shots"]
+KINDS = ("test", "grow", "retrievers", "judge", "expand", "end")
 
 
-def spread(values: Sequence[float]) -> Row:
+def spread(values: Iterable[float]) -> Row:
     """Return mean, standard deviation, lowest and highest; one value has no deviation."""
-    if not values:
-        return {"mean": None, "sd": None, "lowest": None, "highest": None}
-    sd = stdev(values) if len(values) > 1 else None
-    return {"mean": fmean(values), "sd": sd, "lowest": min(values), "highest": max(values)}
+    found = pd.Series([*values], dtype=float).agg(["mean", "std", "min", "max"])
+    names = ("mean", "sd", "lowest", "highest")
+    return {name: None if np.isnan(each) else float(each) for name, each in zip(names, found, strict=True)}
 
 
-def compared(rows: Sequence[Row], others: Sequence[Row], measure: str) -> tuple[float, float]:
+def compared(answers: pd.DataFrame, others: pd.DataFrame, measure: str) -> tuple[float, float]:
     """Return the mean difference and Wilcoxon's p, paired by item; an item of several seeds counts once."""
-    ours, theirs = _by_item(rows, measure), _by_item(others, measure)
-    differences = np.array([ours[item] - theirs[item] for item in ours if item in theirs])
-    if not differences.size:
-        return 0.0, 1.0
+    ours, theirs = (each.groupby("item")[measure].mean() for each in (answers, others))
+    differences = (ours - theirs).dropna()
     p = wilcoxon_p(differences)
-    return float(differences.mean()), 1.0 if p is None else p
-
-
-def _by_item(rows: Sequence[Row], measure: str) -> dict[str, float]:
-    found: dict[str, list[float]] = {}
-    for row in rows:
-        found.setdefault(row["item"], []).append(row[measure])
-    return {item: fmean(values) for item, values in found.items()}
+    return float(differences.mean()) if len(differences) else 0.0, 1.0 if p is None else p
 
 
 def cell(value: Row, places: int = 3) -> str:
@@ -126,200 +106,162 @@ def cell(value: Row, places: int = 3) -> str:
     return f"{value['mean']:.{places}f} ±{deviation}"
 
 
-def paper_cell(values: Sequence[float]) -> str:
-    return " ".join(f"{value:.2f}".lstrip("0") for value in values)
+class Column(NamedTuple):
+    """A column of figures by agent: of which answers, and beside them what the paper prints, if it does."""
+
+    name: str
+    results: Results
+    pools: Pools = "domain"
+    growth: Growth = "own"
+    shots: int = MOST_SHOTS
+    measure: Measure = "bert_score"
+    paper: str = ""
+
+    @property
+    def heads(self) -> list[str]:
+        return [self.name, *filter(None, [self.paper])]
+
+    def cells(self, agent: str) -> Iterator[str]:
+        answers = self.results.tests(self.pools, self.growth, 100, self.shots)
+        yield cell(self.results.spread(answers, agent, self.measure))
+        if self.paper:
+            names = self.results.agents if agent == ALL else [agent]
+            printed = [PAPER_1[n][self.shots] if self.pools == "domain" else PAPER_2[n] for n in names]
+            yield " ".join(f"{value:.2f}".lstrip("0") for value in np.mean(printed, axis=0))
 
 
-def table_1(results: Results) -> Table:
-    """Return table 1: shots by agents, a pool for each domain, beside the paper's three models."""
-    columns = ["agent", *(name for number in NUMBERS for name in (number, "paper"))]
-    rows = [[agent, *_shots_of(results, agent)] for agent in [*results.agents, ALL]]
-    title = f"Table 1: BERTScore by shots, a pool for each domain (paper: {BACKBONES})"
-    return table(title, columns, rows)
-
-
-def _shots_of(results: Results, agent: str) -> list[str]:
-    cells = list[str]()
-    for shots in SHOTS:
-        found = results.spread(results.tests("domain", "own", 100, shots), agent, "bert_score")
-        paper = PAPER_1.get(agent) or _mean_of_paper([PAPER_1[each] for each in results.agents])
-        cells += [cell(found), paper_cell(paper[shots])]
-    return cells
-
-
-def _mean_of_paper(rows: Sequence[Any]) -> list[list[float]]:
-    means: list[list[float]] = np.array(rows).mean(axis=0).tolist()
-    return means
-
-
-def table_1_otherwise(results: Results) -> Table:
-    """Return table 1 by ROUGE-L, and both measures where the pool grew by standard answers."""
-    kinds: list[tuple[str, Growth, Measure, tuple[int, ...]]] = [
-        ("", "own", "rouge_l", SHOTS),
-        ("standard, ", "standard", "bert_score", SHOTS[1:]),
-        ("standard, ", "standard", "rouge_l", SHOTS[1:]),
-    ]
-    columns = [f"{said}{NAMES[of]}: {NUMBERS[shots]}" for said, _, of, all_ in kinds for shots in all_]
+def by_agent(title: str, columns: Sequence[Column]) -> Table:
+    """Return a table of figures by agent, and of all agents."""
     rows = [
-        [
-            agent,
-            *(
-                cell(results.spread(results.tests("domain", growth, 100, shots), agent, of))
-                for _, growth, of, all_ in kinds
-                for shots in all_
-            ),
-        ]
-        for agent in [*results.agents, ALL]
+        [agent, *(each for column in columns for each in column.cells(agent))]
+        for agent in [*columns[0].results.agents, ALL]
     ]
-    return table(
-        "Table 1 by ROUGE-L; and with pools that grew by the questions' standard answers",
-        ["agent", *columns],
-        rows,
-    )
+    return table(title, ["agent", *(head for column in columns for head in column.heads)], rows)
 
 
-def table_2(results: Results) -> Table:
-    """Return table 2: a pool for each domain beside one for all, three shots."""
-    columns = ["agent", "domain", "paper", "single", "paper", "ROUGE-L domain", "single"]
-    columns += ["standard, domain", "single"]
-    rows = [[agent, *_pools_of(results, agent)] for agent in [*results.agents, ALL]]
-    return table(
-        f"Table 2: BERTScore with three shots, domain pool and single pool ({BACKBONES})", columns, rows
-    )
-
-
-def _pools_of(results: Results, agent: str) -> list[str]:
-    def of(pools: Pools, growth: Growth, measure: Measure) -> str:
-        return cell(results.spread(results.tests(pools, growth, 100, MOST_SHOTS), agent, measure))
-
-    single = PAPER_2.get(agent) or np.mean([PAPER_2[each] for each in results.agents], axis=0).tolist()
-    domain = (PAPER_1.get(agent) or _mean_of_paper([PAPER_1[each] for each in results.agents]))[MOST_SHOTS]
+def tables_of(results: Results, beyond: Sequence[int] = ()) -> list[Table]:
+    """Return tables 1 and 2 by both measures, figure 4, and the ways to choose examples."""
+    shots = list(zip(NUMBERS, SHOTS, strict=True))
+    one = [Column(name, results, shots=n, paper="paper") for name, n in shots]
+    rouge = [Column(f"ROUGE-L: {name}", results, shots=n, measure="rouge_l") for name, n in shots]
+    measures: tuple[Measure, ...] = ("bert_score", "rouge_l")
+    standard = [
+        Column(f"standard, {measure}: {name}", results, "domain", "standard", n, measure)
+        for measure in measures
+        for name, n in shots[1:]
+    ]
+    two = [Column(pools, results, pools, paper="paper") for pools in get_args(Pools)]
+    others: list[tuple[str, Growth, Measure]] = [
+        ("ROUGE-L", "own", "rouge_l"),
+        ("standard,", "standard", "bert_score"),
+    ]
+    two += [
+        Column(f"{said} {pools}", results, pools, growth, MOST_SHOTS, measure)
+        for said, growth, measure in others
+        for pools in get_args(Pools)
+    ]
     return [
-        of("domain", "own", "bert_score"),
-        paper_cell(domain),
-        of("single", "own", "bert_score"),
-        paper_cell(single),
-        *(of(pools, "own", "rouge_l") for pools in ("domain", "single")),
-        *(of(pools, "standard", "bert_score") for pools in ("domain", "single")),
+        by_agent(f"Table 1: BERTScore by shots, a pool for each domain (paper: {BACKBONES})", one),
+        by_agent("Table 1 by ROUGE-L; and with pools that grew by standard answers", [*rouge, *standard]),
+        by_agent(f"Table 2: BERTScore, three shots, domain pool and single pool ({BACKBONES})", two),
+        table_of_growth(results, beyond),
+        _table_of_pools(results),
+        _table_of_ways(results),
     ]
 
 
-def table_of_growth(results: Results) -> Table:
-    """Return figure 4 over all agents: per cent of the new questions, memories, scores."""
-    kinds: list[tuple[str, Growth]] = [("own answers", "own"), ("standard answers", "standard")]
-    columns = [f"{name}: {what}" for name, _ in kinds for what in ("memories", "BERTScore", "ROUGE-L")]
-    rows = [
-        [f"{percent} %", *(text for _, growth in kinds for text in _growth_of(results, growth, percent))]
-        for percent in PARTS_OF_GROWTH
+def tables_of_arms(arms: Mapping[str, Results]) -> list[Table]:
+    """Return tables 1 and 2 with a column for each arm, beside the paper's three backbones."""
+    last = [*arms][-1]
+
+    def columns(name: str, **of: Any) -> list[Column]:
+        return [
+            Column(f"{name}, {arm}", found, **of, paper=f"{name}, paper" if arm == last else "")
+            for arm, found in arms.items()
+        ]
+
+    by_shots = [each for n in SHOTS for each in columns(NUMBERS[n], shots=n)]
+    by_pools = [each for pools in get_args(Pools) for each in columns(pools, pools=pools)]
+    return [
+        by_agent(f"Table 1: BERTScore by backbones and shots (paper: {BACKBONES})", by_shots),
+        by_agent(f"Table 2: BERTScore by backbones and pools, three shots ({BACKBONES})", by_pools),
     ]
-    title = "Figure 4: domain pools as they grow, three shots, all agents (the paper gives no numbers)"
+
+
+def table_of_growth(results: Results, beyond: Sequence[int] = ()) -> Table:
+    """Return figure 4 over all agents, and the sizes beyond: memories and scores of domain pools."""
+    figures = {"own": ("own_kind", "score", "bert_score", "rouge_l"), "standard": ("bert_score", "rouge_l")}
+    columns = [f"{growth}: {name}" for growth, names in figures.items() for name in ("memories", *names)]
+    rows = []
+    for percent in (*PARTS_OF_GROWTH, *beyond):
+        cells = [f"{percent} %" if percent <= PARTS_OF_GROWTH[-1] else f"{percent} memories each"]
+        for growth, names in figures.items():
+            answers = results.tests("domain", growth, percent, MOST_SHOTS)  # type: ignore[arg-type]
+            cells.append(cell(memories(results, growth, percent), 0))
+            cells += [cell(results.spread(answers, ALL, name)) for name in names]
+        rows.append(cells)
+    title = "Figure 4: domain pools as they grow by own and by standard answers, three shots, all agents"
     return table(title, ["new questions", *columns], rows)
 
 
-def _growth_of(results: Results, growth: Growth, percent: int) -> list[str]:
-    rows = results.tests("domain", growth, percent, MOST_SHOTS)
-    held = memories(results, growth, percent)
-    scores = [cell(results.spread(rows, ALL, measure)) for measure in ("bert_score", "rouge_l")]
-    return [cell(held, 0), *scores]
-
-
-def memories(results: Results, growth: Growth, percent: int) -> Row:
+def memories(results: Results, growth: str, percent: int) -> Row:
     """Return how many memories the domain pools hold together at a stage, over the seeds."""
-    found = [
-        row
-        for row in results.states
-        if row["kind"] == "retrievers" and (row["pools"], row["growth"]) == ("domain", growth)
-    ]
-    return spread(
-        [
-            float(sum(row["memories"] for row in found if (row["seed"], row["percent"]) == (seed, percent)))
-            for seed in results.seeds
-        ]
-    )
+    states = results.states
+    if not len(states):
+        return spread([])
+    held = states[(states[["pools", "growth", "percent"]] == ["domain", growth, percent]).all(axis=1)]
+    return spread(held.groupby("seed")["memories"].sum())
 
 
-def table_of_ways(results: Results) -> Table:
+def _table_of_ways(results: Results) -> Table:
     """Compare the ways to choose examples, with the significance of each difference."""
-    columns = ["examples by", "recall@3", "recall@10", "contradiction", "of the same agent"]
-    columns += ["BERTScore", "p", "ROUGE-L", "p"]
-    rows = [row for growth in ("own", "standard") for row in _ways_of(results, growth)]
+    rows = []
+    for growth in get_args(Growth):
+        for way, of in ways(results, growth).items():
+            cells = [each for name in COMPARED for each in (cell(of[name]), p_cell(of["p"].get(name)))]
+            rows.append([f"{way}, {growth} answers", *cells])
+    columns = ["examples by", *(head for name in COMPARED for head in (name, "p"))]
     title = "Ways to choose examples: three shots, domain pools at 100 % (p: against trained)"
     return table(title, columns, rows)
 
 
-def _ways_of(results: Results, growth: Growth) -> list[list[str]]:
-    figures = ways(results, growth)
-    return [
-        [
-            f"{way}, {growth} answers",
-            *(cell(figures[way][name]) for name in ("recall@3", "recall@10", "contradiction", "own agent")),
-            cell(figures[way]["bert_score"]),
-            p_cell(figures[way]["p"].get("bert_score")),
-            cell(figures[way]["rouge_l"]),
-            p_cell(figures[way]["p"].get("rouge_l")),
-        ]
-        for way in WAYS
-    ]
-
-
-def ways(results: Results, growth: Growth) -> dict[Way, Row]:
+def ways(results: Results, growth: str) -> dict[Way, Row]:
     """Return each way's figures over the seeds, and p against trained after Benjamini and Hochberg."""
-    rows = {way: _rows_of(results, growth, way) for way in WAYS}
+    of_growth = results.judged[results.judged["growth"] == growth]
+    found = {way: of_growth[of_growth["way"] == way] for way in WAYS}
+    means = {way: each.groupby("seed")[[*COMPARED]].mean() for way, each in found.items()}
     figures: dict[Way, Row] = {
-        way: {
-            name: spread(
-                [fmean(row[name] for row in rows[way] if row["seed"] == seed) for seed in results.seeds]
-            )
-            for name in COMPARED
-        }
-        | {"p": {}, "better by": {}}
-        for way in WAYS
+        way: {name: spread(each[name]) for name in COMPARED} | {"p": {}, "better by": {}}
+        for way, each in means.items()
     }
     for name in COMPARED:
-        found = [compared(rows["trained"], rows[way], name) for way in WAYS[1:]]
-        corrected = false_discovery_control([p for _, p in found])
-        for way, (difference, _), p in zip(WAYS[1:], found, corrected, strict=True):
+        tested = [compared(found["trained"], found[way], name) for way in WAYS[1:]]
+        corrected = false_discovery_control([p for _, p in tested])
+        for way, (difference, _), p in zip(WAYS[1:], tested, corrected, strict=True):
             figures[way]["p"][name], figures[way]["better by"][name] = float(p), difference
     return figures
 
 
-COMPARED = ("recall@3", "recall@10", "contradiction", "own agent", "bert_score", "rouge_l")
-
-
-def _rows_of(results: Results, growth: Growth, way: Way) -> list[Row]:
-    return [
-        {"seed": row["seed"], "item": row["item"], **row["ways"][way]}
-        for row in results.judged
-        if row["growth"] == growth
-    ]
-
-
-def table_of_pools(results: Results) -> Table:
+def _table_of_pools(results: Results) -> Table:
     """Count the new questions that were asked, and the answers that were stored."""
+    grown = results.grown.assign(faults=results.grown["faults"].map(len)).groupby("agent")
+    kept = grown.agg(
+        asked=("item", "size"), stored=("stored", "sum"), score=("score", "mean"), f=("faults", "mean")
+    )
     columns = ["agent", "asked", "stored", "rubric's score", "faults of form"]
-    rows = [[agent, *_kept_of([r for r in results.grown if r["agent"] == agent])] for agent in results.agents]
+    rows = [[row.Index, int(row.asked), int(row.stored), row.score, row.f] for row in kept.itertuples()]
     return table("What the agents wrote to new questions, domain and single pools together", columns, rows)
-
-
-def _kept_of(rows: Sequence[Row]) -> list[str]:
-    scored = [row["score"] for row in rows if row["score"] is not None]
-    return [
-        str(len(rows)),
-        str(sum(bool(row["stored"]) for row in rows)),
-        f"{fmean(scored):.0f}" if scored else "–",
-        f"{fmean(len(row['faults']) for row in rows):.1f}" if rows else "–",
-    ]
 
 
 def trainings(results: Results) -> Row:
     """Return how the trainings went: versions kept and refused, their time, recall before and after."""
-    versions = [each for row in results.states if row["kind"] == "end" for each in row["versions"]]
-    mean: Callable[[list[float]], float | None] = lambda values: fmean(values) if values else None  # noqa: E731
+    versions = [each for row in results.ended for each in row["versions"]]
+    kept = [each for each in versions if each["kept"]]
     return {
         "versions": len(versions),
-        "kept": sum(each["kept"] for each in versions),
-        "seconds": mean([each["seconds"] for each in versions]),
-        "recall before": mean([each["before"]["recall"] for each in versions if each["kept"]]),
-        "recall after": mean([each["after"]["recall"] for each in versions if each["kept"]]),
+        "kept": len(kept),
+        "seconds": spread(each["seconds"] for each in versions)["mean"],
+        "recall before": spread(each["before"]["recall"] for each in kept)["mean"],
+        "recall after": spread(each["after"]["recall"] for each in kept)["mean"],
         "device": sorted({each["device"] for each in versions}),
     }

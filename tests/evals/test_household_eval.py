@@ -16,12 +16,10 @@ from mneme.evals.household import arms as arms_module
 from mneme.evals.household import evaluation
 from mneme.evals.household.arms import Arm, Plan, all_open, table_arms, weak_arms
 from mneme.evals.household.evaluation import Options
-from mneme.evals.household.notes import notes_of
 from mneme.evals.household.paper import CATEGORIES, paper_steps
 from mneme.evals.household.results import AVERAGE, Results, mean_of
 from mneme.evals.report import Report
 
-MORE = {"seed": 7000, "placed": ["seeded rule"], "bound_kind": "exact"}
 ROOT = Path(__file__).parents[2]
 DATA = Path(environ.get("MNEME_DATA", ROOT.parent / "shared" / "data")) / "cwah"
 MITA, COELA = Arm("MiTa", 2), Arm("CoELA", 2)
@@ -59,20 +57,6 @@ def test_a_pair_is_compared_over_the_episodes_that_both_played() -> None:
     assert (gap.ahead, gap.level, gap.behind) == (1, 1, 1)
 
 
-def test_ahead_is_said_only_where_it_is_clear() -> None:
-    steps = {"Prepare Tea": [(20, 30), (21, 32), (22, 32)], "Wash Dishes": [(20, 90), (30, 20), (40, 42)]}
-    rows = [
-        row(arm, f"{category} {number}", pair[arm is COELA], category)
-        for category, pairs in steps.items()
-        for number, pair in enumerate(pairs)
-        for arm in (MITA, COELA)
-    ]
-    notes = notes_of(Results([each | MORE for each in rows]), Plan([COELA, MITA], [], []), has_model=True)
-    [told] = [note for note in notes if "against CoELA" in note and note.startswith("MiTa")]
-    assert "clearly ahead: Prepare Tea." in told
-    assert "ahead on average, not clear: Wash Dishes, all together;" in told
-
-
 def test_many_small_gains_are_clear_by_the_paired_test() -> None:
     gaps = [-1, -2, -1, -3, -1, -2, -1, -90, -1, -2]
     rows = [row(MITA, str(n), 100 + gap) for n, gap in enumerate(gaps)]
@@ -80,13 +64,6 @@ def test_many_small_gains_are_clear_by_the_paired_test() -> None:
     assert gap is not None
     assert not gap.mean.is_clear
     assert gap.is_clear
-
-
-def test_a_category_that_the_paper_lacks_is_named() -> None:
-    results = Results([row(MITA, "a", 20) | MORE, row(MITA, "b", 20, "Read Book") | MORE | {"seed": 12}])
-    notes = notes_of(results, Plan([MITA], [], []), has_model=True)
-    assert any("1 episodes are of no category of the paper (Read Book)" in note for note in notes)
-    assert any("1 of these 2 are among them" in note for note in notes), "seed 12 was tuned on"
 
 
 def test_the_informed_arm_finds_every_container_open() -> None:
@@ -112,12 +89,6 @@ def test_the_papers_cells_average_to_its_last_column() -> None:
             paper_steps(method, agents, AVERAGE), abs=0.15
         )
     assert paper_steps("LLM", 2, AVERAGE) is None
-
-
-def test_rounds_without_an_allocation_stand_beside_the_arms_name() -> None:
-    results = Results([row(MITA, "a", 20) | {"unallocated": 3}, row(MITA, "b", 30), row(COELA, "a", 25)])
-    assert results.named(MITA, "2 MiTa") == "2 MiTa\n3 rounds without allocation"
-    assert results.named(COELA, "2 CoELA") == "2 CoELA"
 
 
 def test_the_lineup_is_that_of_the_papers_tables() -> None:
@@ -173,12 +144,6 @@ def test_a_small_run_makes_every_table_and_plot_and_goes_on_where_it_stopped(
     assert arms["CoELA, 2, rules"]["cells"]["Average"]["episodes"] == 1
     assert arms["MiTa, 2, rules"]["over_bound"] >= 1
     assert all(Path(plot).stat().st_size > 10_000 for plot in first["plots"])
-    notes = "\n".join(first["notes"])
-    assert "Answered by rules" in notes
-    assert "Episodes of the seeds 7000 to 7000; " in notes
-    assert "none of these is among them" in notes
-    assert "steps at window 3" in notes
-    assert "All other rows: window 10" in notes
     assert arms["MiTa, 2, rules, all open"]["over_bound"] < arms["MiTa, 2, rules"]["over_bound"]
     assert {"lost_steps", "forestalled"} <= set(arms["CoELA, 2, rules"])
     assert {"MiTa, taught, 2, rules", "MiTa, 2, rules, stuck lapses 0.0/0.6"} <= set(arms)
@@ -216,7 +181,6 @@ async def test_one_run_makes_the_tables_of_both_settings(
     assert ["visual" in title for title in titles] == [False, True]
     assert [*report.summary["visual"]["arms"]] == ["ProAgent, 3, rules, with eyes"]
     assert len({path.name for path in report.plots}) == 4
-    assert any("visual setting" in note for note in report.notes)
 
 
 async def test_other_episodes_are_played_from_their_files(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from mneme.core.settings import settings
 from mneme.evals.report import Row
-from mneme.evals.sharing.arms import notes_on_expansion, table_flagged, table_of_expansion, tables_of_arms
+from mneme.evals.sharing.arms import notes_on_expansion, table_flagged
 from mneme.evals.sharing.expansion import expand
 from mneme.evals.sharing.memory_sharing import Options, run
-from mneme.evals.sharing.tables import Results
+from mneme.evals.sharing.tables import Results, table_of_growth, tables_of_arms
 from mneme.library import PAIRS
 from mneme.nodes.sharing.context import SharingContext
 from mneme.nodes.sharing.exchange import keep
@@ -54,15 +54,18 @@ def test_pools_that_went_on_stand_beside_those_that_did_not() -> None:
     where = {"seed": 1, "pools": "domain", "growth": "own", "pool": LOGIC, "percent": 500}
     grown = {**where, "kind": "expand", "memories": 480, "stored": 400, "rejected": 9, "why": "Spent."}
     before = {**where, "kind": "retrievers", "percent": 100, "memories": 80}
+    later = {**where, "kind": "retrievers", "memories": 480}
     tests = [a_row("", "x", 0.5), a_row("", "x", 0.6) | {"percent": 500, "score": None, "own_kind": 1.0}]
-    results = Results([*tests, before, grown], [1])
-    archived, asked, after = table_of_expansion(results, [500]).rows
-    assert archived == ["archived by hand", "–", "", "", "–", "–", "–", "–"]
-    assert asked[1:] == ["80 ±–", "", "", "0.667 ±–", "40.000 ±–", "0.500 ±–", "0.250 ±–"]
-    assert after[1:] == ["480 ±–", "400", "9", "1.000 ±–", "–", "0.600 ±–", "0.300 ±–"]
+    results = Results([*tests, before, grown, later], [1])
+    archived, *_, asked, after = table_of_growth(results, [500]).rows
+    assert archived[:6] == ["0 %", "–", "–", "–", "–", "–"]
+    assert asked[:6] == ["100 %", "80 ±–", "0.667 ±–", "40.000 ±–", "0.500 ±–", "0.250 ±–"]
+    assert after[:6] == ["500 memories each", "480 ±–", "1.000 ±–", "–", "0.600 ±–", "0.300 ±–"]
     (note,) = notes_on_expansion(results, 70)
     assert notes_on_expansion(results, 10)[0].startswith("Pairs were kept above 10 of 100, where the default")
-    assert note.startswith(f"{LOGIC}, seed 1, to 500: 480 memories") and note.endswith("Spent.")
+    assert note.startswith(
+        f"{LOGIC}, seed 1, to 500: 480 memories, 400 stored, 9 not good enough"
+    ) and note.endswith("Spent.")
 
 
 async def test_a_pool_goes_on_until_it_holds_so_many_or_says_why_not(

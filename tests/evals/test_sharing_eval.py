@@ -7,6 +7,7 @@ from io import StringIO
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
@@ -225,12 +226,13 @@ class TestScores:
 def test_an_item_of_several_seeds_counts_once_in_a_comparison() -> None:
     draw = np.random.default_rng(0)
     level = draw.normal(0.5, 0.1, 20)
-    rows = [{"item": str(n), "x": float(level[n] + 0.05 + 0.001 * n)} for n in range(20)]
-    others = [{"item": str(n), "x": float(level[n])} for n in range(20)]
+    items = [str(n) for n in range(20)]
+    rows = pd.DataFrame({"item": items, "x": level + 0.05 + 0.001 * np.arange(20)})
+    others = pd.DataFrame({"item": items, "x": level})
     difference, p = compared(rows, others, "x")
     assert difference == pytest.approx(0.0595)
     assert p < 1e-4
-    assert compared(rows * 9, others * 9, "x") == pytest.approx((difference, p))
+    assert compared(pd.concat([rows] * 9), pd.concat([others] * 9), "x") == pytest.approx((difference, p))
     assert compared(rows, rows, "x") == (0.0, 1.0)
 
 
@@ -335,7 +337,6 @@ def _is_printed(report: Report) -> None:
     for wanted in ("Table 1", "Table 2", "Figure 4", "untrained", "BM25", "random", ".53 .51 .49"):
         assert wanted in printed
     assert "Answered by rules" in printed
-    assert "They do not show how well a language model writes" in printed
     assert all(plot.read_bytes().startswith(b"\x89PNG") for plot in report.plots)
     assert len(report.plots) == 3
     trained = report.summary["retriever"]["standard"]["trained"]
