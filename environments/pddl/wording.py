@@ -7,15 +7,13 @@ says the literal: an agent could not know the state otherwise. Capitals begin a 
 within one.
 """
 
+from functools import cache
 from pathlib import Path
 
 import yaml
 
 from mneme.environments.pddl.compiling import Compiled, Literal, Schema
 
-SENTENCES: dict[str, dict[str, str]] = yaml.safe_load(
-    (Path(__file__).parent / "domains" / "sentences.yaml").read_text(encoding="utf-8")
-)
 ALIASES = {"gripper-strips": "gripper", "blocksworld-4ops": "blockworld", "blocks": "blockworld"}
 """Names of domains in PDDL files, and what AgentBoard calls them."""
 PARTIAL = frozenset({"barman", "tyreworld"})
@@ -30,6 +28,14 @@ THOUGHT = "OK. Thinking took a step."
 SATISFIED = "The goal is satisfied."
 
 
+@cache
+def _sentences() -> dict[str, dict[str, str]]:
+    """Return how a literal of AgentBoard's domains is said, by domain and name."""
+    file = Path(__file__).parent / "domains" / "sentences.yaml"
+    read: dict[str, dict[str, str]] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return read
+
+
 def called(domain: str) -> str:
     """Return AgentBoard's name of a domain, or the domain's own."""
     return ALIASES.get(domain, domain)
@@ -38,10 +44,8 @@ def called(domain: str) -> str:
 def clause(domain: str, literal: Literal) -> str:
     """Say one literal without a capital or a full stop."""
     name, *arguments = literal
-    pattern = SENTENCES.get(domain, {}).get(name)
-    if pattern is None or pattern.count("{}") != len(
-        arguments
-    ):  # another version of the domain: its own words
+    pattern = _sentences().get(domain, {}).get(name)
+    if pattern is None or pattern.count("{}") != len(arguments):  # another version of the domain
         return " ".join(literal)
     return pattern.format(*arguments)
 

@@ -7,6 +7,7 @@ remedy helps is for the database to say.
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Literal, get_args
@@ -76,12 +77,10 @@ class _Shape(BaseModel):
     epoch: "_Shape | None" = None
 
 
-def _read() -> dict[Family, dict[str, _Shape]]:
+@cache
+def _shapes() -> dict[Family, dict[str, _Shape]]:
     text = (Path(__file__).parent / "queries.yaml").read_text(encoding="utf-8")
     return TypeAdapter(dict[Family, dict[str, _Shape]]).validate_python(yaml.safe_load(text))
-
-
-_SHAPES = _read()
 
 
 class _Lookup:
@@ -126,7 +125,11 @@ def story(database_seed: int = 0) -> list[TuningTask]:
     )
     return [
         _as_task(
-            name, family, SCHEMAS[place], _filled(_SHAPES[family][shape], SCHEMAS[place], dice), database_seed
+            name,
+            family,
+            SCHEMAS[place],
+            _filled(_shapes()[family][shape], SCHEMAS[place], dice),
+            database_seed,
         )
         for name, family, place, shape in made
     ]
@@ -162,7 +165,7 @@ def _in_turn(dice: random.Random, schemas: Sequence[str], count: int) -> list[st
 def _task(  # noqa: PLR0913, PLR0917
     number: int, family: Family, schema: Schema, dice: random.Random, seed: int, database_seed: int
 ) -> TuningTask:
-    shape = _filled(dice.choice(list(_SHAPES[family].values())), schema, dice)
+    shape = _filled(dice.choice(list(_shapes()[family].values())), schema, dice)
     return _as_task(f"task-{seed}-{number:04d}", family, schema, shape, database_seed)
 
 

@@ -18,12 +18,14 @@ class Told(TypedDict, total=False):
         ),
     ]
     wanted_speed_up: Annotated[
-        float, Field(2.0, description="sql_tuning: how many times as fast is fast enough.", examples=[2.0])
+        float,
+        Field(2.0, ge=1, description="sql_tuning: how many times as fast is fast enough.", examples=[2.0]),
     ]
     index_budget: Annotated[
         float,
         Field(
             0.3,
+            ge=0,
             description="sql_tuning: largest size of all new indexes, as a share of the tables'.",
             examples=[0.3],
         ),

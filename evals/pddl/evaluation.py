@@ -138,7 +138,7 @@ class Experiment:
                 for job in jobs:
                     if len(job.done) < len(job.problems):
                         group.create_task(self._play(job, free, jobs))
-        except* MnemeError as failed:
+        except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
 
     async def _play(self, job: Job, free: asyncio.Semaphore, jobs: Sequence[Job]) -> None:

@@ -237,14 +237,16 @@ def _report(
     journal: Journal, arms: dict[str, Results], who: Identity, notes: list[str], beyond: Sequence[int]
 ) -> Report:
     first = next(iter(arms))
-    summary = _summary(arms[first])
+    summary, tables = _summary(arms[first]), tables_of(arms[first], beyond)
+    for each in tables if first else []:
+        each.title += f" ({first})"
     return Report(
         name="memory_sharing",
         answered_by=", ".join(arms) if first else str(who),
         raw=journal.path,
         rows=journal.rows,
         summary=summary | ({"arms": {k: _summary(v) for k, v in arms.items()}} if first else {}),
-        tables=[*(tables_of_arms(arms) if first else []), *tables_of(arms[first], beyond)],
+        tables=[*(tables_of_arms(arms) if first else []), *tables],
         plots=draw_all(arms[first], journal.path, first or str(who)),
         notes=notes,
     )

@@ -167,6 +167,7 @@ def tables_of(results: Results, beyond: Sequence[int] = ()) -> list[Table]:
         table_of_growth(results, beyond),
         _table_of_pools(results),
         _table_of_ways(results),
+        _table_of_gains(results),
     ]
 
 
@@ -240,6 +241,24 @@ def ways(results: Results, growth: str) -> dict[Way, Row]:
         for way, (difference, _), p in zip(WAYS[1:], tested, corrected, strict=True):
             figures[way]["p"][name], figures[way]["better by"][name] = float(p), difference
     return figures
+
+
+def _table_of_gains(results: Results) -> Table:
+    """Say what examples, growth and pools by domain change, paired by item."""
+    rows = []
+    for growth in get_args(Growth):
+        whole = results.tests("domain", growth, 100, MOST_SHOTS)
+        others = {
+            "three examples, not none": results.tests("domain", growth, 100, 0),
+            "all new questions asked, not none": results.tests("domain", growth, 0, MOST_SHOTS),
+            "domain pools, not a single one": results.tests("single", growth, 100, MOST_SHOTS),
+        }
+        for name, other in others.items():
+            found = [compared(whole, other, measure) for measure in MEASURES]
+            cells = [text for difference, p in found for text in (f"{difference:+.3f}", p_cell(p))]
+            rows.append([f"{name}, {growth} answers", *cells])
+    columns = ["", *(head for measure in MEASURES for head in (measure, "p"))]
+    return table("Differences at three shots, domain pools at 100 %, paired by item", columns, rows)
 
 
 def _table_of_pools(results: Results) -> Table:

@@ -73,10 +73,13 @@ EVIDENCE = re.compile(
 """What tells something in a sentence: a person, a number, a name, code, or how it is always to be done."""
 COMMENT = re.compile(
     r"\W*(?:nice|omg|yum|neat|right|alright|wow|yay|phew|super|brilliant|good one)\W+"
-    r"(?:that|those|off|back|take)(?:['’]?s)?\b[^,.;\d]{0,40}$",
+    r"(?:that|those|off|back|take)(?:['’]?s)?\b[^,.;]{0,40}$",
     re.IGNORECASE,
 )
-"""A short reaction to an answer, or a leave-taking: `Nice, that compiled`, `Right, off for a run!`."""
+"""A short reaction to an answer, or a leave-taking: `Nice, that compiled`, `Right, off for a run!`.
+
+It counts only where the sentence has no `EVIDENCE`: `Right, that's my brother Tom` is a statement.
+"""
 STRETCHED = re.compile(r"(\w)\1{2,}")
 COMMA = re.compile(r"[,;!–—]\s*")
 TAG = re.compile(r",? (?:ok|okay|right|yeah|please|eh|innit)\?+$", re.IGNORECASE)
@@ -186,11 +189,9 @@ def asks(sentence: str) -> bool:
 def says_nothing(sentence: str) -> bool:
     """Tell whether a sentence is a greeting, thanks or a reaction, or has no word at all."""
     read = [STRETCHED.sub(r"\1", each) for each in words(sentence)]
-    if COMMENT.match(sentence):
-        return True
     if not EVIDENCE.search(sentence):
         is_short = len(read) < 3 or (len(read) < 4 and not any(map(_is_thing, read)))
-        if is_short or (len(read) < 6 and not POLITE.isdisjoint(read)):
+        if is_short or (len(read) < 6 and not POLITE.isdisjoint(read)) or COMMENT.match(sentence):
             return True
     return all(
         SMALL_TALK.issuperset(words(STRETCHED.sub(r"\1", clause)))

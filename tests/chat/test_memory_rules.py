@@ -58,6 +58,8 @@ def relations(fact: str, memories: list[str], said: str = "", before: str = "") 
         ("A fair price for a quad? Ours is from 2011.", ["A fair price for a quad? Ours is from 2011."]),
         ("nice, that compiled first try", []),
         ("right, that flat in Bath has 3 rooms", ["Right, that flat in Bath has 3 rooms."]),
+        ("right, that's my brother Tom", ["Right, that's the user's brother Tom."]),
+        ("right, off to my new job at Acme", ["Right, off to the user's new job at Acme."]),
         ("I have a dog. My sister Ann sails.", ["The user has a dog.", "The user's sister Ann sails."]),
         ("My knee hurts, any tips?", ["The user's knee hurts, any tips?"]),
         ("Thanks! I don't eat meat anymore", ["The user doesn't eat meat anymore."]),

@@ -45,7 +45,8 @@ def embedder() -> WordEmbedder:
 @pytest.fixture
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     with tarfile.open(DATA / request.param) as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none
+        archive.extractall(tmp_path)
     return tmp_path / "home"
 
 

@@ -56,7 +56,8 @@ Opening = Callable[[], Awaitable[Ledger]]
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     with tarfile.open(HOME) as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none
+        archive.extractall(tmp_path)
     return tmp_path / "home"
 
 
