@@ -118,17 +118,16 @@ def edge_location(tmp_path: Path) -> str:
     return str(tmp_path / "ledger")
 
 
-@pytest.fixture(params=["edge", "double", "qdrant"])
+@pytest.fixture(params=["edge", "double", "team"])
 def location(request: pytest.FixtureRequest) -> str:
     """Name a place on each engine where a ledger can be opened again."""
     return str(request.getfixturevalue(f"{request.param}_location"))
 
 
-@pytest.fixture(params=["edge", "server", "qdrant"])
-async def ledger(request: pytest.FixtureRequest, embedder: WordEmbedder) -> AsyncIterator[Ledger]:
-    """Give an empty ledger: a real folder, the server adapter over the client's own engine, a real server."""
-    new = ":memory:" if request.param == "server" else request.getfixturevalue(f"{request.param}_location")
-    opened = await open_ledger(new, embedder)
+@pytest.fixture
+async def ledger(location: str, embedder: WordEmbedder) -> AsyncIterator[Ledger]:
+    """Give an empty ledger: in a folder, with its index on a server, with its log in Postgres."""
+    opened = await open_ledger(location, embedder)
     yield opened
     await opened.close()
 

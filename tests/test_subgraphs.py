@@ -17,8 +17,8 @@ from mneme.nodes.chat.chatbot import Conversation
 from mneme.nodes.chat.context import ChatContext, MemoryContext
 from mneme.nodes.workflow import CompiledWorkflow
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.query import Mode
 from mneme.stores.users.inbox import Inbox
 from mneme.stores.users.memories import UserMemories
 

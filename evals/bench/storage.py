@@ -21,7 +21,7 @@ from mneme.stores.cards.card import Lesson, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.engine import Mode
+from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Write
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled

@@ -48,8 +48,8 @@ from mneme.models.asking.asking import SEED, ask
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.prompts.chat.chatbot import Turn as Given
 from mneme.prompts.chat.chatbot import reply
-from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Change, Hit, Namespace, Write
 
 SearchedIn = Literal["turns", "memories"]

@@ -14,7 +14,7 @@ from mneme.evals.answering import Identity
 from mneme.evals.chat.locomo_data import CATEGORIES, WHOLE, Conversation
 from mneme.evals.report import Journal, Report, Row, draw, table
 from mneme.models.asking.counting import NOTHING, added, in_words
-from mneme.stores.ledger.engine import Mode
+from mneme.stores.ledger.query import Mode
 
 MODES: tuple[Mode, ...] = ("dense", "bm25", "hybrid", "blend")
 DEPTHS = (5, 10, 20)

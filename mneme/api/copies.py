@@ -7,14 +7,18 @@ from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 from pydantic import BaseModel, ValidationError
 
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.core.settings import settings
-from mneme.stores.ledger.journal import JOURNAL
+from mneme.stores.ledger.folder import LOG
+from mneme.stores.ledger.upgrading import JOURNAL
 
 NOTES = "copies.json"
+AT_ONCE = 1024 * 1024
+"""Bytes of a backup that are looked through at once."""
 
 
 class Made(BaseModel):
@@ -70,10 +74,22 @@ def backups_with(names: Collection[str]) -> list[Made]:
 
 def _may_hold(file: Path, names: Collection[bytes]) -> bool:
     try:
-        with zipfile.ZipFile(file) as archive, archive.open(JOURNAL) as lines:
-            return any(name in line for line in lines for name in names)
+        with zipfile.ZipFile(file) as archive:
+            held = JOURNAL if JOURNAL in archive.namelist() else LOG
+            with archive.open(held) as content:
+                return _holds(content, names)
     except (OSError, KeyError, zipfile.BadZipFile, zlib.error):
         return True
+
+
+def _holds(content: IO[bytes], names: Collection[bytes]) -> bool:
+    """Say whether one of the names is in a file, also where two of its parts meet."""
+    before, most = b"", max(map(len, names), default=0)
+    while part := content.read(AT_ONCE):
+        if any(name in before + part for name in names):
+            return True
+        before = part[-most:] if most else b""
+    return False
 
 
 def _notes() -> Path:

@@ -15,10 +15,10 @@ from mneme.api.remembering import Remembered, Remembering, Said
 from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
 from mneme.models.asking.responders import resolve
-from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import unescaped
+from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Version, check_name
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.users.inbox import Inbox, complete

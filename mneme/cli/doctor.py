@@ -21,7 +21,7 @@ from mneme.models.embedding.embedders import open_embedder
 from mneme.models.ollama.catalogue import Facts, Loaded, Server, survey
 from mneme.nodes.background import MORE_WORKERS
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
-from mneme.stores.ledger.engine import Layout
+from mneme.stores.ledger.query import Layout
 
 ENOUGH_DISK = 1024**3
 ENGLISH_ONLY = (

@@ -8,19 +8,16 @@ from rich.markup import escape
 from mneme.cli.show import console, print_json
 from mneme.client import backups
 from mneme.client.backups import Backup
-from mneme.client.waiting import alone
-from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.checkpoints.files import check_checkpoints
 from mneme.stores.ledger import verifying
-from mneme.stores.ledger.ledger import is_server
 from mneme.stores.ledger.verifying import Verified
 
 
 async def verify(as_json: bool) -> int:
     """Read all files and compare them; return 1 if something is wrong."""
-    found = await alone(lambda: verifying.verify(_folder()))
+    found = await verifying.verify(settings().ledger_location, _key())
     checkpoints = Path(settings().checkpoints_location).expanduser()
     wrong = await asyncio.to_thread(check_checkpoints, checkpoints)
     found = found.model_copy(update={"problems": [*found.problems, *wrong]})
@@ -44,7 +41,7 @@ def _print_verified(found: Verified) -> None:
 async def repair(as_json: bool) -> int:
     """Build the ledger anew from what is whole; return 1 if something is lost."""
     embedder = await open_embedder(settings().embedder)
-    done = await alone(lambda: verifying.repair(_folder(), embedder))
+    done = await verifying.repair(settings().ledger_location, embedder, _key())
     if as_json:
         print_json(done)
         return 1 if done.lost else 0
@@ -66,7 +63,7 @@ async def backup(file: Path, as_json: bool) -> None:
 async def restore(file: Path, as_json: bool) -> None:
     """Restore a backup into an empty place."""
     embedder = await open_embedder(settings().embedder)
-    _print_backup("Restored", await alone(lambda: backups.restore(file, embedder)), as_json)
+    _print_backup("Restored", await backups.restore(file, embedder), as_json)
 
 
 def _print_backup(what: str, done: Backup, as_json: bool) -> None:
@@ -77,10 +74,5 @@ def _print_backup(what: str, done: Backup, as_json: bool) -> None:
     console.print(f"{what}: {done.records} records with {done.versions} versions{also}.", soft_wrap=True)
 
 
-def _folder() -> str:
-    location = settings().ledger_location
-    if is_server(location):
-        raise BadInput(
-            "The ledger is on a Qdrant server, which keeps its own files.", "Use Qdrant's snapshots."
-        )
-    return location
+def _key() -> str:
+    return settings().ledger_api_key.get_secret_value()

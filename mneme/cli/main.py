@@ -3,7 +3,6 @@
 Nothing heavy is imported at the top: `mneme --help` answers at once. Commands import what they need.
 """
 
-import logging
 import os
 import sys
 from typing import Annotated
@@ -64,22 +63,9 @@ def options(
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
     ] = False,
-    wait: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="SECONDS",
-            help="Seconds to wait for another process that has the memories open; 0: do not wait. "
-            "Default: MNEME_WAIT, or 30.",
-        ),
-    ] = None,
 ) -> None:
     """Take the options of all commands."""
-    if wait is not None:
-        os.environ["MNEME_WAIT"] = str(wait)
     embedder.install_where_missing(context.invoked_subcommand)
-    if "--json" in sys.argv:  # whoever reads JSON Lines wants nothing else, and finds an error at the end
-        logging.getLogger("mneme.client.waiting").setLevel(logging.ERROR)
 
 
 def main() -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from mneme.core.settings import settings
-from mneme.stores.ledger.ledger import is_server
-from mneme.stores.ledger.owner import owner_of
+from mneme.stores.ledger.addresses import place_of
 
 ANNOUNCEMENT = "mneme.server"
 ANSWER_SECONDS = 5.0
@@ -47,8 +46,7 @@ def running_server(seconds: float = ANSWER_SECONDS) -> str | None:
         return None
     try:
         found = Announcement.model_validate_json(file.read_bytes())
-        if found.pid != owner_of(file.parent):
-            return None  # left by a server that was killed; another process has the ledger open now
+        os.kill(found.pid, 0)  # left by a server that was killed, where there is no such process
         url = found.url
         with urllib.request.urlopen(f"{url}/ok", timeout=seconds) as answer:  # noqa: S310  (our own address)
             return url if answer.status == 200 else None
@@ -57,5 +55,5 @@ def running_server(seconds: float = ANSWER_SECONDS) -> str | None:
 
 
 def _announcement() -> Path | None:
-    location = settings().ledger_location
-    return None if is_server(location) else Path(location).expanduser() / ANNOUNCEMENT
+    folder = place_of(settings().ledger_location).folder
+    return folder and folder / ANNOUNCEMENT

@@ -1,11 +1,12 @@
 """One file with everything that is remembered: made while it is in use, and restored into an empty place.
 
-The file is a ZIP archive: the ledger's versions as its journal keeps them, each with a checksum, and the
-checkpoints as SQLite copies them. The vectors are not in it; they are computed again.
+The file is a ZIP archive with the ledger's log and the checkpoints, each as SQLite copies it. The index is not
+in it; it is built anew.
 """
 
 import asyncio
 import os
+import shutil
 import tempfile
 import zipfile
 import zlib
@@ -15,18 +16,19 @@ from pydantic import BaseModel, ValidationError
 
 from mneme.api.copies import note_backup
 from mneme.core.durable import sync
-from mneme.core.errors import BadInput, Damaged
+from mneme.core.errors import BadInput, Damaged, LedgerMismatch, MnemeError, StorageFailure
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.checkpoints.files import check_sqlite, copy_sqlite, refuse_gone
-from mneme.stores.ledger import journal
-from mneme.stores.ledger.beside import read_beside
-from mneme.stores.ledger.building import build
-from mneme.stores.ledger.folder import Folder
-from mneme.stores.ledger.journal import JOURNAL, Content
-from mneme.stores.ledger.ledger import is_server
-from mneme.stores.ledger.manifest import MANIFEST, Manifest, check_format, storage_errors
+from mneme.stores.ledger.addresses import place_of
+from mneme.stores.ledger.checking import problems_of
+from mneme.stores.ledger.database import Sqlite
+from mneme.stores.ledger.folder import GENERATIONS, LOG, MANIFEST, storage_errors
+from mneme.stores.ledger.opening import open_store
+from mneme.stores.ledger.reembedding import reembed
+from mneme.stores.ledger.upgrading import JOURNAL, Contents, Manifest, journal_pieces, write_log
+from mneme.stores.ledger.verifying import count_of
 
 CHECKPOINTS = "checkpoints.sqlite"
 
@@ -45,98 +47,132 @@ def back_up(file: Path) -> Backup:
 
     Raises BadInput where the file exists or one of the two is on a server; Damaged, StorageFailure.
     """
-    location, checkpoints = _places()
+    folder, checkpoints = _places()
     if file.exists():
         raise BadInput(f"{file} exists.", "Give the name of a new file.")
-    manifest, content = read_beside(location)
+    if not (folder / LOG).exists() and not [*folder.glob(GENERATIONS)]:
+        raise StorageFailure(f"There is no ledger at {folder}.", "Set MNEME_LEDGER, or MNEME_HOME.")
     with storage_errors(f"write {file}"), tempfile.TemporaryDirectory(dir=file.absolute().parent) as room:
-        draft = Path(room) / "draft"
+        log, draft = Path(room) / LOG, Path(room) / "draft"
+        open_store(str(folder), "", 0).close()  # one of an older version is upgraded, a damaged one refused
+        copy_sqlite(folder / LOG, log)
         make_private_file(draft)
         with draft.open("wb") as raw:
             with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr(MANIFEST, manifest.model_dump_json())
-                text = "".join(
-                    line for point, payload in content.entries for line in journal.lines({point: payload})
-                )
-                archive.writestr(JOURNAL, text)
+                archive.write(log, LOG)
                 refuse_gone(checkpoints)
                 if checkpoints.exists():
                     copy_sqlite(checkpoints, Path(room) / CHECKPOINTS)
                     archive.write(Path(room) / CHECKPOINTS, CHECKPOINTS)
             raw.flush()
             os.fsync(raw.fileno())
+        told = _told(file, log, checkpoints.exists())
         draft.rename(file)
         sync(file.absolute().parent)
         note_backup(file)
-    return _told(file, content, checkpoints.exists())
+    return told
 
 
 async def restore(file: Path, embedder: Embedder) -> Backup:
-    """Build the ledger and the checkpoints of the settings from a backup; neither may be there yet.
+    """Restore the ledger and the checkpoints of the settings from a backup; neither may be there yet.
 
     Raises BadInput, Damaged, StorageFailure; then nothing has been restored.
     """
-    location, checkpoints = _places()
-    with tempfile.TemporaryDirectory(prefix="mneme-restore-") as room:
-        manifest, content = await asyncio.to_thread(_unpack, file, Path(room))
-        folder = await asyncio.to_thread(_empty_place, location, checkpoints)
-        try:
-            made = manifest.model_copy(
-                update={"embedder": embedder.name, "dimension": embedder.dimension, "generation": 1}
-            )
-            await build(folder, made, journal.histories(content.entries), embedder)
-        finally:
-            await asyncio.to_thread(folder.release)
-        held = Path(room) / CHECKPOINTS
-        if held.exists():
+    folder, checkpoints = _places()
+    with tempfile.TemporaryDirectory(prefix="mneme-restore-") as name:
+        room = Path(name)
+        await asyncio.to_thread(_unpack, file, room)
+        for path in (folder / LOG, folder / MANIFEST, checkpoints, *folder.glob(GENERATIONS)):
+            if path.exists():
+                raise BadInput(
+                    f"{path} exists; a backup is restored into an empty place.",
+                    "Move it away first, or set MNEME_HOME to a new folder.",
+                )
+        told = await asyncio.to_thread(_told, file, room / LOG, (room / CHECKPOINTS).exists())
+        with storage_errors(f"write {folder}"):
+            await asyncio.to_thread(_put, room / LOG, folder / LOG)
+        if told.checkpoints:
             await asyncio.to_thread(make_private_folder, checkpoints.parent)
-            await asyncio.to_thread(copy_sqlite, held, checkpoints)
-        return _told(file, content, held.exists())
+            await asyncio.to_thread(copy_sqlite, room / CHECKPOINTS, checkpoints)
+        try:
+            store = await asyncio.to_thread(open_store, str(folder), embedder.name, embedder.dimension)
+            await asyncio.to_thread(store.close)
+        except LedgerMismatch:
+            await reembed(str(folder), embedder, progress=lambda count: None)
+        return told
 
 
 def _places() -> tuple[Path, Path]:
-    location, checkpoints = settings().ledger_location, settings().checkpoints_location
-    if is_server(location) or "://" in checkpoints:
+    place, checkpoints = place_of(settings().ledger_location), settings().checkpoints_location
+    if place.folder is None or "://" in checkpoints:
         raise BadInput(
             "A ledger or checkpoints on a server are not in this backup.",
-            "Use the server's own: Qdrant's snapshots, pg_dump; or `mneme memories export`.",
+            "Use the server's own: pg_dump; or `mneme memories export`.",
         )
-    return Path(location).expanduser().absolute(), Path(checkpoints).expanduser().absolute()
+    return place.folder, Path(checkpoints).expanduser().absolute()
 
 
-def _unpack(file: Path, room: Path) -> tuple[Manifest, Content]:
+def _put(log: Path, target: Path) -> None:
+    make_private_folder(target.parent)
+    make_private_file(target)
+    shutil.copyfile(log, target)
+    sync(target)
+    sync(target.parent)
+
+
+def _unpack(file: Path, room: Path) -> None:
+    """Write a log and checkpoints into a room; a backup of an earlier version has a journal in place of a log."""
     try:
         with zipfile.ZipFile(file) as archive:
-            for name in {MANIFEST, JOURNAL, CHECKPOINTS} & set(archive.namelist()):
+            for name in {LOG, MANIFEST, JOURNAL, CHECKPOINTS} & set(archive.namelist()):
                 archive.extract(name, room)
-        manifest = Manifest.model_validate_json((room / MANIFEST).read_bytes())
-        content = journal.read(room / JOURNAL)
+        if (room / JOURNAL).exists():
+            manifest = Manifest.model_validate_json((room / MANIFEST).read_bytes())
+            _write_log(file, room, manifest)
     except FileNotFoundError as missing:
-        if not file.exists():
-            raise BadInput(f"There is no file {file}.", "Give a file of `mneme backup`.") from missing
-        raise BadInput(f"{file} lacks {missing.filename}.", "Give a file of `mneme backup`.") from missing
+        raise BadInput(f"There is no file {file}.", "Give a file of `mneme backup`.") from missing
     except (OSError, zipfile.BadZipFile, ValidationError, zlib.error) as broken:
         raise BadInput(
             f"{file} is not a backup, or it is damaged: {broken}.", "Give a file of `mneme backup`."
         ) from broken
-    check_format(file, manifest.format)
-    if wrong := content.damaged or ((room / CHECKPOINTS).exists() and check_sqlite(room / CHECKPOINTS)):
-        raise Damaged(f"{file} is damaged: {wrong}; nothing was restored.", "Use another backup.")
-    return manifest, content
+    if not (room / LOG).exists():
+        raise BadInput(f"{file} lacks {LOG}.", "Give a file of `mneme backup`.")
+    if wrong := [*_log_problems(room / LOG), *_checkpoint_problems(room / CHECKPOINTS)]:
+        raise _damaged(file, wrong)
 
 
-def _empty_place(location: Path, checkpoints: Path) -> Folder:
-    """Own a new ledger's folder. Raises BadInput where there is anything already."""
-    for path in (location / MANIFEST, checkpoints, *location.glob("generation-*")):
-        if path.exists():
-            raise BadInput(
-                f"{path} exists; a backup is restored into an empty place.",
-                "Move it away first, or set MNEME_HOME to a new folder.",
-            )
-    return Folder(location)
+def _write_log(file: Path, room: Path, manifest: Manifest) -> None:
+    text = (room / JOURNAL).read_bytes()
+    pieces = [*journal_pieces(text)]
+    contents = Contents(pieces)
+    if len(pieces) != text.count(b"\n") or contents.gaps():
+        raise _damaged(file, contents.gaps() or ["lines of the journal"])
+    write_log(room / LOG, contents, manifest)
 
 
-def _told(file: Path, content: Content, checkpoints: bool) -> Backup:
-    versions = journal.histories(content.entries).versions
-    count = sum(map(len, versions.values()))
-    return Backup(file=str(file), records=len(versions), versions=count, checkpoints=checkpoints)
+def _damaged(file: Path, wrong: list[str]) -> Damaged:
+    return Damaged(f"{file} is damaged: {wrong[0]}; nothing was restored.", "Use another backup.")
+
+
+def _log_problems(log: Path) -> list[str]:
+    try:
+        database = Sqlite(log)
+    except MnemeError as failure:
+        return [str(failure)]
+    try:
+        return problems_of(database)
+    finally:
+        database.close()
+
+
+def _checkpoint_problems(file: Path) -> list[str]:
+    return check_sqlite(file) if file.exists() else []
+
+
+def _told(file: Path, log: Path, checkpoints: bool) -> Backup:
+    database = Sqlite(log)
+    try:
+        records, versions = count_of(database)
+    finally:
+        database.close()
+    return Backup(file=str(file), records=records, versions=versions, checkpoints=checkpoints)

@@ -1,16 +1,15 @@
 """The library: what is remembered for a user and a team, from a program of one's own.
 
 Every call goes to the embedded ledger, or to the server that has it open. The ledger is opened with the first
-call, and closed while nothing is asked of it as soon as another process waits for it.
+call, and stays open until the end; other processes may have it open, too.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import wraps
-from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import httpx
 
@@ -36,19 +35,14 @@ from mneme.client.blocking import (
 )
 from mneme.client.home import open_or_find_server, open_own_ledger
 from mneme.client.remote import Remote, client_of
-from mneme.client.waiting import alone
 from mneme.core.errors import BadInput, ServerGone
-from mneme.core.settings import settings
 from mneme.nodes.context import LOCAL
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.ledger import Ledger, is_server
-from mneme.stores.ledger.line import is_waited_for
+from mneme.stores.ledger.ledger import Ledger
 
 T = TypeVar("T")
 CALLER = "library"
 """Who changes something, in the history of what a program changes."""
-LOOK = 0.2
-"""Seconds between two looks whether another process waits for the ledger."""
 
 
 class Memory:
@@ -130,12 +124,6 @@ class Door:
         self._place: Ledger | httpx.AsyncClient | None = None
         self._opened = AsyncExitStack()
         self._remembering: dict[str, asyncio.Task[None]] = {}
-        self._watch: asyncio.Task[None] | None = None
-
-    def enter(self) -> Self:
-        """Give way to other processes from now on, until `leave`."""
-        self._watch = asyncio.create_task(self._give_way())
-        return self
 
     def operations(self, kind: type[Kind], owner: str, caller: str) -> Kind:
         """Return operations on an owner's data that find the ledger, or the server, with each call."""
@@ -161,7 +149,7 @@ class Door:
 
     @asynccontextmanager
     async def _used(self) -> AsyncIterator[Ledger | httpx.AsyncClient]:
-        """Open the ledger or the way to its server, and keep it open meanwhile. Raises LedgerInUse."""
+        """Open the ledger or the way to its server, and keep it open meanwhile."""
         async with self._lock:
             if self._place is None:
                 self._place = await self._open()
@@ -178,15 +166,6 @@ class Door:
         self._opened.push_async_callback(found.close)
         return found
 
-    async def _give_way(self) -> None:
-        """Close the embedded ledger whenever another process waits for it and nothing is asked of it."""
-        location = settings().ledger_location
-        while not is_server(location):
-            await asyncio.sleep(LOOK)
-            is_idle = isinstance(self._place, Ledger) and not self._busy
-            if is_idle and await asyncio.to_thread(is_waited_for, Path(location).expanduser()):
-                await self.close()
-
     async def close(self) -> None:
         """Close what is open, once nothing is asked of it; the next call opens it again."""
         async with self._lock:
@@ -196,7 +175,7 @@ class Door:
 
     async def leave(self) -> None:
         """End what is remembered in the background, which goes on with the next call, and close."""
-        tasks = [*self._remembering.values(), *filter(None, [self._watch])]
+        tasks = [*self._remembering.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -260,7 +239,7 @@ class Opening:
         self._loop: Loop | None = None
 
     async def __aenter__(self) -> Memory:
-        self._door = Door().enter()
+        self._door = Door()
         return Memory(self._door, *self._given)
 
     async def __aexit__(
@@ -287,7 +266,7 @@ class Opening:
 async def open_store() -> AsyncIterator[LedgerStore]:
     """Open the embedded ledger as a LangGraph store: what our graphs need inside yours.
 
-    It stays open until the end, so other processes wait. Raises LedgerInUse.
+    It stays open until the end; other processes may have it open, too.
 
     >>> import asyncio, mneme
     >>> async def kept():
@@ -297,7 +276,7 @@ async def open_store() -> AsyncIterator[LedgerStore]:
     >>> asyncio.run(kept())
     {'text': 'green'}
     """
-    ledger = await alone(open_own_ledger)
+    ledger = await open_own_ledger()
     try:
         yield LedgerStore(ledger, actor=CALLER)
     finally:

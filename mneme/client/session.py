@@ -1,21 +1,16 @@
 """One user's chatbot and memory for the command line."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from langchain_core.runnables import RunnableConfig
 
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
 from mneme.client.workflows import Values, Workflows, open_workflows, server_errors
-from mneme.core.settings import settings
 from mneme.nodes.background import LONG
 from mneme.nodes.chat.waking import MEMORY_THREAD
-from mneme.stores.ledger.ledger import is_server
-from mneme.stores.ledger.line import is_waited_for
 
 
 @dataclass(frozen=True)
@@ -74,12 +69,8 @@ async def open_session(user: str) -> AsyncIterator[Session]:
         yield Session(await memories.whoami(), memories, inbox, flows)
 
 
-class PoliteSession:
-    """A session for as long as a person sits there, which gives way to other processes between the turns.
-
-    It is closed only where another process waits: opening takes a tenth of a second, and most conversations
-    have nobody beside them. Whoever serves the others instead would need a server, which `langgraph dev` is.
-    """
+class LastingSession:
+    """A session for as long as a person sits there, which is opened anew where its server has gone."""
 
     def __init__(self, user: str) -> None:
         self._user = user
@@ -87,18 +78,10 @@ class PoliteSession:
         self._session: Session | None = None
 
     async def open(self) -> Session:
-        """Return the session, opened anew after it gave way. Raises LedgerInUse."""
+        """Return the session, opened anew after it was closed."""
         if self._session is None:
             self._session = await self._opened.enter_async_context(open_session(self._user))
         return self._session
-
-    async def give_way(self) -> None:
-        """Close the session where another process waits for the ledger; nothing may run in it."""
-        location = settings().ledger_location
-        if self._session is None or self._session.is_served or is_server(location):
-            return
-        if await asyncio.to_thread(is_waited_for, Path(location).expanduser()):
-            await self.close()
 
     async def close(self) -> None:
         """Close the session, if it is open."""

@@ -44,9 +44,12 @@ class Settings(BaseSettings):
         description="Folder of files that can be made again: the bundled embedder as an ONNX file.",
     )
     ledger: str = Field(
+        "", description="Ledger: a folder, or a Postgres URL, with an index. Default: HOME/ledger."
+    )
+    index: str = Field(
         "",
-        description="Ledger: a folder, or a Qdrant URL (of a cluster: several, with commas). "
-        "Default: HOME/ledger.",
+        description="Index of the ledger for teams: a Qdrant URL (of a cluster: several, with commas). "
+        "Not set: in the ledger's folder.",
     )
     team_key: SecretStr = Field(
         SecretStr(""),
@@ -54,10 +57,10 @@ class Settings(BaseSettings):
     )
     ledger_api_key: SecretStr = Field(SecretStr(""), description="Key of the Qdrant server.")
     qdrant_shards: int | None = Field(
-        None, ge=1, description="Shards of a new ledger on a Qdrant cluster; not set: one for each node."
+        None, ge=1, description="Shards of a new index on a Qdrant cluster; not set: one for each node."
     )
     qdrant_replicas: int | None = Field(
-        None, ge=1, description="Nodes that have each shard of a new ledger; not set: one."
+        None, ge=1, description="Nodes that have each shard of a new index; not set: one."
     )
     qdrant_writes: int | None = Field(
         None,
@@ -98,9 +101,6 @@ class Settings(BaseSettings):
     )
     retries: int = Field(4, ge=0, description="Retries of a call whose connection failed.")
     retry_seconds: float = Field(0.5, ge=0, description="Seconds before the first retry; doubled each time.")
-    wait: float = Field(
-        30, ge=0, description="Seconds to wait for another process that has the ledger open; 0: none."
-    )
     waiting_messages: int = Field(
         5000, ge=1, description="Messages of one user that may wait to be remembered."
     )
@@ -117,18 +117,19 @@ class Settings(BaseSettings):
 
     @property
     def ledger_location(self) -> str:
-        """The ledger's folder, or its address with the layout of a new one; its own options come last."""
+        """The places of the ledger's log and index, see `addresses`; an index's own options come last."""
         place = self.ledger or str(self.home / "ledger")
+        if not self.index:
+            return place
         layout = {
             "shards": self.qdrant_shards,
             "replicas": self.qdrant_replicas,
             "writes": self.qdrant_writes,
         }
         chosen = {name: count for name, count in layout.items() if count}
-        if not chosen or not place.startswith(("http://", "https://")):
-            return place
-        address, _, options = place.partition("?")
-        return f"{address}?{'&'.join(filter(None, (urlencode(chosen), options)))}"
+        address, _, options = self.index.partition("?")
+        layout_of = "&".join(filter(None, (urlencode(chosen), options)))
+        return f"{place}|{address}?{layout_of}" if layout_of else f"{place}|{address}"
 
     @property
     def checkpoints_location(self) -> str:

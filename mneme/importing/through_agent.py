@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from pydantic import BaseModel
 
-from mneme.client.session import PoliteSession, Session
+from mneme.client.session import LastingSession, Session
 from mneme.client.workflows import Values
 from mneme.importing.item import Item
 from mneme.models.asking.counting import NOTHING, Asked, added
@@ -51,18 +51,17 @@ class Sent(BaseModel):
 
 async def send(items: Sequence[Item], user: str, context: Values) -> AsyncIterator[Sent]:
     """Let the memory agent read items, in their order; yield how far it has come. Raises MnemeError."""
-    report, polite = Sent(messages=len(items)), PoliteSession(user)
+    report, lasting = Sent(messages=len(items)), LastingSession(user)
     try:
         for start in range(0, len(items), AT_ONCE):
-            session = await polite.open()
+            session = await lasting.open()
             async for each in _send(session, items[start : start + AT_ONCE], context, report):
                 yield each
             if report.stopped:
                 return
-            await polite.give_way()
         yield report
     finally:
-        await polite.close()
+        await lasting.close()
 
 
 async def _send(

@@ -4,7 +4,6 @@ import asyncio
 import threading
 
 from mneme.client.home import open_own_ledger
-from mneme.client.waiting import alone
 from mneme.stores.ledger.base_store import LedgerStore
 
 _opening = threading.Lock()
@@ -16,7 +15,7 @@ async def store() -> LedgerStore:
     await asyncio.to_thread(_opening.acquire)
     try:
         if not _opened:
-            _opened.append(LedgerStore(await alone(open_own_ledger)))
+            _opened.append(LedgerStore(await open_own_ledger()))
         return _opened[0]
     finally:
         _opening.release()

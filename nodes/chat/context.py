@@ -6,7 +6,7 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from mneme.nodes.context import OwnedByUser, ledger_of, responder, user_of
-from mneme.stores.ledger.engine import Mode
+from mneme.stores.ledger.query import Mode
 from mneme.stores.users.inbox import Inbox
 from mneme.stores.users.memories import UserMemories
 

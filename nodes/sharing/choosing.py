@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mneme.models.retriever.retriever import Matrix
 from mneme.nodes.sharing.pools import LookUp, look_up
 from mneme.nodes.sharing.reranking import found_by
-from mneme.stores.ledger.engine import Mode
+from mneme.stores.ledger.query import Mode
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.near_duplicates import near_to_any
 

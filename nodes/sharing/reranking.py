@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from mneme.models.retriever.reranker import OTHERS
-from mneme.stores.ledger.engine import Mode
+from mneme.stores.ledger.query import Mode
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 
 DEPTH = 40

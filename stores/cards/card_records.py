@@ -18,11 +18,11 @@ from mneme.stores.cards.card import Card, CardVersion, Evidence, Status
 from mneme.stores.cards.check import flags_of
 from mneme.stores.cards.lifecycle import Decide
 from mneme.stores.cards.settings import CardSettings
-from mneme.stores.ledger.engine import Ranking, section_name
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
+from mneme.stores.ledger.query import Ranking, section_name
 from mneme.stores.ledger.records import Change, Version, Write, make_write
-from mneme.stores.ledger.retrying import retry_on_conflict
+from mneme.stores.ledger.writing import retry_on_conflict
 
 SECONDS_A_DAY = 86_400
 STANDING = {"verified": 1.0, "disputed": 0.5}

@@ -23,7 +23,7 @@ from mneme.stores.cards.settings import Consolidation
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Write
-from mneme.stores.ledger.retrying import retry_on_conflict
+from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.tuned_models import Archive, TunedModels
 
 HELD_OUT = 0.20

@@ -21,7 +21,7 @@ from mneme.stores.cards.lifecycle import Decide, Decision, is_in_service, out_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Value, Version, Write, make_write
-from mneme.stores.ledger.retrying import retry_on_conflict
+from mneme.stores.ledger.writing import retry_on_conflict
 
 Recommendation = Literal["deprecate_old", "keep_old", "merge", "escalate"]
 ConflictType = Literal["contradiction", "refinement"]

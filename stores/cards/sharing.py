@@ -52,7 +52,7 @@ from mneme.stores.cards.yaml_form import dump
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Version
-from mneme.stores.ledger.retrying import retry_on_conflict
+from mneme.stores.ledger.writing import retry_on_conflict
 
 FIGURE, NAME = "[figure]", "[name {}]"
 PLACEHOLDER = re.compile(r"\[(?:figure|name \d+)\]")

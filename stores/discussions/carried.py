@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Namespace, Version
-from mneme.stores.ledger.retrying import retry_on_conflict
+from mneme.stores.ledger.writing import retry_on_conflict
 
 MANY = 1_000
 """More agents than a team has."""

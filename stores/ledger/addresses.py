@@ -1,16 +1,59 @@
-"""Where a ledger's server is, and how a new collection is laid out on it: `http://a:6333,http://b:6333?replicas=3`.
+"""Where a ledger is: a folder or a Postgres URL for its log, and for its index the folder or a Qdrant server.
 
-Nodes of one cluster stand side by side, divided by commas: whoever finds one gone goes on with the next. The
-options are `collection`, and for a new ledger `shards`, `replicas` and `writes`.
+Both in one line: `postgresql://user@host/db|http://a:6333,http://b:6333?replicas=3`. Nodes of one Qdrant
+cluster stand side by side, divided by commas: whoever finds one gone goes on with the next. The options are
+`collection`, and for a new index `shards`, `replicas` and `writes`.
 """
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from mneme.core.errors import BadInput
 
-MEMORY = ":memory:"
 COUNTS = ("shards", "replicas", "writes")
+POSTGRES = ("postgresql://", "postgres://")
+QDRANT = ("http://", "https://")
+
+
+@dataclass(frozen=True)
+class Place:
+    """The log's place, and the address of an index on a server; empty for one in the folder."""
+
+    log: str
+    index: str
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the log; None where it is in Postgres."""
+        return None if self.log.startswith(POSTGRES) else Path(self.log)
+
+    @property
+    def shown(self) -> str:
+        """The place for people, without what could hold a password."""
+        log = self.log if self.folder else f"postgresql://{urlsplit(self.log).netloc.rpartition('@')[2]}"
+        return f"{log}, {self.index}" if self.index else log
+
+    def __str__(self) -> str:
+        return f"{self.log}|{self.index}"
+
+
+def place_of(location: str) -> Place:
+    """Read a ledger's location. Raises BadInput."""
+    log, _, index = location.partition("|")
+    if log.startswith(QDRANT):
+        raise BadInput(
+            "A ledger is not kept on a Qdrant server alone any more: the server is its index.",
+            "Set MNEME_INDEX to its URL, and MNEME_LEDGER to a folder or a Postgres URL. What the server holds "
+            "is taken over when the new ledger is opened for the first time.",
+        )
+    if log.startswith(POSTGRES) and not index:
+        raise BadInput(
+            "A ledger in Postgres needs an index that all processes share.",
+            "Set MNEME_INDEX to the URL of a Qdrant server.",
+        )
+    return Place(log if log.startswith(POSTGRES) else str(Path(log).expanduser().resolve()), index)
 
 
 class Address(NamedTuple):
@@ -33,15 +76,13 @@ class Address(NamedTuple):
 
 
 def address_of(location: str) -> Address:
-    """Read the address of a ledger on a server. Raises BadInput."""
-    if location == MEMORY:
-        return Address((MEMORY,), None, "mneme")
+    """Read the address of an index on a server. Raises BadInput."""
     nodes, _, asked = location.partition("?")
     options = {name: values[-1] for name, values in parse_qs(asked).items()}
     counts = [options.get(name) for name in COUNTS]
     if options.keys() - {"collection", *COUNTS} or not all(map(_is_count, counts)):
         raise BadInput(
-            f"The ledger's address {location!r} has unknown or invalid options.",
+            f"The index's address {location!r} has unknown or invalid options.",
             "There are collection=NAME, shards=N, replicas=N and writes=N.",
         )
     shards, replicas, writes = (int(count) if count else None for count in counts)
@@ -64,7 +105,7 @@ def _nodes(text: str) -> tuple[tuple[str, ...], str | None]:
     paths = {each.path.strip("/") for each in parts}
     if len(paths) > 1 or not all(each.scheme in {"http", "https"} and each.hostname for each in parts):
         raise BadInput(
-            f"The ledger's address {text!r} cannot be read.",
+            f"The index's address {text!r} cannot be read.",
             "Give http(s)://host:6333, or several nodes of one cluster, divided by commas.",
         )
     return tuple(f"{each.scheme}://{each.netloc}" for each in parts), paths.pop() or None

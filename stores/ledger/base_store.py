@@ -30,8 +30,8 @@ from langgraph.store.base import (
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
 
 from mneme.core.errors import BadInput, Conflict
-from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Change, Namespace, Source, Value, Version, Write, make_write
 
 RANGES: dict[str, Callable[[float, float], bool]] = {

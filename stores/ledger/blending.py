@@ -10,13 +10,21 @@ one of the other. The weights were chosen on three conversations of LoCoMo, whic
 """
 
 import heapq
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from itertools import chain
-from typing import Any, NamedTuple
+from operator import mul
+from typing import NamedTuple
 
-from mneme.stores.ledger.engine import DENSE, SPARSE, Engine, Payload, Query, Scored, Sides, Weighed
+from mneme.stores.ledger.database import Cursor
+from mneme.stores.ledger.filters import passes
 from mneme.stores.ledger.hints import Hints
+from mneme.stores.ledger.index import is_searched
+from mneme.stores.ledger.listing import Sides, around, vectors_by_ids
+from mneme.stores.ledger.log import Head, heads_of
+from mneme.stores.ledger.query import DENSE, SPARSE, Query
+from mneme.stores.ledger.records import Value, Version, microseconds
 
 WORDS = 0.5
 NAMED = 0.1
@@ -32,7 +40,7 @@ class Own(NamedTuple):
     """A record with the parts of its own score, before anything is lent."""
 
     parts: dict[str, float]
-    payload: Payload
+    head: Head
 
     @property
     def score(self) -> float:
@@ -40,34 +48,73 @@ class Own(NamedTuple):
 
     @property
     def thread(self) -> str:
-        thread = _value(self.payload).get("thread")
+        thread = self.head.version.value.get("thread")
         return thread if isinstance(thread, str) else ""
 
 
-async def blended(engine: Engine, query: Query, hints: Hints) -> list[Scored]:
+class Blended(NamedTuple):
+    """A record with its score in the mode `blend`, and the score's parts."""
+
+    version: Version
+    score: float
+    parts: dict[str, float]
+
+
+def blended(
+    cursor: Cursor, pool: Mapping[str, Mapping[str, float]], query: Query, hints: Hints
+) -> list[Blended]:
     """Search in the mode `blend`; a score's parts are `dense`, `bm25`, `words`, `hints` and `lent`.
 
-    The cosine and BM25 propose their best records, and the best of these are weighed in full. A record that
-    words did not propose counts as sharing none.
+    The cosine and BM25 propose their best records, the `pool`, and the best of these are weighed in full. A
+    record that words did not propose counts as sharing none.
     """
-    pool = await engine.pool(query)
-    words = {point: parts[SPARSE] for point, parts in pool.items() if SPARSE in parts}
-    weighed = await engine.weigh(query, _promising(pool, words, query, hints))
+    words = {record: parts[SPARSE] for record, parts in pool.items() if SPARSE in parts}
+    weighed = _weighed(cursor, _promising(pool, words, query, hints), query)
+    cosines = _cosines(cursor, pool, weighed, query)
     worth = _worth(weighed, hints)
-    own = _owned(weighed, words, hints, worth)
-    best = heapq.nlargest(LENDERS, own, key=lambda point: (own[point].score, point))
-    lenders = [point for point in best if own[point].thread]
-    around, near = await engine.around(query, [own[point].payload for point in lenders], REACH)
-    own |= _owned(near, words, hints, worth)
-    lent = _lent(own, dict(zip(lenders, around, strict=True)))
-    total = {point: own[point].score + lent.get(point, 0.0) for point in weighed.keys() | lent.keys()}
-    ranked = sorted(total, key=lambda point: (-total[point], point))
-    wanted = [point for point in ranked if query.min_score is None or total[point] >= query.min_score]
+    own = _owned(weighed, cosines, words, hints, worth)
+    weighed = {record: head for record, head in weighed.items() if record in own}
+    best = heapq.nlargest(LENDERS, own, key=lambda record: (own[record].score, record))
+    lenders = {record: own[record].head for record in best if own[record].thread}
+    places = {record: (head.scope, microseconds(head.version.created)) for record, head in lenders.items()}
+    sides = around(cursor, places, REACH)
+    beside = {record for two in sides.values() for side in two for record in side} - weighed.keys()
+    near = _weighed(cursor, [*beside], query)
+    own |= _owned(near, _cosines(cursor, pool, near, query), words, hints, worth)
+    lent = _lent(own, sides)
+    total = {record: own[record].score + lent.get(record, 0.0) for record in weighed.keys() | lent.keys()}
+    ranked = sorted(total, key=lambda record: (-total[record], record))
+    wanted = [record for record in ranked if query.min_score is None or total[record] >= query.min_score]
     wanted = wanted[query.offset : query.offset + query.limit]
     return [
-        Scored(own[point].payload["event"], total[point], own[point].parts | {"lent": lent.get(point, 0.0)})
-        for point in wanted
+        Blended(own[record].head.version, total[record], own[record].parts | {"lent": lent.get(record, 0.0)})
+        for record in wanted
     ]
+
+
+def _weighed(cursor: Cursor, records: Sequence[str], query: Query) -> dict[str, Head]:
+    """Return those of the records that search looks at, and the query's conditions let through."""
+    heads = heads_of(cursor, records)
+    return {
+        record: head
+        for record, head in heads.items()
+        if is_searched(head) and passes(head.version.value, query.where.conditions)
+    }
+
+
+def _cosines(
+    cursor: Cursor, pool: Mapping[str, Mapping[str, float]], heads: Mapping[str, Head], query: Query
+) -> dict[str, float] | None:
+    """Return the cosine of each record; of those that the cosine did not propose, by their vectors."""
+    if query.dense is None:
+        return None
+    known = {record: pool[record][DENSE] for record in heads if DENSE in pool.get(record, ())}
+    others = vectors_by_ids(cursor, [record for record in heads if record not in known])
+    length = math.hypot(*query.dense) or 1.0
+    return known | {
+        record: sum(map(mul, query.dense, vector)) / (length * (math.hypot(*vector) or 1.0))
+        for record, vector in others.items()
+    }
 
 
 def _promising(
@@ -81,57 +128,57 @@ def _promising(
         return list(pool)
     lowest = min((parts[DENSE] for parts in pool.values() if DENSE in parts), default=0.0)
     share = _shares(words)
-    most = {point: parts.get(DENSE, lowest) + share.get(point, 0.0) for point, parts in pool.items()}
-    return heapq.nlargest(query.weighed, most, key=lambda point: (most[point], point))
+    most = {record: parts.get(DENSE, lowest) + share.get(record, 0.0) for record, parts in pool.items()}
+    return heapq.nlargest(query.weighed, most, key=lambda record: (most[record], record))
 
 
 def _shares(words: Mapping[str, float]) -> dict[str, float]:
     """Return what the words of each record add to its score."""
     best = max(words.values(), default=0.0) or 1.0
-    return {point: WORDS * score / best for point, score in words.items()}
+    return {record: WORDS * score / best for record, score in words.items()}
 
 
-def _worth(weighed: Mapping[str, Weighed], hints: Hints) -> float:
+def _worth(weighed: Mapping[str, Head], hints: Hints) -> float:
     """Return what a name in the question adds: little where most of the records carry one."""
-    named = sum(hints.names(_value(each.payload)) for each in weighed.values())
+    named = sum(hints.names(head.version.value) for head in weighed.values())
     return NAMED * (1 - named / max(len(weighed), 1))
 
 
 def _owned(
-    weighed: Mapping[str, Weighed], words: Mapping[str, float], hints: Hints, worth: float
+    weighed: Mapping[str, Head],
+    cosines: Mapping[str, float] | None,
+    words: Mapping[str, float],
+    hints: Hints,
+    worth: float,
 ) -> dict[str, Own]:
-    """Score records by themselves."""
+    """Score records by themselves; one without a vector is not found by one."""
     share = _shares(words)
     owned: dict[str, Own] = {}
-    for point, (cosine, payload) in weighed.items():
-        parts = {} if cosine is None else {DENSE: cosine}
-        parts |= {SPARSE: words[point]} if point in words else {}
-        parts |= {"words": share.get(point, 0.0), "hints": _hinted(payload, hints, worth)}
-        owned[point] = Own(parts, payload)
+    for record, head in weighed.items():
+        if cosines is not None and record not in cosines:
+            continue
+        parts = {} if cosines is None else {DENSE: cosines[record]}
+        parts |= {SPARSE: words[record]} if record in words else {}
+        parts |= {"words": share.get(record, 0.0), "hints": _hinted(head.version, hints, worth)}
+        owned[record] = Own(parts, head)
     return owned
 
 
-def _hinted(payload: Payload, hints: Hints, worth: float) -> float:
-    value = _value(payload)
+def _hinted(version: Version, hints: Hints, worth: float) -> float:
+    value: Value = version.value
     hinted = worth * hints.names(value) + HAPPENS * hints.suits(value)
     if hints.periods:
-        written = datetime.fromtimestamp(payload["created"] / 1_000_000, UTC).date()
-        hinted += DATED * hints.dates(value, written)
+        hinted += DATED * hints.dates(value, version.created.astimezone(UTC).date())
     return hinted
-
-
-def _value(payload: Payload) -> Mapping[str, Any]:
-    value: Mapping[str, Any] = payload.get("value", {})
-    return value
 
 
 def _lent(own: Mapping[str, Own], around: Mapping[str, Sides]) -> dict[str, float]:
     """Return what the best records lend to the others."""
     lent: dict[str, float] = {}
     for lender, sides in around.items():
-        for point, distance in chain.from_iterable(_told_beside(own, lender, side) for side in sides):
-            rise = (own[lender].score - own[point].score) / (1 + distance)
-            lent[point] = max(lent.get(point, 0.0), rise)
+        for record, distance in chain.from_iterable(_told_beside(own, lender, side) for side in sides):
+            rise = (own[lender].score - own[record].score) / (1 + distance)
+            lent[record] = max(lent.get(record, 0.0), rise)
     return lent
 
 
@@ -140,7 +187,7 @@ def _told_beside(own: Mapping[str, Own], lender: str, side: Sequence[str]) -> It
 
     One that the query's filters exclude was not weighed, and ends it too: its thread is not known.
     """
-    for distance, point in enumerate(side, 1):
-        if point not in own or own[point].thread != own[lender].thread:
+    for distance, record in enumerate(side, 1):
+        if record not in own or own[record].thread != own[lender].thread:
             return
-        yield point, distance
+        yield record, distance

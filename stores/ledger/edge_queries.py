@@ -6,19 +6,18 @@ from typing import Any
 
 import qdrant_edge as edge
 
-from mneme.stores.ledger.engine import (
+from mneme.stores.ledger.query import (
     DENSE,
     HALF_ALIKE,
     RRF_K,
     SPARSE,
     Condition,
+    Found,
     Query,
-    Scored,
     Where,
     defaults,
 )
 
-EVENT = ["event"]
 EXACT = edge.SearchParams(exact=True)
 
 
@@ -39,7 +38,7 @@ def request_of(query: Query) -> edge.QueryRequest:
     wanted = filter_of(query.where) if any(query.where) else None  # an empty filter costs a full pass
     common: dict[str, Any] = {
         "offset": query.offset,
-        "with_payload": EVENT,
+        "with_payload": ["n"],
         "score_threshold": query.min_score,
     }
     legs = legs_of(query)
@@ -82,12 +81,12 @@ def _formula(query: Query) -> edge.Formula:
     return edge.Formula(e.Sum(terms), defaults(query))
 
 
-def scored_of(point: edge.ScoredPoint, query: Query, parts: Mapping[str, dict[str, float]]) -> Scored:
-    payload = point.payload or {}
+def found_of(point: edge.ScoredPoint, query: Query, parts: Mapping[str, dict[str, float]]) -> Found:
     single: dict[str, float] = (
         {} if query.mode == "hybrid" or query.ranking is not None else {query.mode: point.score}
     )
-    return Scored(payload["event"], point.score, parts.get(str(point.id), single))
+    number = (point.payload or {})["n"]
+    return Found(str(point.id), number, point.score, parts.get(str(point.id), single))
 
 
 def filter_of(where: Where) -> edge.Filter:

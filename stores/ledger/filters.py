@@ -4,15 +4,25 @@
 list-valued field passes `$eq` and `$in` when one of its items does; text in a range is a time.
 """
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from operator import eq, ge, gt, le, lt
 from typing import Any, cast, get_args
 
 from mneme.core.errors import BadInput
-from mneme.stores.ledger.engine import Condition, Operator, filterable
+from mneme.stores.ledger.query import Condition, Operator, filterable
 
 OPERATORS = tuple(f"${name}" for name in get_args(Operator))
 RANGES = ("gt", "gte", "lt", "lte")
+COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": eq,
+    "gt": gt,
+    "gte": ge,
+    "lt": lt,
+    "lte": le,
+}
 
 
 def conditions(filter: Mapping[str, Any] | None) -> tuple[Condition, ...]:
@@ -64,3 +74,52 @@ def _bound(operand: Any) -> float | datetime:
         return datetime.fromisoformat(operand)
     except (TypeError, ValueError) as invalid:
         raise BadInput(f"A range compares with a number or an ISO 8601 time, not {operand!r}.") from invalid
+
+
+def passes(value: Mapping[str, Any], wanted: Sequence[Condition]) -> bool:
+    """Test a record's value as the engines do."""
+    return all(_passes(_at(value, condition.path), condition) for condition in wanted)
+
+
+def _at(value: Any, path: str) -> Any:
+    for name in _names(path):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return filterable(value)
+
+
+@lru_cache(maxsize=1024)
+def _names(path: str) -> list[str]:
+    """Return the names of the fields in a path."""
+    return re.findall(r'"([^"]*)"', path)
+
+
+def _passes(found: Any, condition: Condition) -> bool:
+    operator, wanted = condition.operator, condition.value
+    if operator == "ne":
+        return not _passes(found, condition._replace(operator="eq"))
+    if wanted is None:
+        return found is None or found == []
+    items = found if isinstance(found, list) else [found]
+    return any(_holds(item, operator, wanted) for item in items)
+
+
+def _holds(item: Any, operator: Operator, wanted: Any) -> bool:
+    if operator == "in":
+        return any(_holds(item, "eq", each) for each in wanted)
+    if isinstance(wanted, datetime):
+        moment = _moment(item)
+        return moment is not None and COMPARED[operator](moment, _zoned(wanted))
+    if isinstance(wanted, str) or isinstance(item, str):
+        return bool(operator == "eq" and item == wanted)
+    return isinstance(item, int | float) and COMPARED[operator](item, wanted)
+
+
+def _moment(item: Any) -> datetime | None:
+    try:
+        return _zoned(datetime.fromisoformat(item)) if isinstance(item, str) else None
+    except ValueError:
+        return None
+
+
+def _zoned(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

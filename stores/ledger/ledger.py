@@ -1,29 +1,25 @@
-"""The ledger: append-only versions of records, found by meaning and by words, on either engine.
+"""The ledger: append-only versions of records in a log, found by meaning and by words in an index.
 
-On the embedded engine a batch is stored as a whole or not at all, and survives a power cut once it is
-acknowledged. On a server each record of a batch is stored by itself, and a record can be searched for a
-moment after its version is safe.
+A write is one transaction of the log: a batch is stored as a whole or not at all, and survives a power cut
+once it is acknowledged. The index follows the log and is joined with it, so every process finds what any has
+written. Any number of processes may have one ledger open.
 """
 
 import asyncio
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
-from importlib import import_module
 from itertools import chain
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from mneme.core.errors import Conflict, NotWritable, PowerCut, needs
-from mneme.models.embedding.embedders import Embedder, vectors_of
-from mneme.stores.ledger.deciding import Prepared, missing, step
-from mneme.stores.ledger.edge import EdgeEngine
-from mneme.stores.ledger.embedding_later import embed_what_waits
-from mneme.stores.ledger.engine import (
-    Engine,
-    scope,
-)
-from mneme.stores.ledger.forgetting import Forgotten, erasing
-from mneme.stores.ledger.lookup import Lookup, known_version, where_below
-from mneme.stores.ledger.reading import ReadingEngine
+from mneme.core.errors import Conflict, NotWritable
+from mneme.models.embedding.absent import Absent
+from mneme.models.embedding.embedders import EMBEDDED_AT_ONCE, Embedder, vectors_of
+from mneme.stores.ledger import listing
+from mneme.stores.ledger.forgetting import Forgotten, forget
+from mneme.stores.ledger.log import Entry, Transaction, heads_of, put_vector
+from mneme.stores.ledger.lookup import MOST, Lookup, known_version, log, where_below
+from mneme.stores.ledger.opening import open_store
+from mneme.stores.ledger.query import scope
+from mneme.stores.ledger.reading import open_copy
 from mneme.stores.ledger.records import (
     Change,
     Namespace,
@@ -35,13 +31,12 @@ from mneme.stores.ledger.records import (
     check_value,
     key_of,
     make_write,
-    record_id,
-    tombstone_id,
 )
 from mneme.stores.ledger.transfer import Accepted, ImportReport, import_lines
-from mneme.stores.ledger.upgrading import upgrade
-from mneme.stores.ledger.verifying import settle
-from mneme.stores.ledger.words import words_of
+from mneme.stores.ledger.upgrading import put_places
+from mneme.stores.ledger.writing import Prepared, append, missing
+
+T = TypeVar("T")
 
 
 class Ledger(Lookup):
@@ -138,7 +133,8 @@ class Ledger(Lookup):
         for write in writes:
             _check(write)
         prepared = await self._prepare(writes)
-        return await self._engine.append([step(each, self._clock.now) for each in prepared])
+        made_with = (self._embedder.name, self._embedder.dimension)
+        return await self._written(append(prepared, self._clock.now, made_with))
 
     async def rollback(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,
@@ -175,26 +171,33 @@ class Ledger(Lookup):
         A record that is written to afterwards is in no group (the group "") until the next time.
         """
         below = check_namespace(namespace)
-        heads = await self.by_ids([*chain.from_iterable(groups.values())])
-        scopes: dict[str, list[str]] = {}
-        for group, ids in groups.items():
-            for point in heads.keys() & set(ids):
-                scopes.setdefault(scope("+", below, heads[point].shelf, group), []).append(point)
-        await self._engine.place(scope("+", below, shelf), scopes)
+        on_shelf = scope("+", below, shelf)
+
+        def work(transaction: Transaction) -> None:
+            heads = heads_of(transaction.cursor, chain.from_iterable(groups.values()))
+            places: dict[str, list[str]] = {}
+            for group, ids in groups.items():
+                for record in heads.keys() & set(ids):
+                    if heads[record].scope.startswith(on_shelf):
+                        place = scope("+", below, heads[record].version.shelf, group)
+                        places.setdefault(place, []).append(record)
+            put_places(transaction, places)
+
+        await self._written(work)
 
     async def compact(self) -> bool:
-        """Put what is searched side by side in the files where many single writes have scattered it.
+        """Put what is searched side by side in the index's files where many single writes have scattered it.
 
-        On the embedded engine that is a rewrite of the store whenever it has doubled, some seconds for 20,000
-        records, for which writers wait and searches do not. Return whether it was done.
+        The embedded index is built anew then, some seconds for 20,000 records, for which nobody waits. Return
+        whether it was done.
         """
-        return await self._engine.compact()
+        return await self._log.thread(self._store.index.compact)
 
     async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a record and its whole history from the disk: forgetting. Raises NotFound.
 
         The numbers of its versions are not used again: a later record of that key goes on after them.
-        On the embedded engine that is a rewrite of the store: some seconds for 20,000 records.
+        The embedded index is built anew without it: some seconds for 20,000 records.
         """
         head = await self._head(namespace, key)
         [mark] = await self.forget_records([head], reason=reason, actor=actor)
@@ -207,7 +210,7 @@ class Ledger(Lookup):
     ) -> int:
         """Erase every record below a prefix, retired ones too; return how many. `dropped` ones go as well."""
         where = where_below(check_namespace(namespace_prefix), retired=True)
-        heads = [head async for page in self._pages(where) for head in page]
+        heads = await self._log.read(listing.records, where, MOST)
         if not (heads or dropped):
             return 0
         marks = await self.forget_records(heads, reason=reason, actor=actor, dropped=dropped)
@@ -229,18 +232,19 @@ class Ledger(Lookup):
         rewritten: Sequence[tuple[Version, Value]] = (),
         dropped: Sequence[Version] = (),
     ) -> list[Forgotten | None]:
-        """Erase these records in one go, which on the embedded engine costs one rewrite of the store.
+        """Erase these records in one transaction, and then from the index.
 
         Return a note of each; None where somebody else was first, whose note stays. `rewritten` records lose
         their history too, but stay, with the value given, as they were first written; they must be records
         that search does not look at. Raises Conflict where one of them has been written to since it was read.
         Of `dropped` ones no note is left that they were there.
         """
-        mark, known = Forgotten(at=self._clock.now(), reason=reason, actor=actor), dict[str, int]()
-        erasure = await self._engine.erase(lambda: erasing(heads, rewritten, dropped, mark, known))
-        noted = {each.id: each.payload["forgotten"] for each in erasure.left if "forgotten" in each.payload}
-        found = (noted.get(tombstone_id(record_id(head.namespace, head.key))) for head in heads)
-        return [each and Forgotten.model_validate_json(each) for each in found]
+        mark = Forgotten(at=self._clock.now(), reason=reason, actor=actor)
+        work = forget(heads, rewritten, dropped, mark)
+        marks = await self._written(work, erases=True)
+        if self._store.folder is not None:
+            await asyncio.to_thread(self._store.folder.warn_of_aside)
+        return marks
 
     async def import_(
         self,
@@ -255,7 +259,32 @@ class Ledger(Lookup):
         What has been forgotten here stays forgotten. Lines outside the prefix `within` are refused, and
         those for whose value `check` raises BadInput.
         """
-        return await import_lines(self._engine, self._embedder, lines, Accepted(within, check))
+        accepted = Accepted(within, check)
+        return await import_lines(self._written, self._log, self._embedder, lines, accepted)
+
+    async def _written(self, work: Callable[[Transaction], T], *, erases: bool = False) -> T:
+        """Write, and let the index follow where it is open here; it follows with the next search otherwise."""
+        if self._store.refusal is not None:
+            raise self._store.refusal
+        result = await self._log.write(work, erases=erases)
+        await self._log.thread(self._store.index.erased if erases else self._store.index.written)
+        return result
+
+    def rebuild_index(self) -> None:
+        """Build the index anew from the log; it blocks."""
+        self._store.index.rebuild()
+
+    async def embed_what_waits(self) -> None:
+        """Embed every record that has a text and no vector, unless the embedder is absent still."""
+        count, name = 0, self._embedder.name
+        while not isinstance(self._embedder, Absent):
+            waiting = await self._log.read(listing.unembedded, name, EMBEDDED_AT_ONCE)
+            if not waiting:
+                return
+            vectors = await vectors_of(self._embedder, [each.text for each in waiting.values()])
+            await self._written(_embedded(waiting, vectors))
+            count += len(waiting)
+            log.info("Embedded %d records that were written without an embedder.", count)
 
     async def _one(self, **fields: Any) -> Version:
         return (await self.write([make_write(**fields)]))[0]
@@ -264,7 +293,7 @@ class Ledger(Lookup):
         texts = [await self._text(write) for write in writes]
         vectors = await vectors_of(self._embedder, texts)
         return [
-            Prepared(write, key_of(write), vectors.get(text), words_of(text) if text.strip() else None)
+            Prepared(write, key_of(write), vectors.get(text))
             for write, text in zip(writes, texts, strict=True)
         ]
 
@@ -281,57 +310,27 @@ class Ledger(Lookup):
 async def open_ledger(
     location: str, embedder: Embedder, *, api_key: str = "", reading: bool = False
 ) -> Ledger:
-    """Open a folder (Qdrant Edge) or an http(s) URL (Qdrant server) as a ledger; make it where new.
+    """Open a ledger: in a folder, or with a log in Postgres and an index on a Qdrant server (see `addresses`).
 
-    What was written while the embedder was absent gets its vectors now. Whoever is only `reading` can open a
-    folder that cannot be written, too: a copy of it, whose writes raise NotWritable. Raises LedgerInUse,
-    LedgerMismatch or StorageFailure.
+    It is made where it is new. What was written while the embedder was absent gets its vectors now. Whoever
+    is only `reading` can open a folder that cannot be written, too: a copy of it, whose writes raise
+    NotWritable. Raises LedgerMismatch, Damaged or StorageFailure.
     """
-    if is_server(location):
-        return await _ready(await _open_server(location, embedder, api_key), embedder)
-    place = (Path(location), embedder.name, embedder.dimension)
+    given = (location, embedder.name, embedder.dimension, api_key)
     try:
-        return await _ready(await _open_folder(place, embedder), embedder)
+        ledger = Ledger(await asyncio.to_thread(open_store, *given), embedder)
     except NotWritable as why:
         if not reading:
             raise
-        copy = await asyncio.to_thread(ReadingEngine.open_copy, *place, why)
-        ledger = await _ready(copy, embedder)
-        copy.refuse_writes(why)
-        return ledger
-
-
-async def _ready(engine: Engine, embedder: Embedder) -> Ledger:
-    """Bring a ledger up to date; close it where that fails."""
-    await upgrade(engine)
+        return Ledger(
+            await asyncio.to_thread(open_copy, location, embedder.name, embedder.dimension, why), embedder
+        )
     try:
-        await embed_what_waits(engine, embedder)
+        await ledger.embed_what_waits()
     except BaseException:
-        await engine.close()
+        await ledger.close()
         raise
-    return Ledger(engine, embedder)
-
-
-def is_server(location: str) -> bool:
-    """Return whether a ledger's location is a server's address, not a folder."""
-    return location == ":memory:" or location.startswith(("http://", "https://"))
-
-
-async def _open_folder(place: tuple[Path, str, int], embedder: Embedder) -> Engine:
-    try:
-        return await asyncio.to_thread(EdgeEngine.open, *place)
-    except PowerCut:
-        await settle(str(place[0]), embedder)
-    return await asyncio.to_thread(EdgeEngine.open, *place)
-
-
-async def _open_server(location: str, embedder: Embedder, api_key: str) -> Engine:
-    with needs("A Qdrant server", "qdrant"):
-        module = await asyncio.to_thread(import_module, "mneme.stores.ledger.server")  # slow
-    opened: Engine = await module.ServerEngine.open(
-        location, embedder.name, embedder.dimension, api_key=api_key
-    )
-    return opened
+    return ledger
 
 
 def _check(write: Write) -> None:
@@ -341,3 +340,18 @@ def _check(write: Write) -> None:
             check_name(name, what)
     if write.value is not None or write.text is not None:
         check_value(write.value or {}, write.text or "")
+
+
+def _embedded(
+    waiting: Mapping[str, Version], vectors: Mapping[str, Sequence[float]]
+) -> Callable[[Transaction], None]:
+    """Return the work that keeps the vectors of records, but of those that have been written to since."""
+
+    def work(transaction: Transaction) -> None:
+        now = heads_of(transaction.cursor, waiting)
+        for record, version in waiting.items():
+            if record in now and now[record].version.version == version.version:
+                transaction.add(Entry("vector", record, version.version, ""))
+                put_vector(transaction, record, vectors[version.text])
+
+    return work

@@ -6,36 +6,37 @@ import json
 import logging
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from datetime import datetime
-from itertools import chain, product
+from itertools import product
 from operator import mul
 from typing import Any
 
 from mneme.core.errors import BadInput, NotFound, StorageFailure
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder
+from mneme.stores.ledger import listing
 from mneme.stores.ledger.blending import blended
-from mneme.stores.ledger.deciding import last_number, missing
-from mneme.stores.ledger.engine import (
-    CHANGED,
+from mneme.stores.ledger.filters import conditions
+from mneme.stores.ledger.forgetting import Forgotten
+from mneme.stores.ledger.hints import Hints, hints_of
+from mneme.stores.ledger.index import concealed, is_searched
+from mneme.stores.ledger.listing import Order
+from mneme.stores.ledger.log import heads_of, last_numbers
+from mneme.stores.ledger.opening import Store
+from mneme.stores.ledger.query import (
     DENSE,
     SPARSE,
     Condition,
-    Engine,
-    EngineInfo,
+    Found,
+    LedgerInfo,
     Mode,
-    Payload,
     Query,
     Ranking,
-    Scored,
     Where,
     likeness,
     namespace_of,
     scope,
     section_name,
 )
-from mneme.stores.ledger.filters import conditions
-from mneme.stores.ledger.forgetting import Forgotten
-from mneme.stores.ledger.hints import hints_of
 from mneme.stores.ledger.records import (
     Clock,
     Hit,
@@ -45,12 +46,15 @@ from mneme.stores.ledger.records import (
     check_namespace,
     microseconds,
     record_id,
-    tombstone_id,
-    version_id,
 )
 from mneme.stores.ledger.words import words_asked, words_of
+from mneme.stores.ledger.writing import missing
 
+log = logging.getLogger(__name__)
 PAGE = 500
+MOST = 10**9
+TRIES = 3
+"""How often a search is done where records change at the same moment."""
 MOMENT = 2.0
 """Seconds that work beside has to end in where a ledger is closed."""
 
@@ -58,8 +62,9 @@ MOMENT = 2.0
 class Lookup:
     """The reading half of a `Ledger`."""
 
-    def __init__(self, engine: Engine, embedder: Embedder) -> None:
-        self._engine, self._embedder = engine, embedder
+    def __init__(self, store: Store, embedder: Embedder) -> None:
+        self._store, self._embedder = store, embedder
+        self._log = store.log
         self._clock = Clock()
         self._closed = False
         self._beside = set[asyncio.Task[object]]()
@@ -72,12 +77,16 @@ class Lookup:
     async def get(self, namespace: Namespace, key: str) -> Version | None:
         """Return the record as it is now, live or retired."""
         record = record_id(check_namespace(namespace), check_name(key, "key"))
-        found = await self._engine.read([record])
-        return _version(found[record]) if record in found else None
+        head = (await self._log.read(heads_of, [record])).get(record)
+        return head and head.version
 
     async def history(self, namespace: Namespace, key: str) -> list[Version]:
         """Return every version, oldest first. Raises NotFound."""
-        return await self._many([await self._head(namespace, key)])
+        record = record_id(check_namespace(namespace), check_name(key, "key"))
+        found = await self._log.read(listing.histories, [record])
+        if record not in found:
+            raise missing(namespace, key)
+        return found[record]
 
     async def diff(self, namespace: Namespace, key: str, older: int, newer: int) -> str:
         """Return what changed between two versions, as a unified diff of their values and texts."""
@@ -93,12 +102,11 @@ class Lookup:
         if at.tzinfo is None:
             raise BadInput("A time needs its zone, e.g. 2026-01-31T12:00:00+00:00.")
         prefix = check_namespace(namespace_prefix, prefix=True)
-        existing = Condition("created", "lte", microseconds(at))
         then: list[Version] = []
-        async for heads in self._pages(where_below(prefix, (existing,), retired=True)):
-            changed = [head for head in heads if head.at > at]
-            older = {(v.namespace, v.key): v for v in await self._many(changed) if v.at <= at}
-            then += [older.get((head.namespace, head.key), head) for head in heads]
+        existing = Order(until=microseconds(at) + 1)
+        async for page in self._pages(where_below(prefix, retired=True), existing):
+            for versions in page.values():
+                then += [version for version in versions if version.at <= at][-1:]
         return [version for version in then if version.live]
 
     async def records(  # noqa: PLR0913 (one name for each thing a caller may say)
@@ -122,20 +130,20 @@ class Lookup:
         where = where_below(prefix, conditions(filter), retired=include_retired)
         if shelf:
             where = where._replace(scopes=(scope("+", prefix, shelf),))
-        found = await self._engine.scan(where, limit, offset, newest_first=newest_first)
-        return [_version(payload) for payload in found]
+        order = Order(descending=newest_first)
+        return await self._log.read(listing.records, where, limit, offset, order)
 
     async def changed(self, namespace: Namespace, since: datetime, until: datetime) -> list[Version]:
         """Return the live records that were last written from one moment on, and before another."""
-        first, last = (moment.timestamp() / 86_400 for moment in (since, until))
-        between = (Condition(CHANGED, "gte", first), Condition(CHANGED, "lt", last))
-        where = where_below(check_namespace(namespace), between)
-        return [version async for page in self._pages(where) for version in page]
+        where = where_below(check_namespace(namespace))
+        between = Order("updated", since=microseconds(since), until=microseconds(until))
+        return await self._log.read(listing.records, where, MOST, order=between)
 
     async def latest(self, namespace_prefix: Namespace, limit: int) -> list[Version]:
         """Return records, retired ones too, in the order of their last change, the latest first."""
         where = where_below(check_namespace(namespace_prefix, prefix=True), retired=True)
-        return [_version(payload) for payload in await self._engine.latest(where, limit)] if limit > 0 else []
+        order = Order("updated", descending=True)
+        return await self._log.read(listing.records, where, limit, order=order) if limit > 0 else []
 
     async def search(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,
@@ -181,24 +189,42 @@ class Lookup:
         where = Where(scopes, conditions(filter), sections=tuple(map(section_name, sections)))
         asked = Query(where, mode, dense, words, limit, offset, min_score, ranking, days)
         if mode == "blend":
-            found = await blended(self._engine, asked, hints_of(query, now.astimezone().date()))
-            return [_hit(each, None, days) for each in found]
-        found = await self._found(asked)
-        if by_words and ranking is None:
-            found = [each._replace(score=likeness(each.score)) for each in found]
-        return [_hit(each, ranking, days) for each in found]
-
-    async def _found(self, asked: Query) -> list[Scored]:
+            hints = hints_of(query, now.astimezone().date())
+            return await self._log.thread(lambda: self._blended(asked, hints))
         try:
-            return await self._engine.search(asked)
+            found = await self._log.thread(lambda: self._found(asked))
         except StorageFailure as failure:
             raise await self._unrankable(asked) or failure from None
+        if by_words and ranking is None:
+            found = [(version, each._replace(score=likeness(each.score))) for version, each in found]
+        return [_hit(version, each, ranking, days) for version, each in found]
+
+    def _found(self, asked: Query) -> list[tuple[Version, Found]]:
+        """Search, and join what was found with the log: one that changed just now is looked for again."""
+        for _ in range(TRIES):
+            self._store.index.follow()
+            found = self._store.index.search(concealed(asked, self._store.key))
+            with self._store.log.database.reading() as cursor:
+                heads = heads_of(cursor, [each.record for each in found])
+            now = {record: head.version for record, head in heads.items() if is_searched(head)}
+            joined = [(now[each.record], each) for each in found if each.record in now]
+            joined = [(version, each) for version, each in joined if version.version == each.number]
+            if len(joined) == len(found):
+                break
+        return joined
+
+    def _blended(self, asked: Query, hints: Hints) -> list[Hit]:
+        self._store.index.follow()
+        pool = self._store.index.pool(concealed(asked, self._store.key))
+        with self._store.log.database.reading(snapshot=True) as cursor:
+            found = blended(cursor, pool, asked, hints)
+        return [Hit(version=each.version, score=each.score, parts=each.parts) for each in found]
 
     async def _unrankable(self, asked: Query) -> BadInput | None:
         """Return the error for a record that has several numbers to be ranked by, over which engines fail."""
         fields = asked.ranking.paths if asked.ranking is not None else ()
         where = asked.where if asked.where.scopes else where_below(())
-        heads = [head async for page in self._pages(where) for head in page] if fields else []
+        heads = await self._log.read(listing.records, where._replace(conditions=()), MOST) if fields else []
         for head, name in product(heads, fields):
             if isinstance(head.value.get(name), list):
                 place = "/".join(head.namespace)
@@ -225,26 +251,29 @@ class Lookup:
 
     async def shelved(self, namespace: Namespace, shelf: str, group: str | None = None) -> int:
         """Return how many live records are on a shelf, or in one group of it."""
-        return await self._engine.count(Where((scope("+", check_namespace(namespace), shelf, group),)))
+        where = Where((scope("+", check_namespace(namespace), shelf, group),))
+        return await self._log.read(listing.count, where)
 
     async def vectors(
         self, namespace: Namespace, shelf: str, group: str | None = None
     ) -> dict[str, Sequence[float]]:
         """Return the vectors of the live records on a shelf or in a group, by the ids that `group` takes."""
-        return await self._engine.vectors(Where((scope("+", check_namespace(namespace), shelf, group),)))
+        where = Where((scope("+", check_namespace(namespace), shelf, group),))
+        return dict(await self._log.read(listing.vectors, where))
 
     async def vectors_by_ids(self, ids: Sequence[str]) -> dict[str, Sequence[float]]:
         """Return the vectors of these records, by their ids; those that have none are left out."""
-        return await self._engine.vectors_by_ids(ids)
+        return dict(await self._log.read(listing.vectors_by_ids, ids))
 
     async def by_ids(self, ids: Sequence[str]) -> dict[str, Version]:
         """Return records by the ids that `vectors` gives; those that are gone are left out."""
-        return {point: _version(payload) for point, payload in (await self._engine.read(ids)).items()}
+        heads = await self._log.read(heads_of, ids)
+        return {record: head.version for record, head in heads.items()}
 
     async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
         """Return the namespaces that hold records, sorted."""
         where = where_below(check_namespace(prefix, prefix=True), retired=include_retired)
-        return sorted({namespace_of(word) for word in await self._engine.scopes(where)})
+        return sorted({namespace_of(word) for word in await self._log.read(listing.scopes, where)})
 
     async def count(
         self,
@@ -255,34 +284,34 @@ class Lookup:
     ) -> int:
         """Return the number of records."""
         below = check_namespace(prefix, prefix=True)
-        return await self._engine.count(where_below(below, conditions(filter), retired=include_retired))
+        where = where_below(below, conditions(filter), retired=include_retired)
+        return await self._log.read(listing.count, where)
 
     async def last_forgotten(self, namespace: Namespace, key: str) -> int:
         """Return the highest number of a version that was forgotten under a name; 0 where there is none.
 
         A record that is inserted under the name begins with the next.
         """
-        point = tombstone_id(record_id(namespace, key))
-        return last_number((await self._engine.read([point])).get(point))
+        record = record_id(namespace, key)
+        return (await self._log.read(last_numbers, [record])).get(record, 0)
 
     async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
         """Return the log of erasures."""
-        where = Where((scope("x", check_namespace(namespace_prefix, prefix=True)),))
-        count = await self._engine.count(where)
-        found = await self._engine.scan(where, count) if count else []
-        return [Forgotten.model_validate_json(payload["forgotten"]) for payload in found]
+        below = scope("x", check_namespace(namespace_prefix, prefix=True))
+        return [
+            Forgotten.model_validate_json(each) for each in await self._log.read(listing.tombstones, below)
+        ]
 
     async def export(self, namespace_prefix: Namespace = ()) -> AsyncIterator[str]:
         """Yield every version as a line of JSON, record by record, oldest first."""
         where = where_below(check_namespace(namespace_prefix, prefix=True), retired=True)
-        async for heads in self._pages(where):
-            of = {(head.namespace, head.key): head.version - head.first + 1 for head in heads}
-            for version in await self._many(heads):
-                number = of[version.namespace, version.key]
-                yield f'{{"of":{number},{version.model_dump_json()[1:]}'
+        async for page in self._pages(where):
+            for versions in page.values():
+                for version in versions:
+                    yield f'{{"of":{len(versions)},{version.model_dump_json()[1:]}'
 
-    async def info(self) -> EngineInfo:
-        return await self._engine.info()
+    async def info(self) -> LedgerInfo:
+        return await self._log.thread(self._store.info)
 
     def begin(self, work: Coroutine[object, object, object]) -> "asyncio.Task[object]":
         """Do work beside what the caller goes on with: work that may be stopped, and is done again then."""
@@ -294,7 +323,7 @@ class Lookup:
     def _ended(self, task: "asyncio.Task[object]") -> None:
         self._beside.discard(task)
         if not task.cancelled() and (failure := task.exception()):
-            logging.getLogger(__name__).warning("Upkeep failed, and is tried again later: %s", failure)
+            log.warning("Upkeep failed, and is tried again later: %s", failure)
 
     async def close(self) -> None:
         """Flush and close the engine; a second time does nothing.
@@ -309,7 +338,7 @@ class Lookup:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-            await self._engine.close()
+            await asyncio.to_thread(self._store.close)
 
     async def _head(self, namespace: Namespace, key: str) -> Version:
         head = await self.get(namespace, key)
@@ -317,26 +346,11 @@ class Lookup:
             raise missing(namespace, key)
         return head
 
-    async def _many(self, heads: Sequence[Version]) -> list[Version]:
-        """Return the histories of these records, each oldest first."""
-        ids = list(chain.from_iterable(map(_version_ids, heads)))
-        found = await self._engine.read(ids)
-        return [_version(found[version]) for version in ids if version in found]
-
-    async def _pages(self, where: Where) -> AsyncIterator[list[Version]]:
-        """Go through records in the order of their creation, also where some share a moment."""
-        since, skipped = 0, 0
-        while True:
-            following = Condition("created", "gte", since)
-            page = where._replace(conditions=(*where.conditions, following))
-            found = await self._engine.scan(page, PAGE, skipped)
-            if found:
-                yield [_version(payload) for payload in found]
-            if len(found) < PAGE:
-                return
-            last = found[-1]["created"]
-            skipped = (skipped if last == since else 0) + sum(p["created"] == last for p in found)
-            since = last
+    async def _pages(self, where: Where, order: Order = Order()) -> AsyncIterator[dict[str, list[Version]]]:
+        """Go through the histories of records in the order of their creation, some at a time."""
+        ids = await self._log.read(listing.ids, where, order)
+        for start in range(0, len(ids), PAGE):
+            yield await self._log.read(listing.histories, ids[start : start + PAGE])
 
 
 def where_below(prefix: Namespace, extra: tuple[Condition, ...] = (), *, retired: bool = False) -> Where:
@@ -345,22 +359,13 @@ def where_below(prefix: Namespace, extra: tuple[Condition, ...] = (), *, retired
     return Where(scopes, extra)
 
 
-def _hit(scored: Scored, ranking: Ranking | None, now: float) -> Hit:
-    version, parts = Version.model_validate_json(scored.event), scored.parts
+def _hit(version: Version, found: Found, ranking: Ranking | None, now: float) -> Hit:
+    parts = found.parts
     if ranking is not None:
         updated = version.at.timestamp() / 86_400
         similarity = parts[DENSE] if DENSE in parts else likeness(parts[SPARSE])
         parts = ranking.parts(similarity, version.value, updated, now)
-    return Hit(version=version, score=scored.score, parts=parts)
-
-
-def _version(payload: Payload) -> Version:
-    return Version.model_validate_json(payload["event"])
-
-
-def _version_ids(head: Version) -> list[str]:
-    record = record_id(head.namespace, head.key)
-    return [version_id(record, number) for number in range(head.first, head.version + 1)]
+    return Hit(version=version, score=found.score, parts=parts)
 
 
 def known_version(versions: Mapping[int, Version], key: str, number: int) -> Version:

@@ -1,91 +1,71 @@
-"""Rebuilding a ledger's vectors with another embedder; a crash at any moment leaves the old ledger.
+"""Changing the embedder of a ledger: the new vectors are computed beside the old ones, then take their place.
 
-Everything is copied into a new generation (a folder, or a collection), which takes the old one's place
-in one step at the end.
+Other processes may go on meanwhile; afterwards they are told that the embedder has changed. A crash at any
+moment leaves the old vectors in use, and what was computed is used by the next attempt.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from importlib import import_module
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
 
-from mneme.core.errors import MnemeError, needs
+from mneme.core.errors import LedgerMismatch, MnemeError
 from mneme.models.embedding.absent import Absent
-from mneme.models.embedding.embedders import Embedder, vectors_of
-from mneme.stores.ledger.edge_rebuild import EdgeRebuild
-from mneme.stores.ledger.engine import Payload, Point
-from mneme.stores.ledger.ledger import is_server
+from mneme.models.embedding.embedders import EMBEDDED_AT_ONCE, Embedder, vectors_of
+from mneme.stores.ledger import listing
+from mneme.stores.ledger.addresses import place_of
+from mneme.stores.ledger.folder import GENERATIONS, LOG
+from mneme.stores.ledger.log import Entry, Transaction, heads_of, put_vector
+from mneme.stores.ledger.opening import open_store
 from mneme.stores.ledger.records import Version
-from mneme.stores.ledger.words import words_of
 
 Progress = Callable[[int], None]
-
-
-class Rebuild(Protocol):
-    """The building of a new generation."""
-
-    def pages(self) -> AsyncIterator[Mapping[str, Payload]]:
-        """Go through every point of the old generation."""
-        ...
-
-    async def add(self, points: Sequence[Point]) -> None: ...
-
-    async def switch(self) -> None:
-        """Put the new generation in the old one's place."""
-        ...
-
-    async def close(self) -> None: ...
 
 
 async def reembed(location: str, embedder: Embedder, *, api_key: str = "", progress: Progress) -> int:
     """Rebuild a ledger for this embedder; return the number of texts that were embedded.
 
-    The embedded ledger must not be open anywhere; on a server, stop the writers first. `progress`
-    is called with the number of points copied so far. Raises LedgerInUse, LedgerMismatch, StorageFailure, and
-    MnemeError where the embedder is absent.
+    `progress` is called with the number of records embedded so far. Raises LedgerMismatch, StorageFailure,
+    and MnemeError where the embedder is absent.
     """
     if isinstance(embedder, Absent):
         raise MnemeError(*embedder.missing)
-    rebuild = await _begin(location, embedder, api_key)
-    copied = embedded = 0
+    folder = place_of(location).folder
+    if folder is not None and not any([*folder.glob(LOG), *folder.glob(GENERATIONS)]):
+        raise LedgerMismatch(f"There is no ledger at {location}.")
+    store = await asyncio.to_thread(open_store, location, "", 0, api_key)
+    count = 0
     try:
-        async for page in rebuild.pages():
-            points = await _with_vectors(page, embedder)
-            await rebuild.add(points)
-            copied += len(points)
-            embedded += sum(point.dense is not None for point in points)
-            progress(copied)
-        await rebuild.switch()
+        while waiting := await store.log.read(listing.unembedded, embedder.name, EMBEDDED_AT_ONCE):
+            vectors = await vectors_of(embedder, [each.text for each in waiting.values()])
+            await store.log.write(_computed(waiting, vectors, embedder.name))
+            count += len(waiting)
+            progress(count)
+        await store.log.write(_switched(embedder.name, embedder.dimension))
+        await store.log.thread(store.index.written)
     finally:
-        await rebuild.close()
-    return embedded
+        await asyncio.to_thread(store.close)
+    return count
 
 
-async def _begin(location: str, embedder: Embedder, api_key: str) -> Rebuild:
-    if not is_server(location):
-        return await asyncio.to_thread(EdgeRebuild.begin, location, embedder.name, embedder.dimension)
-    with needs("A Qdrant server", "qdrant"):
-        module: Any = await asyncio.to_thread(import_module, "mneme.stores.ledger.server_rebuild")
-    rebuild: Rebuild = await module.ServerRebuild.begin(
-        location, embedder.name, embedder.dimension, api_key=api_key
-    )
-    return rebuild
+def _computed(
+    waiting: Mapping[str, Version], vectors: Mapping[str, Sequence[float]], embedder: str
+) -> Callable[[Transaction], None]:
+    """Return the work that keeps vectors of an embedder that is not in use yet, where the texts are the same."""
+
+    def work(transaction: Transaction) -> None:
+        now = heads_of(transaction.cursor, waiting)
+        for record, version in waiting.items():
+            if record in now and now[record].version.version == version.version:
+                put_vector(transaction, record, vectors[version.text], embedder)
+
+    return work
 
 
-async def _with_vectors(page: Mapping[str, Payload], embedder: Embedder) -> list[Point]:
-    texts = {point: text for point, payload in page.items() if (text := _searched(payload))}
-    vectors = await vectors_of(embedder, texts.values())
-    return [
-        Point(point, payload, vectors[texts[point]], words_of(texts[point]))
-        if point in texts
-        else Point(point, payload)
-        for point, payload in page.items()
-    ]
+def _switched(embedder: str, dimension: int) -> Callable[[Transaction], None]:
+    """Return the work that puts the new vectors in the place of the old ones."""
 
+    def work(transaction: Transaction) -> None:
+        transaction.add(Entry("embedder", "", 0, embedder))
+        transaction.state = transaction.state._replace(embedder=embedder, dimension=dimension)
+        transaction.cursor.execute("DELETE FROM ledger_vectors WHERE embedder <> ?", (embedder,))
 
-def _searched(payload: Payload) -> str:
-    """Return the text of a live head; empty for every other point."""
-    if "n" not in payload:
-        return ""
-    head = Version.model_validate_json(payload["event"])
-    return head.text if head.live and head.text.strip() else ""
+    return work

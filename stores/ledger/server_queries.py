@@ -6,15 +6,14 @@ from typing import Any, NamedTuple
 
 from qdrant_client import models
 
-from mneme.stores.ledger.engine import (
+from mneme.stores.ledger.query import (
     DENSE,
     HALF_ALIKE,
     RRF_K,
     SPARSE,
     Condition,
-    Payload,
+    Found,
     Query,
-    Scored,
     Where,
     defaults,
 )
@@ -45,7 +44,7 @@ def request_of(query: Query, legs: Sequence[Leg]) -> models.QueryRequest:
         "limit": query.limit,
         "offset": query.offset,
         "score_threshold": query.min_score,
-        "with_payload": ["event"],
+        "with_payload": ["n"],
     }
     wanted = filter_of(query.where)
     if query.mode != "hybrid" and query.ranking is None:
@@ -61,21 +60,6 @@ def request_of(query: Query, legs: Sequence[Leg]) -> models.QueryRequest:
     ]
     fused: Any = models.RrfQuery(rrf=models.Rrf(k=RRF_K)) if query.ranking is None else _formula(query)
     return models.QueryRequest(query=fused, prefetch=prefetch, **common)
-
-
-def beside(head: Payload, reach: int, forwards: bool) -> models.QueryRequest:
-    """Ask for the heads just before or after a head in its scope."""
-    order = models.OrderBy(
-        key="created",
-        direction=models.Direction.ASC if forwards else models.Direction.DESC,
-        start_from=head["created"] + (1 if forwards else -1),
-    )
-    same = models.FieldCondition(key="scope", match=models.MatchValue(value=head["scope"]))
-    return models.QueryRequest(
-        query=models.OrderByQuery(order_by=order),
-        filter=models.Filter(must=[same]),
-        limit=reach,
-    )
 
 
 def _formula(query: Query) -> models.FormulaQuery:
@@ -106,11 +90,11 @@ def _formula(query: Query) -> models.FormulaQuery:
     return models.FormulaQuery(formula=models.SumExpression(sum=[*terms]), defaults=defaults(query))
 
 
-def scored_of(point: models.ScoredPoint, query: Query, parts: Mapping[str, dict[str, float]]) -> Scored:
-    payload = point.payload or {}
+def found_of(point: models.ScoredPoint, query: Query, parts: Mapping[str, dict[str, float]]) -> Found:
     plain = query.mode != "hybrid" and query.ranking is None
     single: dict[str, float] = {query.mode: point.score} if plain else {}
-    return Scored(payload["event"], point.score, parts.get(str(point.id), single))
+    number = (point.payload or {})["n"]
+    return Found(str(point.id), number, point.score, parts.get(str(point.id), single))
 
 
 def filter_of(where: Where) -> models.Filter:

@@ -1,14 +1,14 @@
 """Bringing exported lines into a ledger: whole records or nothing, each broken line by its number."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
 from mneme.core.errors import BadInput, Conflict, MnemeError
 from mneme.models.embedding.embedders import Embedder, vectors_of
-from mneme.stores.ledger.deciding import last_number
-from mneme.stores.ledger.engine import Engine, Entry, Payload, Point, Step, head_point, version_point
+from mneme.stores.ledger.listing import tombstone_times, versions_of
+from mneme.stores.ledger.log import Head, Log, Transaction, heads_of, last_numbers, put_vector, put_version
 from mneme.stores.ledger.records import (
     Namespace,
     Value,
@@ -17,13 +17,11 @@ from mneme.stores.ledger.records import (
     check_namespace,
     check_value,
     microseconds,
-    receipt_id,
     record_id,
-    tombstone_id,
-    version_id,
 )
-from mneme.stores.ledger.words import words_of
 
+Written = Callable[[Callable[[Transaction], int]], Awaitable[int]]
+"""Writes to a log, and lets the index follow."""
 RECORDS_AT_ONCE = 200
 
 
@@ -77,7 +75,11 @@ class Record(NamedTuple):
 
 
 async def import_lines(
-    engine: Engine, embedder: Embedder, lines: Iterable[str] | AsyncIterable[str], accepted: Accepted
+    write: Written,
+    log: Log,
+    embedder: Embedder,
+    lines: Iterable[str] | AsyncIterable[str],
+    accepted: Accepted,
 ) -> ImportReport:
     """Import record after record, some hundred at a time."""
     report = ImportReport()
@@ -85,9 +87,9 @@ async def import_lines(
     async for record in _records(lines, accepted, report):
         waiting.append(record)
         if len(waiting) == RECORDS_AT_ONCE:
-            await _import(engine, embedder, waiting, report)
+            await _import(write, log, embedder, waiting, report)
             waiting = []
-    await _import(engine, embedder, waiting, report)
+    await _import(write, log, embedder, waiting, report)
     report.refused.sort(key=lambda refused: refused.line)
     return report
 
@@ -145,20 +147,24 @@ def _check_within(namespace: Namespace, within: Namespace) -> None:
 
 
 async def _import(
-    engine: Engine, embedder: Embedder, records: Sequence[Record], report: ImportReport
+    write: Written, log: Log, embedder: Embedder, records: Sequence[Record], report: ImportReport
 ) -> None:
     whole = [record for record in records if _is_whole(record, report)]
-    seen = await engine.read([point for record in whole for point in (record.id, tombstone_id(record.id))])
-    wanted = [record for record in whole if not _is_forgotten(record, seen, report)]
+    ids = [record.id for record in whole]
+    forgotten = await log.read(tombstone_times, ids)
+    wanted = [record for record in whole if not _is_forgotten(record, forgotten, report)]
+    last = await log.read(last_numbers, ids)
     heads = [record.versions[-1] for record in wanted]
     vectors = await vectors_of(embedder, [head.text for head in heads if head.live])
     for record in wanted:
-        here = seen[record.id]["n"] - record.first + 1 if record.id in seen else 0
-        last = last_number(seen.get(tombstone_id(record.id)))
-        if not here and record.first <= last:
-            _refuse(record, f"a record of this name was forgotten here, up to version {last}", report)
-            continue
-        await _import_one(engine, record, vectors, here, report)
+        vector = vectors.get(record.versions[-1].text)
+        try:
+            imported = await write(_brought_in(record, vector, last.get(record.id, 0)))
+        except MnemeError as refusal:
+            _refuse(record, str(refusal), report)
+        else:
+            report.imported += imported
+            report.unchanged += len(record.lines) - imported
 
 
 def _is_whole(record: Record, report: ImportReport) -> bool:
@@ -169,54 +175,42 @@ def _is_whole(record: Record, report: ImportReport) -> bool:
     return False
 
 
-def _is_forgotten(record: Record, seen: Mapping[str, Payload], report: ImportReport) -> bool:
+def _is_forgotten(record: Record, forgotten: Mapping[str, int], report: ImportReport) -> bool:
     """Say whether a record was there, here or elsewhere, when the one of its name was forgotten here."""
-    tombstone = seen.get(tombstone_id(record.id))
-    if tombstone is None or microseconds(record.lines[0][1].created) > tombstone["created"]:
+    moment = forgotten.get(record.id)
+    if moment is None or microseconds(record.lines[0][1].created) > moment:
         return False
     report.forgotten += len(record.lines)
     return True
-
-
-async def _import_one(
-    engine: Engine, record: Record, vectors: Mapping[str, list[float]], here: int, report: ImportReport
-) -> None:
-    try:
-        versions = record.versions
-        await engine.append([history_step(versions, vectors.get(versions[-1].text))])
-    except MnemeError as refusal:
-        _refuse(record, str(refusal), report)
-        return
-    report.unchanged += min(here, len(record.lines))
-    report.imported += max(0, len(record.lines) - here)
 
 
 def _refuse(record: Record, reason: str, report: ImportReport) -> None:
     report.refused += [Refused(line=number, reason=reason) for number, _ in record.lines]
 
 
-def history_step(versions: Sequence[Version], vector: Sequence[float] | None) -> Step:
-    """Return the step that adds the versions missing at a record's end, or refuses another history.
+def _brought_in(record: Record, vector: Sequence[float] | None, last: int) -> Callable[[Transaction], int]:
+    """Return the work that adds the versions missing at a record's end, or refuses another history.
 
-    `vector` is that of the last version's text; None where search does not look at it.
+    `vector` is that of the last version's text; None where search does not look at it. The work returns how
+    many versions it added.
     """
-    last = versions[-1]
-    root = record_id(last.namespace, last.key)
-    claims = [version_point(version_id(root, version.version), version) for version in versions]
-    words = words_of(last.text) if last.text.strip() else None
-    head = head_point(root, last, claims[-1].payload["event"], vector, words)
-    receipts = tuple(
-        Point(receipt_id(root, version.idempotency_key), {"version": version.version})
-        for version in versions
-        if version.idempotency_key
-    )
+    versions, root = record.versions, record.id
 
-    def decide(seen: Mapping[str, Payload]) -> Entry | str:
-        head_now = Version.model_validate_json(seen[root]["event"]) if root in seen else last
-        differs = any(seen.get(each.id, each.payload)["event"] != each.payload["event"] for each in claims)
-        if differs or head_now.first != last.first:
+    def work(transaction: Transaction) -> int:
+        head: Head | None = heads_of(transaction.cursor, [root]).get(root)
+        if head is None and record.first <= last:
+            raise Conflict(f"a record of this name was forgotten here, up to version {last}")
+        known = versions_of(transaction.cursor, [(root, each.version) for each in versions]) if head else {}
+        differs = any(known.get((root, each.version), each) != each for each in versions)
+        if differs or (head is not None and head.version.first != record.first):
             raise Conflict("the ledger holds another history of this record")
-        missing = tuple(claim for claim in claims if claim.id not in seen)
-        return Entry(last, missing, head, receipts) if missing else claims[-1].id
+        missing = [each for each in versions if (root, each.version) not in known]
+        for each in missing:
+            put_version(transaction, root, each)
+        if missing:
+            transaction.delete("vectors", "record", [root])
+        if missing and vector is not None and missing[-1].live:
+            put_vector(transaction, root, vector)
+        return len(missing)
 
-    return Step(root, (root, *(claim.id for claim in claims)), decide)
+    return work

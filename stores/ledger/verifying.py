@@ -1,29 +1,40 @@
-"""Verifying a ledger in a folder, and building it anew from what is whole."""
+"""Verifying a ledger, and building it anew from what is whole."""
 
 import asyncio
-import logging
-import tempfile
-from contextlib import suppress
+import json
+import shutil
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from pydantic import BaseModel
 
-from mneme.core.errors import LedgerMismatch, MnemeError
-from mneme.core.processes import pool
+from mneme.core.durable import sync
+from mneme.core.errors import Damaged, LedgerMismatch, MnemeError
 from mneme.models.embedding.embedders import Embedder
-from mneme.stores.ledger import journal
-from mneme.stores.ledger.building import build
-from mneme.stores.ledger.engine import Payload
-from mneme.stores.ledger.folder import Folder
-from mneme.stores.ledger.journal import JOURNAL, Content, Histories
-from mneme.stores.ledger.manifest import MANIFEST
-from mneme.stores.ledger.reconciling import disagreements, points_of, reconcile
-from mneme.stores.ledger.sealing import differing, is_cut, mark_open, power_cut, read_seal, seal
-from mneme.stores.ledger.shards import guarded, load
-from mneme.stores.ledger.sparse import copy_folder
+from mneme.stores.ledger.addresses import place_of
+from mneme.stores.ledger.checking import ENTRIES, problems_of
+from mneme.stores.ledger.database import Database, Sqlite
+from mneme.stores.ledger.edge_index import copies_in
+from mneme.stores.ledger.folder import GENERATIONS, LOG, MANIFEST, Folder, storage_errors
+from mneme.stores.ledger.ledger import open_ledger
+from mneme.stores.ledger.log import (
+    Entry,
+    Log,
+    Transaction,
+    digest_of,
+    make_tables,
+    put_forgotten,
+    put_version,
+)
+from mneme.stores.ledger.opening import open_store
+from mneme.stores.ledger.records import Version
+from mneme.stores.ledger.upgrading import MAKING, put_places, read_manifest
 
-log = logging.getLogger(__name__)
+MANY = 1000
+"""Rows that cannot be read, one after the other, after which a table counts as ended."""
 
 
 class Verified(BaseModel):
@@ -45,158 +56,192 @@ class Repaired(BaseModel):
     old: str = ""
 
 
-class Gathered(NamedTuple):
-    """All versions that are whole, and what is known to be missing."""
-
-    history: Histories
-    lost: list[str]
+async def verify(location: str, api_key: str = "") -> Verified:
+    """Read everything in a ledger and compare it; others may go on meanwhile. Raises LedgerMismatch."""
+    return await asyncio.to_thread(_verify, location, api_key)
 
 
-async def verify(location: str) -> Verified:
-    """Read everything in a ledger's folder and compare it. Raises LedgerInUse, LedgerMismatch."""
-    folder = await asyncio.to_thread(_own, location)
+def _verify(location: str, api_key: str = "") -> Verified:
+    place = place_of(location)
+    _must_be(place.folder)
     try:
-        return await asyncio.to_thread(_verify, folder)
+        store = open_store(location, "", 0, api_key)
+    except Damaged as damage:
+        return Verified(location=place.shown, problems=[str(damage)])
+    try:
+        problems = problems_of(store.log.database)
+        problems += [] if problems else store.index.verify()
+        records, versions = count_of(store.log.database)
+        return Verified(location=place.shown, records=records, versions=versions, problems=problems)
+    except MnemeError as failure:
+        return Verified(location=place.shown, problems=[str(failure)])
     finally:
-        await asyncio.to_thread(folder.release)
+        store.close()
 
 
-async def repair(location: str, embedder: Embedder) -> Repaired:
-    """Build a ledger anew from its journal, and where that is damaged, from what the index still gives.
+def count_of(database: Database) -> tuple[int, int]:
+    """Return how many records a log has, and how many versions."""
+    with database.reading() as cursor:
+        [records] = cursor.execute("SELECT count(*) FROM ledger_heads").fetchone()
+        [versions] = cursor.execute(
+            "SELECT count(*) FROM ledger_entries WHERE kind = 'version' AND body IS NOT NULL"
+        ).fetchone()
+        return records, versions
 
-    What is whole stays as it is. The damaged files are set aside, and the vectors are computed again. Raises
-    LedgerInUse, LedgerMismatch, StorageFailure.
+
+async def repair(location: str, embedder: Embedder, api_key: str = "") -> Repaired:
+    """Build the index of a ledger anew from its log, and a damaged log from the entries that are whole.
+
+    What is whole stays as it is. The damaged files are set aside. Raises LedgerInUse, LedgerMismatch,
+    StorageFailure.
     """
-    folder = await asyncio.to_thread(_own, location)
+    found = await verify(location, api_key)
+    if not found.problems:
+        return Repaired(**found.model_dump(exclude={"problems"}))
+    folder = place_of(location).folder
+    done = Repaired(location=found.location, old=found.location)
+    if folder is not None:
+        done = await asyncio.to_thread(_repair_folder, Folder(folder))
+    ledger = await open_ledger(location, embedder, api_key=api_key)
     try:
-        found = await asyncio.to_thread(_verify, folder)
-        if not found.problems:
-            return Repaired(**found.model_dump(exclude={"problems"}))
-        return await _repair(folder, embedder)
+        if folder is None or place_of(location).index:
+            await asyncio.to_thread(ledger.rebuild_index)
     finally:
-        await asyncio.to_thread(folder.release)
+        await ledger.close()
+    again = await verify(location, api_key)
+    return done.model_copy(update={"records": again.records, "versions": again.versions})
 
 
-async def settle(location: str, embedder: Embedder) -> None:
-    """Build a ledger's index anew after a power cut, from its journal, which holds all that was acknowledged.
+def _must_be(folder: Path | None) -> None:
+    if folder is not None and not any(folder.glob(LOG)) and not any(folder.glob(GENERATIONS)):
+        raise LedgerMismatch(f"There is no ledger at {folder}.", "Set MNEME_LEDGER, or MNEME_HOME.")
 
-    Raises Damaged where the journal is not whole: then a repair also reads what the index still gives.
-    """
-    folder = await asyncio.to_thread(_own, location)
+
+def _repair_folder(folder: Folder) -> Repaired:
+    """Remove the copies of the index, and write a damaged log anew."""
     try:
-        content = await asyncio.to_thread(_read, folder.shard)
-        history = journal.histories(content.entries)
-        if not (folder.shard / JOURNAL).exists() or not content.ends_torn or history.gaps:
-            raise power_cut(folder.shard)
-        log.warning("The machine stopped while the ledger was open: its index is built anew.")
-        await _build_next(folder, history, embedder)
-        await asyncio.to_thread(folder.clear_leftovers)
+        if not folder.is_alone():
+            raise folder.in_use()
+        for copy in copies_in(folder.path):
+            shutil.rmtree(copy, ignore_errors=True)
+        folder.seal.unlink(missing_ok=True)
+        old, lost = str(folder.path), list[str]()
+        database = None
+        try:
+            database = Sqlite(folder.log)
+            wrong = problems_of(database)
+        except MnemeError as damage:
+            wrong = [str(damage)]
+        finally:
+            if database is not None:
+                database.close()
+        if wrong:
+            lost = _rewritten(folder)
+            old = str(folder.set_aside(folder.log, "is damaged, and has been built anew"))
+            with storage_errors(f"write {folder.log}"):
+                (folder.path / MAKING / LOG).rename(folder.log)
+                sync(folder.path)
+            shutil.rmtree(folder.path / MAKING, ignore_errors=True)
+        return Repaired(location=str(folder.path), lost=lost, old=old)
     finally:
-        await asyncio.to_thread(folder.release)
+        folder.release()
 
 
-def _own(location: str) -> Folder:
-    path = Path(location).expanduser().resolve()
-    if not (path / MANIFEST).exists() and not [*path.glob("generation-*")]:
-        raise LedgerMismatch(f"There is no ledger at {path}.", "Set MNEME_LEDGER, or MNEME_HOME.")
-    return Folder(path)
-
-
-def _verify(folder: Folder) -> Verified:
-    content = _read(folder.shard)
-    history = journal.histories(content.entries)
-    noted = read_seal(folder.shard)
-    changed = differing(folder.shard, noted) if noted is not None else []
-    problems = [f"{name} is damaged, or missing, or new" for name in changed]
-    if is_cut(folder.shard):
-        problems.append(str(power_cut(folder.shard)))
-    problems = problems or _compared(folder.shard, sealed=noted is not None)
-    return Verified(
-        location=str(folder.path),
-        records=len(history.versions),
-        versions=sum(map(len, history.versions.values())),
-        problems=problems,
-    )
-
-
-def _read(generation: Path) -> Content:
-    path = generation / JOURNAL
-    return journal.read(path) if path.exists() else Content([], [])
-
-
-def _compared(generation: Path, *, sealed: bool) -> list[str]:
-    """Compare the index with the journal; where they agree, seal what opening has changed."""
+def _rewritten(folder: Folder) -> list[str]:
+    """Write a new log with the entries that can be read; return what is lost."""
+    making = folder.path / MAKING
+    shutil.rmtree(making, ignore_errors=True)
+    making.mkdir(mode=0o700)
+    connection = sqlite3.connect(f"file:{folder.log}?mode=ro", uri=True, isolation_level=None)
     try:
-        mark_open(generation)
-        shard = load(generation)
-        guarded(lambda: reconcile(generation, shard, sealed=sealed))
-        found = guarded(disagreements, generation, shard)
-        guarded(shard.close)
-    except MnemeError as damage:
-        return [str(damage)]
-    if not found:
-        seal(generation)
-    return found
-
-
-async def _repair(folder: Folder, embedder: Embedder) -> Repaired:
-    old = folder.shard
-    found = await asyncio.to_thread(_gather, old)
-    await asyncio.to_thread(folder.disown, old)
-    await _build_next(folder, found.history, embedder)
-    aside = await asyncio.to_thread(folder.set_aside, old, "is damaged, and has been built anew")
-    versions = found.history.versions
-    return Repaired(
-        location=str(folder.path),
-        records=len(versions),
-        versions=sum(map(len, versions.values())),
-        lost=found.lost,
-        old=str(aside),
-    )
-
-
-async def _build_next(folder: Folder, history: Histories, embedder: Embedder) -> None:
-    """Build the generation that follows the one in use, and switch to it."""
-    manifest = folder.manifest
-    assert manifest is not None
-    await asyncio.to_thread(folder.check_space, 2 * folder.size())
-    update = {
-        "embedder": embedder.name,
-        "dimension": embedder.dimension,
-        "generation": manifest.generation + 1,
-        "ordered": 0,
-    }
-    await build(folder, manifest.model_copy(update=update), history, embedder)
-
-
-def _gather(generation: Path) -> Gathered:
-    content = _read(generation)
-    history = journal.histories(content.entries)
-    if content.entries and not content.damaged and not history.gaps:
-        return Gathered(history, [])
-    salvaged = [entry for entry in _salvaged(generation) if entry[0] not in content.ids]
-    history = journal.histories([*salvaged, *content.entries])
-    missing = len(content.damaged) - len(salvaged)
-    unknown = [f"{missing} damaged lines of {JOURNAL}"] if missing > 0 else []
-    return Gathered(history, [*history.gaps, *unknown])
-
-
-def _salvaged(generation: Path) -> list[tuple[str, Payload]]:
-    """Read what a damaged index still gives, in a process of its own, which the engine may kill."""
-    with tempfile.TemporaryDirectory(prefix="mneme-repair-") as room:
-        copy_folder(generation, Path(room) / "copy")
-        with pool(1) as alone, suppress(Exception):
-            return alone.submit(_entries, Path(room) / "copy").result()
-    return []
-
-
-def _entries(generation: Path) -> list[tuple[str, Payload]]:
-    found: list[tuple[str, Payload]] = []
+        embedder, dimension = _first(connection, "SELECT embedder, dimension FROM ledger_state") or _noted(
+            folder
+        )
+        rows = [*_readable(connection, "entries", ENTRIES.partition(" ORDER")[0])]
+        vectors = [
+            *_readable(connection, "vectors", "SELECT record, dense, embedder, sum FROM ledger_vectors")
+        ]
+    finally:
+        connection.close()
+    database = Sqlite(making / LOG)
+    writer = Log(database)
     try:
-        for point, payload in points_of(load(generation)):
-            entry = journal.placement(payload) if "n" in payload else payload
-            if entry:
-                found.append((point, entry))
-    except BaseException:  # noqa: BLE001  (a panic of the engine is no Exception; what came before it counts)
-        return found
-    return found
+        with database.writing() as cursor:
+            make_tables(cursor, database, embedder, dimension)
+        return writer.write_now(lambda transaction: _salvaged(transaction, rows, vectors))
+    finally:
+        writer.close()
+
+
+def _readable(connection: sqlite3.Connection, table: str, statement: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a table that a damaged file still gives, one after the other where it must be."""
+    try:
+        yield from connection.execute(statement).fetchall()
+        return
+    except sqlite3.DatabaseError:
+        last = (_first(connection, f"SELECT max(rowid) FROM ledger_{table}") or (MANY,))[0] or MANY
+    failed = 0
+    for number in range(1, last + 1):
+        row = _first(connection, f"{statement} WHERE rowid = {number}")
+        failed = 0 if row else failed + 1
+        if row:
+            yield row
+        elif failed == MANY:
+            return
+
+
+def _first(connection: sqlite3.Connection, statement: str) -> tuple[Any, ...] | None:
+    try:
+        row: tuple[Any, ...] | None = connection.execute(statement).fetchone()
+        return row
+    except sqlite3.DatabaseError:
+        return None
+
+
+def _noted(folder: Folder) -> tuple[str, int]:
+    """Return the embedder where the log does not say it any more. Raises Damaged."""
+    manifest = read_manifest(folder.path / MANIFEST)
+    if manifest is None:
+        raise Damaged(f"Nothing of {folder.log} can be read.", "Restore a backup: `mneme restore`.")
+    return manifest.embedder, manifest.dimension
+
+
+def _salvaged(
+    transaction: Transaction, rows: Iterable[tuple[Any, ...]], vectors: Iterable[tuple[Any, ...]]
+) -> list[str]:
+    """Add what is whole of a damaged log; return in words what is lost."""
+    kept, broken = dict[tuple[str, int], Version](), list[tuple[str, int]]()
+    expected, unknown = 1, 0
+    for seq, kind, record, number, nonce, body, digest, _ in sorted(rows):
+        unknown, expected = unknown + seq - expected, seq + 1
+        if body is None and nonce is None:
+            continue
+        try:
+            whole = digest_of(nonce, body) == digest
+        except (TypeError, AttributeError):
+            whole = False
+        if not whole:
+            broken.append((record, number))
+        elif kind == "version":
+            kept[record, number] = Version.model_validate_json(body)
+            put_version(transaction, record, kept[record, number])
+        elif kind == "forget":
+            put_forgotten(transaction, record, body)
+        elif kind == "place":
+            put_places(transaction, json.loads(body))
+    heads = {record: version for (record, _), version in kept.items()}
+    lost = []
+    for record, head in heads.items():
+        for number in range(head.first, head.version):
+            if (record, number) not in kept:
+                transaction.add(Entry("lost", record, number, ""))
+                lost.append(f"{head.key}, version {number}")
+    for record, number in broken:
+        if record in heads and number > heads[record].version:
+            lost.append(f"{heads[record].key}, version {number}")
+        elif record not in heads:
+            lost.append(f"record {record}, version {number}")
+    for record, dense, embedder, checksum in vectors:
+        if record in heads and zlib.crc32(dense) == checksum and heads[record].live:
+            transaction.put("vectors", (record, embedder, dense, checksum))
+    return [*lost, *([f"{unknown} entries of the log"] if unknown else [])]

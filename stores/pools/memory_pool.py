@@ -14,9 +14,9 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mneme.core.errors import BadInput, Conflict, NotFound
-from mneme.stores.ledger.engine import Mode
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
+from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Change, Namespace, Version, Write, make_write, record_id
 from mneme.stores.pools.near_duplicates import near
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from mneme.stores.ledger.records import Change
-from mneme.stores.ledger.retrying import retry_on_conflict
+from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.tuned_models import Archive, TunedModels
 

@@ -34,10 +34,23 @@ def qdrant_location() -> Iterator[str]:
 
 
 @pytest.fixture
-def double_location() -> Iterator[str]:
-    """Name a new ledger on the double."""
+def double_location(tmp_path: Path) -> Iterator[str]:
+    """Name a new ledger in a folder, with its index on the double."""
     with QdrantDouble() as double:
-        yield double.url
+        yield f"{tmp_path / 'log'}|{double.url}"
+
+
+@pytest.fixture
+def team_location(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Name a new ledger in Postgres, with its index on the server at MNEME_TEST_QDRANT, else on the double."""
+    log = request.getfixturevalue("postgres_url")
+    if URL:
+        index = new_location()
+        yield f"{log}|{index}"
+        drop(index)
+        return
+    with QdrantDouble() as double:
+        yield f"{log}|{double.url}"
 
 
 @asynccontextmanager

@@ -15,16 +15,16 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from mneme.client.waiting import Patience
+from mneme.stores.ledger.line import TICKET, Line
 
 from mneme.client.announcement import ANNOUNCEMENT, Announcement
 from mneme.client.home import open_or_find_server
 from mneme.client.session import PoliteSession
-from mneme.client.waiting import Patience
 from mneme.core.errors import LedgerInUse
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
 from mneme.stores.ledger.folder import Folder
-from mneme.stores.ledger.line import TICKET, Line
 from tests.doubles.command_line import Running, failed, run_mneme
 from tests.doubles.waiting import until, wait_until
 

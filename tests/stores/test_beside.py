@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from mneme.stores.ledger.beside import open_beside
 
 from mneme.core.errors import LedgerInUse, NotWritable, StorageFailure
-from mneme.stores.ledger.beside import open_beside
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.embedding import WordEmbedder

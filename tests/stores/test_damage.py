@@ -10,9 +10,9 @@ import pytest
 
 from mneme.core.errors import Damaged, LedgerInUse, LedgerMismatch, MnemeError
 from mneme.models.embedding.absent import Absent
-from mneme.stores.ledger.engine import Ranking
 from mneme.stores.ledger.folder import Folder
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.query import Ranking
 from mneme.stores.ledger.records import Change, make_write
 from mneme.stores.ledger.sealing import mark_open
 from mneme.stores.ledger.sparse import copy_folder

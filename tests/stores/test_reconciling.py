@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from mneme.stores.ledger.engine import Ranking
 from mneme.stores.ledger.ledger import open_ledger
+from mneme.stores.ledger.query import Ranking
 from mneme.stores.ledger.records import Change
 from mneme.stores.ledger.sealing import mark_open
 from mneme.stores.ledger.sparse import copy_folder

@@ -23,8 +23,8 @@ from mneme.graphs.chatbot import builder
 from mneme.nodes.chat.context import ChatContext
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.engine import FORMAT
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.query import FORMAT
 from mneme.stores.ledger.records import Change
 from mneme.stores.ledger.sparse import copy_folder
 from mneme.stores.ledger.verifying import verify

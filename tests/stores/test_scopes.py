@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from mneme.models.embedding.embedders import open_embedder
-from mneme.stores.ledger.engine import Condition, Where
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.query import Condition, Where
 from mneme.stores.ledger.records import Change, Namespace
 from mneme.stores.ledger.scopes import Scopes
 

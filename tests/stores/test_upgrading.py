@@ -15,6 +15,10 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from mneme.stores.ledger.edge import EdgeEngine
+from mneme.stores.ledger.manifest import Manifest
+from mneme.stores.ledger.server import ServerEngine
+from mneme.stores.ledger.server_collection import MANIFEST_ID
 from qdrant_client import AsyncQdrantClient
 
 from mneme.api.cards import Cards
@@ -29,13 +33,9 @@ from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.episodes.episodic_memory import EpisodicMemory
 from mneme.stores.ledger import upgrading
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.edge import EdgeEngine
 from mneme.stores.ledger.ledger import Ledger, open_ledger
-from mneme.stores.ledger.manifest import Manifest
 from mneme.stores.ledger.namespaces import escaped, is_escaped, team_namespace
 from mneme.stores.ledger.records import Change, Namespace, Version
-from mneme.stores.ledger.server import ServerEngine
-from mneme.stores.ledger.server_collection import MANIFEST_ID
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool
 from tests.doubles.embedding import WordEmbedder

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from textwrap import shorten
 from threading import Thread
@@ -13,35 +13,33 @@ from rich.markup import escape
 from mneme.cli.chat.memories import print_erased, print_history, print_memories, print_memory_line
 from mneme.cli.chat.talk import Context, Talk, get_ready, with_contents
 from mneme.cli.show import console, errors, print_error, print_json, print_outcome, print_result
-from mneme.client.session import PoliteSession
+from mneme.client.session import LastingSession
 from mneme.core.errors import BadInput, MnemeError, ServerGone, TooMany
 from mneme.models.asking.counting import in_words
 from mneme.nodes.chat.chatbot import must_fit
 from mneme.nodes.chat.context import ChatContext
 
 HELP = "/memories  /history KEY  /forget KEY  /undo  /quit"
-IDLE_SECONDS = 0.2
-"""How often, while the user types, the chat looks whether another process waits for the memories."""
 
 
 async def chat(user: str, thread: str, context: Context, as_json: bool) -> int:
     """Chat until the user ends it, then wait for the memory agent; return 1 if a script failed."""
     await get_ready(context)
-    polite = PoliteSession(user)
+    lasting = LastingSession(user)
     try:
-        terminal = Terminal(Talk(await polite.open(), thread, context), as_json, polite)
+        terminal = Terminal(Talk(await lasting.open(), thread, context), as_json, lasting)
         await terminal.greet()
-        async for line in _lines(as_json, terminal.idle):
+        async for line in _lines(as_json):
             if not await terminal.take(line):
                 break
         await terminal.finish()
     finally:
-        await polite.close()
+        await lasting.close()
     return 1 if terminal.has_failed and not sys.stdin.isatty() else 0
 
 
-async def _lines(as_json: bool, idle: Callable[[], Awaitable[None]]) -> AsyncIterator[str]:
-    """Yield what the user types, line by line, until the end of the input; call `idle` again and again.
+async def _lines(as_json: bool) -> AsyncIterator[str]:
+    """Yield what the user types, line by line, until the end of the input.
 
     A daemon thread reads, so that Ctrl-C at the prompt ends the process at once.
     """
@@ -50,10 +48,8 @@ async def _lines(as_json: bool, idle: Callable[[], Awaitable[None]]) -> AsyncIte
     while True:
         line: asyncio.Future[str] = loop.create_future()
         Thread(target=_read_line, args=(prompt, loop, line), daemon=True).start()
-        while not (await asyncio.wait({line}, timeout=IDLE_SECONDS))[0]:
-            await idle()
         try:
-            yield line.result()
+            yield await line
         except EOFError:
             return
 
@@ -71,7 +67,7 @@ class Terminal:
 
     talk: Talk
     as_json: bool
-    polite: PoliteSession
+    lasting: LastingSession
     open: list[str] = field(default_factory=list)
     has_failed: bool = False
 
@@ -107,10 +103,10 @@ class Terminal:
         if not words:
             return True
         try:
-            self.talk.session = await self.polite.open()
+            self.talk.session = await self.lasting.open()
             await (self._obey(words) if words.startswith("/") else self._answer(words))
         except ServerGone as error:
-            await self.polite.close()  # what comes next finds who has the memories then
+            await self.lasting.close()  # what comes next finds who has the memories then
             self._complain(error)
         except MnemeError as error:
             self._complain(error)
@@ -120,14 +116,9 @@ class Terminal:
         self.has_failed = True
         print_error(error, self.as_json)
 
-    async def idle(self) -> None:
-        """Let others have the memories, unless the memory agent is at work."""
-        if not self.talk.is_remembering:
-            await self.polite.give_way()
-
     async def finish(self) -> None:
         """Wait for the memory agent, and print what it did."""
-        self.talk.session = await self.polite.open()
+        self.talk.session = await self.lasting.open()
         if self.open and not self.as_json:
             console.print(f"[dim]remembering {len(self.open)} message(s) …[/]")
         await self.talk.finish()
@@ -161,8 +152,8 @@ class Terminal:
         if not self.as_json:
             console.print()
         errors.print("[yellow]The server has ended. Your message is kept, and is answered without it.[/]")
-        await self.polite.close()
-        self.talk.session = await self.polite.open()
+        await self.lasting.close()
+        self.talk.session = await self.lasting.open()
         async for piece in self.talk.again(words, message_id):
             self._say(piece)
 

@@ -14,7 +14,6 @@ from mneme.cli.files import is_written, read_file
 from mneme.cli.show import console, errors, print_error, print_fields, print_json, print_result, print_table
 from mneme.client.home import open_operations
 from mneme.client.session import open_session
-from mneme.client.waiting import alone
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.responders import resolve
@@ -220,11 +219,9 @@ async def reembed(as_json: bool) -> None:
     """Compute every vector again with the embedder of the settings; after a crash the old vectors remain."""
     where, key = settings().ledger_location, settings().ledger_api_key.get_secret_value()
     embedder = await open_embedder(settings().embedder)
-    with Progress(TextColumn("{task.completed} points copied"), console=errors) as progress:
+    with Progress(TextColumn("{task.completed} texts embedded"), console=errors) as progress:
         bar = progress.add_task("", total=None)
-        count = await alone(
-            lambda: rebuild(
-                where, embedder, api_key=key, progress=lambda done: progress.update(bar, completed=done)
-            )
+        count = await rebuild(
+            where, embedder, api_key=key, progress=lambda done: progress.update(bar, completed=done)
         )
     print_fields({"embedded": count, "embedder": embedder.name}, as_json)

@@ -1,0 +1,164 @@
+"""The SQL database of a log: SQLite in the home, which any number of processes may use at once.
+
+`postgres.py` has the other dialect. The statements are the same in both; a `?` stands for what is given.
+"""
+
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from mneme.core.errors import Damaged, MnemeError, NotWritable, StorageFailure
+from mneme.core.private import make_private_file
+
+BUSY_SECONDS = 60.0
+"""The longest that a write waits for other processes, which hold the database for milliseconds each."""
+LOG_WAITS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+"""Seconds between attempts to empty a write-ahead log that another process still reads."""
+REPAIR = "`mneme verify` says what is whole; `mneme repair` builds the ledger anew from that."
+FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
+
+
+class Cursor(Protocol):
+    """What statements are executed with, in either dialect."""
+
+    def execute(self, statement: str, given: Sequence[Any] = (), /) -> "Cursor": ...
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]], /) -> object: ...
+    def fetchone(self) -> Any: ...
+    def fetchall(self) -> list[Any]: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Database(Protocol):
+    """A database with its connections; safe from any thread."""
+
+    place: str
+    blob: str
+    """The type of a column for bytes."""
+    text: str
+    """The type of a column for text that is compared byte by byte."""
+    locked: str
+    """What follows the statement that begins a write, so that another writer waits."""
+
+    @contextmanager
+    def reading(self, *, snapshot: bool = False) -> Iterator[Cursor]:
+        """Give a cursor to read with; of a `snapshot`, all statements see one state."""
+        ...
+
+    @contextmanager
+    def writing(self) -> Iterator[Cursor]:
+        """Give a cursor for one transaction, which is on the disk when the context ends without an error."""
+        ...
+
+    def erased(self) -> None:
+        """Remove what was deleted from the files, as far as the database can."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Sqlite:
+    """A log in an SQLite file: readers never wait, writers for one another's transaction alone."""
+
+    blob, text, locked = "BLOB", "TEXT", ""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.place = path, str(path)
+        self._idle: deque[sqlite3.Connection] = deque()
+        with self._failing():
+            make_private_file(path)
+            self._idle.append(self._connect())
+
+    @contextmanager
+    def reading(self, *, snapshot: bool = False) -> Iterator[Cursor]:
+        with self._failing(), self._connection() as connection:
+            if snapshot:
+                connection.execute("BEGIN")
+            try:
+                yield connection.cursor()
+            finally:
+                if snapshot:
+                    connection.execute("COMMIT")
+
+    @contextmanager
+    def writing(self) -> Iterator[Cursor]:
+        with self._failing(), self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection.cursor()
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def erased(self) -> None:
+        """Move the write-ahead log into the file and empty it: deleted text could be read in it else.
+
+        Readers in other processes prevent that for moments. Raises StorageFailure where it lasts longer.
+        """
+        for wait in LOG_WAITS:
+            time.sleep(wait)
+            with self._failing(), self._connection() as connection:
+                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not busy:
+                return
+        raise StorageFailure(
+            f"Erased, but another process still reads {self.place}: traces remain in {self.place}-wal.",
+            "Stop the other process, then erase once more.",
+        )
+
+    def close(self) -> None:
+        """Close all connections; the last one of all processes moves the write-ahead log into the file."""
+        while self._idle:
+            self._idle.popleft().close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect()
+        try:
+            yield connection
+        finally:
+            self._idle.append(connection)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")  # what is acknowledged survives a power cut
+            connection.execute("PRAGMA secure_delete = ON")  # overwrite with zeros what is deleted
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as failure:
+            raise failure_of(failure, self.place) from failure
+        except OSError as failure:
+            raise NotWritable(f"Cannot write {self.place}: {failure.strerror}.") from failure
+
+
+def failure_of(failure: sqlite3.Error, place: str) -> MnemeError:
+    """Return what an error of SQLite means for the user."""
+    code = getattr(failure, "sqlite_errorcode", 0) & 0xFF
+    if code in FULL or (code == sqlite3.SQLITE_IOERR and "disk I/O" not in str(failure)):
+        hint = "Check the disk's free space and who may write to the folder; MNEME_HOME names another."
+        return NotWritable(f"Cannot write {place}: {failure}; nothing was written.", hint)
+    if code in BROKEN:
+        return Damaged(f"{place} is damaged: {failure}.", REPAIR)
+    return StorageFailure(
+        f"The ledger at {place} failed: {failure}; the write is not confirmed.", "Try again."
+    )

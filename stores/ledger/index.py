@@ -1,0 +1,250 @@
+"""What an index holds of a log, and how it follows it: live records with a text, and nothing else.
+
+An index has the vectors of a record, its scope, its last change, and the fields that filters and formulas
+read. It has no text: texts in fields are replaced by keyed hashes, and so are those that a filter compares
+with; what was found is joined with the log. It holds up to which entry it has followed the log (its *stamp*).
+So it can be built anew at any time, and a search that finds an old state of a record is noticed.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, NamedTuple, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from mneme.stores.ledger.database import Cursor
+from mneme.stores.ledger.log import Head, State, dense_of, each_value, heads_of, state_of
+from mneme.stores.ledger.query import (
+    CHANGED,
+    Condition,
+    Found,
+    LedgerInfo,
+    Payload,
+    Query,
+    filterable,
+)
+from mneme.stores.ledger.records import LEDGER
+from mneme.stores.ledger.words import Words, words_of
+
+STAMP_ID = str(LEDGER)
+"""The id of the point that holds the stamp."""
+DATED = re.compile(r"\d{4}-\d\d-\d\d([T ][\d:.,]+)?(Z|[+-][\d:]+)?")
+"""Texts that are compared as times, and so stay as they are."""
+
+
+class Point(NamedTuple):
+    """A record as an index has it."""
+
+    id: str
+    payload: Payload
+    dense: list[float] | None
+    words: Words
+
+
+class Stamp(BaseModel):
+    """Up to which entry of which log an index has followed it, and with whose vectors."""
+
+    model_config = ConfigDict(frozen=True)
+
+    ledger: str
+    embedder: str
+    dimension: int
+    seq: int
+    chain: str
+
+    @classmethod
+    def of(cls, state: State) -> "Stamp":
+        return cls(
+            ledger=state.ledger,
+            embedder=state.embedder,
+            dimension=state.dimension,
+            seq=state.seq,
+            chain=state.chain.hex(),
+        )
+
+
+class Changes(NamedTuple):
+    """What an index has to do to follow a log from one entry to another."""
+
+    state: State
+    points: list[Point]
+    gone: list[str]
+    erases: bool
+
+
+class Index(Protocol):
+    """An index of a log; its methods block, and are safe from any thread."""
+
+    def follow(self) -> None:
+        """Bring the index to the end of the log."""
+        ...
+
+    def written(self) -> None:
+        """Follow what this process has written, where the index is open in it; see to it later otherwise."""
+        ...
+
+    def search(self, query: Query) -> list[Found]:
+        """Return records, best first, as the index has them."""
+        ...
+
+    def pool(self, query: Query) -> dict[str, dict[str, float]]:
+        """Return the records that each part of a query proposes, by their ids, with those parts' scores."""
+        ...
+
+    def compact(self) -> bool:
+        """Put what is searched side by side in the files where it is scattered; say whether it was."""
+        ...
+
+    def erased(self) -> None:
+        """Remove what was erased from the files of the index."""
+        ...
+
+    def verify(self) -> list[str]:
+        """Compare the index with the log; return what differs, in words."""
+        ...
+
+    def rebuild(self) -> None:
+        """Build the index anew from the log."""
+        ...
+
+    def info(self, info: LedgerInfo) -> LedgerInfo:
+        """Add what the index says of itself."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def changes(cursor: Cursor, after: int) -> Changes:
+    """Return what an index that has followed the log up to an entry must change."""
+    state = state_of(cursor)
+    rows = cursor.execute(
+        "SELECT kind, record, body FROM ledger_entries WHERE seq > ? AND seq <= ?", (after, state.seq)
+    ).fetchall()
+    touched = dict.fromkeys(record for kind, record, _ in rows if record)
+    for kind, _, body in rows:
+        if kind == "place":
+            touched |= dict.fromkeys(each for ids in json.loads(body).values() for each in ids)
+    points = points_of(cursor, touched, state)
+    gone = touched.keys() - {point.id for point in points}
+    return Changes(state, points, [*gone], any(kind in ("forget", "drop") for kind, *_ in rows))
+
+
+def searched(cursor: Cursor) -> list[str]:
+    """Return the ids of all records that an index has, those of one namespace side by side."""
+    rows = cursor.execute("SELECT record FROM ledger_heads WHERE searched = 1 ORDER BY scope, created")
+    return [row[0] for row in rows]
+
+
+def points_of(cursor: Cursor, records: Iterable[str], state: State) -> list[Point]:
+    """Return those of the records that an index has, as they are now."""
+    heads = heads_of(cursor, records)
+    heads = {record: head for record, head in heads.items() if is_searched(head)}
+    statement = "SELECT record, dense, sum FROM ledger_vectors WHERE record IN ({}) AND embedder = ?"
+    rows = each_value(cursor, statement, heads, state.embedder)
+    vectors = {record: dense_of(blob, total, record).tolist() for record, blob, total in rows}
+    return [
+        Point(record, _payload(head, state.ledger), vectors.get(record), words_of(head.version.text))
+        for record, head in heads.items()
+    ]
+
+
+def is_searched(head: Head) -> bool:
+    """Say whether search looks at a record."""
+    return head.version.live and bool(head.version.text.strip())
+
+
+def _payload(head: Head, key: str) -> Payload:
+    return {
+        "scope": head.scope,
+        "n": head.version.version,
+        CHANGED: head.version.at.timestamp() / 86_400,
+        "value": {name: _concealed(filterable(each), key) for name, each in head.version.value.items()},
+    }
+
+
+def concealed(query: Query, key: str) -> Query:
+    """Return a query that compares with what an index has in place of texts."""
+    conditions = tuple(_condition(each, key) for each in query.where.conditions)
+    return query._replace(where=query.where._replace(conditions=conditions))
+
+
+def _condition(condition: Condition, key: str) -> Condition:
+    first, *below = re.findall(r'"([^"]*)"', condition.path)
+    path = ".".join(["value", *(f'"{name}"' for name in (first, *(_hash(each, key) for each in below)))])
+    return Condition(path, condition.operator, _concealed(condition.value, key))
+
+
+def _concealed(value: Any, key: str) -> Any:
+    """Return a value with hashes in place of its texts, and of the names of fields in it."""
+    if isinstance(value, str):
+        return _hash(value, key)
+    if isinstance(value, dict):
+        return {_hash(name, key): _concealed(each, key) for name, each in value.items()}
+    return [_concealed(each, key) for each in value] if isinstance(value, list) else value
+
+
+@lru_cache(maxsize=4096)  # the same kinds, names and threads are on many records
+def _short_hash(text: str, key: str) -> str:
+    return blake2b(text.encode(), key=key.encode(), digest_size=9).hexdigest()
+
+
+def _hash(text: str, key: str) -> str:
+    if DATED.fullmatch(text):
+        return text
+    return _short_hash(text, key) if len(text) < 64 else _short_hash.__wrapped__(text, key)
+
+
+def chain_at(cursor: Cursor, seq: int) -> str:
+    """Return the checksum of an entry; an empty text where there is none."""
+    if not seq:
+        return bytes(16).hex()
+    row = cursor.execute("SELECT chain FROM ledger_entries WHERE seq = ?", (seq,)).fetchone()
+    return "" if row is None else bytes(row[0]).hex()
+
+
+def agrees(cursor: Cursor, stamp: Stamp | None) -> str:
+    """Return why an index cannot go on from its stamp; an empty text where it can."""
+    state = state_of(cursor)
+    if stamp is None:
+        return "it is not whole"
+    if (stamp.ledger, stamp.embedder, stamp.dimension) != (state.ledger, state.embedder, state.dimension):
+        return "it is of another ledger, or has the vectors of another embedder"
+    if chain_at(cursor, stamp.seq) != stamp.chain:
+        return (
+            f"it has followed the log to entry {stamp.seq}, and the log, which ends at {state.seq} now, is "
+            "another: the end of the log was lost, or an older copy was put in its place"
+        )
+    return ""
+
+
+def differences(expected: Sequence[Point], found: dict[str, Point]) -> list[str]:
+    """Return in words how what an index has differs from what it must have."""
+    missing = [point.id for point in expected if point.id not in found]
+    more = found.keys() - {point.id for point in expected}
+    wrong = [point.id for point in expected if point.id in found and _differs(point, found[point.id])]
+    counted = (("lacks", missing), ("has too many:", [*more]), ("has wrong:", wrong))
+    return [f"the index {what} {len(ids)} records" for what, ids in counted if ids]
+
+
+def _rounded(value: Any) -> Any:
+    """Return a value with its numbers as far as an engine keeps them: not to the last of 17 digits."""
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return float(f"{value:.14g}")
+    if isinstance(value, dict):
+        return {name: _rounded(each) for name, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, list) else value
+
+
+def _differs(point: Point, found: Point) -> bool:
+    if _rounded(point.payload) != _rounded(found.payload) or (point.dense is None) != (found.dense is None):
+        return True
+    words = dict(zip(found.words.indices, found.words.values, strict=True))
+    if dict(zip(point.words.indices, point.words.values, strict=True)).keys() != words.keys():
+        return True
+    if point.dense is None or found.dense is None:
+        return False
+    length = sum(x * x for x in point.dense) ** 0.5 or 1.0
+    return any(abs(a / length - b) > 1e-4 for a, b in zip(point.dense, found.dense, strict=True))

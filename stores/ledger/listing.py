@@ -1,0 +1,198 @@
+"""What is read of the log: records, their histories, neighbours and vectors; each function takes a cursor."""
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from mneme.core.errors import Damaged
+from mneme.stores.ledger.database import REPAIR, Cursor
+from mneme.stores.ledger.filters import passes
+from mneme.stores.ledger.log import BODY, Head, body_of, dense_of, each_value, heads_of, state_of
+from mneme.stores.ledger.query import Where
+from mneme.stores.ledger.records import Version, tombstone_id
+
+LAST = "\U0010ffff"
+"""The character that sorts after all others."""
+SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+PUSHED = {'value."expires"': "h.expires", 'value."may_contradict"': "h.contradicts"}
+"""Fields that conditions find few records of many by; the database has indexes of them."""
+JOINED = f"""SELECT {BODY}, h.record, h.scope FROM ledger_heads h
+    LEFT JOIN ledger_entries e ON e.seq = h.seq AND e.record = h.record"""
+EMBEDDED = """SELECT h.record, v.dense, v.sum FROM ledger_heads h JOIN ledger_vectors v
+    ON v.record = h.record AND v.embedder = ? WHERE h.searched = 1"""
+
+Sides = tuple[Sequence[str], Sequence[str]]
+"""The ids of the records before and after a record, the nearest first."""
+
+
+class Order(NamedTuple):
+    """In which order records are listed, by which column, and which values of it."""
+
+    column: str = "created"
+    descending: bool = False
+    since: int | None = None
+    until: int | None = None
+
+
+def _selected(where: Where, order: Order = Order()) -> tuple[str, list[Any]]:
+    """Return the conditions that the database tests, and what they compare with."""
+    tests: list[str] = []
+    given: list[Any] = []
+    if where.scopes:
+        tests.append("(" + " OR ".join(["(h.scope >= ? AND h.scope < ?)"] * len(where.scopes)) + ")")
+        given += [bound for prefix in where.scopes for bound in (prefix, prefix + LAST)]
+    for path, operator, value in where.conditions:
+        if path in PUSHED and operator in SQL and _is_pushed(path, value):
+            tests.append(f"{PUSHED[path]} {SQL[operator]} ?")
+            given.append(value)
+    for bound, sign in ((order.since, ">="), (order.until, "<")):
+        if bound is not None:
+            tests.append(f"h.{order.column} {sign} ?")
+            given.append(bound)
+    return (" WHERE " + " AND ".join(tests) if tests else ""), given
+
+
+def _is_pushed(path: str, value: object) -> bool:
+    wanted = str if path.endswith('"may_contradict"') else int | float
+    return isinstance(value, wanted) and not isinstance(value, bool)
+
+
+def _head(row: Sequence[Any]) -> Head:
+    return Head(Version.model_validate_json(body_of((row[0], row[5], *row[2:5]))), row[6])
+
+
+def records(
+    cursor: Cursor, where: Where, limit: int, offset: int = 0, order: Order = Order()
+) -> list[Version]:
+    """Return records as they are now."""
+    tests, given = _selected(where, order)
+    way = " DESC" if order.descending else ""
+    statement = f"{JOINED}{tests} ORDER BY h.{order.column}{way}, h.record{way}"
+    if not where.conditions:
+        rows = cursor.execute(f"{statement} LIMIT ? OFFSET ?", [*given, limit, offset]).fetchall()
+        return [_head(row).version for row in rows]
+    found: list[Version] = []
+    for row in cursor.execute(statement, given):
+        version = _head(row).version
+        if passes(version.value, where.conditions):
+            found.append(version)
+            if len(found) == offset + limit:
+                break
+    return found[offset:]
+
+
+def count(cursor: Cursor, where: Where) -> int:
+    """Return how many records there are."""
+    if where.conditions:
+        tests, given = _selected(where)
+        rows = cursor.execute(JOINED + tests, given)
+        return sum(passes(_head(row).version.value, where.conditions) for row in rows)
+    tests, given = _selected(where)
+    counted: int = cursor.execute(f"SELECT count(*) FROM ledger_heads h{tests}", given).fetchone()[0]
+    return counted
+
+
+def ids(cursor: Cursor, where: Where, order: Order = Order()) -> list[str]:
+    """Return the ids of records, in the order of their creation."""
+    tests, given = _selected(where, order)
+    rows = cursor.execute(f"SELECT h.record FROM ledger_heads h{tests} ORDER BY h.created, h.record", given)
+    return [row[0] for row in rows]
+
+
+def scopes(cursor: Cursor, where: Where) -> list[str]:
+    """Return the scopes in which there are records."""
+    tests, given = _selected(where)
+    return [row[0] for row in cursor.execute(f"SELECT DISTINCT h.scope FROM ledger_heads h{tests}", given)]
+
+
+def versions_of(cursor: Cursor, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Version]:
+    """Return versions by their record and number; those that are gone are left out."""
+    statement = f"""SELECT {BODY}, e.number FROM ledger_entries e
+        WHERE e.record IN ({{}}) AND e.kind = 'version' AND e.body IS NOT NULL"""
+    asked, rows = set(wanted), each_value(cursor, statement, (record for record, _ in wanted))
+    return {
+        (row[1], row[5]): Version.model_validate_json(body_of(row))
+        for row in rows
+        if (row[1], row[5]) in asked
+    }
+
+
+def histories(cursor: Cursor, wanted: Sequence[str]) -> dict[str, list[Version]]:
+    """Return all versions of these records, each oldest first. Raises Damaged where one is missing."""
+    heads = {record: head.version for record, head in heads_of(cursor, wanted).items()}
+    numbers = [(record, n) for record, head in heads.items() for n in range(head.first, head.version + 1)]
+    known = versions_of(cursor, numbers)
+    gone = {number for number in numbers if number not in known}
+    if gone and (gone := gone - lost(cursor, heads)):
+        record, number = min(gone)
+        raise Damaged(f"{heads[record].key} has lost its version {number}.", REPAIR)
+    found: dict[str, list[Version]] = {record: [] for record in wanted if record in heads}
+    for record, number in numbers:
+        if (record, number) in known:
+            found[record].append(known[record, number])
+    return found
+
+
+def lost(cursor: Cursor, records: Iterable[str]) -> set[tuple[str, int]]:
+    """Return which versions of records a repair has not found."""
+    statement = "SELECT record, number FROM ledger_entries WHERE record IN ({}) AND kind = 'lost'"
+    return {(record, number) for record, number in each_value(cursor, statement, records)}
+
+
+def around(cursor: Cursor, places: Mapping[str, tuple[str, int]], reach: int) -> dict[str, Sides]:
+    """Return the neighbours of records in their scopes, in the order of creation."""
+    found: dict[str, Sides] = {}
+    for record, (place, created) in places.items():
+        before, after = (
+            [
+                row[0]
+                for row in cursor.execute(
+                    f"""SELECT record FROM ledger_heads WHERE scope = ? AND created {operator} ?
+                    ORDER BY created {way} LIMIT ?""",
+                    (place, created, reach),
+                ).fetchall()
+            ]
+            for operator, way in (("<", "DESC"), (">", "ASC"))
+        )
+        found[record] = (before, after)
+    return found
+
+
+def vectors(cursor: Cursor, where: Where) -> dict[str, "array[float]"]:
+    """Return the vectors of live records by their ids."""
+    tests, given = _selected(where)
+    statement = EMBEDDED + tests.replace(" WHERE ", " AND ", 1)
+    rows = cursor.execute(statement, [state_of(cursor).embedder, *given])
+    return {record: dense_of(blob, checksum, record) for record, blob, checksum in rows}
+
+
+def vectors_by_ids(cursor: Cursor, wanted: Sequence[str]) -> dict[str, "array[float]"]:
+    """Return the vectors of these records; those that have none are left out."""
+    name = state_of(cursor).embedder
+    statement = """SELECT h.record, v.dense, v.sum FROM ledger_heads h JOIN ledger_vectors v
+        ON v.record = h.record WHERE h.record IN ({}) AND h.searched = 1 AND v.embedder = ?"""
+    rows = each_value(cursor, statement, wanted, name)
+    return {record: dense_of(blob, checksum, record) for record, blob, checksum in rows}
+
+
+def unembedded(cursor: Cursor, embedder: str, limit: int) -> dict[str, Version]:
+    """Return live records with a text and without its vector by this embedder."""
+    rows = cursor.execute(
+        f"""{JOINED} LEFT JOIN ledger_vectors v ON v.record = h.record AND v.embedder = ?
+        WHERE h.searched = 1 AND v.record IS NULL LIMIT ?""",
+        (embedder, limit),
+    ).fetchall()
+    return {row[5]: _head(row).version for row in rows}
+
+
+def tombstones(cursor: Cursor, prefix: str) -> list[str]:
+    """Return the notes of forgotten records whose scope begins with a prefix, the oldest first."""
+    asked = "SELECT body FROM ledger_tombstones WHERE scope >= ? AND scope < ? ORDER BY created, id"
+    return [row[0] for row in cursor.execute(asked, (prefix, prefix + LAST))]
+
+
+def tombstone_times(cursor: Cursor, records: Sequence[str]) -> dict[str, int]:
+    """Return when each of the records was forgotten, in microseconds since 1970, where it was."""
+    marks = {tombstone_id(record): record for record in records}
+    rows = each_value(cursor, "SELECT id, created FROM ledger_tombstones WHERE id IN ({})", marks)
+    return {marks[mark]: created for mark, created in rows}

@@ -1,0 +1,388 @@
+"""The log: every version of every record in SQL, in one order; it is the truth from which all else follows.
+
+An *entry* has a sequence number without gaps, a digest of its body, and a checksum that chains it to all
+before it. Its kinds: a `version` of a record, a `vector` that a record got later, a `place` (a division of a
+shelf into groups), the note that a record was forgotten (`forget`), or gone without a note (`drop`), a change
+of the `embedder`, the note that a repair did not find a version (`lost`). Forgetting takes body and nonce out of entries and leaves their digests, which then say
+nothing and keep the chain whole.
+
+The tables `heads`, `receipts` and `tombstones` follow from the entries; `vectors` has what an index needs so
+that no text is embedded again. Every write is one transaction: writes that come at the same time share one.
+"""
+
+import asyncio
+import hashlib
+import json
+import secrets
+import zlib
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
+from uuid import uuid4
+
+from mneme.core.errors import Damaged, LedgerMismatch, MnemeError
+from mneme.stores.ledger.database import REPAIR, Cursor, Database
+from mneme.stores.ledger.query import FORMAT, REEMBED, scope
+from mneme.stores.ledger.records import Version, microseconds, receipt_id, tombstone_id
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Kind = Literal["version", "vector", "place", "forget", "drop", "embedder", "lost"]
+READERS = 4
+AT_ONCE = 500
+"""Values in one statement."""
+SUM = 16
+"""Bytes of a digest and of a checksum."""
+TABLES = """
+CREATE TABLE IF NOT EXISTS ledger_state (one INTEGER PRIMARY KEY, ledger TEXT, format INTEGER, embedder TEXT,
+    dimension INTEGER, seq BIGINT, chain {blob}, indexed BIGINT);
+CREATE TABLE IF NOT EXISTS ledger_entries (seq BIGINT PRIMARY KEY, kind TEXT, record TEXT, number INTEGER,
+    nonce {blob}, body TEXT, digest {blob}, chain {blob});
+CREATE INDEX IF NOT EXISTS ledger_entries_record ON ledger_entries (record, number);
+CREATE TABLE IF NOT EXISTS ledger_heads (record TEXT PRIMARY KEY, seq BIGINT, number INTEGER, searched INTEGER,
+    scope {text}, created BIGINT, updated BIGINT, expires DOUBLE PRECISION, contradicts {text});
+CREATE INDEX IF NOT EXISTS ledger_heads_scope ON ledger_heads (scope, created);
+CREATE INDEX IF NOT EXISTS ledger_heads_expires ON ledger_heads (expires) WHERE expires IS NOT NULL;
+CREATE INDEX IF NOT EXISTS ledger_heads_contradicts ON ledger_heads (contradicts)
+    WHERE contradicts IS NOT NULL;
+CREATE TABLE IF NOT EXISTS ledger_receipts (id TEXT PRIMARY KEY, record TEXT, number INTEGER);
+CREATE INDEX IF NOT EXISTS ledger_receipts_record ON ledger_receipts (record);
+CREATE TABLE IF NOT EXISTS ledger_tombstones (id TEXT PRIMARY KEY, scope {text}, created BIGINT, last INTEGER,
+    body TEXT);
+CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {blob}, sum BIGINT,
+    PRIMARY KEY (record, embedder));
+"""
+BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
+"""What is read of an entry to take its body from it: see `body_of`."""
+
+
+class State(NamedTuple):
+    """What the log says of itself; `indexed` is up to where a shared index has followed it."""
+
+    ledger: str
+    format: int
+    embedder: str
+    dimension: int
+    seq: int
+    chain: bytes
+    indexed: int
+
+
+class Head(NamedTuple):
+    """A record as it is now, with its scope."""
+
+    version: Version
+    scope: str
+
+
+class Entry(NamedTuple):
+    """An entry to be added."""
+
+    kind: Kind
+    record: str
+    number: int
+    body: str
+
+
+@dataclass
+class Transaction:
+    """One transaction, in which jobs read, and add what is written together at the end of each."""
+
+    cursor: Cursor
+    state: State
+    rows: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
+
+    def add(self, entry: Entry) -> int:
+        """Add an entry; return its number."""
+        seq, nonce = self.state.seq + 1, secrets.token_bytes(8)
+        digest = digest_of(nonce, entry.body)
+        chain = chained(self.state.chain, seq, entry, digest)
+        self.put("entries", (seq, entry.kind, entry.record, entry.number, nonce, entry.body, digest, chain))
+        self.state = self.state._replace(seq=seq, chain=chain)
+        return seq
+
+    def put(self, table: str, row: tuple[Any, ...]) -> None:
+        """Let a row be written, in place of one with the same key."""
+        self.rows.setdefault(table, []).append(row)
+
+    def delete(self, table: str, column: str, values: Iterable[str]) -> None:
+        """Delete rows at once."""
+        for some, marks in listed([*values]):
+            self.cursor.execute(f"DELETE FROM ledger_{table} WHERE {column} IN ({marks})", some)
+
+    def flush(self) -> None:
+        """Write what was put, and the state."""
+        for table, rows in self.rows.items():
+            self.cursor.executemany(UPSERTS[table], rows)
+        self.rows = {}
+        self.cursor.execute(
+            "UPDATE ledger_state SET format = ?, embedder = ?, dimension = ?, seq = ?, chain = ?, indexed = ?",
+            [*self.state[1:]],
+        )
+
+
+def _upsert(table: str, columns: Sequence[str], keys: int = 1) -> str:
+    changed = ", ".join(f"{name} = excluded.{name}" for name in columns[keys:])
+    return (
+        f"INSERT INTO ledger_{table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
+        f"ON CONFLICT ({', '.join(columns[:keys])}) DO UPDATE SET {changed}"
+    )
+
+
+HEAD = ("record", "seq", "number", "searched", "scope", "created", "updated", "expires", "contradicts")
+UPSERTS = {
+    "entries": _upsert("entries", ("seq", "kind", "record", "number", "nonce", "body", "digest", "chain")),
+    "heads": _upsert("heads", HEAD),
+    "receipts": _upsert("receipts", ("id", "record", "number")),
+    "tombstones": _upsert("tombstones", ("id", "scope", "created", "last", "body")),
+    "vectors": _upsert("vectors", ("record", "embedder", "dense", "sum"), keys=2),
+}
+
+
+@dataclass
+class _Job:
+    work: Callable[[Transaction], Any]
+    done: "Future[Any]"
+    outcome: Any = None
+    refusal: BaseException | None = None
+
+
+class Log:
+    """An open log; every method is safe from any event loop and thread."""
+
+    def __init__(self, database: Database, check: Callable[[], None] = lambda: None) -> None:
+        """Open the tables, which must be there; `check` may refuse to write, before each transaction."""
+        self.database, self._check = database, check
+        self._waiting: deque[_Job] = deque()
+        self._writer = ThreadPoolExecutor(1, "ledger-write")
+        self._readers = ThreadPoolExecutor(READERS, "ledger-read")
+
+    async def read(self, work: Callable[Concatenate[Cursor, P], T], *given: P.args, **more: P.kwargs) -> T:
+        """Read in a thread; all statements of one piece of work see one state."""
+
+        def reading() -> T:
+            with self.database.reading(snapshot=True) as cursor:
+                return work(cursor, *given, **more)
+
+        return await self.thread(reading)
+
+    async def thread(self, work: Callable[[], T]) -> T:
+        """Do in a thread what waits for a disk or a server."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+
+    async def write(self, work: Callable[[Transaction], T], *, erases: bool = False) -> T:
+        """Do work in a transaction, whole or not at all; return its result once that is on the disk."""
+        job = _Job(work, Future())
+        self._waiting.append(job)
+        self._writer.submit(self._drain)
+        result: T = await asyncio.wrap_future(job.done)
+        if erases:
+            await asyncio.wrap_future(self._writer.submit(self.database.erased))
+        return result
+
+    def write_now(self, work: Callable[[Transaction], T]) -> T:
+        """Do the same, and block meanwhile."""
+        with self.database.writing() as cursor:
+            transaction = Transaction(cursor, state_of(cursor, self.database.locked))
+            result = work(transaction)
+            transaction.flush()
+            return result
+
+    def close(self) -> None:
+        """Wait for what is being written, and close the database."""
+        self._writer.shutdown()
+        self._readers.shutdown()
+        self.database.close()
+
+    def _drain(self) -> None:
+        """Do all jobs that wait in one transaction."""
+        jobs = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if not jobs:
+            return
+        try:
+            self._check()
+            with self.database.writing() as cursor:
+                transaction = Transaction(cursor, state_of(cursor, self.database.locked))
+                for job in jobs:
+                    _attempt(transaction, job)
+        except BaseException as failure:  # noqa: BLE001  (it goes to those who wait)
+            for job in jobs:
+                job.refusal = job.refusal or failure
+        for job in jobs:
+            if not job.done.set_running_or_notify_cancel():
+                continue
+            job.done.set_exception(job.refusal) if job.refusal else job.done.set_result(job.outcome)
+
+
+def _attempt(transaction: Transaction, job: _Job) -> None:
+    """Do one of several jobs; where it is refused, nothing of it stays, and the others go on."""
+    before = transaction.state
+    transaction.cursor.execute("SAVEPOINT job")
+    try:
+        job.outcome = job.work(transaction)
+        transaction.flush()
+    except MnemeError as refusal:
+        job.refusal = refusal
+        transaction.state, transaction.rows = before, {}
+        transaction.cursor.execute("ROLLBACK TO SAVEPOINT job")
+    transaction.cursor.execute("RELEASE SAVEPOINT job")
+
+
+def make_tables(cursor: Cursor, database: Database, embedder: str, dimension: int) -> None:
+    """Make the tables of a new log, unless they are there."""
+    for statement in TABLES.format(blob=database.blob, text=database.text).split(";"):
+        if statement.strip():
+            cursor.execute(statement)
+    cursor.execute(
+        "INSERT INTO ledger_state VALUES (1, ?, ?, ?, ?, 0, ?, 0) ON CONFLICT (one) DO NOTHING",
+        (uuid4().hex, FORMAT, embedder, dimension, bytes(SUM)),
+    )
+
+
+def state_of(cursor: Cursor, locked: str = "") -> State:
+    """Return what the log says of itself. Raises Damaged."""
+    asked = f"SELECT {', '.join(State._fields)} FROM ledger_state WHERE one = 1{locked}"
+    row = cursor.execute(asked).fetchone()
+    if row is None:
+        raise Damaged("The ledger's log has lost its state.", REPAIR)
+    return State(*row)
+
+
+def check_embedder(place: str, state: State, embedder: str, dimension: int) -> None:
+    """Refuse a log of another embedder, or of a newer version. Raises LedgerMismatch."""
+    if state.format > FORMAT:
+        raise LedgerMismatch(
+            f"{place} has the ledger format {state.format}; this version reads up to {FORMAT}.",
+            "Install the version of Mneme that wrote it, or a newer one.",
+        )
+    if (state.embedder, state.dimension) != (embedder, dimension):
+        raise LedgerMismatch(
+            f"The ledger at {place} was made with the embedder {state.embedder} "
+            f"({state.dimension} dimensions), not {embedder} ({dimension}).",
+            REEMBED,
+        )
+
+
+def put_version(transaction: Transaction, record: str, version: Version, place: str = "") -> None:
+    """Add a version, which is the record as it is from now on, and the receipt of its idempotency key."""
+    seq = transaction.add(Entry("version", record, version.version, version.model_dump_json()))
+    transaction.put("heads", head_row(record, seq, version, place))
+    if version.idempotency_key:
+        receipt = receipt_id(record, version.idempotency_key)
+        transaction.put("receipts", (receipt, record, version.version))
+
+
+def head_row(record: str, seq: int, version: Version, place: str = "") -> tuple[Any, ...]:
+    """Return the row of a record as it is now, at a place that it was given, or at its usual one."""
+    expires, contradicts = version.value.get("expires"), version.value.get("may_contradict")
+    is_number = isinstance(expires, int | float) and not isinstance(expires, bool)
+    return (
+        record,
+        seq,
+        version.version,
+        int(version.live and bool(version.text.strip())),
+        place or scope_of(version),
+        microseconds(version.created),
+        microseconds(version.at),
+        expires if is_number else None,
+        contradicts if isinstance(contradicts, str) else None,
+    )
+
+
+def scope_of(version: Version) -> str:
+    """Return the usual scope of a record: in no group of its shelf."""
+    mark: Literal["+", "-"] = "+" if version.live else "-"
+    return scope(mark, version.namespace, version.shelf, "" if version.shelf else None)
+
+
+def put_vector(transaction: Transaction, record: str, dense: Sequence[float], embedder: str = "") -> None:
+    """Keep the vector of a record's text as it is now, by the ledger's embedder or another."""
+    blob = array("f", dense).tobytes()
+    row = (record, embedder or transaction.state.embedder, blob, zlib.crc32(blob))
+    transaction.put("vectors", row)
+
+
+def put_forgotten(transaction: Transaction, record: str, body: str) -> None:
+    """Add the note of a forgotten record: an entry, the tombstone, and receipts by which replays are refused."""
+    transaction.add(Entry("forget", record, 0, body))
+    for table, row in rows_of_forgotten(record, body):
+        transaction.put(table, row)
+
+
+def rows_of_forgotten(record: str, body: str) -> list[tuple[str, tuple[Any, ...]]]:
+    """Return the rows that follow from the note of a forgotten record, each with its table."""
+    note = json.loads(body)
+    mark = json.dumps(note["mark"], ensure_ascii=False)
+    place = scope("x", tuple(note["mark"]["namespace"]))
+    tombstone = (note.get("id") or tombstone_id(record), place, note["created"], note["last"], mark)
+    receipts = [("receipts", (each, record, 0)) for each in note["receipts"]]
+    return [("tombstones", tombstone), *receipts]
+
+
+def digest_of(nonce: bytes, body: str) -> bytes:
+    """Return the digest of a body: without the nonce, which is erased with it, nobody can guess at the body."""
+    return hashlib.sha256(nonce + body.encode()).digest()[:SUM]
+
+
+def chained(before: bytes, seq: int, entry: Entry, digest: bytes) -> bytes:
+    """Return the checksum of an entry and all before it."""
+    what = f"{seq} {entry.kind} {entry.record} {entry.number} ".encode()
+    return hashlib.sha256(before + what + digest).digest()[:SUM]
+
+
+def body_of(row: Sequence[Any]) -> str:
+    """Return the body of an entry, of which the columns `BODY` were read. Raises Damaged."""
+    seq, record, nonce, body, digest = row[:5]
+    if body is None or digest_of(nonce, body) != digest:
+        raise Damaged(f"Entry {seq} of the ledger's log, of record {record}, is damaged or missing.", REPAIR)
+    text: str = body
+    return text
+
+
+def dense_of(blob: bytes, checksum: int, record: str) -> "array[float]":
+    """Return a vector. Raises Damaged."""
+    if zlib.crc32(blob) != checksum:
+        raise Damaged(f"The vector of record {record} is damaged.", "`mneme repair` computes it anew.")
+    return array("f", blob)
+
+
+def listed(values: Sequence[T]) -> Iterable[tuple[list[T], str]]:
+    """Yield values in groups that a statement can take, each with its marks."""
+    for start in range(0, len(values), AT_ONCE):
+        some = [*values[start : start + AT_ONCE]]
+        yield some, ", ".join("?" * len(some))
+
+
+def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: Any) -> list[Any]:
+    """Return the rows of a statement with `{}` in place of a list of values, for all of them."""
+    found: list[Any] = []
+    for some, marks in listed([*dict.fromkeys(values)]):
+        found += cursor.execute(statement.format(marks), [*some, *given]).fetchall()
+    return found
+
+
+def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Head]:
+    """Return those of the records that are there, as they are now."""
+    statement = f"""SELECT {BODY}, h.record, h.scope FROM ledger_heads h LEFT JOIN ledger_entries e
+        ON e.seq = h.seq AND e.record = h.record WHERE h.record IN ({{}})"""
+    rows = each_value(cursor, statement, records)
+    return {row[5]: Head(Version.model_validate_json(body_of(row)), row[6]) for row in rows}
+
+
+def numbers_of(cursor: Cursor, receipts: Iterable[str]) -> Mapping[str, int]:
+    """Return the numbers of the versions that receipts are of; 0 of a forgotten one."""
+    return dict(each_value(cursor, "SELECT id, number FROM ledger_receipts WHERE id IN ({})", receipts))
+
+
+def last_numbers(cursor: Cursor, records: Iterable[str]) -> Mapping[str, int]:
+    """Return the highest number that was forgotten under the name of each record, where one was.
+
+    The numbers go on after it. A writer that read a forgotten record can so never be taken for one that read
+    the record that has its name now.
+    """
+    marks = {tombstone_id(record): record for record in records}
+    rows = each_value(cursor, "SELECT id, last FROM ledger_tombstones WHERE id IN ({})", marks)
+    return {marks[mark]: last for mark, last in rows}

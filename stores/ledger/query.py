@@ -1,0 +1,223 @@
+"""What a search asks, in terms that Qdrant Edge and a Qdrant server share: scopes, conditions, rankings.
+
+A scope is a namespace written as one word, which is indexed by its prefixes. So a namespace and all those
+below it are one condition on one index, and a search reads only the records below its own prefix. The
+scope of a live record starts with the mark `+`, of a retired one with `-`, of a forgotten one with `x`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mneme.stores.ledger.records import SEPARATOR, Namespace
+from mneme.stores.ledger.words import Words
+
+Payload = dict[str, Any]
+Mark = Literal["+", "-", "x"]
+Operator = Literal["eq", "ne", "gt", "gte", "lt", "lte", "in"]
+Mode = Literal["dense", "bm25", "hybrid", "blend"]
+
+DENSE, SPARSE = "dense", "bm25"
+RRF_K = 60  # Cormack, Clarke, Büttcher 2009
+HALF_ALIKE = 8.0
+"""The BM25 score that counts as a similarity of one half where there are no vectors."""
+CHANGED = "updated"
+"""The field that says when a record was last changed, in days since 1970."""
+FORMAT = 3  # of ledgers; `upgrading` brings the older ones to it
+REEMBED = "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with."
+
+
+class Condition(NamedTuple):
+    """A test of one payload field; `path` is a JSON path."""
+
+    path: str
+    operator: Operator
+    value: Any
+
+
+class Where(NamedTuple):
+    """Selects points: those below one of the scopes, or in one of the whole ones, that pass every condition.
+
+    Without scopes all points are selected. A search of everything needs none, since only live heads have
+    vectors. The conditions select the records of these `sections`, where any are named: an engine may look
+    in their scopes alone, without testing conditions, where it knows that all records have a section.
+    """
+
+    scopes: tuple[str, ...]
+    conditions: tuple[Condition, ...] = ()
+    whole: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
+
+
+class Ranking(BaseModel):
+    """A scoring formula, computed in the engine over the records most similar to the query.
+
+    score = similarity · cosine + Σ fields[f] · value.f + recency · 2^(−age / half_life_days)
+
+    In the mode `bm25` the words' likeness stands for the cosine (see `likeness`).
+    The age runs from the record's last version, or from the day (since 1970) in value.`aged_from`.
+    Where value.`ageless` is 1, and not 0, the age counts as none. The engine ranks the `candidates`
+    records that are most similar; None proposes a number that suits the limit.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    similarity: float = 1.0
+    fields: dict[str, float] = {}
+    default: float = 0.0
+    recency: float = 0.0
+    half_life_days: float = Field(30.0, gt=0)
+    aged_from: str = ""
+    ageless: str = ""
+    candidates: int | None = Field(None, ge=1)
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """Return the payload path of each field of the value that the formula reads."""
+        names = [*self.fields, *filter(None, (self.aged_from, self.ageless))]
+        return {name: f'value."{name}"' for name in names}
+
+    def parts(self, cosine: float, value: Mapping[str, Any], updated: float, now: float) -> dict[str, float]:
+        """Return what each term adds to the score of a record; times in days since 1970."""
+        age = abs(now - (_number(value, self.aged_from, now) if self.aged_from else updated))
+        fresh = (
+            1.0 if self.ageless and _number(value, self.ageless, 0) else 0.5 ** (age / self.half_life_days)
+        )
+        counted = {name: weight * _number(value, name, self.default) for name, weight in self.fields.items()}
+        return {"similarity": self.similarity * cosine, **counted, "recency": self.recency * fresh}
+
+
+class Query(NamedTuple):
+    """A search; `candidates` is how many records each part of a fused or ranked one proposes."""
+
+    where: Where
+    mode: Mode
+    dense: Sequence[float] | None
+    words: Words | None
+    limit: int
+    offset: int = 0
+    min_score: float | None = None
+    ranking: Ranking | None = None
+    now: float = 0.0
+
+    @property
+    def candidates(self) -> int:
+        """Propose the same number for neighbouring pages, so that their order agrees."""
+        if self.ranking is not None and self.ranking.candidates is not None:
+            return max(self.ranking.candidates, self.limit + self.offset)
+        least = 64 if self.mode == "blend" else 128
+        return max(least, 1 << (4 * (self.limit + self.offset)).bit_length())
+
+    @property
+    def weighed(self) -> int:
+        """Return how many records the mode `blend` weighs in full, the same for neighbouring pages."""
+        return max(32, 1 << (2 * (self.limit + self.offset) - 1).bit_length())
+
+
+class Found(NamedTuple):
+    """A version of a record that a search found, with its score and the parts of it where known."""
+
+    record: str
+    number: int
+    score: float
+    parts: dict[str, float]
+
+
+class Layout(BaseModel):
+    """How a ledger lies on a Qdrant server; `writes` replicas must take a write before it counts."""
+
+    model_config = ConfigDict(frozen=True)
+
+    shards: int
+    replicas: int
+    writes: int
+    not_in_use: list[str] = []
+
+
+class LedgerInfo(BaseModel):
+    """What a ledger says of itself: where its log and its index are, and how many entries the log has."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: Literal["edge", "server"]
+    location: str
+    entries: int
+    embedder: str
+    dimension: int
+    format: int
+    layout: Layout | None = None
+
+
+def likeness(score: float) -> float:
+    """Return what a BM25 score counts as where a similarity between 0 and 1 is wanted."""
+    return score / (score + HALF_ALIKE)
+
+
+def scope(mark: Mark, namespace: Namespace, shelf: str = "", group: str | None = None) -> str:
+    """Return a namespace as one word, which is a prefix of those below it and of no others.
+
+    The shelf follows the namespace, so that the prefix of the whole namespace stays the same, and the group
+    follows the shelf. The group is noted here alone; no version holds it. A record that was written to is
+    in the group "" until it is placed again. A section of the shelf comes last, so that the prefix of a group
+    is the same for all of them.
+    """
+    name, has_section, section = shelf.partition("/")
+    place = "".join(f"{part}{SEPARATOR}" for part in namespace) + (f"{name}." if name else "")
+    if group is None:
+        return mark + place
+    return mark + place + f"{group}." + (f"={section}." if has_section else "")
+
+
+def section_name(name: str) -> str:
+    """Return a name as a section of a shelf."""
+    return quote(name, safe="")
+
+
+def section_of(word: str) -> str | None:
+    """Return the section in a scope; None where it has none, as of records of an older version."""
+    _, _, section = word.rpartition(SEPARATOR)[2].partition(".=")
+    return section[:-1] if section else None
+
+
+def namespace_of(word: str) -> Namespace:
+    """Return the namespace of a scope."""
+    return tuple(word[1:].split(SEPARATOR)[:-1])
+
+
+def filterable(value: Any) -> Any:
+    """Return a copy of a value for filters, with special words for true and false.
+
+    Qdrant Edge 0.9 takes a boolean in a filter for the number 1 or 0 and then finds nothing.
+    """
+    if isinstance(value, bool):
+        return f"{SEPARATOR}{value}"
+    if isinstance(value, dict):
+        return {name: filterable(item) for name, item in value.items()}
+    return [filterable(item) for item in value] if isinstance(value, list) else value
+
+
+def defaults(query: Query) -> dict[str, Any]:
+    """Return what counts where a record lacks a field of the ranking: no age, and its default."""
+    ranking = query.ranking
+    assert ranking is not None
+    paths = ranking.paths
+    missing = {paths[name]: ranking.default for name in ranking.fields}
+    dated = {paths[ranking.aged_from]: query.now} if ranking.aged_from else {}
+    marked = {paths[ranking.ageless]: 0.0} if ranking.ageless else {}
+    return missing | dated | marked
+
+
+def compared_texts(where: Where) -> list[str]:
+    """Return the paths of the fields that conditions compare with texts."""
+    return [path for path, _, value in where.conditions if isinstance(value, str) or _are_texts(value)]
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _number(value: Mapping[str, Any], name: str, default: float) -> float:
+    number = value.get(name)
+    return float(number) if isinstance(number, (int, float)) else default
