@@ -1,7 +1,7 @@
 """One file with everything that is remembered: made while it is in use, and restored into an empty place.
 
-The file is a ZIP archive with the ledger's log and the checkpoints, each as SQLite copies it. The index is not
-in it; it is built anew.
+The file is a ZIP archive with the ledger's log and the checkpoints, each as SQLite copies it. The index is
+not in it; it is built anew.
 """
 
 import asyncio
@@ -121,7 +121,7 @@ def _put(log: Path, target: Path) -> None:
 
 
 def _unpack(file: Path, room: Path) -> None:
-    """Write a log and checkpoints into a room; a backup of an earlier version has a journal in place of a log."""
+    """Write a log and checkpoints into a room; an older backup has a journal in place of a log."""
     try:
         with zipfile.ZipFile(file) as archive:
             for name in {LOG, MANIFEST, JOURNAL, CHECKPOINTS} & set(archive.namelist()):

@@ -45,8 +45,8 @@ def place_of(location: str) -> Place:
     if log.startswith(QDRANT):
         raise BadInput(
             "A ledger is not kept on a Qdrant server alone any more: the server is its index.",
-            "Set MNEME_INDEX to its URL, and MNEME_LEDGER to a folder or a Postgres URL. What the server holds "
-            "is taken over when the new ledger is opened for the first time.",
+            "Set MNEME_INDEX to its URL, and MNEME_LEDGER to a folder or a Postgres URL. What the server "
+            "holds is taken over when the new ledger is opened for the first time.",
         )
     if log.startswith(POSTGRES) and not index:
         raise BadInput(

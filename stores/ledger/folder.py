@@ -6,6 +6,7 @@ ledger open shares a lock; whoever is alone checks the log when opening it, and 
 
 import errno
 import fcntl
+import json
 import logging
 import os
 import time
@@ -89,11 +90,12 @@ class Folder:
         while True:
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                return
             except BlockingIOError:
                 if time.monotonic() > until:
                     raise self.in_use() from None
                 time.sleep(0.02)
+            else:
+                return
 
     def in_use(self) -> LedgerInUse:
         """Return the refusal of what must have the ledger alone."""
@@ -136,10 +138,13 @@ class Folder:
             f"Free some space: the ledger needs {missing} MB to write safely.",
         )
 
-    def note_format(self, text: str) -> None:
+    def note_format(self, format: int, embedder: str, dimension: int) -> None:
         """Write down the format, by which older versions know that they cannot read the ledger."""
-        with storage_errors(f"write {self.path / MANIFEST}"):
-            write_durably(self.path / MANIFEST, text)
+        file, made = self.path / MANIFEST, {"format": format, "embedder": embedder, "dimension": dimension}
+        text = json.dumps(made | {"generation": 0})
+        with storage_errors(f"write {file}"):
+            if embedder and (not file.exists() or file.read_text(errors="replace") != text):
+                write_durably(file, text)
 
     def keep_private(self) -> None:
         """Close every file to others, unless the folder is open to its group alone: that was on purpose."""

@@ -263,7 +263,7 @@ class Ledger(Lookup):
         return await import_lines(self._written, self._log, self._embedder, lines, accepted)
 
     async def _written(self, work: Callable[[Transaction], T], *, erases: bool = False) -> T:
-        """Write, and let the index follow where it is open here; it follows with the next search otherwise."""
+        """Write, and let the index follow where it is open here; elsewhere it follows with a search."""
         if self._store.refusal is not None:
             raise self._store.refusal
         result = await self._log.write(work, erases=erases)
@@ -310,7 +310,7 @@ class Ledger(Lookup):
 async def open_ledger(
     location: str, embedder: Embedder, *, api_key: str = "", reading: bool = False
 ) -> Ledger:
-    """Open a ledger: in a folder, or with a log in Postgres and an index on a Qdrant server (see `addresses`).
+    """Open a ledger: in a folder, or with a log in Postgres and an index on a server (see `addresses`).
 
     It is made where it is new. What was written while the embedder was absent gets its vectors now. Whoever
     is only `reading` can open a folder that cannot be written, too: a copy of it, whose writes raise
@@ -322,9 +322,7 @@ async def open_ledger(
     except NotWritable as why:
         if not reading:
             raise
-        return Ledger(
-            await asyncio.to_thread(open_copy, location, embedder.name, embedder.dimension, why), embedder
-        )
+        return Ledger(await asyncio.to_thread(open_copy, *given[:3], why), embedder)
     try:
         await ledger.embed_what_waits()
     except BaseException:

@@ -1,4 +1,5 @@
 """What is read of the log: records, their histories, neighbours and vectors; each function takes a cursor."""
+# ruff: noqa: S608  (all that is put into these statements are constants, and marks)
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +35,10 @@ class Order(NamedTuple):
     until: int | None = None
 
 
-def _selected(where: Where, order: Order = Order()) -> tuple[str, list[Any]]:
+CREATED = Order()
+
+
+def _selected(where: Where, order: Order = CREATED) -> tuple[str, list[Any]]:
     """Return the conditions that the database tests, and what they compare with."""
     tests: list[str] = []
     given: list[Any] = []
@@ -62,7 +66,7 @@ def _head(row: Sequence[Any]) -> Head:
 
 
 def records(
-    cursor: Cursor, where: Where, limit: int, offset: int = 0, order: Order = Order()
+    cursor: Cursor, where: Where, limit: int, offset: int = 0, order: Order = CREATED
 ) -> list[Version]:
     """Return records as they are now."""
     tests, given = _selected(where, order)
@@ -92,7 +96,7 @@ def count(cursor: Cursor, where: Where) -> int:
     return counted
 
 
-def ids(cursor: Cursor, where: Where, order: Order = Order()) -> list[str]:
+def ids(cursor: Cursor, where: Where, order: Order = CREATED) -> list[str]:
     """Return the ids of records, in the order of their creation."""
     tests, given = _selected(where, order)
     rows = cursor.execute(f"SELECT h.record FROM ledger_heads h{tests} ORDER BY h.created, h.record", given)

@@ -1,14 +1,15 @@
 """The log: every version of every record in SQL, in one order; it is the truth from which all else follows.
 
 An *entry* has a sequence number without gaps, a digest of its body, and a checksum that chains it to all
-before it. Its kinds: a `version` of a record, a `vector` that a record got later, a `place` (a division of a
-shelf into groups), the note that a record was forgotten (`forget`), or gone without a note (`drop`), a change
-of the `embedder`, the note that a repair did not find a version (`lost`). Forgetting takes body and nonce out of entries and leaves their digests, which then say
-nothing and keep the chain whole.
+before it. Its kinds: a `version` of a record; a `vector` that a record got later; a `place`, a division of a
+shelf into groups; the note that a record was forgotten (`forget`), or is gone without a note (`drop`), or has
+lost a version in a repair (`lost`); a change of the `embedder`. Forgetting takes body and nonce out of
+entries, and leaves their digests, which then say nothing and keep the chain whole.
 
 The tables `heads`, `receipts` and `tombstones` follow from the entries; `vectors` has what an index needs so
 that no text is embedded again. Every write is one transaction: writes that come at the same time share one.
 """
+# ruff: noqa: S608  (all that is put into these statements are constants, and marks)
 
 import asyncio
 import hashlib
@@ -42,8 +43,9 @@ CREATE TABLE IF NOT EXISTS ledger_state (one INTEGER PRIMARY KEY, ledger TEXT, f
 CREATE TABLE IF NOT EXISTS ledger_entries (seq BIGINT PRIMARY KEY, kind TEXT, record TEXT, number INTEGER,
     nonce {blob}, body TEXT, digest {blob}, chain {blob});
 CREATE INDEX IF NOT EXISTS ledger_entries_record ON ledger_entries (record, number);
-CREATE TABLE IF NOT EXISTS ledger_heads (record TEXT PRIMARY KEY, seq BIGINT, number INTEGER, searched INTEGER,
-    scope {text}, created BIGINT, updated BIGINT, expires DOUBLE PRECISION, contradicts {text});
+CREATE TABLE IF NOT EXISTS ledger_heads (record TEXT PRIMARY KEY, seq BIGINT, number INTEGER,
+    searched INTEGER, scope {text}, created BIGINT, updated BIGINT, expires DOUBLE PRECISION,
+    contradicts {text});
 CREATE INDEX IF NOT EXISTS ledger_heads_scope ON ledger_heads (scope, created);
 CREATE INDEX IF NOT EXISTS ledger_heads_expires ON ledger_heads (expires) WHERE expires IS NOT NULL;
 CREATE INDEX IF NOT EXISTS ledger_heads_contradicts ON ledger_heads (contradicts)
@@ -119,7 +121,8 @@ class Transaction:
             self.cursor.executemany(UPSERTS[table], rows)
         self.rows = {}
         self.cursor.execute(
-            "UPDATE ledger_state SET format = ?, embedder = ?, dimension = ?, seq = ?, chain = ?, indexed = ?",
+            """UPDATE ledger_state
+            SET format = ?, embedder = ?, dimension = ?, seq = ?, chain = ?, indexed = ?""",
             [*self.state[1:]],
         )
 
@@ -306,7 +309,7 @@ def put_vector(transaction: Transaction, record: str, dense: Sequence[float], em
 
 
 def put_forgotten(transaction: Transaction, record: str, body: str) -> None:
-    """Add the note of a forgotten record: an entry, the tombstone, and receipts by which replays are refused."""
+    """Add the note of a forgotten record, with the receipts by which replays of its writes are refused."""
     transaction.add(Entry("forget", record, 0, body))
     for table, row in rows_of_forgotten(record, body):
         transaction.put(table, row)
@@ -323,7 +326,7 @@ def rows_of_forgotten(record: str, body: str) -> list[tuple[str, tuple[Any, ...]
 
 
 def digest_of(nonce: bytes, body: str) -> bytes:
-    """Return the digest of a body: without the nonce, which is erased with it, nobody can guess at the body."""
+    """Return the digest of a body; without the nonce, erased with it, nobody can guess at the body."""
     return hashlib.sha256(nonce + body.encode()).digest()[:SUM]
 
 

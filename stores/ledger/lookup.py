@@ -19,7 +19,7 @@ from mneme.stores.ledger.filters import conditions
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.hints import Hints, hints_of
 from mneme.stores.ledger.index import concealed, is_searched
-from mneme.stores.ledger.listing import Order
+from mneme.stores.ledger.listing import CREATED, Order
 from mneme.stores.ledger.log import heads_of, last_numbers
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
@@ -346,7 +346,7 @@ class Lookup:
             raise missing(namespace, key)
         return head
 
-    async def _pages(self, where: Where, order: Order = Order()) -> AsyncIterator[dict[str, list[Version]]]:
+    async def _pages(self, where: Where, order: Order = CREATED) -> AsyncIterator[dict[str, list[Version]]]:
         """Go through the histories of records in the order of their creation, some at a time."""
         ids = await self._log.read(listing.ids, where, order)
         for start in range(0, len(ids), PAGE):

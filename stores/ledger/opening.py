@@ -146,21 +146,24 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
     sealed = None if is_new else is_sealed(folder.path, folder.seal, log_files(folder))
     database = Sqlite(folder.log)
     try:
-        if not is_new and not sealed and (wrong := problems_of(database)):
-            more = f" and {len(wrong) - 1} more" if wrong[1:] else ""
-            raise Damaged(f"The ledger's log {folder.log} is damaged: {wrong[0]}{more}.", REPAIR)
+        if not is_new and not sealed:
+            _check(database)
         unseal(folder.path, folder.seal)
         with database.writing() as cursor:
             make_tables(cursor, database, embedder, dimension)
-        if is_new:
-            folder.note_format(
-                f'{{"format":{FORMAT},"embedder":"{embedder}","dimension":{dimension},"generation":0}}\n'
-            )
+        folder.note_format(FORMAT, embedder, dimension)
     except BaseException:
         database.close()
         raise
     folder.share()
     return database
+
+
+def _check(database: Sqlite) -> None:
+    """Read everything in a log that was not sealed as it is. Raises Damaged."""
+    if wrong := problems_of(database):
+        more = f" and {len(wrong) - 1} more" if wrong[1:] else ""
+        raise Damaged(f"The ledger's log {database.place} is damaged: {wrong[0]}{more}.", REPAIR)
 
 
 def log_files(folder: Folder) -> list[Path]:

@@ -40,7 +40,8 @@ async def reembed(location: str, embedder: Embedder, *, api_key: str = "", progr
             count += len(waiting)
             progress(count)
         await store.log.write(_switched(embedder.name, embedder.dimension))
-        await store.log.thread(store.index.written)
+        if store.place.index:
+            await store.log.thread(store.index.rebuild)
     finally:
         await asyncio.to_thread(store.close)
     return count
@@ -49,7 +50,7 @@ async def reembed(location: str, embedder: Embedder, *, api_key: str = "", progr
 def _computed(
     waiting: Mapping[str, Version], vectors: Mapping[str, Sequence[float]], embedder: str
 ) -> Callable[[Transaction], None]:
-    """Return the work that keeps vectors of an embedder that is not in use yet, where the texts are the same."""
+    """Return the work that keeps vectors of an embedder that is not in use yet."""
 
     def work(transaction: Transaction) -> None:
         now = heads_of(transaction.cursor, waiting)

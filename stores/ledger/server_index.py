@@ -13,6 +13,7 @@ no longer: so one replica is enough to read from. Writes of a shard go through a
 import logging
 import threading
 from collections.abc import Iterator, Sequence
+from operator import methodcaller
 from typing import Any
 from uuid import uuid4
 
@@ -32,7 +33,7 @@ from mneme.stores.ledger.index import (
     points_of,
     searched,
 )
-from mneme.stores.ledger.log import Log, State, heads_of, state_of
+from mneme.stores.ledger.log import Log, State, check_embedder, heads_of, state_of
 from mneme.stores.ledger.nodes import Nodes
 from mneme.stores.ledger.query import (
     DENSE,
@@ -67,6 +68,9 @@ class ServerIndex:
         self.name = f"{self._address.collection}-index"
         self._following = threading.Lock()
         self._indexed: set[str] = set()
+        with of.database.reading() as cursor:
+            state = state_of(cursor)
+        self._made_with = (state.embedder, state.dimension)
 
     @classmethod
     def open(cls, address: str, of: Log, api_key: str = "") -> "ServerIndex":
@@ -89,6 +93,7 @@ class ServerIndex:
     def follow(self) -> None:
         with self._log.database.reading() as cursor:
             state = state_of(cursor)
+        check_embedder(self.name, state, *self._made_with)
         if state.indexed < state.seq:
             with self._following:
                 self._catch_up()
@@ -124,14 +129,12 @@ class ServerIndex:
         condition = models.Filter(must=[older])
         for start in range(0, len(points), AT_ONCE):
             structs = [_struct(each, state.seq) for each in points[start : start + AT_ONCE]]
-            self._nodes.call(
-                lambda client, some=structs: client.upsert(name, some, update_filter=condition, **ORDERED)  # type: ignore[misc]
-            )
+            self._nodes.call(methodcaller("upsert", name, structs, update_filter=condition, **ORDERED))
 
     def _delete(self, ids: Sequence[str]) -> None:
         for start in range(0, len(ids), AT_ONCE):
             some = models.PointIdsList(points=[*ids[start : start + AT_ONCE]])
-            self._nodes.call(lambda client, some=some: client.delete(self.name, some, **ORDERED))  # type: ignore[misc]
+            self._nodes.call(methodcaller("delete", self.name, some, **ORDERED))
 
     def _stamp(self, name: str, state: State) -> None:
         payload = {"stamp": Stamp.of(state).model_dump_json(), "seq": state.seq}
@@ -233,11 +236,7 @@ class ServerIndex:
             )
         )
         for field, kind in INDEXES.items():
-            self._nodes.call(
-                lambda client, field=field, kind=kind: client.create_payload_index(
-                    name, field, field_schema=kind
-                )  # type: ignore[misc]
-            )
+            self._nodes.call(methodcaller("create_payload_index", name, field, field_schema=kind))
 
     def _switch(self, old: str | None, new: str) -> None:
         remove = models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=self.name))
@@ -280,11 +279,9 @@ class ServerIndex:
         return [answer.points for answer in answers]
 
     def _parts(self, legs: Sequence[Leg], wanted: models.Filter, limit: int) -> dict[str, dict[str, float]]:
+        common: dict[str, Any] = {"filter": wanted, "limit": limit}
         requests = [
-            models.QueryRequest(
-                query=leg.query, using=leg.name, params=leg.params, filter=wanted, limit=limit
-            )
-            for leg in legs
+            models.QueryRequest(query=leg.query, using=leg.name, params=leg.params, **common) for leg in legs
         ]
         found: dict[str, dict[str, float]] = {}
         for leg, points in zip(legs, self._ask(requests), strict=True):
@@ -296,21 +293,16 @@ class ServerIndex:
         """Index what a ranking and its filter read, once: a strict server takes no others."""
         kinds = dict.fromkeys(texts, KEYWORD) | dict.fromkeys(numbers, FLOAT)
         for path in kinds.keys() - self._indexed:
-            self._nodes.call(
-                lambda client, path=path: client.create_payload_index(
-                    self.name, path, field_schema=kinds[path]
-                )  # type: ignore[misc]
-            )
+            index = methodcaller("create_payload_index", self.name, path, field_schema=kinds[path])
+            self._nodes.call(index)
             self._indexed.add(path)
 
     def _scrolled(self, name: str) -> Iterator[models.Record]:
         following: Any = None
         while True:
-            records, following = self._nodes.call(
-                lambda client, start=following: client.scroll(  # type: ignore[misc]
-                    name, limit=AT_ONCE, offset=start, with_payload=True, with_vectors=True
-                )
-            )
+            asked: dict[str, Any] = {"limit": AT_ONCE, "offset": following}
+            scroll = methodcaller("scroll", name, **asked, with_payload=True, with_vectors=True)
+            records, following = self._nodes.call(scroll)
             yield from records
             if following is None:
                 return
@@ -341,7 +333,7 @@ class ServerIndex:
         manifest = Manifest.model_validate_json(manifests[0])
         if (manifest.embedder, manifest.dimension) != (state.embedder, state.dimension):
             raise LedgerMismatch(
-                f"The collection {older} was made with the embedder {manifest.embedder}, not {state.embedder}.",
+                f"The collection {older} was made with {manifest.embedder}, not {state.embedder}.",
                 "Open it once with that embedder; then `mneme memories reembed` rebuilds it for another.",
             )
         contents = Contents(pieces)

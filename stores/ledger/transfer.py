@@ -1,5 +1,6 @@
 """Bringing exported lines into a ledger: whole records or nothing, each broken line by its number."""
 
+import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -156,15 +157,20 @@ async def _import(
     last = await log.read(last_numbers, ids)
     heads = [record.versions[-1] for record in wanted]
     vectors = await vectors_of(embedder, [head.text for head in heads if head.live])
-    for record in wanted:
+
+    async def bring(record: Record) -> int | MnemeError:
         vector = vectors.get(record.versions[-1].text)
         try:
-            imported = await write(_brought_in(record, vector, last.get(record.id, 0)))
+            return await write(_brought_in(record, vector, last.get(record.id, 0)))
         except MnemeError as refusal:
-            _refuse(record, str(refusal), report)
+            return refusal
+
+    for record, done in zip(wanted, await asyncio.gather(*map(bring, wanted)), strict=True):
+        if isinstance(done, MnemeError):
+            _refuse(record, str(done), report)
         else:
-            report.imported += imported
-            report.unchanged += len(record.lines) - imported
+            report.imported += done
+            report.unchanged += len(record.lines) - done
 
 
 def _is_whole(record: Record, report: ImportReport) -> bool:

@@ -1,4 +1,4 @@
-"""Ledgers of formats 1 and 2, brought into a log: from their journals, the engine's files, or a Qdrant server.
+"""Ledgers of formats 1 and 2, brought into a log: from their journals, the engine's files, or a server.
 
 The new log is written beside the old files, checked, and only then put in its place; then the old files are
 removed, since what is forgotten later must not stay in them. Where the process is killed, the next one
@@ -161,7 +161,7 @@ def upgrade(folder: Folder, embedder: str, dimension: int) -> None:
     with storage_errors(f"write {folder.log}"):
         (making / folder.log.name).rename(folder.log)
         sync(folder.path)
-    folder.note_format(manifest.model_copy(update={"format": FORMAT, "generation": 0}).model_dump_json())
+    folder.note_format(FORMAT, manifest.embedder, manifest.dimension)
     is_older(folder)
     count = len({record for record, _ in contents.versions})
     log.warning("Upgraded: %s records with %s versions.", count, len(contents.versions))

@@ -1,11 +1,12 @@
 """Verifying a ledger, and building it anew from what is whole."""
+# ruff: noqa: S608  (all that is put into these statements are constants, and marks)
 
 import asyncio
 import json
 import shutil
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,10 @@ from mneme.stores.ledger.log import (
 )
 from mneme.stores.ledger.opening import open_store
 from mneme.stores.ledger.records import Version
+from mneme.stores.ledger.sparse import copy_file
 from mneme.stores.ledger.upgrading import MAKING, put_places, read_manifest
 
+VECTORS = "SELECT record, dense, embedder, sum FROM ledger_vectors"
 MANY = 1000
 """Rows that cannot be read, one after the other, after which a table counts as ended."""
 
@@ -152,50 +155,65 @@ def _rewritten(folder: Folder) -> list[str]:
     making = folder.path / MAKING
     shutil.rmtree(making, ignore_errors=True)
     making.mkdir(mode=0o700)
-    connection = sqlite3.connect(f"file:{folder.log}?mode=ro", uri=True, isolation_level=None)
+    connection = sqlite3.connect(_lengthened(folder.log, making), isolation_level=None)
     try:
-        embedder, dimension = _first(connection, "SELECT embedder, dimension FROM ledger_state") or _noted(
-            folder
-        )
-        rows = [*_readable(connection, "entries", ENTRIES.partition(" ORDER")[0])]
-        vectors = [
-            *_readable(connection, "vectors", "SELECT record, dense, embedder, sum FROM ledger_vectors")
-        ]
+        made_with = _first(connection, "SELECT embedder, dimension FROM ledger_state") or _noted(folder)
+        last = (_first(connection, "SELECT seq FROM ledger_state") or (0,))[0]
+        rows = _readable(connection, "entries", ENTRIES.partition(" ORDER")[0])
+        vectors = _readable(connection, "vectors", VECTORS)
     finally:
         connection.close()
     database = Sqlite(making / LOG)
     writer = Log(database)
     try:
         with database.writing() as cursor:
-            make_tables(cursor, database, embedder, dimension)
-        return writer.write_now(lambda transaction: _salvaged(transaction, rows, vectors))
+            make_tables(cursor, database, *made_with)
+        return writer.write_now(lambda transaction: _salvaged(transaction, rows, vectors, last))
     finally:
         writer.close()
 
 
-def _readable(connection: sqlite3.Connection, table: str, statement: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a table that a damaged file still gives, one after the other where it must be."""
+def _lengthened(log: Path, room: Path) -> Path:
+    """Copy a damaged log, as long as its first page says that it was: else nothing of it could be read."""
+    copy = room / "damaged.sqlite"
+    for ending in ("", "-wal"):
+        if (file := log.with_name(f"{log.name}{ending}")).exists():
+            copy_file(file, copy.with_name(f"{copy.name}{ending}"))
+    with copy.open("r+b") as opened:
+        first = opened.read(32)
+        page, count = int.from_bytes(first[16:18]), int.from_bytes(first[28:32])
+        if page * count > copy.stat().st_size and count < MANY**2:
+            opened.truncate(page * count)
+    return copy
+
+
+def _readable(connection: sqlite3.Connection, table: str, statement: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a table that a damaged file still gives, one after the other where it must be."""
     try:
-        yield from connection.execute(statement).fetchall()
-        return
+        rows = connection.execute(statement).fetchall()
     except sqlite3.DatabaseError:
-        last = (_first(connection, f"SELECT max(rowid) FROM ledger_{table}") or (MANY,))[0] or MANY
-    failed = 0
-    for number in range(1, last + 1):
+        rows = _one_by_one(connection, table, statement)
+    return rows
+
+
+def _one_by_one(connection: sqlite3.Connection, table: str, statement: str) -> list[tuple[Any, ...]]:
+    last = (_first(connection, f"SELECT max(rowid) FROM ledger_{table}") or (None,))[0]
+    found, failed = list[tuple[Any, ...]](), 0
+    for number in range(1, (last or MANY**2) + 1):
         row = _first(connection, f"{statement} WHERE rowid = {number}")
+        found += [row] if row else []
         failed = 0 if row else failed + 1
-        if row:
-            yield row
-        elif failed == MANY:
-            return
+        if failed == MANY:
+            break
+    return found
 
 
 def _first(connection: sqlite3.Connection, statement: str) -> tuple[Any, ...] | None:
     try:
         row: tuple[Any, ...] | None = connection.execute(statement).fetchone()
-        return row
     except sqlite3.DatabaseError:
-        return None
+        row = None
+    return row
 
 
 def _noted(folder: Folder) -> tuple[str, int]:
@@ -207,20 +225,19 @@ def _noted(folder: Folder) -> tuple[str, int]:
 
 
 def _salvaged(
-    transaction: Transaction, rows: Iterable[tuple[Any, ...]], vectors: Iterable[tuple[Any, ...]]
+    transaction: Transaction,
+    rows: Iterable[tuple[Any, ...]],
+    vectors: Iterable[tuple[Any, ...]],
+    last: int,
 ) -> list[str]:
-    """Add what is whole of a damaged log; return in words what is lost."""
+    """Add what is whole of a damaged log, of so many entries; return in words what is lost."""
     kept, broken = dict[tuple[str, int], Version](), list[tuple[str, int]]()
     expected, unknown = 1, 0
     for seq, kind, record, number, nonce, body, digest, _ in sorted(rows):
         unknown, expected = unknown + seq - expected, seq + 1
         if body is None and nonce is None:
             continue
-        try:
-            whole = digest_of(nonce, body) == digest
-        except (TypeError, AttributeError):
-            whole = False
-        if not whole:
+        if not _is_whole(nonce, body, digest):
             broken.append((record, number))
         elif kind == "version":
             kept[record, number] = Version.model_validate_json(body)
@@ -230,18 +247,37 @@ def _salvaged(
         elif kind == "place":
             put_places(transaction, json.loads(body))
     heads = {record: version for (record, _), version in kept.items()}
-    lost = []
+    for record, dense, embedder, checksum in vectors:
+        if record in heads and zlib.crc32(dense) == checksum and heads[record].live:
+            transaction.put("vectors", (record, embedder, dense, checksum))
+    lost = [*_gaps(transaction, kept, heads), *_ends(heads, broken)]
+    unknown += max(0, last + 1 - expected)
+    more = [f"{unknown} entries of the log"] if unknown else []
+    return [*lost, *more, *([] if last else ["how many entries there were is not known"])]
+
+
+def _is_whole(nonce: Any, body: Any, digest: Any) -> bool:
+    try:
+        return bool(digest_of(nonce, body) == digest)
+    except (TypeError, AttributeError):
+        return False
+
+
+def _gaps(
+    transaction: Transaction, kept: Mapping[tuple[str, int], Version], heads: Mapping[str, Version]
+) -> Iterator[str]:
+    """Note which versions before the last ones are lost, and name them."""
     for record, head in heads.items():
         for number in range(head.first, head.version):
             if (record, number) not in kept:
                 transaction.add(Entry("lost", record, number, ""))
-                lost.append(f"{head.key}, version {number}")
+                yield f"{head.key}, version {number}"
+
+
+def _ends(heads: Mapping[str, Version], broken: Iterable[tuple[str, int]]) -> Iterator[str]:
+    """Name the damaged versions that came after the last one that is whole."""
     for record, number in broken:
-        if record in heads and number > heads[record].version:
-            lost.append(f"{heads[record].key}, version {number}")
-        elif record not in heads:
-            lost.append(f"record {record}, version {number}")
-    for record, dense, embedder, checksum in vectors:
-        if record in heads and zlib.crc32(dense) == checksum and heads[record].live:
-            transaction.put("vectors", (record, embedder, dense, checksum))
-    return [*lost, *([f"{unknown} entries of the log"] if unknown else [])]
+        if record not in heads:
+            yield f"record {record}, version {number}"
+        elif number > heads[record].version:
+            yield f"{heads[record].key}, version {number}"

@@ -4,21 +4,24 @@ import asyncio
 import random
 import sys
 
+from mneme.models.embedding.absent import BUNDLED
+from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change, Write
 from tests.doubles.embedding import WordEmbedder
 
 CHANGE = Change(reason="to be killed", actor="writer")
 NAMESPACE = ("users", "writer")
+SMALL = WordEmbedder(dimension=8)
 
 
-async def main(location: str, seed: int, forgetting: float) -> None:
+async def main(location: str, seed: int, forgetting: float, embedder: Embedder = SMALL) -> None:
     """Insert, update, retire and forget at random; print key and version once acknowledged.
 
     Before a record is forgotten, its key and `?` are printed, and afterwards its key and 0.
     """
     chance = random.Random(seed)
-    ledger = await open_ledger(location, WordEmbedder(dimension=8))
+    ledger = await open_ledger(location, embedder)
     versions: dict[str, int] = {}
     print("open", flush=True)
     while True:
@@ -54,4 +57,5 @@ def write(chance: random.Random, versions: dict[str, int]) -> Write:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))
+    known = WordEmbedder(BUNDLED.name, BUNDLED.dimension) if "bundled" in sys.argv else SMALL
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), known))

@@ -24,16 +24,6 @@ NO_SERVER = "MNEME_TEST_QDRANT names no Qdrant server"
 
 
 @pytest.fixture
-def qdrant_location() -> Iterator[str]:
-    """Name a new ledger on the server at MNEME_TEST_QDRANT; skip, saying why, where there is none."""
-    if not URL:
-        pytest.skip(NO_SERVER)
-    location = new_location()
-    yield location
-    drop(location)
-
-
-@pytest.fixture
 def double_location(tmp_path: Path) -> Iterator[str]:
     """Name a new ledger in a folder, with its index on the double."""
     with QdrantDouble() as double:
@@ -42,7 +32,7 @@ def double_location(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def team_location(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Name a new ledger in Postgres, with its index on the server at MNEME_TEST_QDRANT, else on the double."""
+    """Name a new ledger in Postgres, with its index on a Qdrant server, else on the double."""
     log = request.getfixturevalue("postgres_url")
     if URL:
         index = new_location()
@@ -55,20 +45,20 @@ def team_location(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @asynccontextmanager
 async def at(location: str) -> AsyncIterator[tuple[AsyncQdrantClient, str]]:
-    """Give a client of the server that a ledger is on, and the name of the ledger's collection."""
-    address = address_of(location)
+    """Give a client of the server that a ledger's index is on, and the index's name."""
+    address = address_of(location.partition("|")[2])
     client = AsyncQdrantClient(url=address.urls[0], check_compatibility=False)
-    yield client, address.collection
+    yield client, f"{address.collection}-index"
     await client.close()
 
 
 def new_location() -> str:
-    """Name a ledger on the server at MNEME_TEST_QDRANT that nobody has."""
+    """Name an index on the server at MNEME_TEST_QDRANT that nobody has."""
     return f"{URL}?collection=mneme-test-{uuid4().hex}"
 
 
 def drop(location: str) -> None:
-    """Delete what a ledger left on the server at MNEME_TEST_QDRANT."""
+    """Delete what an index left on the server at MNEME_TEST_QDRANT."""
     name = address_of(location).collection
     client = QdrantClient(url=URL, timeout=60)
     for collection in client.get_collections().collections:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 import zipfile
 from pathlib import Path
 
@@ -118,12 +119,13 @@ def test_the_command_line_verifies_repairs_backs_up_and_restores(tmp_path: Path)
     assert run_mneme(["backup", str(tmp_path / "file")], home).returncode == 0
     failed(run_mneme(["backup", str(tmp_path / "file")], home), "exists")
     failed(run_mneme(["restore", str(tmp_path / "file")], home), "exists")
-    [index] = (tmp_path / "home").glob("ledger/generation-*/segments/*/mutable_id_tracker.mappings")
-    index.write_bytes(b"")
+    with sqlite3.connect(tmp_path / "home" / "ledger" / "log.sqlite") as connection:
+        connection.execute("DELETE FROM ledger_heads")
+    connection.close()
     failed(run_mneme(["memories", "list"], home), "mneme verify", "mneme repair")
     done = run_mneme(["verify", "--json"], home)
     assert done.returncode == 1
-    assert "mutable_id_tracker" in json.loads(done.stdout)["problems"][0]
+    assert "rows of heads are missing" in json.loads(done.stdout)["problems"][0]
     assert run_mneme(["repair"], home).returncode == 0
     assert run_mneme(["restore", str(tmp_path / "file")], other).returncode == 0
     for each in (home, other):

@@ -97,10 +97,12 @@ async def test_passwords_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_the_layout_on_a_qdrant_server_is_shown_and_settings_without_effect(
     location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MNEME_LEDGER", location)
+    log, _, index = location.partition("|")
+    monkeypatch.setenv("MNEME_LEDGER", log)
+    monkeypatch.setenv("MNEME_INDEX", index)
     settings.cache_clear()
     found = (await findings()).get("Qdrant")
-    if not location.startswith("http"):
+    if not index:
         assert found is None, "there is nothing to lay out in a folder"
         return
     assert found and found.state == "ok" and "a write counts with 1" in found.detail
@@ -112,7 +114,7 @@ async def test_the_layout_on_a_qdrant_server_is_shown_and_settings_without_effec
 
 
 async def test_a_layout_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MNEME_LEDGER", "http://127.0.0.1:9")
+    monkeypatch.setenv("MNEME_INDEX", "http://127.0.0.1:9")
     for name, count, why in (
         ("MNEME_QDRANT_WRITES", "2", "2 replicas cannot take a write where there are 1"),
         ("MNEME_QDRANT_REPLICAS", "0", "MNEME_QDRANT_REPLICAS=0"),

@@ -74,7 +74,8 @@ async def test_a_server_that_dies_takes_nothing_with_it(
     users = tmp_path / "users.json"
     keys = [add_user(users, name) for name in USERS]
     shared = {
-        "MNEME_LEDGER": own_qdrant.url,
+        "MNEME_LEDGER": own_postgres.url,
+        "MNEME_INDEX": own_qdrant.url,
         "MNEME_LEDGER_API_KEY": KEY,
         "MNEME_CHECKPOINTS": own_postgres.url,
         "MNEME_AUTH": str(users),

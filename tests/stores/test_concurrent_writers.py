@@ -13,13 +13,13 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 from mneme.core.errors import Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from tests.doubles.embedding import WordEmbedder
-from tests.doubles.qdrant_double import QdrantDouble
 from tests.doubles.qdrant_server import NO_SERVER, URL
 from tests.stores.test_ledger_model import (
     NAMESPACES,
     SAID,
     AgainstADictionary,
     Known,
+    OnADouble,
     OnQdrant,
     keys,
     texts,
@@ -35,9 +35,6 @@ asks = st.tuples(st.sampled_from(["insert", "update", "retire", "forget"]), keys
 class AtOnce(AgainstADictionary):
     """The histories in a dictionary, and several clients of one ledger beside one another."""
 
-    told_once = True
-    """Whether of several who forget a record at the same moment only one is told that it was there."""
-
     @rule(asked=st.lists(asks, min_size=2, max_size=4))
     def at_once(self, asked: list[Ask]) -> None:
         done, left = self.run(self.together(asked))
@@ -50,14 +47,9 @@ class AtOnce(AgainstADictionary):
 
     async def together(self, asked: list[Ask]) -> tuple[list[set[bool]], Histories]:
         """Return of each whether it was done, both where it cannot know; and the histories afterwards."""
-        location = self.location or str(self.folder / "ledger")
-        clients = [await open_ledger(location, WordEmbedder(dimension=8)) for _ in asked]
+        clients = [await open_ledger(self.location, WordEmbedder(dimension=8)) for _ in asked]
         works = [act(client, ask) for client, ask in zip(clients, asked, strict=True)]
         done = await asyncio.gather(*works)
-        if not self.told_once:
-            done = [
-                each | {False} if ask[0] == "forget" else each for each, ask in zip(done, asked, strict=True)
-            ]
         left: Histories = {}
         for line in await self.ledger.records((), limit=1000, include_retired=True):
             versions = await self.ledger.history(line.namespace, line.key)
@@ -106,25 +98,12 @@ def applied(known: Histories, before: Counter[Any], ask: Ask) -> bool:
     return allowed
 
 
-class OnADouble(AtOnce):
-    """The same, by several clients of a server."""
-
-    told_once = False
-
-    def __init__(self) -> None:
-        self.double = QdrantDouble().__enter__()
-        self.location = self.double.url
-        super().__init__()
-
-    def teardown(self) -> None:
-        super().teardown()
-        self.double.__exit__(None, None, None)
+class AtOnceOnADouble(AtOnce, OnADouble):
+    """The same, with the index on a server."""
 
 
-class OnAServer(AtOnce, OnQdrant):
+class AtOnceOnQdrant(AtOnce, OnQdrant):
     """The same, on a real server."""
-
-    told_once = False
 
 
 def explored(machine: type[AtOnce], examples: int, steps: int) -> None:
@@ -139,7 +118,11 @@ def explored(machine: type[AtOnce], examples: int, steps: int) -> None:
     )
 
 
-MACHINES = [AtOnce, OnADouble, pytest.param(OnAServer, marks=pytest.mark.skipif(not URL, reason=NO_SERVER))]
+MACHINES = [
+    AtOnce,
+    AtOnceOnADouble,
+    pytest.param(AtOnceOnQdrant, marks=pytest.mark.skipif(not URL, reason=NO_SERVER)),
+]
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -20,7 +20,6 @@ from mneme.core.errors import MnemeError
 from mneme.evals.commands import quiet
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
-from mneme.stores.ledger import sealing
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.sparse import copy_folder
 from mneme.stores.ledger.verifying import repair, verify
@@ -94,10 +93,7 @@ async def write(home: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-async def test_a_power_cut_loses_nothing_that_was_acknowledged(
-    tmp_path: Path, calls_library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sealing, "START", tmp_path / "another start")
+async def test_a_power_cut_loses_nothing_that_was_acknowledged(tmp_path: Path, calls_library: Path) -> None:
     home, chance = tmp_path / "home", random.Random(0)
     home.mkdir()
     disk = Disk(home)
@@ -201,7 +197,7 @@ async def test_a_call_that_fails_loses_nothing_and_the_command_works_again(
             copy_folder(home, attempt)
             _, said = run_watched(words, attempt, calls_library, at, fault)
             assert not [word for word in UNCLEAR if word in said], said
-            if (attempt / "ledger" / "mneme.json").exists() and (
+            if (attempt / "ledger" / "log.sqlite").exists() and (
                 await verify(str(attempt / "ledger"))
             ).problems:
                 run_mneme(["repair"], quiet(attempt))

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from mneme.core.errors import Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.qdrant_double import QdrantDouble
 from tests.doubles.qdrant_server import NO_SERVER, URL, drop, new_location
 
 SAID = Change(reason="said so", actor="agent")
@@ -28,7 +29,8 @@ Known = tuple[str, bool]  # text, live
 class AgainstADictionary(RuleBasedStateMachine):
     """Keep the histories in a dictionary beside the ledger."""
 
-    location: str = ""
+    index: str = ""
+    """The address of the index; empty for one in the folder."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,9 +42,12 @@ class AgainstADictionary(RuleBasedStateMachine):
         self.ledger = self.opened()
 
     def opened(self) -> Ledger:
-        location = self.location or str(self.folder / "ledger")
-        ledger: Ledger = self.run(open_ledger(location, WordEmbedder(dimension=8)))
+        ledger: Ledger = self.run(open_ledger(self.location, WordEmbedder(dimension=8)))
         return ledger
+
+    @property
+    def location(self) -> str:
+        return f"{self.folder / 'ledger'}|{self.index}"
 
     def run(self, work: Any) -> Any:
         return self.loop.run_until_complete(work)
@@ -108,7 +113,6 @@ class AgainstADictionary(RuleBasedStateMachine):
         else:
             self.before[namespace, key] += len(self.known.pop((namespace, key)))
 
-    @precondition(lambda self: self.location != OnAServer.location)
     @rule()
     def close_and_open(self) -> None:
         self.run(self.ledger.close())
@@ -150,22 +154,29 @@ class AgainstADictionary(RuleBasedStateMachine):
         assert self.run(self.ledger.namespaces()) == sorted({namespace for namespace, _ in live})
 
 
-class OnAServer(AgainstADictionary):
-    """The same, on the server adapter."""
+class OnADouble(AgainstADictionary):
+    """The same, with the index on a server."""
 
-    location: str = ":memory:"
+    def __init__(self) -> None:
+        self.double = QdrantDouble().__enter__()
+        self.index = self.double.url
+        super().__init__()
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.double.__exit__(None, None, None)
 
 
 class OnQdrant(AgainstADictionary):
     """The same, on a real server."""
 
     def __init__(self) -> None:
-        self.location = new_location()
+        self.index = new_location()
         super().__init__()
 
     def teardown(self) -> None:
         super().teardown()
-        drop(self.location)
+        drop(self.index)
 
 
 QUICK = settings(
@@ -173,7 +184,7 @@ QUICK = settings(
 )
 TestEdge = AgainstADictionary.TestCase
 TestEdge.settings = QUICK
-TestServer = OnAServer.TestCase
+TestServer = OnADouble.TestCase
 TestServer.settings = QUICK
 TestQdrant = pytest.mark.skipif(not URL, reason=NO_SERVER)(OnQdrant.TestCase)
 TestQdrant.settings = QUICK

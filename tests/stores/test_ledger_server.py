@@ -1,19 +1,21 @@
-"""The ledger on a server: writers that die half-way, refusals, addresses, and the wire itself."""
+"""The index on a Qdrant server: written while it is away, refusals, addresses, and the wire itself."""
 
 import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from qdrant_client import AsyncQdrantClient, models
+from qdrant_client import QdrantClient, models
 
 from mneme.core.errors import BadInput, Conflict, LedgerMismatch, NotFound, StorageFailure
-from mneme.stores.ledger.addresses import address_of
+from mneme.stores.ledger.addresses import address_of, place_of
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Version, Write
 from mneme.stores.ledger.reembedding import reembed
+from mneme.stores.ledger.verifying import repair, verify
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.qdrant_double import QdrantDouble
 from tests.doubles.qdrant_server import at
@@ -26,9 +28,9 @@ async def put(ledger: Ledger, text: str, **more: Any) -> Version:
     return await ledger.insert(ALICE, {"content": text}, text=text, change=SAID, **more)
 
 
-@pytest.fixture(params=["double", "qdrant"])
+@pytest.fixture(params=["double", "team"])
 def location(request: pytest.FixtureRequest) -> str:
-    """Name a new ledger on the double, and on a real server."""
+    """Name a new ledger whose index is on a server, with its log in a folder and in Postgres."""
     return str(request.getfixturevalue(f"{request.param}_location"))
 
 
@@ -39,85 +41,121 @@ async def ledger(location: str, embedder: WordEmbedder) -> AsyncIterator[Ledger]
     await made.close()
 
 
-class Death:
-    """While it is near, a writer dies between claiming a version and settling it."""
+class Away:
+    """While it is `now`, no write reaches the server."""
 
-    near = False
+    now = False
 
 
 @pytest.fixture
-def death(monkeypatch: pytest.MonkeyPatch) -> Death:
-    death, settle = Death(), AsyncQdrantClient.batch_update_points
+def away(monkeypatch: pytest.MonkeyPatch) -> Away:
+    away = Away()
 
-    async def settle_or_die(*given: Any, **named: Any) -> Any:
-        if death.near:
-            raise ConnectionError("killed")
-        return await settle(*given, **named)
+    def or_not(name: str) -> None:
+        method = getattr(QdrantClient, name)
 
-    monkeypatch.setattr(AsyncQdrantClient, "batch_update_points", settle_or_die)
-    return death
+        def call(*given: Any, **named: Any) -> Any:
+            if away.now:
+                raise ConnectionError("gone")
+            return method(*given, **named)
+
+        monkeypatch.setattr(QdrantClient, name, call)
+
+    or_not("upsert")
+    or_not("delete")
+    return away
 
 
-class TestHalfWayDeaths:
-    async def half_written(self, death: Death, ledger: Ledger) -> None:
-        """Leave a claimed update of `k`, and a claimed insert of `new`, unsettled."""
-        await put(ledger, "Max is four", key="k")
-        death.near = True
+class TestAServerThatIsAway:
+    async def test_what_is_written_is_safe_and_found_later(self, away: Away, ledger: Ledger) -> None:
+        made = await put(ledger, "Max is four", key="k")
+        away.now = True
+        await ledger.update(ALICE, "k", {}, text="Max is five", change=SAID, expected_version=1)
+        await put(ledger, "tea", key="new")
+        assert [each.text for each in await ledger.history(ALICE, "k")] == ["Max is four", "Max is five"]
         with pytest.raises(StorageFailure):
-            await ledger.update(ALICE, "k", {}, text="Max is five", change=SAID, expected_version=1)
-        with pytest.raises(StorageFailure):
-            await put(ledger, "tea", key="new", idempotency_key="task")
-        death.near = False
+            await ledger.search(ALICE, "five")
+        away.now = False
+        hits = await ledger.search(ALICE, "five tea", mode="bm25")
+        assert {hit.version.text for hit in hits} == {"Max is five", "tea"}
+        assert made.version == 1
 
-    async def whole(self, ledger: Ledger) -> None:
-        assert [version.text for version in await ledger.records(ALICE)] == ["Max is five", "tea"]
-        found = await ledger.search(ALICE, "five", mode="bm25")
-        assert [(hit.version.text, hit.version.version) for hit in found] == [("Max is five", 2)]
-        for key, versions in (("k", 2), ("new", 1)):
-            history = await ledger.history(ALICE, key)
-            assert len(history) == versions
-            assert await ledger.get(ALICE, key) == history[-1]
-
-    async def test_the_next_process_settles_what_was_claimed(
-        self, death: Death, ledger: Ledger, location: str, embedder: WordEmbedder
+    async def test_another_process_finds_it_too(
+        self, away: Away, ledger: Ledger, location: str, embedder: WordEmbedder
     ) -> None:
-        await self.half_written(death, ledger)
+        away.now = True
+        await put(ledger, "tea")
+        away.now = False
         again = await open_ledger(location, embedder)
-        await self.whole(again)
+        assert [hit.version.text for hit in await again.search(ALICE, "tea", mode="bm25")] == ["tea"]
         await again.close()
 
-    async def test_reading_by_key_settles(self, death: Death, ledger: Ledger) -> None:
-        await self.half_written(death, ledger)
-        read = [await ledger.get(ALICE, key) for key in ("k", "new")]
-        assert [version.text for version in read if version] == ["Max is five", "tea"]
-        await self.whole(ledger)
-
-    async def test_the_next_writer_settles_and_gets_a_conflict(self, death: Death, ledger: Ledger) -> None:
-        await self.half_written(death, ledger)
-        with pytest.raises(Conflict, match="at version 2"):
-            await ledger.update(ALICE, "k", {}, text="Max is six", change=SAID, expected_version=1)
-        assert (await put(ledger, "tea", key="new", idempotency_key="task")).version == 1
-        await self.whole(ledger)
-
-    async def test_forgetting_takes_unsettled_versions_too(
-        self, death: Death, ledger: Ledger, location: str
+    async def test_what_is_forgotten_is_found_by_nobody_and_removed_later(
+        self, away: Away, ledger: Ledger, location: str
     ) -> None:
-        await self.half_written(death, ledger)
+        for key in ("k", "other"):
+            await put(ledger, "a secret", key=key, idempotency_key=key)
+        away.now = True
         await ledger.forget(ALICE, "k", reason="", actor="")
-        await ledger.forget(ALICE, "new", reason="", actor="")
-        assert await ledger.count(include_retired=True) == 0
+        away.now = False
+        assert [hit.version.key for hit in await ledger.search(ALICE, "secret", mode="bm25")] == ["other"]
         with pytest.raises(NotFound):
-            await put(ledger, "tea", key="new", idempotency_key="task")
-        async with at(location) as (client, name):
-            records, _ = await client.scroll(name, limit=100)
-        assert not any("event" in (record.payload or {}) for record in records)
+            await put(ledger, "a secret", key="k", idempotency_key="k")
+        assert len(await points(location)) == 1
 
-    async def test_a_batch_stores_what_does_not_refuse(self, ledger: Ledger) -> None:
+    async def test_a_writer_that_comes_late_brings_nothing_back(
+        self, ledger: Ledger, location: str, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The record is forgotten by another process before the writer's point is sent."""
+        other = await open_ledger(location, embedder)
+        index = ledger._store.index
+        send = index._upsert
+
+        def late(*given: Any) -> None:
+            monkeypatch.setattr(index, "_upsert", send)
+            asyncio.run(other.forget(ALICE, "k", reason="", actor=""))
+            send(*given)
+
+        monkeypatch.setattr(index, "_upsert", late)
+        await put(ledger, "a secret", key="k")
+        assert await ledger.search(ALICE, "secret") == []
+        assert await points(location) == []
+        await other.close()
+
+    async def test_a_batch_is_stored_as_a_whole_or_not_at_all(self, ledger: Ledger) -> None:
         await put(ledger, "taken", key="k")
         fresh = Write(event="insert", namespace=ALICE, value={}, text="fresh", change=SAID)
         with pytest.raises(Conflict):
             await ledger.write([fresh, fresh.model_copy(update={"key": "k"}), fresh])
-        assert await ledger.count() == 3
+        assert await ledger.count() == 1
+
+
+async def points(location: str) -> list[str]:
+    """Return the ids of the records in the index."""
+    async with at(location) as (client, name):
+        records, _ = await client.scroll(name, limit=1000, with_payload=True)
+    return [str(record.id) for record in records if "scope" in (record.payload or {})]
+
+
+class TestVerifying:
+    async def test_an_index_that_lost_something_is_told_and_built_anew(
+        self, ledger: Ledger, location: str, embedder: WordEmbedder
+    ) -> None:
+        for number in range(5):
+            await put(ledger, f"tea {number}")
+        assert (await verify(location)).problems == []
+        async with at(location) as (client, name):
+            await client.delete(name, models.PointIdsList(points=[(await points(location))[0]]))
+        assert "lacks 1 records" in (await verify(location)).problems[0]
+        await repair(location, embedder)
+        assert (await verify(location)).problems == []
+        assert len(await ledger.search(ALICE, "tea")) == 5
+
+    async def test_no_text_is_on_the_server(self, ledger: Ledger, location: str) -> None:
+        await put(ledger, "Zanzibarrow")
+        async with at(location) as (client, name):
+            records, _ = await client.scroll(name, limit=10, with_payload=True)
+        assert "Zanzibarrow" not in str(records)
 
 
 class TestRefusals:
@@ -132,6 +170,7 @@ class TestRefusals:
         with pytest.raises(LedgerMismatch, match="test:words") as refused:
             await open_ledger(location, other)
         assert "mneme memories reembed" in refused.value.hint
+        await ledger.close()
         assert await reembed(location, other, progress=lambda copied: None) == 1
         again = await open_ledger(location, other)
         assert [line async for line in again.export()] == lines
@@ -139,10 +178,6 @@ class TestRefusals:
         await again.close()
         with pytest.raises(LedgerMismatch):
             await open_ledger(location, embedder)
-
-    async def test_there_must_be_a_ledger_to_reembed(self, location: str, embedder: WordEmbedder) -> None:
-        with pytest.raises(LedgerMismatch):
-            await reembed(location, embedder, progress=print)
 
     async def test_a_collection_of_something_else_is_left_alone(
         self, location: str, embedder: WordEmbedder
@@ -153,21 +188,27 @@ class TestRefusals:
         with pytest.raises(LedgerMismatch, match="nothing was touched"):
             await open_ledger(location, embedder)
 
-    async def test_a_server_that_is_too_old_is_refused(self, embedder: WordEmbedder) -> None:
+    async def test_a_server_that_is_too_old_is_refused(self, embedder: WordEmbedder, tmp_path: Path) -> None:
         with QdrantDouble(version="1.15.4") as double, pytest.raises(StorageFailure, match=r"1\.15\.4"):
-            await open_ledger(double.url, embedder)
+            await open_ledger(f"{tmp_path / 'log'}|{double.url}", embedder)
 
-    async def test_a_wrong_key_is_said(self, embedder: WordEmbedder) -> None:
+    async def test_a_wrong_key_is_said(self, embedder: WordEmbedder, tmp_path: Path) -> None:
         with QdrantDouble(api_key="right") as double, pytest.raises(StorageFailure, match="401") as refused:
-            await open_ledger(double.url, embedder)
+            await open_ledger(f"{tmp_path / 'log'}|{double.url}", embedder)
         assert "MNEME_LEDGER_API_KEY" in refused.value.hint
 
-    async def test_a_server_that_is_not_there_is_said(self, embedder: WordEmbedder) -> None:
+    async def test_a_server_that_is_not_there_is_said(self, embedder: WordEmbedder, tmp_path: Path) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         with pytest.raises(StorageFailure, match="does not answer"):
-            await open_ledger(f"http://127.0.0.1:{port}", embedder)
+            await open_ledger(f"{tmp_path / 'log'}|http://127.0.0.1:{port}", embedder)
+
+    @pytest.mark.parametrize("location", ["http://host:6333", "postgresql://host/db"])
+    async def test_a_log_and_an_index_are_needed(self, location: str) -> None:
+        with pytest.raises(BadInput) as refused:
+            place_of(location)
+        assert "MNEME_INDEX" in refused.value.hint
 
 
 class TestAddresses:
@@ -218,11 +259,6 @@ class TestTheWire:
         again = await open_ledger(location, embedder)
         assert await again.count() == 1
         await again.close()
-
-    async def test_a_new_collection_gets_its_indexes(self, embedder: WordEmbedder) -> None:
-        with QdrantDouble() as double:
-            await (await open_ledger(double.url, embedder)).close()
-            assert double.requests.count("PUT /collections/mneme-000001/index") == 3
 
     async def test_processes_make_one_ledger_at_the_same_moment(
         self, location: str, embedder: WordEmbedder

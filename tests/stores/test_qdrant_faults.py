@@ -9,7 +9,6 @@ import pytest
 from mneme.core.errors import Conflict, StorageFailure
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Version
-from mneme.stores.ledger.reembedding import reembed
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.qdrant_server import KEY, QdrantServer
 from tests.doubles.waiting import until
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Api key is used with an insecure
 
 
 async def opened(server: QdrantServer, embedder: WordEmbedder) -> Ledger:
-    return await open_ledger(server.url, embedder, api_key=KEY)
+    return await open_ledger(f"{server.folder / 'log'}|{server.url}", embedder, api_key=KEY)
 
 
 class Writer:
@@ -99,7 +98,8 @@ async def everything_is_there(ledger: Ledger, writers: list[Writer]) -> None:
 async def test_a_cluster_goes_on_without_any_one_of_its_nodes(
     layout: str, own_cluster: list[QdrantServer], embedder: WordEmbedder
 ) -> None:
-    location = f"{','.join(node.url for node in own_cluster)}?shards=3&{layout}"
+    nodes = ",".join(node.url for node in own_cluster)
+    location = f"{own_cluster[0].folder / 'log'}|{nodes}?shards=3&{layout}"
     writers = [Writer(await open_ledger(location, embedder, api_key=KEY), name) for name in range(8)]
     for key in KEYS:
         await writers[0].ledger.insert(ALICE, {}, text="start", change=SAID, key=key)
@@ -129,7 +129,7 @@ async def all_are_in_use(ledger: Ledger) -> None:
 async def test_a_wrong_key_is_said(own_qdrant: QdrantServer, embedder: WordEmbedder) -> None:
     for key in ("", "wrong"):
         with pytest.raises(StorageFailure, match=r"40[13]") as refused:
-            await open_ledger(own_qdrant.url, embedder, api_key=key)
+            await open_ledger(f"{own_qdrant.folder / 'log'}|{own_qdrant.url}", embedder, api_key=key)
         assert "MNEME_LEDGER_API_KEY" in refused.value.hint
 
 
@@ -139,18 +139,13 @@ def files_with(folder: Path, token: str) -> set[str]:
     return {str(path.relative_to(folder)) for path in found}
 
 
-async def test_what_is_forgotten_is_in_no_file_after_the_ledger_was_rebuilt(
-    own_qdrant: QdrantServer, embedder: WordEmbedder
-) -> None:
+async def test_no_text_is_in_a_file_of_the_server(own_qdrant: QdrantServer, embedder: WordEmbedder) -> None:
     forgotten, kept = (random.Random(n).randbytes(12).hex() for n in range(2))
     ledger = await opened(own_qdrant, embedder)
     for token in (forgotten, kept):
         await ledger.insert(ALICE, {"said": token}, text=f"the word is {token}", change=SAID, key=token)
     await ledger.forget(ALICE, forgotten, reason="asked", actor="alice")
-    assert files_with(own_qdrant.folder, forgotten), "README and SECURITY.md say that deleting is not enough"
     await ledger.close()
-    await reembed(own_qdrant.url, embedder, api_key=KEY, progress=lambda copied: None)
-    await until(lambda: not list((own_qdrant.folder / "storage" / ".deleted").iterdir()))
     own_qdrant.kill()
     assert not files_with(own_qdrant.folder, forgotten)
-    assert files_with(own_qdrant.folder, kept)
+    assert not files_with(own_qdrant.folder / "storage", kept)

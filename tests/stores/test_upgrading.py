@@ -1,4 +1,4 @@
-"""Ledgers of format 1: opened by this version, everything is found, also after a kill half way.
+"""Ledgers of older formats: opened by this version, everything is found, also after a kill half way.
 
 `data/home_of_format_1.tar.xz` is the home folder of the team and user `ann.b` as that version left it,
 with 4 pairs of each pool and without the thread of a household run; `said/` is what its commands printed.
@@ -9,24 +9,23 @@ import json
 import os
 import sys
 import tarfile
+import zlib
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
-from mneme.stores.ledger.edge import EdgeEngine
-from mneme.stores.ledger.manifest import Manifest
-from mneme.stores.ledger.server import ServerEngine
-from mneme.stores.ledger.server_collection import MANIFEST_ID
-from qdrant_client import AsyncQdrantClient
+from qdrant_client import AsyncQdrantClient, models
 
 from mneme.api.cards import Cards
 from mneme.api.discussions import TeamDiscussions
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
 from mneme.api.pools import Pools
-from mneme.core.errors import StorageFailure
+from mneme.core.errors import Damaged, NotFound
 from mneme.graphs.chatbot import builder
 from mneme.nodes.chat.context import ChatContext
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
@@ -35,11 +34,20 @@ from mneme.stores.ledger import upgrading
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.namespaces import escaped, is_escaped, team_namespace
-from mneme.stores.ledger.records import Change, Namespace, Version
+from mneme.stores.ledger.records import (
+    Change,
+    Namespace,
+    Version,
+    microseconds,
+    receipt_id,
+    record_id,
+    tombstone_id,
+    version_id,
+)
+from mneme.stores.ledger.upgrading import Manifest
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool
 from tests.doubles.embedding import WordEmbedder
-from tests.doubles.qdrant_server import at
 
 ROOT = Path(__file__).parents[2]
 HOME = Path(__file__).parent / "data" / "home_of_format_1.tar.xz"
@@ -50,7 +58,8 @@ RUN = "cfdafc7c-8b8e-53fc-831d-311465a323cb"
 RULES = ChatContext(user=OWNER, chatbot="rules", memory_agent="rules")
 SAID = Change(reason="said so", actor="agent")
 
-Opening = Callable[[], Awaitable[Ledger]]
+ALICE = ("users", "alice")
+START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -88,7 +97,8 @@ class TestAHomeOfFormat1:
         assert format_of(home) == 1
         await (await opened(home)).close()
         manifest = (home / "ledger" / "mneme.json").read_text()
-        assert format_of(home) == 2
+        assert format_of(home) == 3
+        assert not [*(home / "ledger").glob("generation-*")]
         await (await opened(home)).close()
         assert (home / "ledger" / "mneme.json").read_text() == manifest
 
@@ -118,8 +128,9 @@ class TestAHomeOfFormat1:
     @pytest.mark.parametrize(
         "moment",
         [
-            "all copies",
-            *(pytest.param(each, marks=pytest.mark.long) for each in ("the first copies", "the removal")),
+            "before the log is checked",
+            "before the log is in its place",
+            "before the older files are removed",
         ],
     )
     async def test_a_kill_half_way_loses_nothing(self, home: Path, moment: str) -> None:
@@ -128,7 +139,6 @@ class TestAHomeOfFormat1:
             env=os.environ | {"PYTHONPATH": str(ROOT)},
         )
         assert await killed.wait() == KILLED
-        assert format_of(home) == 1
         ledger = await opened(home)
         await everything_is_found(home, ledger)
         assert {each[1] for each in await ledger.namespaces(include_retired=True)} == {"ann%2Eb"}
@@ -212,126 +222,145 @@ def below(team: str, *rest: str) -> Namespace:
     return ("teams", team, *rest)
 
 
-async def write_as_format_1(ledger: Ledger) -> dict[Namespace, list[Version]]:
-    """Write records of teams with all kinds of names; return their histories under their new namespaces."""
-    expected = {}
-    for team in ("red", "ann.b", "50%", "ann.b/x%y"):
-        for rest in (("rubrics",), ("pools", "p", "pairs"), ("discussions", "d", "turns")):
-            old = below(team, *rest)
-            made = await ledger.insert(old, {"n": 1}, text="Max is four", change=SAID, idempotency_key="k")
-            await ledger.update(old, made.key, {"n": 2}, text=None, change=SAID, expected_version=1)
-            gone = await ledger.insert(old, {"n": 3}, text="tea", change=SAID, key="gone")
-            await ledger.retire(old, gone.key, change=SAID, expected_version=1)
-            new = team_namespace(team, *rest)
-            both = [*await ledger.history(old, made.key), *await ledger.history(old, "gone")]
-            expected[new] = [version.model_copy(update={"namespace": new}) for version in both]
-    return expected
+Entries = list[tuple[str, dict[str, Any]]]
+"""The points of an older ledger, by their ids."""
 
 
-async def check(ledger: Ledger, expected: dict[Namespace, list[Version]]) -> None:
-    assert await ledger.namespaces(include_retired=True) == sorted(expected)
-    assert await ledger.count(include_retired=True) == 2 * len(expected)
-    for namespace, versions in expected.items():
-        key = versions[0].key
-        assert [*await ledger.history(namespace, key), *await ledger.history(namespace, "gone")] == versions
-        for mode in ("dense", "bm25"):
-            hits = await ledger.search(namespace, "is Max four", mode=mode)
-            assert [hit.version for hit in hits] == [versions[1]]
+def history(namespace: Namespace, key: str, *texts: str | None) -> list[Version]:
+    """Return the versions of a record, the last of them retired where its text is None."""
+    versions: list[Version] = []
+    for number, text in enumerate(texts, 1):
+        versions.append(
+            Version(
+                namespace=namespace,
+                key=key,
+                version=number,
+                event="retire" if text is None else "update" if versions else "insert",
+                value={"n": number},
+                text=versions[-1].text if text is None else text,
+                at=START + timedelta(seconds=number),
+                created=START + timedelta(seconds=1),
+                change=SAID,
+                live=text is not None,
+                idempotency_key=f"{key} {number}",
+            )
+        )
+    return versions
 
 
-def reopen_edge(home: Path) -> Opening:
-    async def reopen() -> Ledger:
-        manifest = home / "ledger" / "mneme.json"
-        if manifest.exists():
-            manifest.write_text(manifest.read_text().replace('"format": 2', '"format": 1'))
-        return await opened(home)
-
-    return reopen
+def entries_of(*histories: list[Version]) -> Entries:
+    return [
+        (version_id(record_id(each.namespace, each.key), each.version), {"event": each.model_dump_json()})
+        for versions in histories
+        for each in versions
+    ]
 
 
-def reopen_server(location: str) -> Opening:
-    async def reopen() -> Ledger:
-        async with at(location) as (client, name):
-            if await client.collection_exists(f"{name}-000001"):
-                await set_format_1(client, name)
-        return await open_ledger(location, embedder())
-
-    return reopen
-
-
-async def set_format_1(client: AsyncQdrantClient, name: str) -> None:
-    [point] = await client.retrieve(name, [MANIFEST_ID])
-    assert point.payload
-    older = json.loads(point.payload["manifest"]) | {"format": 1}
-    await client.set_payload(name, {"manifest": json.dumps(older)}, [MANIFEST_ID])
+async def in_a_folder(place: Path, format: int, entries: Entries) -> str:
+    """Write an older ledger with a journal, whose engine's files are lost."""
+    generation = place / "ledger" / "generation-000001"
+    generation.mkdir(parents=True)
+    made = {"format": format, "embedder": "bundled:all-MiniLM-L6-v2", "dimension": 384, "generation": 1}
+    for folder in (place / "ledger", generation):
+        (folder / "mneme.json").write_text(json.dumps(made))
+    bodies = [json.dumps([*entry, 0]) for entry in entries]
+    lines = [f"{zlib.crc32(body.encode()):08x} {body}\n" for body in bodies]
+    (generation / "versions.journal").write_text("".join(lines))
+    return str(place / "ledger")
 
 
-@pytest.fixture(params=["edge", "double", "qdrant"])
-def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Opening:
-    """Open a ledger that then counts as one of format 1 each time that it is opened again."""
-    if request.param == "edge":
-        return reopen_edge(tmp_path)
-    return reopen_server(request.getfixturevalue(f"{request.param}_location"))
+async def on_a_server(url: str, place: Path, format: int, entries: Entries) -> str:
+    """Write an older ledger that a Qdrant server alone has."""
+    client = AsyncQdrantClient(url=url, check_compatibility=False)
+    dense = models.VectorParams(size=384, distance=models.Distance.COSINE)
+    await client.create_collection("mneme-000001", vectors_config={"dense": dense})
+    made = {"format": format, "embedder": "bundled:all-MiniLM-L6-v2", "dimension": 384, "generation": 1}
+    manifest = ("00000000-0000-0000-0000-000000000001", {"manifest": json.dumps(made)})
+    points = [models.PointStruct(id=id_, vector={}, payload=payload) for id_, payload in [*entries, manifest]]
+    await client.upsert("mneme-000001", points)
+    alias = models.CreateAlias(collection_name="mneme-000001", alias_name="mneme")
+    await client.update_collection_aliases([models.CreateAliasOperation(create_alias=alias)])
+    await client.close()
+    return f"{place / 'ledger'}|{url}"
 
 
-class TestBothEngines:
-    async def test_records_move_with_all_their_versions(self, reopen: Opening) -> None:
-        ledger = await reopen()
-        expected = await write_as_format_1(ledger)
-        await ledger.close()
+@pytest.fixture(params=["folder", "server"])
+def written(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Awaitable[str]]:
+    """Write entries of an older format; return where the ledger is to be opened."""
+    if request.param == "folder":
+        return partial(in_a_folder, tmp_path)
+    double = request.getfixturevalue("double_location").partition("|")[2]
+    return partial(on_a_server, double, tmp_path)
+
+
+Writing = Callable[[int, Entries], Awaitable[str]]
+
+
+class TestOlderLedgers:
+    async def test_records_move_with_all_their_versions(self, written: Writing) -> None:
+        expected: dict[Namespace, list[Version]] = {}
+        older: list[list[Version]] = []
+        for team in ("red", "ann.b", "50%", "ann.b/x%y"):
+            for rest in (("rubrics",), ("pools", "p", "pairs"), ("discussions", "d", "turns")):
+                made = history(below(team, *rest), "k", "Max is four", "Max is five")
+                gone = history(below(team, *rest), "gone", "tea", None)
+                older += [made, gone]
+                new = team_namespace(team, *rest)
+                expected[new] = [each.model_copy(update={"namespace": new}) for each in (*made, *gone)]
+        location = await written(1, entries_of(*older))
         for _ in range(2):  # once more changes nothing
-            ledger = await reopen()
-            await check(ledger, expected)
+            ledger = await open_ledger(location, embedder())
+            assert await ledger.namespaces(include_retired=True) == sorted(expected)
+            assert await ledger.count(include_retired=True) == 2 * len(expected)
+            for namespace, versions in expected.items():
+                both = [*await ledger.history(namespace, "k"), *await ledger.history(namespace, "gone")]
+                assert both == versions
+                for mode in ("dense", "bm25"):
+                    hits = await ledger.search(namespace, "is Max five", mode=mode)
+                    assert [hit.version for hit in hits] == [versions[1]]
             await ledger.close()
 
-    async def test_a_replayed_write_is_known(self, reopen: Opening) -> None:
-        ledger = await reopen()
-        old, new = below("ann.b", "pools", "p", "pairs"), team_namespace("ann.b", "pools", "p", "pairs")
-        given: Any = {"text": "tea", "change": SAID, "key": "k", "idempotency_key": "once"}
-        made = await ledger.insert(old, {}, **given)
-        await ledger.close()
-        ledger = await reopen()
-        again = await ledger.insert(new, {}, **given)
-        assert again == made.model_copy(update={"namespace": new})
-
-    async def test_a_failure_half_way_loses_nothing(
-        self, reopen: Opening, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        ledger = await reopen()
-        expected = await write_as_format_1(ledger)
-        await ledger.close()
-
-        async def fail(*_: Any) -> None:
-            raise StorageFailure("the disk is full")
-
-        monkeypatch.setattr(upgrading, "AT_ONCE", 5)
-        for step in ("erase", "mark_current"):
-            with monkeypatch.context() as broken:
-                for engine in (EdgeEngine, ServerEngine):
-                    broken.setattr(engine, step, fail)
-                with pytest.raises(StorageFailure, match="disk is full"):
-                    await reopen()
-        ledger = await reopen()
-        await check(ledger, expected)
+    async def test_replays_and_what_was_forgotten_are_known(self, written: Writing) -> None:
+        kept, gone = history(ALICE, "k", "tea"), record_id(ALICE, "gone")
+        mark = {"namespace": ALICE, "versions": 2, "at": START.isoformat(), "reason": "asked", "actor": "a"}
+        void = receipt_id(gone, "once")
+        note = {"scope": "xusers\x1falice\x1f", "created": microseconds(START), "last": 2}
+        entries: Entries = [
+            *entries_of(kept),
+            (tombstone_id(gone), {**note, "forgotten": json.dumps(mark)}),
+            (void, {"version": 0}),
+        ]
+        ledger = await open_ledger(await written(2, entries), embedder())
+        again = await ledger.insert(ALICE, {}, text="x", change=SAID, key="k", idempotency_key="k 1")
+        assert again == kept[0]
+        with pytest.raises(NotFound, match="forgotten"):
+            await ledger.insert(ALICE, {}, text="x", change=SAID, key="gone", idempotency_key="once")
+        assert (await ledger.insert(ALICE, {}, text="x", change=SAID, key="gone")).version == 3
+        assert [each.reason for each in await ledger.forgotten(ALICE)] == ["asked"]
         await ledger.close()
 
-    async def test_where_two_records_meet_both_stay(self, reopen: Opening) -> None:
-        ledger = await reopen()
+    async def test_where_two_records_meet_both_stay(self, written: Writing) -> None:
         old, new = below("ann.b", "rubrics"), team_namespace("ann.b", "rubrics")
-        for namespace, text in ((old, "the old one"), (new, "the new one")):
-            await ledger.insert(namespace, {}, text=text, change=SAID, key="k")
-        await ledger.close()
-        ledger = await reopen()
+        both = entries_of(history(old, "k", "the old one"), history(new, "k", "the new one"))
+        ledger = await open_ledger(await written(1, both), embedder())
         assert [each.text for each in await ledger.records(new)] == ["the new one"]
         assert [each.text for each in await ledger.records(old)] == ["the old one"]
-
-    async def test_what_a_graph_stored_by_itself_stays(self, reopen: Opening) -> None:
-        ledger = await reopen()
-        own = below("50%", "my own things")
-        made = await ledger.insert(own, {}, text="tea", change=SAID)
         await ledger.close()
-        ledger = await reopen()
-        assert await ledger.records(own) == [made]
+
+    async def test_what_a_graph_stored_by_itself_stays(self, written: Writing) -> None:
+        own = history(below("50%", "my own things"), "k", "tea")
+        ledger = await open_ledger(await written(1, entries_of(own)), embedder())
+        assert await ledger.records(below("50%", "my own things")) == own
+        await ledger.close()
+
+
+async def test_a_ledger_of_which_a_version_is_missing_is_left_as_it_is(tmp_path: Path) -> None:
+    entries = entries_of(history(ALICE, "k", "one", "two", "three"))
+    location = await in_a_folder(tmp_path, 2, [entries[0], entries[2]])
+    for _ in range(2):
+        with pytest.raises(Damaged, match="k, version 2"):
+            await open_ledger(location, embedder())
+    assert (tmp_path / "ledger" / "generation-000001" / "versions.journal").exists()
 
 
 KILLED = 9
@@ -340,20 +369,15 @@ KILLED = 9
 async def _open_and_die(home: str, moment: str) -> None:
     """Open a home's ledger, and end the process at once at a moment of the upgrade."""
 
-    async def die(*_: Any) -> None:
+    def die(*_: Any) -> None:
         os._exit(KILLED)
 
-    engine: Any = EdgeEngine
-    if moment == "the first copies":
-        append, upgrading.AT_ONCE = engine.append, 20
-
-        async def append_and_die(*given: Any) -> None:
-            await append(*given)
-            os._exit(KILLED)
-
-        engine.append = append_and_die
+    if moment == "before the log is checked":
+        upgrading.problems_of = die  # type: ignore[assignment]
+    elif moment == "before the log is in its place":
+        Path.rename = die  # type: ignore[assignment,method-assign]
     else:
-        setattr(engine, "erase" if moment == "all copies" else "mark_current", die)
+        upgrading.sync = die  # type: ignore[assignment]
     await opened(Path(home))
 
 
