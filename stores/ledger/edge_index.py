@@ -142,7 +142,7 @@ class EdgeIndex:
                     found = changes(cursor, new.seq)
                 guarded(new.apply, found)
                 self._copy = new
-            former.discard()  # a search under way keeps the engine's shard alive
+            former.discard()
         if found.erases:
             self.rebuild()
 
@@ -337,10 +337,8 @@ class Copy:
                 return found
 
     def discard(self) -> None:
-        """Remove a shard that another has replaced; a search under way may write one more file meanwhile."""
-        guarded(self.shard.close)
-        for _ in range(3):
-            shutil.rmtree(self.path, ignore_errors=True)
+        """Remove the files of a shard that another has replaced; a search under way has them open still."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
     def close(self) -> None:
         guarded(self.shard.close)

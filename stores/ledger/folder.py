@@ -157,8 +157,10 @@ class Folder:
                 self.path,
                 self.path,
             )
-        for path in (self.path, *self.path.rglob("*")):
-            close_to_others(path)
+        for folder, _, files in os.walk(self.path):  # another process may be removing some of them
+            close_to_others(Path(folder))
+            for name in files:
+                close_to_others(Path(folder, name))
 
     def release(self) -> None:
         """Let go of the folder, which may have been deleted meanwhile."""

@@ -149,7 +149,12 @@ class QdrantDouble(AbstractContextManager["QdrantDouble"]):
     async def scroll(self, body: Any, name: str) -> Reply:
         wanted = models.ScrollRequest.model_validate(body)
         records, following = await self._engine.scroll(
-            name, wanted.filter, limit=wanted.limit or 10, offset=wanted.offset, with_payload=True
+            name,
+            wanted.filter,
+            limit=wanted.limit or 10,
+            offset=wanted.offset,
+            with_payload=True,
+            with_vectors=wanted.with_vector or False,
         )
         return {"points": _plain(records), "next_page_offset": following}
 

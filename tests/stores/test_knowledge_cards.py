@@ -42,7 +42,7 @@ from mneme.stores.cards.metrics import MONTH, Metrics, Thresholds, compute
 from mneme.stores.cards.settings import CardSettings, Consolidation
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.cards.yaml_form import dump, load
-from mneme.stores.ledger import edge
+from mneme.stores.ledger import edge_index
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.embedding import WordEmbedder
@@ -427,7 +427,7 @@ class TestLifecycle:
     async def test_upkeep_puts_cards_side_by_side_once_they_are_many(
         self, edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(edge, "SCATTERED", 10)
+        monkeypatch.setattr(edge_index, "SCATTERED", 10)
         cards = KnowledgeCards(edge_ledger, "many")
         for n in range(4):
             await learn(cards, f"an index on {n}", f"t{n}")
