@@ -79,6 +79,7 @@ class EdgeIndex:
         self._ended = threading.Event()
         self._watch: threading.Thread | None = None
         self._copy: Copy | None = None
+        self._has_remains = False
 
     @property
     def is_open(self) -> bool:
@@ -98,8 +99,7 @@ class EdgeIndex:
             with self._database.reading(snapshot=True) as cursor:
                 found = changes(cursor, copy.seq)
             guarded(copy.apply, found)
-        if found.erases:
-            self.rebuild()
+            self._has_remains |= found.erases
 
     def written(self) -> None:
         """Follow at once where this process has a copy."""
@@ -127,6 +127,7 @@ class EdgeIndex:
     def erased(self) -> None:
         """Build this copy anew without what was erased, and remove those that nobody has open."""
         self.written()
+        self._remove_remains()
         for path in copies_in(self._folder):
             if (lock := _lock(path)) is not None:
                 shutil.rmtree(path, ignore_errors=True)
@@ -134,17 +135,25 @@ class EdgeIndex:
 
     def rebuild(self) -> None:
         """Build the copy anew; searches go on in the former one meanwhile, and other changes too."""
+        self._has_remains = True
+        self._opened()
+        self._remove_remains()
+
+    def _remove_remains(self) -> None:
+        """Put a copy that is built anew in the place of one whose files may hold what was erased."""
         with self._renewing:
+            if not self._has_remains:
+                return
+            self._has_remains = False
             former = self._opened()
             new = self._built(former.folder, former.lock)
             with self._following:
                 with self._database.reading(snapshot=True) as cursor:
                     found = changes(cursor, new.seq)
                 guarded(new.apply, found)
+                self._has_remains |= found.erases
                 self._copy = new
             former.discard()
-        if found.erases:
-            self.rebuild()
 
     def verify(self) -> list[str]:
         """Compare the copies that nobody has open, and that of this process, with the log."""
@@ -154,14 +163,14 @@ class EdgeIndex:
                 wrong += [f"{path.name}: its files are damaged"] if is_sealed(path) is False else []
                 os.close(lock)
         if copies_in(self._folder):
-            self.follow()
             wrong += self._compared(self._opened())
         return wrong
 
     def _compared(self, copy: "Copy") -> list[str]:
-        with self._database.reading(snapshot=True) as cursor:
+        with self._following, self._database.reading(snapshot=True) as cursor:
+            guarded(copy.apply, changes(cursor, copy.seq))
             expected = points_of(cursor, searched(cursor), state_of(cursor))
-        return differences(expected, guarded(copy.points))
+            return differences(expected, guarded(copy.points))
 
     def info(self, info: LedgerInfo) -> LedgerInfo:
         return info
@@ -175,6 +184,8 @@ class EdgeIndex:
             copy, self._copy = self._copy, None
             if copy is not None:
                 copy.close()
+                if self._has_remains:
+                    shutil.rmtree(copy.folder, ignore_errors=True)
 
     def _opened(self) -> "Copy":
         if self._copy is None:
@@ -190,6 +201,7 @@ class EdgeIndex:
         while not self._ended.wait(LOOK):
             try:
                 self.follow()
+                self._remove_remains()
             except MnemeError as failure:
                 log.debug("The index could not follow the log, and does so with the next search: %s", failure)
 

@@ -273,6 +273,7 @@ class Ledger(Lookup):
     def rebuild_index(self) -> None:
         """Build the index anew from the log; it blocks."""
         self._store.index.rebuild()
+        self._store.index.erased()  # what nobody has open of it is removed
 
     async def embed_what_waits(self) -> None:
         """Embed every record that has a text and no vector, unless the embedder is absent still."""

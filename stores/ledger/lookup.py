@@ -53,7 +53,7 @@ from mneme.stores.ledger.writing import missing
 log = logging.getLogger(__name__)
 PAGE = 500
 MOST = 10**9
-TRIES = 3
+TRIES = 10
 """How often a search is done where records change at the same moment."""
 MOMENT = 2.0
 """Seconds that work beside has to end in where a ledger is closed."""

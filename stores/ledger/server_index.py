@@ -50,6 +50,7 @@ from mneme.stores.ledger.words import Words
 
 OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
 AT_ONCE = 500
+TRIES = 5
 ORDERED: Any = {"ordering": models.WriteOrdering.MEDIUM}
 INDEXES: dict[str, Any] = {
     "scope": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True, prefix=True),
@@ -165,11 +166,15 @@ class ServerIndex:
     def verify(self) -> list[str]:
         if why := self._unusable():
             return [f"the index {self.name} must be built anew: {why}"]
-        self.follow()
-        with self._log.database.reading(snapshot=True) as cursor:
-            expected = points_of(cursor, searched(cursor), state_of(cursor))
-        found = {point.id: point for point in self._points()}
-        return differences(expected, found)
+        wrong: list[str] = []
+        for _ in range(TRIES):  # others write meanwhile
+            self.follow()
+            with self._log.database.reading(snapshot=True) as cursor:
+                expected = points_of(cursor, searched(cursor), state_of(cursor))
+            found = {point.id: point for point in self._points()}
+            if not (wrong := differences(expected, found)):
+                break
+        return wrong
 
     def rebuild(self, *, only_where_unusable: bool = False) -> None:
         """Build a new collection, and let the alias mean it; writers wait meanwhile, searches do not."""

@@ -18,7 +18,6 @@ from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import ENTRIES, problems_of
 from mneme.stores.ledger.database import Database, Sqlite
-from mneme.stores.ledger.edge_index import copies_in
 from mneme.stores.ledger.folder import GENERATIONS, LOG, MANIFEST, Folder, storage_errors
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.log import (
@@ -103,16 +102,26 @@ async def repair(location: str, embedder: Embedder, api_key: str = "") -> Repair
         return Repaired(**found.model_dump(exclude={"problems"}))
     folder = place_of(location).folder
     done = Repaired(location=found.location, old=found.location)
-    if folder is not None:
-        done = await asyncio.to_thread(_repair_folder, Folder(folder))
+    if folder is not None and (wrong := await asyncio.to_thread(_wrong_in, folder / LOG)):
+        done = await asyncio.to_thread(_repair_log, Folder(folder), wrong)
     ledger = await open_ledger(location, embedder, api_key=api_key)
     try:
-        if folder is None or place_of(location).index:
-            await asyncio.to_thread(ledger.rebuild_index)
+        await asyncio.to_thread(ledger.rebuild_index)
     finally:
         await ledger.close()
     again = await verify(location, api_key)
     return done.model_copy(update={"records": again.records, "versions": again.versions})
+
+
+def _wrong_in(log: Path) -> list[str]:
+    try:
+        database = Sqlite(log)
+    except MnemeError as damage:
+        return [str(damage)]
+    try:
+        return problems_of(database)
+    finally:
+        database.close()
 
 
 def _must_be(folder: Path | None) -> None:
@@ -120,32 +129,19 @@ def _must_be(folder: Path | None) -> None:
         raise LedgerMismatch(f"There is no ledger at {folder}.", "Set MNEME_LEDGER, or MNEME_HOME.")
 
 
-def _repair_folder(folder: Folder) -> Repaired:
-    """Remove the copies of the index, and write a damaged log anew."""
+def _repair_log(folder: Folder, wrong: list[str]) -> Repaired:
+    """Write a damaged log anew. Raises LedgerInUse."""
     try:
         if not folder.is_alone():
             raise folder.in_use()
-        for copy in copies_in(folder.path):
-            shutil.rmtree(copy, ignore_errors=True)
         folder.seal.unlink(missing_ok=True)
-        old, lost = str(folder.path), list[str]()
-        database = None
-        try:
-            database = Sqlite(folder.log)
-            wrong = problems_of(database)
-        except MnemeError as damage:
-            wrong = [str(damage)]
-        finally:
-            if database is not None:
-                database.close()
-        if wrong:
-            lost = _rewritten(folder)
-            old = str(folder.set_aside(folder.log, "is damaged, and has been built anew"))
-            with storage_errors(f"write {folder.log}"):
-                (folder.path / MAKING / LOG).rename(folder.log)
-                sync(folder.path)
-            shutil.rmtree(folder.path / MAKING, ignore_errors=True)
-        return Repaired(location=str(folder.path), lost=lost, old=old)
+        lost = _rewritten(folder)
+        old = folder.set_aside(folder.log, f"is damaged ({wrong[0]}), and has been built anew")
+        with storage_errors(f"write {folder.log}"):
+            (folder.path / MAKING / LOG).rename(folder.log)
+            sync(folder.path)
+        shutil.rmtree(folder.path / MAKING, ignore_errors=True)
+        return Repaired(location=str(folder.path), lost=lost, old=str(old))
     finally:
         folder.release()
 

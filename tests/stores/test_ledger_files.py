@@ -301,8 +301,9 @@ class TestCompacting:
     ) -> None:
         ledger = await open_ledger(str(tmp_path), embedder)
         await ledger.search(ALICE, "tea")
-        for n in range(10):
-            await put(ledger, f"tea {n}")
+        made = [await put(ledger, f"tea {n}") for n in range(10)]
+        for each in made:
+            await ledger.update(ALICE, each.key, {}, text=each.text, change=SAID, expected_version=1)
         done, *_ = await asyncio.gather(
             ledger.compact(),
             *(put(ledger, f"coffee {n}") for n in range(20)),

@@ -107,7 +107,7 @@ class TestAServerThatIsAway:
         self, ledger: Ledger, location: str, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The record is forgotten by another process before the writer's point is sent."""
-        other = await open_ledger(location, embedder)
+        other = await open_ledger(f"{location}?collection=mneme", embedder)  # an index of its own here
         index = ledger._store.index
         send = index._upsert
 
