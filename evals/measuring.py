@@ -14,7 +14,7 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from numpy.typing import NDArray
-from scipy.stats import wilcoxon
+from scipy.stats import bootstrap, wilcoxon
 
 from mneme.core.settings import settings
 from mneme.evals.report import Journal, Row
@@ -105,6 +105,15 @@ def line(
 def wilcoxon_p(differences: Sequence[float] | NDArray[np.float64]) -> float | None:
     """Return p of Wilcoxon's signed-rank test, two-sided; None where nothing differs."""
     return float(wilcoxon(differences).pvalue) if np.any(differences) else None
+
+
+def interval_of_mean(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of a mean; a point where all values are alike."""
+    data: Any = (np.asarray(values, dtype=float),)
+    if np.ptp(data[0]) == 0:
+        return float(data[0][0]), float(data[0][0])
+    found = bootstrap(data, np.mean, rng=np.random.default_rng(1), method="percentile", n_resamples=2000)
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 
 def p_cell(p: float | None) -> str:

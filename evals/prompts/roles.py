@@ -34,7 +34,7 @@ def _of(workflow: str, *names: str) -> list[Key]:
 _CHANGING = ("rewrite_memory", "choose_forgotten")
 _WRITING = ("route_message", "compose_memories", *_CHANGING)
 _TURNS = ("contribute", "delegate", "integrate", "evaluate", "write_document", "update_memory")
-_JUDGING = ("judge_design", "judge_as_printed", "compare_designs")
+_JUDGING = ("judge_design", "judge_as_printed")
 _TRIALS = ("summarise_trial", "rate_relevance", "summarise_phase", "extract_key_steps", "explain_failure")
 _INSIGHTS = ("revise_insights", "merge_insights", "project_insights")
 
