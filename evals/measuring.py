@@ -1,9 +1,10 @@
 """What several evaluations measure with: ledgers, settings for one run, times, and significance."""
 
+import asyncio
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,8 +17,9 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from numpy.typing import NDArray
 from scipy.stats import bootstrap, wilcoxon
 
+from mneme.core.processes import pool
 from mneme.core.settings import settings
-from mneme.evals.report import Journal, Row
+from mneme.evals.report import C, Journal, Row
 from mneme.models.asking.asking import clear_endpoints
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import Ledger, open_ledger
@@ -67,6 +69,24 @@ def _set(variables: Mapping[str, str | None]) -> None:
             os.environ[name] = value
     settings.cache_clear()
     clear_endpoints()
+
+
+@contextmanager
+def processes(
+    count: int, here: Callable[[C], Awaitable[Row]], there: Callable[[C], Row]
+) -> Iterator[Callable[[C], Awaitable[Row]]]:
+    """Yield what does one case: `there`, in one of so many fresh processes, or `here` where one is enough.
+
+    What waits for a process is dropped when the run is interrupted.
+    """
+    if count == 1:
+        yield here
+        return
+    opened = pool(count)
+    try:
+        yield lambda case: asyncio.get_running_loop().run_in_executor(opened, there, case)
+    finally:
+        opened.shutdown(wait=False, cancel_futures=True)
 
 
 class TokenCounter(AsyncCallbackHandler):

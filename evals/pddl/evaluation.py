@@ -9,8 +9,8 @@ files with `--data`, or the folder `pddl` of MNEME_DATA), which a seed only puts
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
@@ -18,11 +18,10 @@ from random import Random
 from pydantic import BaseModel, Field
 
 from mneme.core.errors import BadInput
-from mneme.core.processes import pool
 from mneme.core.settings import settings
 from mneme.environments.pddl import Problem, generate_suite, load_folder
 from mneme.evals.answering import Identity, identify
-from mneme.evals.measuring import home_beside
+from mneme.evals.measuring import home_beside, processes
 from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
 from mneme.evals.pddl.play import Case, Team, play, play_in_process
 from mneme.evals.pddl.tables import report
@@ -85,8 +84,14 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     ]
     by_default = settings().parallel if who.is_model else os.cpu_count()
     workers = options.workers or by_default or 1
-    with _player(workers) as one:
-        turns = {case.name: case for turn in zip_longest(*teams) for case in turn if case}
+    turns = {case.name: case for turn in zip_longest(*teams) for case in turn if case}
+    locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
+    with processes(workers, play, play_in_process) as player:
+
+        async def one(case: Case) -> Row:
+            async with locks[case.team.name]:  # a team plays one problem after the other
+                return await player(case)
+
         await journal.play(turns, one, progress, concurrency=workers)
     source = "our own, drawn by seed" if folder is None else f"from {folder}"
     rows = [journal[case.name] for team in teams for case in team]
@@ -132,21 +137,3 @@ async def _journal(options: Options, who: Identity, loaded: Sequence[Problem]) -
         "embedder": (await open_embedder(options.embedder or settings().embedder)).name,
     }
     return open_journal(options.out, "pddl", configuration, fresh=options.fresh)
-
-
-@contextmanager
-def _player(workers: int) -> Iterator[Callable[[Case], Awaitable[Row]]]:
-    """Yield what plays a problem, in one of so many processes; a team plays one problem after the other."""
-    if workers == 1:
-        yield play
-        return
-    opened, locks = pool(workers), dict[str, asyncio.Lock]()
-
-    async def one(case: Case) -> Row:
-        async with locks.setdefault(case.team.name, asyncio.Lock()):
-            return await asyncio.get_running_loop().run_in_executor(opened, play_in_process, case)
-
-    try:
-        yield one
-    finally:
-        opened.shutdown(wait=False, cancel_futures=True)

@@ -80,5 +80,3 @@ ROLES: Sequence[Role] = (
     Role("task_memories", "memory_model", _of("task_memories", *_TRIALS, *_INSIGHTS)),
 )
 """Every role, in the order of the tables; memories of tasks serve discussions (`agents`) as well."""
-
-WORKFLOWS = tuple(CONTEXTS)
