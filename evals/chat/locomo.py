@@ -23,10 +23,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from mneme.core.errors import BadAnswer
-from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.chat.locomo_data import (
     Conversation,
@@ -42,10 +41,10 @@ from mneme.evals.chat.locomo_data import (
 from mneme.evals.chat.locomo_kept import asked_of, best, keep, namespaces_of, turns_behind, turns_of
 from mneme.evals.chat.locomo_tables import DEPTHS, MODES, report, tokens
 from mneme.evals.measuring import ledger_at, temporary_ledger
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out, Role
-from mneme.evals.report import Journal, Progress, Report, file_digest, open_journal
+from mneme.evals.options import Agents, Role, RunOptions
+from mneme.evals.report import Journal, Progress, Report, file_digest
 from mneme.models.asking.asking import SEED, ask
-from mneme.models.embedding.embedders import Embedder, open_embedder
+from mneme.models.embedding.embedders import Embedder
 from mneme.prompts.chat.chatbot import Turn as Given
 from mneme.prompts.chat.chatbot import reply
 from mneme.stores.ledger.engine import Mode
@@ -57,7 +56,7 @@ SHOWN = 10
 """Turns that the chatbot is shown, as the paper's baselines show."""
 
 
-class Options(BaseModel):
+class Options(RunOptions):
     """What to run: the benchmark's file, who answers from what, and where results go."""
 
     data: Path | None = Field(None, description="LoCoMo's file or its folder; default: MNEME_DATA's.")
@@ -72,9 +71,6 @@ class Options(BaseModel):
         0, ge=0, description="Use the first turns of each conversation, and the questions on them; 0: all."
     )
     answer_from: Mode = Field("blend", description="The search whose first ten turns are shown.")
-    embedder: EmbedderName = ""
-    out: Out = RUNS
-    fresh: Fresh = False
 
 
 class LastQueryKept:
@@ -123,7 +119,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     conversations = first_turns(picked(load(path), options.conversations), options.limit)
     who = await identify(options.chatbot or options.agents)
     agent = await identify(options.memory_agent or options.agents)
-    embedder = LastQueryKept(await open_embedder(options.embedder or settings().embedder))
+    embedder = LastQueryKept(await options.opened_embedder())
     configuration = {
         "data": file_digest(path),
         "conversations": [each.sample_id for each in conversations],
@@ -135,7 +131,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "embedder": embedder.name,
         "seed": SEED,
     }
-    journal = open_journal(options.out, "locomo", configuration, fresh=options.fresh)
+    journal = options.journal("locomo", configuration)
     async with _opened(options, journal, embedder) as ledger:
         await _run(conversations, Setup(ledger, embedder, journal, who, agent, options), progress)
     kept_by = str(agent) if options.search_in == "memories" else ""

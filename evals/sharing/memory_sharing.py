@@ -21,13 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.measuring import home_beside, in_environment, ledger_at
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
-from mneme.evals.report import Journal, Progress, Report, Row, digest, open_journal, together
+from mneme.evals.options import Agents, RunOptions
+from mneme.evals.report import Journal, Progress, Report, Row, digest, together
 from mneme.evals.sharing.arms import AS_AUTHORS, Arm, arms_of, flagged, table_flagged
 from mneme.evals.sharing.authors import is_authors, read_all
 from mneme.evals.sharing.data import NEAR, Item, Split, closest_across, read_items, split
@@ -46,7 +45,6 @@ from mneme.evals.sharing.tables import (
     ways,
 )
 from mneme.library.agents.agent import AGENTS
-from mneme.models.embedding.embedders import open_embedder
 from mneme.models.retriever.retriever import Learning
 from mneme.nodes.sharing.context import Scoring, SharingContext, Stored
 
@@ -56,7 +54,7 @@ BESIDE = 3
 """Pools that are worked on at the same time."""
 
 
-class Options(BaseModel):
+class Options(RunOptions):
     """Which items, how many seeds, who answers, and what BERTScore compares with."""
 
     data: Path | None = Field(None, description="A folder of AGENT.jsonl, or one file; default: the shipped.")
@@ -85,9 +83,6 @@ class Options(BaseModel):
     encoder: Path | None = Field(None, description="Folder of BERTScore's encoder; default: the bundled one.")
     layers: int = Field(LAYERS, ge=1, description="The encoder's layer whose vectors are compared.")
     at_once: int = Field(8, ge=1, le=64, description="Test questions that are asked at the same time.")
-    out: Out = RUNS
-    embedder: EmbedderName = ""
-    fresh: Fresh = False
     quick: bool = Field(False, description="A short run: one seed, ten items an agent.")
 
 
@@ -99,7 +94,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     items = [item for part in next(iter(splits.values())) for item in part]
     arms = arms_of(options.models, mixed=options.mixed)
     bert = await asyncio.to_thread(BertScore, options.encoder, options.layers)
-    embedder = await open_embedder(options.embedder or settings().embedder)
+    embedder = await options.opened_embedder()
     who = await identify(options.agents)
     configuration = {
         "items": digest({item.id: item.model_dump() for item in items}),
@@ -109,7 +104,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "encoder": f"{bert.name}, layer {bert.layers}",
         "embedder": embedder.name,
     }
-    journal = open_journal(options.out, "memory_sharing", configuration, fresh=options.fresh)
+    journal = options.journal("memory_sharing", configuration)
     home = home_beside(journal)
     # the retrievers' files stay with the run: they belong to no pool of the user's
     with in_environment({"MNEME_HOME": str(home.resolve())}):
