@@ -1,7 +1,6 @@
 """The tables of `mneme eval model`: by role, by question, and what was wrong."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pydantic import BaseModel
 
@@ -60,20 +59,13 @@ def tables(all_answers: Sequence[Answers]) -> list[Table]:
     rules = [each for each in all_answers if not each.who.is_model]
     made = []
     if models:
-        made += [
-            _verdicts(models),
-            _figures("By role: answers usable at first, after repair, and right", models),
-        ]
+        verdicts = [[role, each.who.responder, each.verdict(role)] for role, each in _pairs(models)]
+        title = f"Which model for which role. {THRESHOLD}"
+        made.append(table(title, ["role", "model", "verdict"], verdicts, figures=False))
+        made.append(_figures("By role: answers usable at first, after repair, and right", models))
     if rules:
         made.append(_figures("Answered by rules, which are no model: these figures stand for none", rules))
     return [*made, _by_question(all_answers), *(table for each in all_answers for table in _wrong_of(each))]
-
-
-def _verdicts(models: Sequence[Answers]) -> Table:
-    rows = [[role, each.who.responder, each.verdict(role)] for role, each in _pairs(models)]
-    return table(
-        f"Which model for which role. {THRESHOLD}", ["role", "model", "verdict"], rows, figures=False
-    )
 
 
 def _pairs(all_answers: Sequence[Answers]) -> list[tuple[Role, Answers]]:
@@ -89,22 +81,18 @@ def _figures(title: str, all_answers: Sequence[Answers]) -> Table:
 
 def _row(role: Role, answers: Answers) -> list[object]:
     of = answers.of_role(role)
-    shares = [percent(each / of.cases) if of.cases else "–" for each in (of.first, of.repaired, of.refused)]
+    injected = of.injected
     return [
         role,
         answers.who.responder,
         of.cases or "no rule",
-        *shares,
+        *(percent(each / of.cases if of.cases else None) for each in (of.first, of.repaired, of.refused)),
         percent(of.right["share"]),
         interval(of.right),
-        _fraction(of.by_kind.get("injected")),
+        f"{injected['right']} of {injected['cases']}" if injected["cases"] else "–",
         round(of.tokens) if of.tokens else "–",
         f"{of.seconds:.1f}",
     ]
-
-
-def _fraction(of: Mapping[str, Any] | None) -> str:
-    return f"{of['right']} of {of['cases']}" if of else "–"
 
 
 def _by_question(all_answers: Sequence[Answers]) -> Table:

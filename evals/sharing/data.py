@@ -6,6 +6,7 @@ nearly the same, whichever agents they belong to, go into one split together: an
 pool would be no test.
 """
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -95,36 +96,27 @@ def _files(data: Path) -> list[Path]:
 
 
 def _read(path: Path) -> Iterator[Item]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} cannot be read: {error}.", FORMAT) from error
     usual = {"agent": path.stem} if path.stem in AGENTS else {}
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(lines, 1):
         if line.strip():
             yield _item(f"{path}, line {number}", line, usual)
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read: {error}.", FORMAT) from error
-
-
 def _item(where: str, line: str, usual: dict[str, str]) -> Item:
     try:
-        item = Item.model_validate(usual | _Line.model_validate_json(line).model_dump(exclude_none=True))
+        item = Item.model_validate(usual | json.loads(line))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"]) or "the line"
-        raise BadInput(f"{where}: {name}: {first['msg']}.", FORMAT) from error
+        raise BadInput(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}.", FORMAT) from error
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"{where}: {error}.", FORMAT) from error
     if item.agent not in AGENTS:
         raise BadInput(f'{where}: there is no agent "{item.agent}".', f"Agents: {', '.join(AGENTS)}.")
     return item
-
-
-class _Line(BaseModel):
-    id: str
-    question: str
-    answer: str
-    agent: str | None = None
 
 
 def near_duplicates(items: Sequence[Item]) -> list[list[Item]]:

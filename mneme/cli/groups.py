@@ -39,14 +39,15 @@ def built(
     about: str | None,
     build: Callable[[], Callable[..., None]],
     hidden: bool = False,
+    panel: str | None = None,
 ) -> None:
-    """Add a command whose function is made when it is run."""
+    """Add a command whose function is made when it is run; `panel` is its part of the list of commands."""
 
     def listed() -> None:
         """Be the command's entry in the list."""
 
     listed.build = build  # type: ignore[attr-defined]
-    app.command(name, help=about, hidden=hidden)(listed)
+    app.command(name, help=about, hidden=hidden, rich_help_panel=panel)(listed)
 
 
 def options_of(

@@ -31,4 +31,4 @@ def _build(name: str) -> Callable[..., None]:
 
 
 for _name, _evaluation in EVALUATIONS.items():
-    built(app, _name, _evaluation.does, partial(_build, _name))
+    built(app, _name, _evaluation.does, partial(_build, _name), panel=_evaluation.paper)
