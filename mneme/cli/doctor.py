@@ -10,6 +10,7 @@ from langsmith.utils import tracing_is_enabled
 from pydantic import BaseModel
 
 from mneme.api.pools import Pools, RetrieverState
+from mneme.cli.options import Json
 from mneme.cli.show import console, print_json, print_table
 from mneme.client.home import open_operations, open_or_find_server
 from mneme.client.measured import Measured, measured_models
@@ -40,8 +41,8 @@ class Finding(BaseModel):
     fix: str = ""
 
 
-async def doctor(as_json: bool) -> int:
-    """Print every finding; return 1 if Mneme cannot run."""
+async def doctor(as_json: Json = False) -> int:
+    """Check models, embedder, store, checkpoints, folders and tracing; print how to fix each problem."""
     findings = [finding async for finding in examine()]
     if as_json:
         for finding in findings:

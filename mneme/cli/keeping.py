@@ -2,9 +2,12 @@
 
 import asyncio
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.markup import escape
 
+from mneme.cli.options import Json
 from mneme.cli.show import console, print_json
 from mneme.client import backups
 from mneme.client.backups import Backup
@@ -18,8 +21,8 @@ from mneme.stores.ledger.ledger import is_server
 from mneme.stores.ledger.verifying import Verified
 
 
-async def verify(as_json: bool) -> int:
-    """Read all files and compare them; return 1 if something is wrong."""
+async def verify(as_json: Json = False) -> int:
+    """Read all files of the ledger and the checkpoints, compare checksums, and list what is damaged."""
     found = await alone(lambda: verifying.verify(_folder()))
     checkpoints = Path(settings().checkpoints_location).expanduser()
     wrong = await asyncio.to_thread(check_checkpoints, checkpoints)
@@ -41,8 +44,8 @@ def _print_verified(found: Verified) -> None:
     console.print(advice if found.problems else "Everything is whole.", soft_wrap=True)
 
 
-async def repair(as_json: bool) -> int:
-    """Build the ledger anew from what is whole; return 1 if something is lost."""
+async def repair(as_json: Json = False) -> int:
+    """Rebuild a damaged ledger from its intact versions, and list what is lost."""
     embedder = await open_embedder(settings().embedder)
     done = await alone(lambda: verifying.repair(_folder(), embedder))
     if as_json:
@@ -58,13 +61,19 @@ async def repair(as_json: bool) -> int:
     return 1 if done.lost else 0
 
 
-async def backup(file: Path, as_json: bool) -> None:
-    """Write everything into one file."""
+async def backup(
+    file: Annotated[Path, typer.Argument(help="Where to write; it must not exist.")],
+    as_json: Json = False,
+) -> None:
+    """Write all memories and conversations into one file, also while they are in use."""
     _print_backup("Written", await asyncio.to_thread(backups.back_up, file), as_json)
 
 
-async def restore(file: Path, as_json: bool) -> None:
-    """Restore a backup into an empty place."""
+async def restore(
+    file: Annotated[Path, typer.Argument(help="A file of `mneme backup`.")],
+    as_json: Json = False,
+) -> None:
+    """Restore a backup where there are no memories yet."""
     embedder = await open_embedder(settings().embedder)
     _print_backup("Restored", await alone(lambda: backups.restore(file, embedder)), as_json)
 

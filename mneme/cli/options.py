@@ -10,6 +10,9 @@ User = Annotated[
     str, typer.Option("--user", "-u", envvar="MNEME_USER", help="The user whose memories are used.")
 ]
 Team = Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="The team whose data is used.")]
+Owner = Annotated[
+    str, typer.Option("--owner", "-o", envvar="MNEME_TEAM", help="The owner of the discussions.")
+]
 Agents = Annotated[
     str,
     typer.Option("--agents", envvar="MNEME_AGENTS", help="Who answers: auto, rules, ollama:MODEL, …"),

@@ -9,14 +9,25 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from textwrap import shorten
 from typing import Any
 
 from pydantic import BaseModel
 from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.segment import Segment
 from rich.text import Text
 
+from mneme.api.rendering import Cell, cell_of, row_of
 from mneme.cli.tables import Table
 from mneme.core.errors import MnemeError
 from mneme.models.asking.counting import NOTHING, Asked, in_words
@@ -27,6 +38,10 @@ CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 NARROWEST = 20
 """Columns for a text beside its label, however narrow the window is."""
+KEY, SHORT = re.compile(r"\b[0-9a-f]{32}\b"), 8
+"""A key, and how many letters of it are shown in a table."""
+EXCERPTS, EXCERPT = {"prompt", "answer"}, 60
+"""Columns of which a table shows the beginning, and how many characters."""
 PIPED, HEIGHT = 80, 25
 """The columns and lines of what is no terminal."""
 
@@ -80,7 +95,42 @@ def print_json(value: BaseModel | Mapping[str, Any]) -> None:
     print(_escaped(json.dumps(value, ensure_ascii=False, default=str)), flush=True)
 
 
-def print_result(result: Any, as_json: bool, show: Callable[[Any], object], called: str = "") -> None:
+def print_rows(found: Any, *, titled: str = "") -> None:
+    """Print records as a table, or one as a row of it; columns without any cell are left out."""
+    records = found if isinstance(found, Sequence) and not isinstance(found, str) else [found]
+    rows = [{name: _cell(name, each) for name, each in row_of(record).items()} for record in records]
+    columns = [name for name in dict.fromkeys(chain(*rows)) if any(row.get(name) for row in rows)]
+    print_table(titled, columns, ([row.get(name, "") for name in columns] for row in rows))
+
+
+def _cell(name: str, cell: Cell) -> str:
+    """Return a cell as text: a key by its first letters, the beginning of what may be long."""
+    if isinstance(cell, float):
+        return f"{cell:.2f}"
+    text = shortened("" if cell is None else str(cell))
+    return shorten(text, EXCERPT, placeholder="…") if name in EXCERPTS else text
+
+
+def shortened(text: str) -> str:
+    """Return a text with the first letters of each key in it."""
+    return KEY.sub(lambda found: found[0][:SHORT], text)
+
+
+def print_record(record: BaseModel | Mapping[str, Any]) -> None:
+    """Print all fields of a record, and of a record in it, below one another."""
+    fields = dict(record)
+    inside = [name for name, each in fields.items() if isinstance(each, BaseModel)]
+    for name in inside:
+        fields |= dict(fields.pop(name))
+    print_table("", ("field", "value"), ((name, cell_of(each)) for name, each in fields.items()))
+
+
+def print_result(
+    result: Any,
+    as_json: bool,
+    show: Callable[[Any], object] = print_rows,
+    called: str = "",
+) -> None:
     """Print what an operation returned: as JSON Lines, or as text by `show`, which is not asked for nothing.
 
     In JSON, what is no object is `called` so.
@@ -95,15 +145,9 @@ def print_result(result: Any, as_json: bool, show: Callable[[Any], object], call
             print_json(each)
 
 
-def print_records(
-    found: Sequence[Mapping[str, Any]], as_json: bool, title: str = "", columns: Sequence[str] = ()
-) -> None:
-    """Print records with the same fields, as JSON Lines or as a table with a column for each field."""
-    if as_json:
-        for each in found:
-            print_json(each)
-        return
-    print_table(title, columns or [*(found[0] if found else ())], (each.values() for each in found))
+def print_text(text: str) -> None:
+    """Print a text as it is."""
+    console.print(escape(text))
 
 
 def print_fields(what: Mapping[str, object], as_json: bool = False) -> None:
@@ -111,7 +155,14 @@ def print_fields(what: Mapping[str, object], as_json: bool = False) -> None:
     if as_json:
         print_json(what)
         return
-    console.print(", ".join(f"{name}: {value}" for name, value in what.items()))
+    console.print(", ".join(f"{name}: {value}" for name, value in what.items()), soft_wrap=True)
+
+
+def progress_bar(*, elapsed: bool = False) -> Progress:
+    """Return a bar that says how many of how many are done, on the terminal's error stream."""
+    clock = TimeElapsedColumn() if elapsed else TimeRemainingColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), clock)
+    return Progress(*columns, console=errors, transient=elapsed)
 
 
 def print_lines(text: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mneme.cli.pddl import play as pddl
+from mneme.cli import pddl
 from mneme.core.errors import BadInput
 from mneme.evals.commands import quiet
 from tests.doubles.command_line import Done, Run, Running, run_mneme

@@ -6,12 +6,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from textwrap import shorten
 from threading import Thread
+from typing import Annotated
 from uuid import uuid4
 
+import typer
 from rich.markup import escape
 
-from mneme.cli.chat.memories import print_erased, print_history, print_memories, print_memory_line
+from mneme.cli.chat.memories import print_erased
 from mneme.cli.chat.talk import Context, Talk, get_ready, with_contents
+from mneme.cli.derived import Fields
+from mneme.cli.options import Json
 from mneme.cli.show import console, errors, print_error, print_json, print_outcome, print_result
 from mneme.client.session import PoliteSession
 from mneme.core.errors import BadInput, MnemeError, ServerGone, TooMany
@@ -24,8 +28,17 @@ IDLE_SECONDS = 0.2
 """How often, while the user types, the chat looks whether another process waits for the memories."""
 
 
-async def chat(user: str, thread: str, context: Context, as_json: bool) -> int:
-    """Chat until the user ends it, then wait for the memory agent; return 1 if a script failed."""
+NO_OPTIONS = "similar min_similarity retrieval compose_first window recall debounce"
+"""Fields of the chatbot's context that are no options."""
+
+
+async def chat(
+    context: Annotated[Context, Fields(ChatContext, without=NO_OPTIONS)],
+    thread: Annotated[str, typer.Option("--thread", "-t", help="Name of the conversation.")] = "main",
+    as_json: Json = False,
+) -> int:
+    """Chat; a memory agent remembers in the background (/memories /history /forget /undo /quit)."""
+    user = context.pop("user")
     await get_ready(context)
     polite = PoliteSession(user)
     try:
@@ -195,15 +208,15 @@ class Terminal:
         command, _, argument = words.partition(" ")
         memories = self.talk.session.memories
         if command == "/memories":
-            print_result(await memories.list(), self.as_json, print_memories)
+            print_result(await memories.list(), self.as_json)
         elif command == "/history":
-            print_result(await memories.history(argument), self.as_json, print_history)
+            print_result(await memories.history(argument), self.as_json)
         elif command == "/forget":
             if not self.talk.session.is_served:  # what is being remembered would write the old words again
                 await self.talk.finish()
             erased = await memories.forget(argument, reason="requested in the chat")
             print_erased(erased, self.as_json)
         elif command == "/undo":
-            print_result(await memories.undo(), self.as_json, print_memory_line)
+            print_result(await memories.undo(), self.as_json)
         else:
             raise BadInput(f"There is no command {command}.", HELP)

@@ -8,9 +8,9 @@ from uuid import uuid4
 
 from rich.markup import escape
 
-from mneme.cli.chat.memories import print_memories
 from mneme.cli.chat.talk import Talk, show_notice, with_contents
-from mneme.cli.show import console, print_json, print_outcome, print_result
+from mneme.cli.options import Json
+from mneme.cli.show import console, print_json, print_outcome, print_result, print_rows
 from mneme.client.session import open_session
 from mneme.core.settings import settings
 
@@ -39,8 +39,8 @@ SESSIONS = (
 )
 
 
-async def demo(as_json: bool) -> None:
-    """Run both sessions with an empty memory, and print what happens."""
+async def demo(as_json: Json = False) -> None:
+    """Run a conversation over two sessions and show what the memory agent does with it."""
     _use_own_folder()
     await show_notice(*ROLES.values())
     for number, messages in enumerate(SESSIONS, start=1):
@@ -66,13 +66,13 @@ async def _session(number: int, messages: Sequence[str], as_json: bool) -> None:
         if not as_json:
             console.rule(f"session {number}", align="left")
             console.print("memory before:")
-            print_result(await session.memories.list(), as_json, print_memories)
+            print_result(await session.memories.list(), as_json, print_rows)
         for message in messages:
             await _turn(talk, message, as_json)
         await talk.finish()
         if not as_json:
             console.print("memory after:")
-            print_result(await session.memories.list(), as_json, print_memories)
+            print_result(await session.memories.list(), as_json, print_rows)
 
 
 async def _turn(talk: Talk, message: str, as_json: bool) -> None:

@@ -1,19 +1,23 @@
 """`mneme discuss carried` and `forget-carried`: what agents bring into their next discussion."""
 
 import json
-from collections.abc import Sequence
+from typing import Annotated
 
+import typer
 from rich.syntax import Syntax
 
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.confirming import confirmed
+from mneme.cli.options import Json, Owner, Yes
 from mneme.cli.show import console, print_json
 from mneme.client.home import open_operations
 from mneme.core.errors import NotFound
 
+TeamName = Annotated[str, typer.Option("--team", "-t", help="The team's name.")]
 
-async def show(owner: str, team: str, as_json: bool) -> None:
-    """Print what each agent of a team carries."""
+
+async def carried(team: TeamName = "data_pipeline", owner: Owner = "local", as_json: Json = False) -> None:
+    """Show what a team's agents carry into their next discussion; --json exports it."""
     async with open_operations(TeamDiscussions, owner) as done:
         found = await done.carried(team)
     for each in found:
@@ -26,12 +30,18 @@ async def show(owner: str, team: str, as_json: bool) -> None:
         console.print(f"The agents of {team} carry nothing; `mneme discuss --carry` has them do so.")
 
 
-async def forget(owner: str, team: str, roles: Sequence[str], yes: bool, as_json: bool) -> int:
-    """Erase what agents carry, after a question. Raises NotFound where there is nothing."""
+async def forget_carried(
+    team: TeamName = "data_pipeline",
+    roles: Annotated[list[str] | None, typer.Option("--role", help="Of this role alone; repeatable.")] = None,
+    yes: Yes = False,
+    owner: Owner = "local",
+    as_json: Json = False,
+) -> int:
+    """Erase what a team's agents carry; this cannot be undone."""
     if not confirmed(yes):
         return 1
     async with open_operations(TeamDiscussions, owner) as done:
-        erased = await done.forget_carried(team, list(roles), "decided on the command line")
+        erased = await done.forget_carried(team, roles or [], "decided on the command line")
     if not erased:
         raise NotFound(f"No such agent of {team} carries anything.", "See `mneme discuss carried`.")
     if as_json:

@@ -1,23 +1,28 @@
 """`mneme discuss TASK`: run a discussion, or continue one."""
 
 import asyncio
+import os
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from uuid import uuid4
 
+import typer
 from langgraph.types import Command
 
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.chat.talk import show_notice
+from mneme.cli.derived import Fields
 from mneme.cli.discussion.person import answer_of
 from mneme.cli.discussion.printing import print_end, print_step, say_waiting, write_files
 from mneme.cli.files import read_file
+from mneme.cli.options import Json
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable
 from mneme.library.teams.team import Team, load_team
+from mneme.nodes.discussion.context import DiscussionContext
 from mneme.stores.discussions.discussions import Discussion, check_id
 
 GRAPH = "intrinsic_memory"
@@ -25,17 +30,45 @@ TASK_FILES = {".md", ".txt"}
 Values = dict[str, Any]
 
 
-async def discuss(
-    task: str,
-    team: str,
-    models: Sequence[str],
-    discussion_id: str,
-    context: Values,
-    out: Path | None,
-    as_json: bool,
+OPTIONS = Fields(DiscussionContext, {"team": "--owner -o", "person": "--as"}, "agents")
+
+
+async def run(
+    context: Annotated[Values, OPTIONS],
+    task: Annotated[
+        str, typer.Argument(help="A file with the task, the task's words, or `-` for stdin.")
+    ] = "",
+    discussing: Annotated[
+        str,
+        typer.Option("--team", "-t", help="data_pipeline, design_review, pddl, or a team's YAML file."),
+    ] = "data_pipeline",
+    agents: Annotated[
+        list[str],
+        typer.Option(
+            "--agents",
+            envvar="MNEME_AGENTS",
+            help="Who answers: auto, rules, ollama:MODEL, …; ROLE=MODEL: for one role. Repeatable.",
+        ),
+    ] = ["auto"],  # noqa: B006  (typer makes a new list of it)
+    discussion_id: Annotated[
+        str,
+        typer.Option(
+            "--id",
+            help="Id of a new discussion (letters, digits, - and _), or of the one to continue.",
+        ),
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for document and report; default: discussions/ID.")
+    ] = None,
+    as_json: Json = False,
 ) -> int:
-    """Run a discussion, or continue one that was killed or waits; write the results."""
-    given = None if discussion_id and not task else {"task": task_of(task), "team": team_of(team, models)}
+    """Discuss a task until all accept, and write the document (the word `run` may be left out)."""
+    everyone = [each for each in agents if "=" not in each]
+    context |= {"agents": everyone[-1] if everyone else os.environ.get("MNEME_AGENTS", "auto")}
+    models = [each for each in agents if "=" in each]
+    given = (
+        None if discussion_id and not task else {"task": task_of(task), "team": team_of(discussing, models)}
+    )
     if given is not None and discussion_id:
         check_id(discussion_id)
     chosen = _chosen_models(given) if given else []

@@ -5,13 +5,15 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 import yaml
 from rich.syntax import Syntax
 
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.discussion.discuss import task_of
+from mneme.cli.options import Agents, Json
 from mneme.cli.show import console, print_json
 from mneme.core.errors import BadInput, StorageFailure
 from mneme.library.teams.team import Delegated, Document, RoundRobin, Team, load_team, read_team
@@ -28,16 +30,22 @@ NAMED = re.compile("[a-z]")
 
 
 async def new_team(
-    name: str,
-    task: str,
-    roles: Sequence[str],
-    like: str,
-    out: Path | None,
-    agents: str,
-    yes: bool,
-    as_json: bool,
+    name: Annotated[str, typer.Argument(help="The team's name; the file is NAME.yaml.")],
+    task: Annotated[str, typer.Option("--task", help="A file with the task, or the task in words.")],
+    roles: Annotated[
+        list[str] | None, typer.Option("--role", help='An expert: "Title: duties"; repeatable.')
+    ] = None,
+    like: Annotated[
+        str,
+        typer.Option("--like", help="A team to copy document and facilitators from; else designed."),
+    ] = "",
+    out: Annotated[Path | None, typer.Option("--out", help="The file; default: NAME.yaml.")] = None,
+    agents: Agents = "auto",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Use the templates without review.")] = False,
+    as_json: Json = False,
 ) -> int:
-    """Make a team for a task, or with the facilitators and document of another; return 1 if not accepted."""
+    """Make a team: a model designs it for the task, with memory templates, and you review it."""
+    roles = roles or []
     experts = [_expert(role) for role in roles]
     path = out or Path(f"{name}.yaml")
     if path.exists():

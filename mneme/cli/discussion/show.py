@@ -1,22 +1,23 @@
-"""`mneme discuss list, show, report, memory, teams`: what was discussed, and what agents remember of it."""
+"""`mneme discuss show, report, memory, teams`: what was discussed, and what agents remember of it."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.markup import escape
 from rich.syntax import Syntax
 
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.discussion.printing import print_end, print_turn, write_files
 from mneme.cli.discussion.report import ending
-from mneme.cli.show import console, print_json, print_result, print_table
+from mneme.cli.options import Json, Owner
+from mneme.cli.show import console, print_json, print_result
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
-from mneme.library.teams.team import Team, load_team, shipped
+from mneme.library.teams.team import load_team, shipped
 from mneme.stores.discussions.agent_memory import MemoryVersion
-from mneme.stores.discussions.discussions import Discussion
 
 Values = dict[str, Any]
 
@@ -28,22 +29,19 @@ def one_of(discussion: str, named: str) -> str:
     return discussion or named
 
 
-def print_discussions(found: Sequence[Discussion]) -> None:
-    """Print discussions as a table."""
-    rows = (
-        [each.id, each.team["name"], each.ended or "not ended", each.turns, _title(each)] for each in found
-    )
-    print_table("", ("id", "team", "ended", "turns", "task"), rows)
+Which = Annotated[
+    str,
+    typer.Argument(metavar="[ID]", help="A discussion's id, or its first letters; default: the latest."),
+]
+Named = Annotated[str, typer.Option("--id", "--discussion", "-d", help="The same as the argument ID.")]
 
 
-def _title(about: Discussion) -> str:
-    return about.task.strip().splitlines()[0][:60]
-
-
-async def show(owner: str, discussion: str, as_json: bool) -> None:
-    """Print a discussion with its turns."""
+async def show(
+    discussion: Which = "", named: Named = "", owner: Owner = "local", as_json: Json = False
+) -> None:
+    """Show a discussion: how it ended, the document, the transcript."""
     async with open_operations(TeamDiscussions, owner, reading=True) as done:
-        about = await done.starting(discussion)
+        about = await done.starting(one_of(discussion, named))
         turns = await done.turns(about.id)
     if as_json:
         print_json(about)
@@ -54,26 +52,37 @@ async def show(owner: str, discussion: str, as_json: bool) -> None:
         console.print(Syntax(json.dumps(about.document, indent=1, ensure_ascii=False), "json"))
 
 
-async def report(owner: str, discussion: str, out: Path | None, as_json: bool) -> None:
-    """Write a discussion's report again."""
+async def report(
+    discussion: Which = "",
+    named: Named = "",
+    out: Annotated[Path | None, typer.Option("--out", help="Folder; default: discussions/ID.")] = None,
+    owner: Owner = "local",
+    as_json: Json = False,
+) -> None:
+    """Write a discussion's document, transcript, memories and report again."""
     async with open_operations(TeamDiscussions, owner, reading=True) as done:
-        about = await done.starting(discussion)
+        about = await done.starting(one_of(discussion, named))
         files = await write_files(done, about, out)
     print_end(about, None, files, as_json)
 
 
 async def memory(
-    owner: str,
-    discussion: str,
-    agent: str,
-    turns: tuple[int | None, int | None],
-    history: bool,
-    as_json: bool,
+    agent: Annotated[str, typer.Argument(help="A role's name, e.g. data_engineer.")],
+    discussion: Which = "",
+    named: Named = "",
+    turn: Annotated[
+        int | None, typer.Option("--turn", "-n", min=0, help="The memory after this turn.")
+    ] = None,
+    since: Annotated[
+        int | None, typer.Option("--since", min=0, help="Show what changed since this turn.")
+    ] = None,
+    history: Annotated[bool, typer.Option("--history", help="List every version.")] = False,
+    owner: Owner = "local",
+    as_json: Json = False,
 ) -> None:
-    """Print an agent's memory after a turn, its versions, or what changed in it between two turns."""
-    since, turn = turns
+    """Show an agent's memory now, after a turn, or what changed between two turns."""
     async with open_operations(TeamDiscussions, owner, reading=True) as done:
-        about = await done.starting(discussion)
+        about = await done.starting(one_of(discussion, named))
         if history:
             print_result(await done.memory_history(about.id, agent), as_json, _print_versions)
             return
@@ -103,11 +112,11 @@ def _print_diff(diff: str) -> None:
     console.print(Syntax(diff, "diff", word_wrap=True) if diff else "[dim]nothing changed[/]")
 
 
-async def teams(as_json: bool) -> None:
-    """List the teams that come with Mneme, with their roles."""
-    print_result([load_team(name) for name in shipped()], as_json, _print_teams)
-
-
-def _print_teams(loaded: Sequence[Team]) -> None:
-    rows = ([team.name, f"{team.purpose}\nRoles: {', '.join(team.names)}."] for team in loaded)
-    print_table("", ("team", "what it is for"), rows)
+def teams(as_json: Json = False) -> None:
+    """List the teams that come with Mneme."""
+    loaded = [load_team(name) for name in shipped()]
+    rows = [
+        {"team": each.name, "what it is for": f"{each.purpose}\nRoles: {', '.join(each.names)}."}
+        for each in loaded
+    ]
+    print_result(loaded if as_json else rows, as_json)

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Annotated, Any, Literal, Protocol, cast
 from uuid import uuid4
 
+import typer
 from langchain_core.runnables import RunnableConfig
 from rich.markup import escape
 
@@ -27,8 +29,10 @@ from mneme.api.household_runs import (
 )
 from mneme.api.memories import Memories
 from mneme.cli.chat.talk import show_notice
+from mneme.cli.derived import Fields
 from mneme.cli.household.missed import rebuild
 from mneme.cli.household.screen import Screen
+from mneme.cli.options import Json
 from mneme.cli.show import console, print_json
 from mneme.client.remote import api_key
 from mneme.client.workflows import Workflows, open_workflows, server_errors
@@ -42,7 +46,7 @@ from mneme.environments.household.rewards import discounted_return
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.world import World
 from mneme.nodes.context import LOCAL
-from mneme.nodes.household.context import MOST_ROUNDS
+from mneme.nodes.household.context import MOST_ROUNDS, HouseholdContext
 
 STEPS = (5 + MOST_ROUNDS) * World.LIMIT + 20
 """The most steps of a graph in an episode: so many per round, which is at least one step of the world."""
@@ -102,7 +106,68 @@ class Display(Protocol):
     def stepped(self, frame: Frame) -> None: ...
 
 
-async def run(given: Given, context: Context, watch: bool, as_json: bool) -> int:
+class Method(StrEnum):
+    """How a team decides; the names are those of the command line."""
+
+    MITA = "mita"
+    COELA = "coela"
+    PROAGENT = "proagent"
+    MHP = "mhp"
+    ALONE = "alone"
+
+
+class Weak(StrEnum):
+    """Whose model `--weak-model` is."""
+
+    MEMBERS = "members"
+    MANAGER = "manager"
+    BOTH = "both"
+
+
+WEAKENED = {Weak.MEMBERS: ["member"], Weak.MANAGER: ["manager"], Weak.BOTH: ["member", "manager"]}
+OPTIONS = Fields(HouseholdContext, {"simulator": "--virtualhome"}, "lapse_kind member_lapses manager_lapses")
+
+
+async def run(
+    context: Annotated[Context, OPTIONS],
+    task: Annotated[
+        str, typer.Option("--task", help="Prepare Tea, Wash Dishes, … (default: chosen by the seed).")
+    ] = "",
+    method: Annotated[
+        Method,
+        typer.Option(
+            "--method", help="How the team decides: MiTa, or one of those that it is compared with."
+        ),
+    ] = Method.MITA,
+    members: Annotated[
+        int | None,
+        typer.Option("--members", "-n", help="Members of the team, 1 to 4 (default: 3; alone: 1)."),
+    ] = None,
+    episode: Annotated[
+        Path | None, typer.Option("--episode", help="An episode file (C-WAH's or your own), not a task.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="The run's name (default: task, members and seed).")
+    ] = None,
+    weak_model: Annotated[
+        str, typer.Option("--weak-model", help="A weaker model for some: see --weak (the paper's figure 3b).")
+    ] = "",
+    weak: Annotated[
+        Weak, typer.Option("--weak", help="Whose model --weak-model is: members, manager or both.")
+    ] = Weak.MEMBERS,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show rooms, hands and decisions while the team acts.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Play an episode. After a kill, the same command continues it."""
+    context |= dict.fromkeys(WEAKENED[weak], weak_model) if weak_model else {}
+    context |= {"allocation": False, "summary": False} if method == Method.ALONE else {}
+    size = (1 if method == Method.ALONE else 3) if members is None else members
+    return await play(Given(task, size, episode, context["seed"], name, method), context, watch, as_json)
+
+
+async def play(given: Given, context: Context, watch: bool, as_json: bool) -> int:
     """Play an episode, or continue a killed run; return 1 if the goals were not reached in time."""
     if watch and as_json:
         raise BadInput("--watch and --json cannot be combined.", "Leave one of them out.")

@@ -1,19 +1,25 @@
 """`mneme cards consolidate`: tune a model on what the cards have taught, or undo it."""
 
 from collections.abc import Sequence
-from typing import Any
+from contextlib import AbstractAsyncContextManager
+from typing import Annotated, Any
 
+import typer
 from langgraph.types import StreamMode
 from pydantic import BaseModel, Field
 from rich.markup import escape
 
 from mneme.api.cards import Cards
+from mneme.api.operation import Operations
 from mneme.api.pools import Pools
-from mneme.cli.show import console, print_json, print_table
+from mneme.cli.derived import Fields
+from mneme.cli.options import Json
+from mneme.cli.show import console, print_json, print_rows, print_table
 from mneme.client.home import open_operations
 from mneme.client.team import open_team_session
 from mneme.core.errors import BadInput
-from mneme.stores.tuned_models import Attempt
+from mneme.nodes.learning.consolidation.state import TuningContext
+from mneme.stores.tuned_models import Archive, Attempt
 
 GRAPH = "consolidation"
 SAME = ("base", "served_base")
@@ -50,7 +56,30 @@ class Wanted(BaseModel):
     reason: str = Field("", description="The reason of a rollback; kept in the history.")
 
 
-async def run(wanted: dict[str, Any], context: dict[str, Any], as_json: bool) -> int:
+Wish = Annotated[dict[str, Any], Fields(Wanted, {"served_base": "--ollama"})]
+
+
+async def consolidate_cards(
+    wanted: Wish,
+    context: Annotated[dict[str, Any], Fields(TuningContext, without="pool above")],
+    as_json: Json = False,
+) -> int:
+    """Tune a model on the proven cards; it serves, and they are archived, where it is not worse."""
+    return await _run(wanted, context, as_json)
+
+
+async def consolidate_pool(
+    pool: Annotated[str, typer.Option("--pool", help="The pool: a domain, or single_pool.")],
+    wanted: Wish,
+    context: Annotated[dict[str, Any], Fields(TuningContext, without="pool successes recall")],
+    shots: Annotated[int, typer.Option("--shots", "-k", min=1, max=3, help="Examples of a question.")] = 3,
+    as_json: Json = False,
+) -> int:
+    """Tune a model on a pool's good pairs; it answers where the answerer is auto, if it is not worse."""
+    return await _run(wanted, context | {"pool": pool, "recall": shots}, as_json)
+
+
+async def _run(wanted: dict[str, Any], context: dict[str, Any], as_json: bool) -> int:
     """Consolidate, tell of consolidations, or undo the latest; return the exit status."""
     team, pool = context["team"], context.get("pool", "")
     asked = {name: wanted.pop(name) for name in ("anew", "status", "rollback", "reason")}
@@ -162,39 +191,31 @@ def _repaid(seconds: float, an_answer: dict[str, float]) -> str:
     return f"after {seconds / saved:,.0f} answers" if saved > 0 else "never: an answer takes no less"
 
 
+def _operations(team: str, pool: str, *, reading: bool = False) -> AbstractAsyncContextManager[Any]:
+    """Open the operations on what is consolidated, which the cards and each pool have."""
+    kind: type[Operations] = Pools if pool else Cards
+    return open_operations(kind, team, reading=reading)
+
+
 async def status(team: str, as_json: bool, pool: str = "") -> None:
     """Print why a consolidation is due, which model serves, and how earlier ones ended."""
-    if pool:
-        async with open_operations(Pools, team, reading=True) as pools:
-            due, serving = await pools.consolidation_due(pool), await pools.serving(pool)
-            attempts = await pools.consolidations(pool)
-    else:
-        async with open_operations(Cards, team, reading=True) as cards:
-            due, serving = await cards.consolidation_due(), await cards.serving()
-            attempts = await cards.consolidations()
+    of = [pool] if pool else []
+    async with _operations(team, pool, reading=True) as on:
+        due, serving = await on.consolidation_due(*of), await on.serving(*of)
+        attempts: Sequence[Attempt] = await on.consolidations(*of)
     if as_json:
         print_json({"due": [*due], "serving": serving, "attempts": [each.model_dump() for each in attempts]})
         return
     console.print(f"due: {escape('; '.join(due)) or 'no'}")
     console.print(f"serving: {escape(serving) or 'no tuned model'}")
     if attempts:
-        print_table("", ("tag", "promoted", "model", "why"), map(row_of, attempts))
-
-
-def row_of(attempt: Attempt) -> list[str]:
-    """Return an earlier consolidation's tag, what became of it, its model and why."""
-    promoted = "rolled back" if attempt.taken_back else "yes" if attempt.promoted else "no"
-    return [attempt.tag, promoted, attempt.model, attempt.why]
+        print_rows(attempts)
 
 
 async def rollback(team: str, reason: str, as_json: bool, pool: str = "") -> None:
     """Undo the latest consolidation: its cards come back, and the model before it serves."""
-    if pool:
-        async with open_operations(Pools, team) as pools:
-            undone = await pools.roll_back_consolidation(pool, reason)
-    else:
-        async with open_operations(Cards, team) as cards:
-            undone = await cards.roll_back_consolidation(reason)
+    async with _operations(team, pool) as on:
+        undone: Archive = await on.roll_back_consolidation(*([pool] if pool else []), reason)
     if as_json:
         print_json(undone)
         return

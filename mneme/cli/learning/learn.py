@@ -3,17 +3,20 @@
 import hashlib
 from collections.abc import Set
 from functools import partial
-from itertools import count
+from itertools import count as numbers
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import Annotated, Any, cast, get_type_hints
 
+import typer
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from rich.markup import escape
 
 from mneme.cli.chat.talk import show_notice
+from mneme.cli.derived import Fields
 from mneme.cli.files import read_file
 from mneme.cli.learning.disputes import print_dispute, run_dispute
+from mneme.cli.options import Json
 from mneme.cli.show import console, print_beside, print_json, print_result
 from mneme.client.team import TeamSession, open_team_session
 from mneme.core.errors import BadInput
@@ -22,6 +25,7 @@ from mneme.environments.worlds import find_world
 from mneme.environments.worlds.registry import SHIPPED
 from mneme.library import EXAMPLES
 from mneme.models.asking.counting import in_words
+from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.learning.worlds import Problem
 
 Context = dict[str, Any]
@@ -87,20 +91,30 @@ Given = create_model(
 )
 
 
-async def learn(
-    words: str,
-    file: Path | None,
-    suite: str,
-    size: tuple[int, int],
-    where: Context,
-    context: Context,
-    as_json: bool,
-) -> int:
-    """Solve the given tasks one after the other; return 1 if one was not solved.
+LEARNING = Fields(LearningContext, without="environment schema_name database_seed successes_to_verify")
 
-    A task counts only once for the cards that it used, so a task that is done is not run again.
-    """
-    given = tasks_of(words, file, suite, size, where)
+
+async def learn(
+    where: Annotated[Context, Fields(Where)],
+    context: Annotated[Context, LEARNING],
+    task: Annotated[str, typer.Argument(help="The task in words.")] = "",
+    file: Annotated[Path | None, typer.Option("--file", help="A YAML list of tasks.")] = None,
+    suite: Annotated[
+        str,
+        typer.Option(
+            "--suite",
+            help="Tasks of Mneme: story, sql_tuning (generated), python_functions, shell_pipelines.",
+        ),
+    ] = "",
+    count: Annotated[int, typer.Option("--count", help="Number of generated tasks.")] = 8,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the generated tasks.")] = 1,
+    as_json: Json = False,
+) -> int:
+    """Solve a task as a team that learns: draft, challenge, patch, verify, decide, compile."""
+    # A task counts only once for the cards that it used, so a task that is done is not run again.
+    if count < 1:
+        raise BadInput(f"--count {count}: a suite needs at least one task.", "Give --count 1 or more.")
+    given = tasks_of(task, file, suite, (count, seed), where)
     await show_notice(*(context[role] for role in ROLES))
     async with open_team_session(context["team"]) as session:
         done = await finished(session)
@@ -121,7 +135,7 @@ def numbered(given: Place, done: Set[str]) -> Place:
         return given
     said = given.model_dump_json(exclude={"id"}, by_alias=True)
     name = hashlib.sha256(said.encode()).hexdigest()[:16]
-    number = next(n for n in count(1) if f"{name}-{n}" not in done)
+    number = next(n for n in numbers(1) if f"{name}-{n}" not in done)
     return given.model_copy(update={"id": f"{name}-{number}"})
 
 
@@ -283,10 +297,3 @@ def _print_result(values: dict[str, Any]) -> None:
         )
         print_beside("    [dim]why:[/] ", f"[dim]{escape(_short(each['why']))}[/]")
     console.print(f"  [dim]{in_words(values['asked'])}[/]")
-
-
-def size_of(count: int, seed: int) -> tuple[int, int]:
-    """Return the number of tasks of a suite, and their seed. Raises BadInput."""
-    if count < 1:
-        raise BadInput(f"--count {count}: a suite needs at least one task.", "Give --count 1 or more.")
-    return count, seed

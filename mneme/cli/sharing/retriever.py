@@ -2,24 +2,28 @@
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any
+from typing import Annotated, Any
 
 from rich.markup import escape
 
 from mneme.api.pools import Pools, RetrieverState
 from mneme.cli.chat.talk import show_notice
+from mneme.cli.derived import Fields
+from mneme.cli.options import Json, Team
+from mneme.cli.sharing.pools import PoolName
 from mneme.cli.show import console, print_json, print_result, print_table
 from mneme.client.home import open_operations
 from mneme.client.sharing import open_sharing
 from mneme.core.errors import BadInput
 from mneme.library.agents.own import own_texts
+from mneme.nodes.sharing.context import PoolContext
 from mneme.stores.pools.retrievers import Retriever
 
 NOTE = "Only the query encoder is trained: a new version goes live with one write, without a new index."
 
 
-async def status(team: str, pool: str, as_json: bool) -> None:
-    """Print every version of a pool's retriever with its training data and why it was accepted or not."""
+async def status(pool: PoolName = "", team: Team = "local", as_json: Json = False) -> None:
+    """Show each version: its training data, loss and recall, and why it was accepted or not."""
     async with open_operations(Pools, team, reading=True) as shared:
         found = [await shared.retriever(pool)] if pool else await shared.list()
     if not found and not as_json:
@@ -69,8 +73,12 @@ def _change(before: float | None, after: float | None) -> str:
     return "" if before is None or after is None else f"{before:.3f} → {after:.3f}"
 
 
-async def train(pool: str, context: dict[str, Any], as_json: bool) -> None:
-    """Train a pool's retriever on the pairs that were not learned yet."""
+async def train(
+    pool: PoolName,
+    context: Annotated[dict[str, Any], Fields(PoolContext, without="pools agent")],
+    as_json: Json = False,
+) -> None:
+    """Train on the pairs that are new since the last training."""
     if not pool.strip():
         raise BadInput("The pool is missing.", "Give --pool NAME; see `mneme share pool list`.")
     await show_notice(context["grader"])

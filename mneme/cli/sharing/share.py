@@ -2,9 +2,10 @@
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from uuid import uuid4
 
+import typer
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import TypeAdapter, ValidationError
@@ -12,7 +13,9 @@ from rich.markup import escape
 
 from mneme.api.pools import Pools
 from mneme.cli.chat.talk import show_notice
+from mneme.cli.derived import Fields
 from mneme.cli.files import read_file
+from mneme.cli.options import Agents, Json
 from mneme.cli.show import console, print_json
 from mneme.client.sharing import SharingSession, Training, open_sharing
 from mneme.core.errors import BadInput
@@ -21,6 +24,7 @@ from mneme.library.agents.own import PARTED, own_text, own_texts
 from mneme.library.agents.reading import read_yaml, text_of
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.asking.counting import in_words
+from mneme.nodes.sharing.context import GrowthContext, SharingContext
 from mneme.nodes.sharing.interactive_learning import Given
 from mneme.nodes.sharing.pools import agent_of, agents_in
 
@@ -84,8 +88,35 @@ def answerers_of(given: Sequence[str], agents: str) -> Context:
     }
 
 
-async def ask(question: str, context: Context, thread: str, train: bool, as_json: bool) -> None:
-    """Ask an agent; the answer is printed before it is scored, stored and learned."""
+OWN_PARAMETERS = "agent answerer answerers"
+Answerer = Annotated[
+    list[str],
+    typer.Option(
+        "--answerer",
+        help="Who answers the questions; default: --agents. AGENT=MODEL: for this agent; may be repeated.",
+    ),
+]
+
+
+async def ask(
+    question: Annotated[str, typer.Argument(help="What the agent should write.")],
+    agent: Annotated[
+        str, typer.Option("--agent", help="A shipped agent, one of yours, or an agent's YAML file.")
+    ],
+    context: Annotated[Context, Fields(SharingContext, without=OWN_PARAMETERS)],
+    agents: Agents = "auto",
+    answerer: Answerer = [],  # noqa: B006  (typer makes a new list of it)
+    thread: Annotated[
+        str,
+        typer.Option(
+            "--thread", "-t", help="Name of a conversation; earlier turns are stored with the pair."
+        ),
+    ] = "",
+    train: Annotated[bool, typer.Option(help="Train the retriever on the stored pair.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Ask an agent: it sees similar pairs as examples; a good answer is added to the pool."""
+    context |= {"agent": agent_text(agent), **answerers_of(answerer, agents)}
     await show_notice(context["answerer"], context["scorer"], context["grader"])
     async with open_sharing(context["team"], *ASKING) as session:
         await check_rubric(session.shared, agent_of(context["agent"]).domain, context)
@@ -147,8 +178,29 @@ async def _learn(session: SharingSession, pool: str, context: Context, as_json: 
             console.print(f"[dim]training {escape(result)}[/]", soft_wrap=True)
 
 
-async def grow(domain: str, file: Path | None, name: str, context: Context, as_json: bool) -> int:
-    """Grow a pool, or continue a run that was killed; return 1 if everything failed."""
+GROWING_CONTEXT = Fields(GrowthContext, without=f"{OWN_PARAMETERS} at_once laps")
+
+
+async def grow(
+    domain: Annotated[str, typer.Option("--domain", help="The domain whose agents ask each other.")],
+    context: Annotated[Context, GROWING_CONTEXT],
+    file: Annotated[
+        Path | None,
+        typer.Option("--from", help='Standard answers, JSON Lines: {"agent": "sonnet", "answer": "…"}.'),
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--id", help="The run's id; the id of a killed run continues it.")
+    ] = "",
+    agent: Annotated[
+        str,
+        typer.Option("--agent", help="One more agent beside the domain's and yours: its name or YAML file."),
+    ] = "",
+    agents: Agents = "auto",
+    answerer: Answerer = [],  # noqa: B006  (typer makes a new list of it)
+    as_json: Json = False,
+) -> int:
+    """Grow a pool: agents write questions to standard answers and answer them."""
+    context |= {"agent": members_text(domain, agent), **answerers_of(answerer, agents)}
     standards = standards_of(file)
     await show_notice(context["answerer"], context["scorer"], context["grader"])
     async with open_sharing(context["team"], *GROWING) as session:

@@ -1,16 +1,22 @@
 """`mneme users …`: the users of the server."""
 
 from pathlib import Path
+from typing import Annotated
 
-from mneme.cli.show import console, errors, print_json, print_records
+import typer
+
+from mneme.cli.options import Json
+from mneme.cli.show import console, errors, print_json, print_result
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.server.users import add_user, list_users, remove_user
+from mneme.server import users
+
+Name = Annotated[str, typer.Argument(help="The user's name.")]
 
 
-async def add(name: str, as_json: bool) -> None:
-    """Add a user and print the key."""
-    key = add_user(_file(), name)
+def add(name: Name, as_json: Json = False) -> None:
+    """Add a user and print the key, which is shown only once."""
+    key = users.add_user(_file(), name)
     if as_json:
         print_json({"user": name, "key": key})
         return
@@ -20,18 +26,15 @@ async def add(name: str, as_json: bool) -> None:
     )
 
 
-async def remove(name: str, as_json: bool) -> None:
-    """Remove a user."""
-    remove_user(_file(), name)
+def remove(name: Name, as_json: Json = False) -> None:
+    """Remove a user; the user's memories stay in the ledger."""
+    users.remove_user(_file(), name)
     print_json({"removed": name}) if as_json else console.print(f"removed {name}")
 
 
-async def list_(as_json: bool) -> None:
+def list_(as_json: Json = False) -> None:
     """List the users."""
-    users = list_users(_file())
-    print_records(
-        [{"user": user.name, "added": user.added} for user in users], as_json, "", ("user", "added")
-    )
+    print_result([{"user": each.name, "added": each.added} for each in users.list_users(_file())], as_json)
 
 
 def _file() -> Path:

@@ -1,25 +1,23 @@
-"""`mneme threads …`: the threads of a user, with and without a running server."""
+"""`mneme threads …`: delete and prune the threads of a user, with and without a running server."""
 
-from collections.abc import Sequence
+from typing import Annotated
 
+import typer
 from rich.markup import escape
 
-from mneme.api.threads import Thread, Threads
+from mneme.api.threads import Threads
 from mneme.cli.confirming import confirmed
-from mneme.cli.show import console, print_json, print_table
+from mneme.cli.options import Json, User, Yes
+from mneme.cli.show import console, print_json
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 
-
-def print_threads(found: Sequence[Thread]) -> None:
-    """Print threads as a table."""
-    rows = ([each.id, each.name, each.graph, each.checkpoints, f"{each.at:%Y-%m-%d %H:%M}"] for each in found)
-    print_table("", ("id", "name", "graph", "checkpoints", "last"), rows)
+Name = Annotated[str, typer.Argument(metavar="NAME|ID", help="A name, or the beginning of an id.")]
 
 
-async def delete(name: str, user: str, yes: bool, as_json: bool) -> int:
-    """Delete a thread; return 1 if a file may still hold it."""
+async def delete(name: Name, user: User = "local", yes: Yes = False, as_json: Json = False) -> int:
+    """Delete a thread for good: its checkpoints, and what the server keeps of it. Memories stay."""
     async with open_operations(Threads, user) as threads:
         thread = await threads.find(name)
         if not confirmed(yes):
@@ -34,8 +32,17 @@ async def delete(name: str, user: str, yes: bool, as_json: bool) -> int:
     return 1 if done.left else 0
 
 
-async def prune(user: str, name: str, everything: bool, keep: int | None, as_json: bool) -> None:
-    """Keep the checkpoints of the last turns of one thread, or of all."""
+async def prune(
+    name: Name = "",
+    everything: Annotated[bool, typer.Option("--all", help="All your threads.")] = False,
+    keep: Annotated[
+        int | None,
+        typer.Option("--keep", min=1, help="Turns that you can go back. Default: MNEME_CHECKPOINT_TURNS."),
+    ] = None,
+    user: User = "local",
+    as_json: Json = False,
+) -> None:
+    """Delete a thread's old checkpoints, so that you can go back only a few turns; all messages stay."""
     if bool(name) == everything:
         raise BadInput("Which thread?", "Give its name, its id, or --all.")
     turns = settings().checkpoint_turns if keep is None else keep

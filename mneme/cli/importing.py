@@ -2,18 +2,22 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from pydantic import Field
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from mneme.api.memories import Memories
 from mneme.cli.chat.talk import get_ready
-from mneme.cli.show import console, errors, print_error, print_json, print_table
+from mneme.cli.derived import Fields
+from mneme.cli.options import Json
+from mneme.cli.show import console, errors, print_error, print_json, print_table, progress_bar
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, MnemeError
+from mneme.importing import chatgpt, claude, langmem, markdown, mem0
 from mneme.importing.directly import Written, write
 from mneme.importing.item import Item, Reading
 from mneme.importing.through_agent import Sent, send
@@ -45,6 +49,79 @@ class How(OwnedByUser):
     memory_agent: str = responder("The memory agent's model.")
 
 
+Choice = Annotated[dict[str, Any], Fields(How)]
+Export = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The zip file, the folder in it, or a conversations.json.")
+]
+ThroughAgent = Annotated[
+    bool,
+    typer.Option(
+        "--through-agent",
+        help="Let the memory agent compare them with known memories, instead of importing them unchanged.",
+    ),
+]
+
+
+async def import_chatgpt(export: Export, how: Choice, as_json: Json = False) -> int:
+    """Remember what you told ChatGPT, from its data export (Settings, Data controls, Export)."""
+    return await through_agent("ChatGPT", lambda: chatgpt.read(export), how, as_json)
+
+
+async def import_claude(export: Export, how: Choice, as_json: Json = False) -> int:
+    """Remember what you told Claude, from its data export (Settings, Privacy, Export data)."""
+    return await through_agent("Claude", lambda: claude.read(export), how, as_json)
+
+
+async def import_markdown(
+    notes: Annotated[Path, typer.Argument(metavar="FILE|FOLDER", help="A note, or a folder of notes.")],
+    how: Choice,
+    as_json: Json = False,
+) -> int:
+    """Remember what your notes say, e.g. those of Obsidian; a second run reads only what is new."""
+    return await through_agent("Markdown", lambda: markdown.read(notes), how, as_json)
+
+
+async def import_mem0(
+    how: Choice,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|FOLDER", help="What `get_all` returned, as JSON; or the folder of a local store."
+        ),
+    ] = Path("/tmp/qdrant"),  # noqa: S108  (where Mem0 puts it)
+    of: Annotated[
+        str, typer.Option("--of", metavar="NAME", help="The user to import, if the source has several.")
+    ] = "",
+    collection: Annotated[str, typer.Option("--collection", help="The store's collection.")] = "mem0",
+    history: Annotated[
+        Path | None, typer.Option("--history", help="Mem0's history.db. With a store: the one in ~/.mem0.")
+    ] = None,
+    by_agent: ThroughAgent = False,
+    as_json: Json = False,
+) -> int:
+    """Import the memories of Mem0, with their times and earlier versions."""
+    written = through_agent if by_agent else directly
+    return await written("Mem0", lambda: mem0.read(source, of, collection, history), how, as_json)
+
+
+async def import_langmem(
+    how: Choice,
+    source: Annotated[
+        str,
+        typer.Argument(metavar="FILE|URL", help="Items as JSON, an SQLite store, or the URL of a Postgres."),
+    ],
+    namespace: Annotated[
+        str,
+        typer.Option("--namespace", metavar="PATH", help="Only items below it, e.g. memories/ann."),
+    ] = "",
+    by_agent: ThroughAgent = False,
+    as_json: Json = False,
+) -> int:
+    """Import the memories of LangMem, or of another LangGraph store, with their times."""
+    written = through_agent if by_agent else directly
+    return await written("LangMem", lambda: langmem.read(source, namespace), how, as_json)
+
+
 async def through_agent(program: str, read: Read, given: dict[str, Any], as_json: bool) -> int:
     """Let the memory agent read what a program knows; return 1 if a message failed."""
     how = How.model_validate(given)
@@ -57,7 +134,7 @@ async def through_agent(program: str, read: Read, given: dict[str, Any], as_json
     context = {"memory_agent": how.memory_agent}
     await get_ready(context)
     report = Sent(messages=len(reading.items))
-    with _progress() as progress:
+    with progress_bar() as progress:
         bar = progress.add_task("remembering", total=len(reading.items))
         async for report in send(reading.items, how.user, context):
             progress.update(bar, completed=report.done)
@@ -72,7 +149,7 @@ async def directly(program: str, read: Read, given: dict[str, Any], as_json: boo
     if how.dry_run or not reading.items:
         return 0
     report = Written(memories=len(reading.items))
-    with _progress() as progress:
+    with progress_bar() as progress:
         bar = progress.add_task("writing", total=len(reading.items))
         async with open_operations(Memories, how.user) as memories:
             async for report in write(reading.items, program, memories):
@@ -135,11 +212,6 @@ def _iso(item: Item) -> str:
 def _days(items: Sequence[Item]) -> str:
     days = sorted(_iso(each)[:10] for each in items if each.time)
     return f", from {days[0]} to {days[-1]}" if days else ""
-
-
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=errors)
 
 
 def _print_sent(report: Sent, reading: Reading, as_json: bool) -> int:
