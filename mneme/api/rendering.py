@@ -53,7 +53,7 @@ def memory_row(record: "MemoryRecord") -> Row:
         "v": record.version,
         "memory": memory.content if record.live else f"{memory.content} (retired)",
         "kind": memory.kind,
-        "since": f"{record.at:%Y-%m-%d %H:%M}",
+        "since": (memory.time or record.at.astimezone().isoformat())[:16].replace("T", " "),
         "note": "; ".join(filter(None, [when, memory.attention])),
         "similarity": None if record.similarity is None else round(record.similarity, 2),
     }
