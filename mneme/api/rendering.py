@@ -174,7 +174,7 @@ ROWS: Mapping[str, Callable[[Any], Row]] = {
     "Dispute": dispute_row,
     "Pooled": pair_row,
     "RetrieverState": pool_row,
-    "FrozenRubric": rubric_row,
+    "RubricVersion": rubric_row,
     "Discussion": discussion_row,
     "Attempt": consolidation_row,
 }

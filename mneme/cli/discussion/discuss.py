@@ -64,11 +64,18 @@ async def run(
 ) -> int:
     """Discuss a task until all accept, and write the document (the word `run` may be left out)."""
     everyone = [each for each in agents if "=" not in each]
-    context |= {"agents": everyone[-1] if everyone else os.environ.get("MNEME_AGENTS", "auto")}
     models = [each for each in agents if "=" in each]
-    given = (
-        None if discussion_id and not task else {"task": task_of(task), "team": team_of(discussing, models)}
-    )
+    context |= {"agents": everyone[-1] if everyone else os.environ.get("MNEME_AGENTS", "auto")}
+    if discussion_id and not task:
+        return await discuss(discussion_id, None, context, out, as_json)
+    given = {"task": task_of(task), "team": team_of(discussing, models)}
+    return await discuss(discussion_id, given, context, out, as_json)
+
+
+async def discuss(
+    discussion_id: str, given: Values | None, context: Values, out: Path | None, as_json: bool
+) -> int:
+    """Begin a discussion of a task, or continue one that was killed or waits; write the results."""
     if given is not None and discussion_id:
         check_id(discussion_id)
     chosen = _chosen_models(given) if given else []

@@ -16,7 +16,7 @@ from mneme.cli.derived import Fields
 from mneme.cli.options import Json
 from mneme.cli.show import console, print_json, print_rows, print_table
 from mneme.client.home import open_operations
-from mneme.client.team import open_team_session
+from mneme.client.team import open_team
 from mneme.core.errors import BadInput
 from mneme.nodes.learning.consolidation.state import TuningContext
 from mneme.stores.tuned_models import Archive, Attempt
@@ -99,8 +99,8 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: 
             "Which model is tuned, and where is it served?",
             "Give --base (a GGUF file, a folder, or smollm2) and --ollama (the same model's name in Ollama).",
         )
-    async with open_team_session(context["team"], [GRAPH]) as session:
-        config = await session.consolidation(context.get("pool", ""))
+    async with open_team(Cards, context["team"], GRAPH) as session:
+        config = await session.thread(GRAPH, context.get("pool", ""))
         left, values = await session.flows.left_at(GRAPH, config)
         goes_on = bool(left) and "examine" not in left and not anew  # what was refused begins anew
         other = [name for name in SAME if goes_on and values.get(name) != wanted[name]]

@@ -16,7 +16,7 @@ from mneme.cli.learning.cards import ACTOR, CardId, rule_of
 from mneme.cli.options import Json, Reason, Team
 from mneme.cli.show import console, print_beside, print_result
 from mneme.client.home import open_operations
-from mneme.client.team import TeamSession, open_team_session
+from mneme.client.team import TeamSession, open_team
 from mneme.core.errors import BadInput
 from mneme.environments.worlds import world_names
 from mneme.environments.worlds.registry import WORKSPACE
@@ -25,6 +25,8 @@ from mneme.nodes.learning.dispute_decisions import Decision, Verdict, new_eviden
 from mneme.stores.cards.disputes import Approach, Dispute
 
 Context = dict[str, Any]
+Session = TeamSession[Cards]
+LEARNING = ("compound_learning", "dispute_resolution")
 
 
 DisputeId = Annotated[str, typer.Argument(help="A dispute's id, or its first letters.")]
@@ -85,19 +87,19 @@ async def resolve(
         raise BadInput("A claim and rules are for a decision.", "Add --decision merge or deprecate_old.")
     if not decision:
         await show_notice(context["devils_advocate"])
-    async with open_team_session(context["team"]) as session:
-        found = await session.cards.get_dispute(dispute)
+    async with open_team(Cards, context["team"], *LEARNING) as session:
+        found = await session.on.get_dispute(dispute)
         if decision:
             made = Verdict(decision=decision, reason=reason, claim=claim, rules=rules, by=ACTOR)
             ended = await decide(session, found, made, context)
         else:
             ended = await run_dispute(session, found.id, context)
-        rests_on = await session.cards.evidence(ended.id)
+        rests_on = await session.on.evidence(ended.id)
     print_result(ended, as_json, partial(print_dispute, rests_on=rests_on))
     return int(ended.unresolved)
 
 
-async def decide(session: TeamSession, dispute: Dispute, verdict: Verdict, context: Context) -> Dispute:
+async def decide(session: Session, dispute: Dispute, verdict: Verdict, context: Context) -> Dispute:
     """Resume the run that waits for a person; without such a run, change the ledger.
 
     Raises BadInput for a decision that cannot be applied: the run would only ask again.
@@ -107,28 +109,28 @@ async def decide(session: TeamSession, dispute: Dispute, verdict: Verdict, conte
             f"{dispute.id} is resolved already: {dispute_row(dispute)['resolution']}",
             f"See `mneme disputes show {dispute.id}`.",
         )
-    config = await session.dispute(dispute.id)
+    config = await session.thread("dispute_resolution", dispute.id)
     left, _ = await session.flows.left_at("dispute_resolution", config)
     if "ask_person" not in left:
-        return await session.cards.decide(dispute.id, verdict)
-    card = await session.cards.get(dispute.card_id)
+        return await session.on.decide(dispute.id, verdict)
+    card = await session.on.get(dispute.card_id)
     answer: Any = Command(resume=plainly(verdict.model_dump(), dispute, card).model_dump())
     await session.flows.invoke("dispute_resolution", answer, config, _team_part(context))
-    return await session.cards.get_dispute(dispute.id)
+    return await session.on.get_dispute(dispute.id)
 
 
-async def run_dispute(session: TeamSession, dispute_id: str, context: Context) -> Dispute:
+async def run_dispute(session: Session, dispute_id: str, context: Context) -> Dispute:
     """Run the trials, or continue a killed run; a run that waits for a person keeps waiting."""
-    config = await session.dispute(dispute_id)
+    config = await session.thread("dispute_resolution", dispute_id)
     left, _ = await session.flows.left_at("dispute_resolution", config)
-    dispute = await session.cards.get_dispute(dispute_id)
+    dispute = await session.on.get_dispute(dispute_id)
     if context.get("environment") in {"", WORKSPACE}:  # similar tasks are those of the card's own world
-        scope = (await session.cards.get(dispute.card_id)).scope
+        scope = (await session.on.get(dispute.card_id)).scope
         context = context | {"environment": scope if scope in world_names() else ""}
     if "ask_person" not in left and dispute.unresolved:
         given: Any = None if left else {"dispute_id": dispute_id}
         await session.flows.invoke("dispute_resolution", given, config, _team_part(context))
-    return await session.cards.get_dispute(dispute_id)
+    return await session.on.get_dispute(dispute_id)
 
 
 def _team_part(context: Context) -> Context:

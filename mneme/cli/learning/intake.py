@@ -13,12 +13,14 @@ from typing import Annotated
 
 import typer
 
+from mneme.api.cards import Cards
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.files import read_file
+from mneme.cli.learning.disputes import LEARNING
 from mneme.cli.learning.learn import ROLES, Given, Place, finished, solve
 from mneme.cli.options import Agents, Json, Team
 from mneme.cli.show import console
-from mneme.client.team import open_team_session
+from mneme.client.team import open_team
 from mneme.core.errors import BadInput
 from mneme.models.asking.responders import resolve
 
@@ -42,7 +44,7 @@ async def intake(
     await show_notice(agents)
     if await resolve(agents) == "rules":
         raise BadInput("Rules learn nothing from texts.", "Give a model that reads: --agents ollama:MODEL.")
-    async with open_team_session(team) as session:
+    async with open_team(Cards, team, *LEARNING) as session:
         done = await finished(session)
         new = [each for each in parts if each.id not in done]
         for each in new:

@@ -12,13 +12,14 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from rich.markup import escape
 
+from mneme.api.cards import Cards
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.files import read_file
-from mneme.cli.learning.disputes import print_dispute, run_dispute
+from mneme.cli.learning.disputes import LEARNING, Session, print_dispute, run_dispute
 from mneme.cli.options import Json
 from mneme.cli.show import console, print_beside, print_json, print_result
-from mneme.client.team import TeamSession, open_team_session
+from mneme.client.team import open_team
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import tasks
 from mneme.environments.worlds import find_world
@@ -91,12 +92,12 @@ Given = create_model(
 )
 
 
-LEARNING = Fields(LearningContext, without="environment schema_name database_seed successes_to_verify")
+OPTIONS = Fields(LearningContext, without="environment schema_name database_seed successes_to_verify")
 
 
 async def learn(
     where: Annotated[Context, Fields(Where)],
-    context: Annotated[Context, LEARNING],
+    context: Annotated[Context, OPTIONS],
     task: Annotated[str, typer.Argument(help="The task in words.")] = "",
     file: Annotated[Path | None, typer.Option("--file", help="A YAML list of tasks.")] = None,
     suite: Annotated[
@@ -116,7 +117,7 @@ async def learn(
         raise BadInput(f"--count {count}: a suite needs at least one task.", "Give --count 1 or more.")
     given = tasks_of(task, file, suite, (count, seed), where)
     await show_notice(*(context[role] for role in ROLES))
-    async with open_team_session(context["team"]) as session:
+    async with open_team(Cards, context["team"], *LEARNING) as session:
         done = await finished(session)
         given = [numbered(each, done) for each in given]
         failed = [not await solve(session, each, context, as_json) for each in given if each.id not in done]
@@ -139,10 +140,10 @@ def numbered(given: Place, done: Set[str]) -> Place:
     return given.model_copy(update={"id": f"{name}-{number}"})
 
 
-async def finished(session: TeamSession) -> set[str]:
+async def finished(session: Session) -> set[str]:
     """Return the ids of all finished tasks."""
     done = set[str]()
-    while page := await session.cards.list_tasks(PAGE, len(done)):
+    while page := await session.on.list_tasks(PAGE, len(done)):
         done |= {record.id for record in page}
     return done
 
@@ -217,9 +218,9 @@ def _of_file(file: Path, where: Context) -> list[Place]:
     return given
 
 
-async def solve(session: TeamSession, given: Place, context: Context, as_json: bool) -> bool:
+async def solve(session: Session, given: Place, context: Context, as_json: bool) -> bool:
     """Solve one task, or continue one that was killed; then resolve the disputes that it opened."""
-    config = await session.task(given.id)
+    config = await session.thread("compound_learning", given.id)
     own, problem = context | _environment(given), problem_of(given)
     left, _ = await session.flows.left_at("compound_learning", config)
     if not as_json:
@@ -241,7 +242,7 @@ async def solve(session: TeamSession, given: Place, context: Context, as_json: b
         _print_result(values)
     for dispute in [each["dispute"] for each in values["learned"] if each["dispute"]]:
         resolved = await run_dispute(session, dispute, own)
-        rests_on = await session.cards.evidence(dispute)
+        rests_on = await session.on.evidence(dispute)
         print_result(resolved, as_json, partial(print_dispute, rests_on=rests_on))
     return bool(values["packet"]["solved"])
 

@@ -13,7 +13,8 @@ from mneme.cli.options import Json, Team
 from mneme.cli.sharing.pools import PoolName
 from mneme.cli.show import console, print_json, print_result, print_table
 from mneme.client.home import open_operations
-from mneme.client.sharing import open_sharing
+from mneme.client.team import open_team
+from mneme.client.team import train as train_retriever
 from mneme.core.errors import BadInput
 from mneme.library.agents.own import own_texts
 from mneme.nodes.sharing.context import PoolContext
@@ -82,13 +83,13 @@ async def train(
     if not pool.strip():
         raise BadInput("The pool is missing.", "Give --pool NAME; see `mneme share pool list`.")
     await show_notice(context["grader"])
-    async with open_sharing(context["team"], "retriever_training") as session:
-        before = await session.shared.retriever(pool)
+    async with open_team(Pools, context["team"], "retriever_training") as session:
+        before = await session.on.retriever(pool)
         known = {each.number for each in before.versions}
-        ended = await session.train(
-            pool, context | {"agent": own_texts()}, _progress(before.waiting, as_json)
+        ended = await train_retriever(
+            session, pool, context | {"agent": own_texts()}, _progress(before.waiting, as_json)
         )
-        made = [each for each in (await session.shared.retriever(pool)).versions if each.number not in known]
+        made = [each for each in (await session.on.retriever(pool)).versions if each.number not in known]
     for each in made:
         _print_training(each, each.reason, as_json)
     if not made:

@@ -14,7 +14,7 @@ from mneme.cli.derived import Fields
 from mneme.cli.options import Json, Reason, Team
 from mneme.cli.show import console, print_json, print_result
 from mneme.client.home import open_operations
-from mneme.client.sharing import SharingSession, open_sharing
+from mneme.client.team import TeamSession, open_team
 from mneme.core.errors import BadInput
 from mneme.library.agents.own import own_texts
 from mneme.library.agents.reading import text_of
@@ -72,8 +72,8 @@ async def design(
 async def draft(domain: str, tasks: list[str], wishes: str, context: Context, as_json: bool) -> None:
     """Let a model draft a rubric; the draft then waits for review."""
     await show_notice(context["designer"])
-    async with open_sharing(context["team"], "rubric_design") as session:
-        config = await session.design(domain)
+    async with open_team(Pools, context["team"], "rubric_design") as session:
+        config = await session.thread("rubric_design", domain)
         left, _ = await session.flows.left_at("rubric_design", config)
         if "review" in left:
             raise BadInput(f"A draft for {domain} waits for review.", REVIEW.format(domain=domain))
@@ -86,8 +86,8 @@ async def draft(domain: str, tasks: list[str], wishes: str, context: Context, as
 REVIEW = "Decide: `mneme share rubric review {domain}` with --approve, --file, --wishes or --reject."
 
 
-async def _print_waiting(session: SharingSession, domain: str, as_json: bool) -> None:
-    left, values = await session.flows.left_at("rubric_design", await session.design(domain))
+async def _print_waiting(session: TeamSession[Pools], domain: str, as_json: bool) -> None:
+    left, values = await session.flows.left_at("rubric_design", await session.thread("rubric_design", domain))
     if as_json:
         print_json({"rubric": values["rubric"], "version": values["version"], "waits": "review" in left})
         return
@@ -112,8 +112,8 @@ async def review(
     decision = _decision(approve, file, wishes, reject, reason)
     if decision["decision"] == "redraft":
         await show_notice(context["designer"])
-    async with open_sharing(context["team"], "rubric_design") as session:
-        config = await session.design(domain)
+    async with open_team(Pools, context["team"], "rubric_design") as session:
+        config = await session.thread("rubric_design", domain)
         left, _ = await session.flows.left_at("rubric_design", config)
         if "review" not in left:
             raise BadInput(

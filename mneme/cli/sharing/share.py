@@ -17,7 +17,7 @@ from mneme.cli.derived import Fields
 from mneme.cli.files import read_file
 from mneme.cli.options import Agents, Json
 from mneme.cli.show import console, print_json
-from mneme.client.sharing import SharingSession, Training, open_sharing
+from mneme.client.team import TeamSession, Training, open_team
 from mneme.core.errors import BadInput
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent
 from mneme.library.agents.own import PARTED, own_text, own_texts
@@ -29,6 +29,7 @@ from mneme.nodes.sharing.interactive_learning import Given
 from mneme.nodes.sharing.pools import agent_of, agents_in
 
 Context = dict[str, Any]
+Session = TeamSession[Pools]
 ASKING = ("memory_sharing", "retriever_training")
 GROWING = ("interactive_learning", "retriever_training")
 STANDARD = TypeAdapter(Given)
@@ -118,9 +119,9 @@ async def ask(
     """Ask an agent: it sees similar pairs as examples; a good answer is added to the pool."""
     context |= {"agent": agent_text(agent), **answerers_of(answerer, agents)}
     await show_notice(context["answerer"], context["scorer"], context["grader"])
-    async with open_sharing(context["team"], *ASKING) as session:
-        await check_rubric(session.shared, agent_of(context["agent"]).domain, context)
-        config = await session.conversation(thread or uuid4().hex)
+    async with open_team(Pools, context["team"], *ASKING) as session:
+        await check_rubric(session.on, agent_of(context["agent"]).domain, context)
+        config = await session.thread("memory_sharing", thread or uuid4().hex)
         await _finish_what_was_left(session, config, context)
         async for piece in _streamed(session, {"question": question}, config, context):
             if not as_json:
@@ -136,7 +137,7 @@ async def check_rubric(shared: Pools, domain: str, context: Context) -> None:
     await shared.rubric(domain if context["pools"] == "domain" else SINGLE_POOL)
 
 
-async def _finish_what_was_left(session: SharingSession, config: RunnableConfig, context: Context) -> None:
+async def _finish_what_was_left(session: Session, config: RunnableConfig, context: Context) -> None:
     """Finish a question that a killed process left on this thread."""
     left, _ = await session.flows.left_at("memory_sharing", config)
     if left:
@@ -144,7 +145,7 @@ async def _finish_what_was_left(session: SharingSession, config: RunnableConfig,
 
 
 async def _streamed(
-    session: SharingSession, given: Context, config: RunnableConfig, context: Context
+    session: Session, given: Context, config: RunnableConfig, context: Context
 ) -> AsyncIterator[str]:
     """Yield the answer piece by piece; a new attempt begins on a new line."""
     said = ""
@@ -169,7 +170,7 @@ def _print_outcome(values: Context, as_json: bool) -> None:
     console.print(f"[dim]{in_words(values['asked'])}[/]")
 
 
-async def _learn(session: SharingSession, pool: str, context: Context, as_json: bool) -> None:
+async def _learn(session: Session, pool: str, context: Context, as_json: bool) -> None:
     """Train the retriever on the stored pair; after Ctrl-C the next training does it."""
     training = Training(session, context | {"agent": own_texts()})
     training.wake(pool)
@@ -203,9 +204,9 @@ async def grow(
     context |= {"agent": members_text(domain, agent), **answerers_of(answerer, agents)}
     standards = standards_of(file)
     await show_notice(context["answerer"], context["scorer"], context["grader"])
-    async with open_sharing(context["team"], *GROWING) as session:
-        await check_rubric(session.shared, domain, context)
-        config = await session.growth(f"{name or uuid4().hex}/{domain}")
+    async with open_team(Pools, context["team"], *GROWING) as session:
+        await check_rubric(session.on, domain, context)
+        config = await session.thread("interactive_learning", name or uuid4().hex, domain)
         left, _ = await session.flows.left_at("interactive_learning", config)
         given = None if left else {"domain": domain, "standards": standards}
         if left and not as_json:
