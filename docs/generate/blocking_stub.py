@@ -1,10 +1,9 @@
 """Write the types of `mneme.client.blocking_memory`: the coroutines of a `Memory` as calls that block.
 
-`python docs/generate/blocking_stub.py` writes the file; a test compares it with what this would write.
+`python docs/generate/blocking_stub.py` writes the file, and `ruff format` formats it; a test compares it with what this would write.
 """
 
 import inspect
-import subprocess
 import types
 import typing
 from collections.abc import Callable
@@ -15,12 +14,13 @@ from mneme.api.cards import Cards
 from mneme.api.discussions import TeamDiscussions
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
+from mneme.api.operation import Operations
 from mneme.api.pools import Pools
 from mneme.api.threads import Threads
 from mneme.client.memory import Memory
 
 STUB = Path(__file__).parents[2] / "mneme" / "client" / "blocking_memory.pyi"
-KINDS = {
+KINDS: dict[str, type[Operations]] = {
     "memories": Memories,
     "inbox": Messages,
     "threads": Threads,
@@ -91,4 +91,3 @@ def _type(hint: Any, modules: set[str]) -> str:
 
 if __name__ == "__main__":
     STUB.write_text(stub(), encoding="utf-8")
-    subprocess.run(["ruff", "format", str(STUB)], check=True)
