@@ -1,6 +1,7 @@
 """Write the types of `mneme.client.blocking_memory`: the coroutines of a `Memory` as calls that block.
 
-`python docs/generate/blocking_stub.py` writes the file, and `ruff format` formats it; a test compares it with what this would write.
+`python docs/generate/blocking_stub.py` writes the file, and `ruff format` formats it; a test
+compares it with what this would write.
 """
 
 import inspect
