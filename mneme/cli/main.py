@@ -79,7 +79,8 @@ def main() -> None:
 
 
 def _fail(error: MnemeError, asked: Asked) -> None:
-    from mneme.cli.show import print_error
+    from mneme.cli.show import json_lines, print_error
 
-    print_error(error, "--json" in sys.argv, asked)
+    with json_lines("--json" in sys.argv):
+        print_error(error, asked)
     sys.exit(1)

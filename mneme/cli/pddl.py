@@ -12,8 +12,7 @@ from rich.markup import escape
 
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
-from mneme.cli.options import Json
-from mneme.cli.show import console, print_json, print_result, print_rows
+from mneme.cli.show import console, emit, print_result, print_rows
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadInput
 from mneme.environments.pddl import (
@@ -54,7 +53,6 @@ async def list_(
     data: Data = None,
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of generated problems.")] = 60,
     seed: Seed = 1,
-    as_json: Json = False,
 ) -> None:
     """List the problems of a folder, or generated problems."""
     problems = await asyncio.to_thread(lambda: load_folder(data) if data else generate_suite(count, seed))
@@ -62,33 +60,30 @@ async def list_(
         {"name": each.name, "difficulty": each.difficulty, "goals": len(each.compiled.goal)}
         for each in problems
     ]
-    print_result(found, as_json, partial(print_rows, titled=f"{len(found)} problems"))
+    print_result(found, partial(print_rows, titled=f"{len(found)} problems"))
 
 
 async def show(
     problem: Annotated[str, typer.Argument(help="As for `mneme pddl run`.")],
     data: Data = None,
     seed: Seed = 1,
-    as_json: Json = False,
 ) -> None:
     """Show a problem as the team sees it: actions, goal, first observation."""
     (found,) = await asyncio.to_thread(find, [problem], data, seed)
     parts = {"name": found.name, "goal": found.goal, "manual": found.manual}
     parts["first_observation"] = PddlWorld(found).first_observation
-    if as_json:
-        print_json(parts | {"domain_pddl": found.domain_pddl, "problem_pddl": found.problem_pddl})
-        return
+    emit(parts | {"domain_pddl": found.domain_pddl, "problem_pddl": found.problem_pddl})
     for part in parts.values():
         console.print(escape(part), soft_wrap=True)
 
 
-async def memories(as_json: Json = False) -> None:
+async def memories() -> None:
     """List the memories that a team can have."""
     found = [
         {"memory": name, "what": (kind.__doc__ or "").strip().splitlines()[0]}
         for name, kind in MEMORIES.items()
     ]
-    print_result(found, as_json)
+    print_result(found)
 
 
 async def run(
@@ -102,7 +97,6 @@ async def run(
     ] = "",
     data: Data = None,
     seed: Seed = 1,
-    as_json: Json = False,
 ) -> None:
     """Solve problems one after the other; the memory carries over to the next.
 
@@ -111,15 +105,13 @@ async def run(
     found = await asyncio.to_thread(find, problems, data, seed)
     await show_notice(context["solver"], context["second_agent"], context["memory_model"])
     named = run_id or uuid4().hex[:8]
-    if not as_json:
-        console.print(f"run {named}; after a kill, --id {named} continues it", style="dim")
+    console.print(f"run {named}; after a kill, --id {named} continues it", style="dim")
     async with open_workflows("pddl_team") as flows:
-        solved = [await _play(flows, each, context, named, as_json) for each in found]
-    if not as_json:
-        console.print(f"\n{sum(solved)} of {len(solved)} problems solved.")
+        solved = [await _play(flows, each, context, named) for each in found]
+    console.print(f"\n{sum(solved)} of {len(solved)} problems solved.")
 
 
-async def _play(flows: Workflows, problem: Problem, context: Context, run_id: str, as_json: bool) -> bool:
+async def _play(flows: Workflows, problem: Problem, context: Context, run_id: str) -> bool:
     """Solve one problem, or continue one that was killed; a finished one is only printed.
 
     A thread that was killed between two steps can look finished, so it is always resumed.
@@ -127,21 +119,18 @@ async def _play(flows: Workflows, problem: Problem, context: Context, run_id: st
     task_id = f"{run_id}/{problem.name}"
     config = await flows.thread(f"pddl/{context['team']}/{task_id}", "pddl_team")
     _, left = await flows.left_at("pddl_team", config)
-    if not as_json:
-        console.print(f"\n[bold]{escape(problem.name)}[/] {escape(problem.goal)}", soft_wrap=True)
+    console.print(f"\n[bold]{escape(problem.name)}[/] {escape(problem.goal)}", soft_wrap=True)
     given = None if left else {"problem": problem.model_dump(), "task_id": task_id}
     async for event in flows.stream("pddl_team", given, config, context, "custom", "sync"):
-        print_step(cast(dict[str, Any], event), as_json)
+        print_step(cast(dict[str, Any], event))
     _, values = await flows.left_at("pddl_team", config)
-    _print_result(values, as_json)
+    _print_result(values)
     return bool(values["success"])
 
 
-def print_step(event: dict[str, Any], as_json: bool) -> None:
+def print_step(event: dict[str, Any]) -> None:
     """Print an agent's action and its result."""
-    if as_json:
-        print_json(event)
-        return
+    emit(event)
     if "action" not in event:
         return
     console.print(
@@ -152,11 +141,9 @@ def print_step(event: dict[str, Any], as_json: bool) -> None:
     console.print(f"      [dim]{escape(event['observation'])}[/]", soft_wrap=True)
 
 
-def _print_result(values: dict[str, Any], as_json: bool) -> None:
+def _print_result(values: dict[str, Any]) -> None:
     cost = values["cost"]
-    if as_json:
-        print_json({name: values[name] for name in SHOWN})
-        return
+    emit({name: values[name] for name in SHOWN})
     solved = "[green]solved[/]" if values["success"] else "[red]not solved[/]"
     grounded = values["valid_steps"] / max(1, values["steps"])
     console.print(

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mneme.cli.options import Json
-from mneme.cli.show import console, print_error, print_lines, print_result
+from mneme.cli.show import console, print_error, print_lines, print_result, print_rows
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.core.settings import settings
 from mneme.models.asking.wording import as_file, file_of, worded
@@ -15,14 +14,13 @@ from mneme.prompts.every import Question, questions
 Name = Annotated[str, typer.Argument(metavar="WORKFLOW/PROMPT", help="A name that `list` shows.")]
 
 
-def list_(as_json: Json = False) -> None:
+def list_() -> None:
     """List all prompts; those with a file of yours in MNEME_PROMPTS are marked."""
     folder = settings().prompts
     own = {key: folder is not None and file_of(each, folder).exists() for key, each in questions().items()}
     found = [{"workflow": room, "prompt": name, "own": is_own} for (room, name), is_own in own.items()]
-    print_result(
-        found if as_json else [each | {"own": "own" if each["own"] else ""} for each in found], as_json
-    )
+    rows = [each | {"own": "own" if each["own"] else ""} for each in found]
+    print_result(found, lambda _: print_rows(rows))
 
 
 def show(name: Name) -> None:
@@ -45,7 +43,7 @@ def export(
     console.print(f"{len(new)} written, {len(files) - len(new)} were there. Use them: MNEME_PROMPTS={folder}")
 
 
-def check(as_json: Json = False) -> int:
+def check() -> int:
     """Check every file in MNEME_PROMPTS against the type of its prompt; exit with 1 if one does not fit."""
     folder = settings().prompts
     if folder is None:
@@ -59,7 +57,7 @@ def check(as_json: Json = False) -> int:
             _check(file, known, folder)
         except MnemeError as error:
             wrong += 1
-            print_error(error, as_json)
+            print_error(error)
     console.print(f"{len(files) - wrong} of {len(files)} fit.")
     return 1 if wrong else 0
 

@@ -7,8 +7,8 @@ from rich.markup import escape
 
 from mneme.api.threads import Threads
 from mneme.cli.confirming import confirmed
-from mneme.cli.options import Json, User, Yes
-from mneme.cli.show import console, print_json
+from mneme.cli.options import User, Yes
+from mneme.cli.show import console, emit
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
@@ -16,19 +16,17 @@ from mneme.core.settings import settings
 Name = Annotated[str, typer.Argument(metavar="NAME|ID", help="A name, or the beginning of an id.")]
 
 
-async def delete(name: Name, user: User = "local", yes: Yes = False, as_json: Json = False) -> int:
+async def delete(name: Name, user: User = "local", yes: Yes = False) -> int:
     """Delete a thread for good: its checkpoints, and what the server keeps of it. Memories stay."""
     async with open_operations(Threads, user) as threads:
         thread = await threads.find(name)
         if not confirmed(yes):
             return 0
         done = await threads.delete(thread.id)
-    if as_json:
-        print_json(done)
-    else:
-        console.print(f"deleted: {thread.id} {escape(thread.name)}", soft_wrap=True)
-        for each in done.left:
-            console.print(f"- not erased: {escape(each)}", soft_wrap=True)
+    emit(done)
+    console.print(f"deleted: {thread.id} {escape(thread.name)}", soft_wrap=True)
+    for each in done.left:
+        console.print(f"- not erased: {escape(each)}", soft_wrap=True)
     return 1 if done.left else 0
 
 
@@ -40,7 +38,6 @@ async def prune(
         typer.Option("--keep", min=1, help="Turns that you can go back. Default: MNEME_CHECKPOINT_TURNS."),
     ] = None,
     user: User = "local",
-    as_json: Json = False,
 ) -> None:
     """Delete a thread's old checkpoints, so that you can go back only a few turns; all messages stay."""
     if bool(name) == everything:
@@ -50,7 +47,5 @@ async def prune(
         raise BadInput("MNEME_CHECKPOINT_TURNS is 0: all turns are kept.", "Say how many with --keep.")
     async with open_operations(Threads, user) as threads:
         pruned = await threads.prune(name, turns)
-    if as_json:
-        print_json(pruned)
-    else:
-        console.print(f"{pruned.checkpoints} checkpoints of {pruned.threads} threads are gone.")
+    emit(pruned)
+    console.print(f"{pruned.checkpoints} checkpoints of {pruned.threads} threads are gone.")

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mneme.cli.options import Json
-from mneme.cli.show import console, errors, print_json, print_result
+from mneme.cli.show import console, emit, errors, print_result, prints_json
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.server import users
@@ -14,11 +13,11 @@ from mneme.server import users
 Name = Annotated[str, typer.Argument(help="The user's name.")]
 
 
-def add(name: Name, as_json: Json = False) -> None:
+def add(name: Name) -> None:
     """Add a user and print the key, which is shown only once."""
     key = users.add_user(_file(), name)
-    if as_json:
-        print_json({"user": name, "key": key})
+    emit({"user": name, "key": key})
+    if prints_json():
         return
     print(key)
     errors.print(
@@ -26,15 +25,16 @@ def add(name: Name, as_json: Json = False) -> None:
     )
 
 
-def remove(name: Name, as_json: Json = False) -> None:
+def remove(name: Name) -> None:
     """Remove a user; the user's memories stay in the ledger."""
     users.remove_user(_file(), name)
-    print_json({"removed": name}) if as_json else console.print(f"removed {name}")
+    emit({"removed": name})
+    console.print(f"removed {name}")
 
 
-def list_(as_json: Json = False) -> None:
+def list_() -> None:
     """List the users."""
-    print_result([{"user": each.name, "added": each.added} for each in users.list_users(_file())], as_json)
+    print_result([{"user": each.name, "added": each.added} for each in users.list_users(_file())])
 
 
 def _file() -> Path:

@@ -9,8 +9,7 @@ from uuid import uuid4
 from rich.markup import escape
 
 from mneme.cli.chat.talk import Talk, show_notice, with_contents
-from mneme.cli.options import Json
-from mneme.cli.show import console, print_json, print_outcome, print_result, print_rows
+from mneme.cli.show import console, emit, print_outcome, print_rows
 from mneme.client.session import open_session
 from mneme.core.settings import settings
 
@@ -39,15 +38,14 @@ SESSIONS = (
 )
 
 
-async def demo(as_json: Json = False) -> None:
+async def demo() -> None:
     """Run a conversation over two sessions and show what the memory agent does with it."""
     _use_own_folder()
     await show_notice(*ROLES.values())
     for number, messages in enumerate(SESSIONS, start=1):
-        await _session(number, messages, as_json)
-    if not as_json:
-        folder = settings().home / "demo"
-        console.print(f"\n[dim]Everything is in {folder}. Start your own chat: mneme chat[/]", soft_wrap=True)
+        await _session(number, messages)
+    folder = settings().home / "demo"
+    console.print(f"\n[dim]Everything is in {folder}. Start your own chat: mneme chat[/]", soft_wrap=True)
 
 
 def _use_own_folder() -> None:
@@ -59,37 +57,31 @@ def _use_own_folder() -> None:
     settings.cache_clear()
 
 
-async def _session(number: int, messages: Sequence[str], as_json: bool) -> None:
+async def _session(number: int, messages: Sequence[str]) -> None:
     """Run one session; the ledger is closed and opened again between sessions."""
     async with open_session(USER) as session:
         talk = Talk(session, f"session {number}", ROLES)
-        if not as_json:
-            console.rule(f"session {number}", align="left")
-            console.print("memory before:")
-            print_result(await session.memories.list(), as_json, print_rows)
+        console.rule(f"session {number}", align="left")
+        console.print("memory before:")
+        print_rows(await session.memories.list())
         for message in messages:
-            await _turn(talk, message, as_json)
+            await _turn(talk, message)
         await talk.finish()
-        if not as_json:
-            console.print("memory after:")
-            print_result(await session.memories.list(), as_json, print_rows)
+        console.print("memory after:")
+        print_rows(await session.memories.list())
 
 
-async def _turn(talk: Talk, message: str, as_json: bool) -> None:
+async def _turn(talk: Talk, message: str) -> None:
     """Send one message; print the reply as it streams, then what the memory agent did and why."""
     message_id, started = uuid4().hex, time.perf_counter()
-    if not as_json:
-        console.print(f"\n[bold]you:[/] {escape(message)}\n[bold]mneme:[/] ", end="", soft_wrap=True)
+    console.print(f"\n[bold]you:[/] {escape(message)}\n[bold]mneme:[/] ", end="", soft_wrap=True)
     async for piece in talk.say(message, message_id):
-        if not as_json:
-            console.print(escape(piece), end="", soft_wrap=True)
+        console.print(escape(piece), end="", soft_wrap=True)
     replied = time.perf_counter() - started
     outcome = await talk.outcome(message_id)
     remembered = time.perf_counter() - started
     done = await with_contents(outcome, talk.session.memories) if outcome else {"kept": await talk.failures()}
-    if as_json:
-        print_json({"message": message, "reply": talk.reply, "seconds": replied, "memory": done})
-        return
+    emit({"message": message, "reply": talk.reply, "seconds": replied, "memory": done})
     model = outcome["model"] if outcome else "nobody"
     console.print(
         f"\n[dim]memory agent ({model}): reply after {replied:.2f} s, remembered after {remembered:.2f} s[/]"

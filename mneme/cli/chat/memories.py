@@ -11,17 +11,18 @@ from rich.progress import Progress, TextColumn
 from mneme.api.memories import Erased, Memories, Written
 from mneme.cli.confirming import confirmed
 from mneme.cli.files import is_written, read_file
-from mneme.cli.options import Agents, Json, Reason, User, Yes
+from mneme.cli.options import Agents, Reason, User, Yes
 from mneme.cli.show import (
     SHORT,
     console,
+    emit,
     errors,
     print_error,
     print_fields,
-    print_json,
     print_result,
     print_rows,
     print_table,
+    prints_json,
     shortened,
 )
 from mneme.client.home import open_operations
@@ -55,7 +56,7 @@ def print_written(written: Written) -> None:
         console.print(f"To settle it: mneme memories review --accept {written.key[:SHORT]}, or update one.")
 
 
-async def reread(user: User = "local", agents: Agents = "auto", as_json: Json = False) -> int:
+async def reread(user: User = "local", agents: Agents = "auto") -> int:
     """Let a model read again what was remembered without one; each change is a version with its reason."""
     if await resolve(agents) == RULES:
         raise BadInput("No model is there to read again.", "Give one: --agents ollama:MODEL.")
@@ -63,9 +64,9 @@ async def reread(user: User = "local", agents: Agents = "auto", as_json: Json = 
         context = {"memory_agent": agents, "user": session.user}
         report = await session.flows.invoke("remember", {}, await session.background(), context)
     failed = [f"{each['message_id']}: {each['error']}" for each in report["failed"]]
-    print_fields({"read again": report["reread"], "failed": len(failed)}, as_json)
+    print_fields({"read again": report["reread"], "failed": len(failed)})
     for each in failed:
-        print_error(BadInput(each, "See `mneme inbox list`."), as_json)
+        print_error(BadInput(each, "See `mneme inbox list`."))
     return 1 if failed else 0
 
 
@@ -74,14 +75,13 @@ async def review(
     accept: Annotated[
         str, typer.Option(metavar="KEY", help="Remove the flag from this memory: it is right.")
     ] = "",
-    as_json: Json = False,
 ) -> None:
     """List the memories that a person should look at, and why."""
     async with open_operations(Memories, user, reading=not accept) as memories:
         if accept:
             await memories.accept(accept)
         found = await memories.flagged()
-    print_result(found, as_json, _print_flagged)
+    print_result(found, _print_flagged)
 
 
 def _print_flagged(found: Sequence[MemoryRecord]) -> None:
@@ -105,7 +105,6 @@ async def forget(
     user: User = "local",
     reason: Reason = "requested on the command line",
     yes: Yes = False,
-    as_json: Json = False,
 ) -> int:
     """Erase a memory for good, with its history, the messages that it came from and the turns that repeat it.
 
@@ -127,14 +126,12 @@ async def forget(
             erased = await memories.forget_everything(reason, threads=whole)
         else:
             erased = await memories.forget(key, reason, whole=with_threads)
-    return print_erased(erased, as_json)
+    return print_erased(erased)
 
 
-def print_erased(erased: Erased, as_json: bool) -> int:
+def print_erased(erased: Erased) -> int:
     """Print what was erased and what may still hold it; return 1 if that is more than backups."""
-    if as_json:
-        print_json(erased)
-        return 1 if erased.left else 0
+    emit(erased)
     console.print(
         f"forgotten: {erased.records}, messages: {erased.turns}, threads: {len(erased.threads)}",
         soft_wrap=True,
@@ -149,33 +146,31 @@ def print_erased(erased: Erased, as_json: bool) -> int:
 async def export(
     file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
     user: User = "local",
-    as_json: Json = False,
 ) -> None:
     """Write all memories with their whole history as JSON Lines."""
     async with open_operations(Memories, user, reading=True) as memories:
         lines = await memories.export()
     text = "".join(f"{line}\n" for line in lines)
     if is_written(text, file):
-        print_fields({"exported": len(lines), "file": str(file)}, as_json)
+        print_fields({"exported": len(lines), "file": str(file)})
 
 
 async def import_(
     file: Annotated[Path, typer.Argument(help="An exported file; `-` reads stdin.")],
     user: User = "local",
-    as_json: Json = False,
 ) -> int:
     """Import exported memories; those that exist already stay unchanged."""
     text = read_file(file, "Give a file that `export` wrote.")
     async with open_operations(Memories, user) as memories:
         report = await memories.import_(text.split("\n"))
-    for each in () if as_json else report.refused:
+    for each in () if prints_json() else report.refused:
         print_error(BadInput(f"{file}, line {each.line}: {each.reason}.", "The other lines are imported."))
     counted = {name: len(each) if isinstance(each, list) else each for name, each in dict(report).items()}
-    print_fields(report.model_dump() if as_json else counted, as_json)
+    print_fields(report.model_dump() if prints_json() else counted)
     return 1 if report.refused else 0
 
 
-async def reembed(as_json: Json = False) -> None:
+async def reembed() -> None:
     """Compute every vector again with the embedder of the settings; after a crash the old ones remain."""
     where, key = settings().ledger_location, settings().ledger_api_key.get_secret_value()
     embedder = await open_embedder(settings().embedder)
@@ -186,4 +181,4 @@ async def reembed(as_json: Json = False) -> None:
                 where, embedder, api_key=key, progress=lambda done: progress.update(bar, completed=done)
             )
         )
-    print_fields({"embedded": count, "embedder": embedder.name}, as_json)
+    print_fields({"embedded": count, "embedder": embedder.name})

@@ -9,8 +9,8 @@ import typer
 from mneme.api.messages import ChatMessage, to_remember
 from mneme.cli.chat.conversation import Conversation, read_conversation
 from mneme.cli.chat.talk import Context, get_ready
-from mneme.cli.options import Agents, Json, User
-from mneme.cli.show import errors, print_error, print_json, progress_bar
+from mneme.cli.options import Agents, User
+from mneme.cli.show import emit, errors, print_error, prints_json, progress_bar
 from mneme.client.session import Session, open_session
 from mneme.core.errors import BadInput
 from mneme.models.asking.counting import NOTHING, added, in_words
@@ -32,19 +32,16 @@ async def remember(
     ],
     user: User = "local",
     agents: Agents = "auto",
-    as_json: Json = False,
 ) -> int:
     """Remember a sentence or a whole conversation; the same command continues an interrupted run."""
     context: Context = {"memory_agent": agents}
     conversation, thread = _given(source)
     for number, reason in conversation.broken:
-        print_error(
-            BadInput(f"{source}, line {number}: {reason}.", "The other lines are remembered."), as_json
-        )
+        print_error(BadInput(f"{source}, line {number}: {reason}.", "The other lines are remembered."))
     await get_ready(context)
     async with open_session(user) as session:
         report = await _remember(session, conversation, thread, context)
-    _print_report(report, len(conversation.broken), as_json)
+    _print_report(report, len(conversation.broken))
     return 1 if conversation.broken or report["failed"] else 0
 
 
@@ -91,12 +88,12 @@ async def _outcomes(session: Session, ids: Sequence[str]) -> list[dict[str, Any]
     return [{"message_id": each, **outcome} for each, outcome in found if outcome]
 
 
-def _print_report(report: dict[str, Any], broken: int, as_json: bool) -> None:
+def _print_report(report: dict[str, Any], broken: int) -> None:
     for failure in report["failed"]:
         hint = "Run the command again, or see `mneme inbox list`."
-        print_error(BadInput(f"Not remembered yet: {failure['error']}", hint), as_json)
-    if as_json:
-        print_json(report | {"broken_lines": broken})
+        print_error(BadInput(f"Not remembered yet: {failure['error']}", hint))
+    if prints_json():
+        emit(report | {"broken_lines": broken})
         return
     known = report["messages"] - report["remembered"] - len(report["failed"])
     errors.print(

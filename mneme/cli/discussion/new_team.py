@@ -13,8 +13,8 @@ from rich.syntax import Syntax
 
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.discussion.discuss import task_of
-from mneme.cli.options import Agents, Json
-from mneme.cli.show import console, print_json
+from mneme.cli.options import Agents
+from mneme.cli.show import console, emit, prints_json
 from mneme.core.errors import BadInput, StorageFailure
 from mneme.library.teams.team import Delegated, Document, RoundRobin, Team, load_team, read_team
 from mneme.models.asking.asking import ask, resolve
@@ -42,7 +42,6 @@ async def new_team(
     out: Annotated[Path | None, typer.Option("--out", help="The file; default: NAME.yaml.")] = None,
     agents: Agents = "auto",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Use the templates without review.")] = False,
-    as_json: Json = False,
 ) -> int:
     """Make a team: a model designs it for the task, with memory templates, and you review it."""
     roles = roles or []
@@ -59,11 +58,10 @@ async def new_team(
     made = [{**each, "memory": await _template(each, task_of(task), model, agents)} for each in experts]
     team = _team(name, made, model)
     text = f"{REVIEW}\n{yaml.safe_dump(team, sort_keys=False, allow_unicode=True, width=100)}"
-    if not as_json:
-        console.print(Syntax(text, "yaml", word_wrap=True))
-    reviewed = yes or await asyncio.to_thread(_is_accepted, as_json)
+    console.print(Syntax(text, "yaml", word_wrap=True))
+    reviewed = yes or await asyncio.to_thread(_is_accepted)
     _write(path, text.replace("reviewed: false", f"reviewed: {str(reviewed).lower()}", 1))
-    _say(path, team, reviewed, as_json)
+    _say(path, team, reviewed)
     return 0 if reviewed else 1
 
 
@@ -151,8 +149,8 @@ def _team(name: str, experts: list[Values], model: Team) -> Values:
     return team
 
 
-def _is_accepted(as_json: bool) -> bool:
-    if as_json or not sys.stdin.isatty():
+def _is_accepted() -> bool:
+    if prints_json() or not sys.stdin.isatty():
         return False
     console.print("Have you read the templates, and may they be used? [y/N]> ", end="", markup=False)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
@@ -167,10 +165,9 @@ def _write(path: Path, text: str) -> None:
         ) from error
 
 
-def _say(path: Path, team: Values, reviewed: bool, as_json: bool) -> None:
-    if as_json:
-        print_json({"file": str(path), "reviewed": reviewed, "team": team})
-    elif reviewed:
+def _say(path: Path, team: Values, reviewed: bool) -> None:
+    emit({"file": str(path), "reviewed": reviewed, "team": team})
+    if reviewed:
         console.print(f"{path}: use it with `mneme discuss TASK.md --team {path}`", soft_wrap=True)
     else:
         console.print(f"{path}: read it, change what does not fit, and set reviewed: true.", soft_wrap=True)

@@ -12,8 +12,8 @@ from rich.syntax import Syntax
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.discussion.printing import print_end, print_turn, write_files
 from mneme.cli.discussion.report import ending
-from mneme.cli.options import Json, Owner
-from mneme.cli.show import console, print_json, print_result
+from mneme.cli.options import Owner
+from mneme.cli.show import console, emit, print_result, print_rows
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.library.teams.team import load_team, shipped
@@ -36,20 +36,17 @@ Which = Annotated[
 Named = Annotated[str, typer.Option("--id", "--discussion", "-d", help="The same as the argument ID.")]
 
 
-async def show(
-    discussion: Which = "", named: Named = "", owner: Owner = "local", as_json: Json = False
-) -> None:
+async def show(discussion: Which = "", named: Named = "", owner: Owner = "local") -> None:
     """Show a discussion: how it ended, the document, the transcript."""
     async with open_operations(TeamDiscussions, owner, reading=True) as done:
         about = await done.starting(one_of(discussion, named))
         turns = await done.turns(about.id)
-    if as_json:
-        print_json(about)
+    emit(about)
     for turn in turns:
-        print_json(turn) if as_json else print_turn(turn)
-    if not as_json:
-        console.print(f"\n[bold]{escape(ending(about))}[/]")
-        console.print(Syntax(json.dumps(about.document, indent=1, ensure_ascii=False), "json"))
+        emit(turn)
+        print_turn(turn)
+    console.print(f"\n[bold]{escape(ending(about))}[/]")
+    console.print(Syntax(json.dumps(about.document, indent=1, ensure_ascii=False), "json"))
 
 
 async def report(
@@ -57,13 +54,12 @@ async def report(
     named: Named = "",
     out: Annotated[Path | None, typer.Option("--out", help="Folder; default: discussions/ID.")] = None,
     owner: Owner = "local",
-    as_json: Json = False,
 ) -> None:
     """Write a discussion's document, transcript, memories and report again."""
     async with open_operations(TeamDiscussions, owner, reading=True) as done:
         about = await done.starting(one_of(discussion, named))
         files = await write_files(done, about, out)
-    print_end(about, None, files, as_json)
+    print_end(about, None, files)
 
 
 async def memory(
@@ -78,21 +74,20 @@ async def memory(
     ] = None,
     history: Annotated[bool, typer.Option("--history", help="List every version.")] = False,
     owner: Owner = "local",
-    as_json: Json = False,
 ) -> None:
     """Show an agent's memory now, after a turn, or what changed between two turns."""
     async with open_operations(TeamDiscussions, owner, reading=True) as done:
         about = await done.starting(one_of(discussion, named))
         if history:
-            print_result(await done.memory_history(about.id, agent), as_json, _print_versions)
+            print_result(await done.memory_history(about.id, agent), _print_versions)
             return
         last = MANY if turn is None else turn
         if since is not None:
             diff = await done.memory_diff(about.id, agent, since, last)
-            print_result(diff, as_json, _print_diff, "diff")
+            print_result(diff, _print_diff, "diff")
             return
         found = await done.memory_at(about.id, agent, last)
-    print_result(found, as_json, _print_memory)
+    print_result(found, _print_memory)
 
 
 def _print_memory(found: MemoryVersion) -> None:
@@ -112,11 +107,11 @@ def _print_diff(diff: str) -> None:
     console.print(Syntax(diff, "diff", word_wrap=True) if diff else "[dim]nothing changed[/]")
 
 
-def teams(as_json: Json = False) -> None:
+def teams() -> None:
     """List the teams that come with Mneme."""
     loaded = [load_team(name) for name in shipped()]
     rows = [
         {"team": each.name, "what it is for": f"{each.purpose}\nRoles: {', '.join(each.names)}."}
         for each in loaded
     ]
-    print_result(loaded if as_json else rows, as_json)
+    print_result(loaded, lambda _: print_rows(rows))

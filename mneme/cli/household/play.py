@@ -32,8 +32,7 @@ from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.household.missed import rebuild
 from mneme.cli.household.screen import Screen
-from mneme.cli.options import Json
-from mneme.cli.show import console, print_json
+from mneme.cli.show import console, emit, prints_json
 from mneme.client.remote import api_key
 from mneme.client.workflows import Workflows, open_workflows, server_errors
 from mneme.core.errors import BadInput
@@ -158,33 +157,31 @@ async def run(
     watch: Annotated[
         bool, typer.Option("--watch", help="Show rooms, hands and decisions while the team acts.")
     ] = False,
-    as_json: Json = False,
 ) -> int:
     """Play an episode. After a kill, the same command continues it."""
     context |= dict.fromkeys(WEAKENED[weak], weak_model) if weak_model else {}
     context |= {"allocation": False, "summary": False} if method == Method.ALONE else {}
     size = (1 if method == Method.ALONE else 3) if members is None else members
-    return await play(Given(task, size, episode, context["seed"], name, method), context, watch, as_json)
+    return await play(Given(task, size, episode, context["seed"], name, method), context, watch)
 
 
-async def play(given: Given, context: Context, watch: bool, as_json: bool) -> int:
+async def play(given: Given, context: Context, watch: bool) -> int:
     """Play an episode, or continue a killed run; return 1 if the goals were not reached in time."""
-    if watch and as_json:
+    if watch and prints_json():
         raise BadInput("--watch and --json cannot be combined.", "Leave one of them out.")
     episode = given.made()
     await show_notice(context["member"], context["manager"])
     graph = GRAPHS[given.method]
     async with open_workflows(graph) as flows:
         found = to_play(given.name, given.described(), Request(episode, context, given.method))
-        if not as_json:
-            how = "continues" if found.began() else "begins"
-            console.print(f"[bold]{escape(found.name)}[/] {how}", soft_wrap=True)
+        how = "continues" if found.began() else "begins"
+        console.print(f"[bold]{escape(found.name)}[/] {how}", soft_wrap=True)
         with _screen(episode, found, watch) as screen:
             whose = await _key_of(flows)
-            shown = screen or _Lines(as_json)
+            shown = screen or _Lines()
             played = _Played(found, flows, episode, context, shown, given.method, whose)
             ended = await played.to_the_end()
-    _print_result(found, ended, as_json)
+    _print_result(found, ended)
     return 0 if ended["success"] else 1
 
 
@@ -295,13 +292,9 @@ class _Played:
 class _Lines:
     """Print a line per decision; steps are not printed."""
 
-    as_json: bool
-
     def decided(self, line: Line) -> None:
-        if self.as_json:
-            print_json(line)
-        else:
-            print_decision(line)
+        emit(line)
+        print_decision(line)
 
     def stepped(self, frame: Frame) -> None:
         """Print nothing."""
@@ -340,10 +333,8 @@ COUNTED = {
 """The counters of the last line, with their names there."""
 
 
-def _print_result(found: Run, ended: Line, as_json: bool) -> None:
-    if as_json:
-        print_json({**ended, "name": found.name, "trace": str(found.trace.path)})
-        return
+def _print_result(found: Run, ended: Line) -> None:
+    emit({**ended, "name": found.name, "trace": str(found.trace.path)})
     counters = ended["counters"]
     how = "[green]done[/]" if ended["success"] else "[red]not done[/]"
     cost = ", ".join(f"{counters.get(name, 0)} {words}" for name, words in COUNTED.items())

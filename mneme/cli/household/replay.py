@@ -12,8 +12,7 @@ from mneme.api.household import played
 from mneme.api.household_runs import Run, run_named, runs
 from mneme.cli.household.beside import print_beside
 from mneme.cli.household.play import print_decision
-from mneme.cli.options import Json
-from mneme.cli.show import console, errors, print_json, print_result, print_rows, print_table
+from mneme.cli.show import console, emit, errors, print_result, print_rows, print_table, prints_json
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.scene import NAMES, Scene, scenes
 
@@ -29,7 +28,6 @@ def replay(
     step: Annotated[int | None, typer.Option("--step", help="Up to this step (default: the last).")] = None,
     png: Annotated[Path | None, typer.Option("--png", help="Draw the floor plan at that step.")] = None,
     gif: Annotated[Path | None, typer.Option("--gif", help="Draw the whole run as an animation.")] = None,
-    as_json: Json = False,
 ) -> None:
     """Print or draw what happened in a run."""
     found = [run_named(each) for each in (name, other) if each]
@@ -45,11 +43,11 @@ def replay(
         _animate(found, gif)
     written = [str(file) for file in (png, gif) if file is not None]
     if written:
-        _print_files(written, as_json)
-    elif as_json:
+        _print_files(written)
+    elif prints_json():
         for run in found:
             for line in run.lines():
-                print_json({"run": run.name, **line} if len(found) > 1 else line)
+                emit({"run": run.name, **line} if len(found) > 1 else line)
     elif len(found) > 1:
         print_beside(found, last)
     else:
@@ -121,11 +119,9 @@ def _synopses(run: Run) -> dict[int, str]:
     return {line["at"]: line["synopsis"] for line in decisions if line.get("synopsis")}
 
 
-def _print_files(files: list[str], as_json: bool) -> None:
-    if as_json:
-        print_json({"written": files})
-    else:
-        console.print(f"Written: {escape(', '.join(files))}", soft_wrap=True)
+def _print_files(files: list[str]) -> None:
+    emit({"written": files})
+    console.print(f"Written: {escape(', '.join(files))}", soft_wrap=True)
 
 
 def _print_run(run: Run, last: int) -> None:
@@ -148,10 +144,10 @@ def _print_scene(run: Run, scene: Scene) -> None:
     console.print(f"  placed: {escape(', '.join(progress))}", soft_wrap=True)
 
 
-def list_(as_json: Json = False) -> None:
+def list_() -> None:
     """List the runs, the latest first."""
     found = [played(run) for run in runs()]
-    if not found and not as_json:
+    if not found:
         console.print("No runs yet. Start one: mneme household run")
         return
-    print_result(found, as_json, partial(print_rows, titled="Runs"))
+    print_result(found, partial(print_rows, titled="Runs"))

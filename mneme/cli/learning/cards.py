@@ -11,7 +11,7 @@ from mneme.api.cards import Cards
 from mneme.cli.derived import Fields, arguments_of
 from mneme.cli.files import is_written, read_file
 from mneme.cli.learning.trend import tables
-from mneme.cli.options import Json, Reason, Team
+from mneme.cli.options import Reason, Team
 from mneme.cli.show import console, print_fields, print_result, print_table
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
@@ -38,7 +38,6 @@ async def add(
     rule: Rules = None,
     supersedes: Annotated[str, typer.Option("--supersedes", help="The card that it replaces.")] = "",
     team: Team = "local",
-    as_json: Json = False,
 ) -> None:
     """Store a lesson that no task has tested, as a provisional card for a person to review."""
     read = [rule_of(each) for each in rule or ()]
@@ -47,7 +46,7 @@ async def add(
         learned = await cards.propose(**lesson, rules=read)
         if old:
             await cards.supersede(old, learned.card.id, lesson["reason"])
-    print_result(learned, as_json, _print_learned)
+    print_result(learned, _print_learned)
 
 
 def _print_learned(learned: Learned) -> None:
@@ -69,14 +68,12 @@ def print_card(card: Card) -> None:
     console.print(escape(dump(card)), end="", soft_wrap=True)
 
 
-async def promote(
-    card: CardId, team: Team = "local", reason: Reason = "decided on the command line", as_json: Json = False
-) -> None:
+async def promote(card: CardId, team: Team = "local", reason: Reason = "decided on the command line") -> None:
     """Approve a provisional card; to become verified it still needs enough successes."""
     approval = Approval(by=ACTOR, approved=True, rubric=APPROVED, reason=reason)
     async with open_operations(Cards, team) as cards:
         changed = await cards.promote(card, approval, reason)
-    print_result(changed, as_json, print_card)
+    print_result(changed, print_card)
 
 
 async def export(
@@ -91,7 +88,6 @@ async def export(
             help="For another organisation: no names, no figures, no counts but those of --epsilon.",
         ),
     ] = False,
-    as_json: Json = False,
 ) -> None:
     """Write all cards as YAML; with --abstract, what another organisation may see."""
     _check_abstraction(abstraction, abstract, versions)
@@ -105,7 +101,7 @@ async def export(
             text = await cards.export(all_versions=versions)
             counts = {"exported": await cards.count(), "file": str(file)}
     if is_written(text, file):
-        print_fields(counts, as_json)
+        print_fields(counts)
 
 
 def _check_abstraction(given: dict[str, Any], abstract: bool, versions: bool) -> None:
@@ -123,14 +119,13 @@ def _check_abstraction(given: dict[str, Any], abstract: bool, versions: bool) ->
 async def import_(
     file: Annotated[Path, typer.Argument(help="A YAML file of cards; `-` reads stdin.")],
     team: Team = "local",
-    as_json: Json = False,
 ) -> None:
     """Import cards from YAML; an invalid field is named, and then nothing is stored."""
     text = read_file(file, "Give a file that `export` wrote.")
     async with open_operations(Cards, team) as cards:
         report = await cards.import_(text, f"imported from {file.name}")
     counts = {"stored": len(report.stored), "unchanged": len(report.unchanged)}
-    print_fields(counts | {"unsigned, so provisional": len(report.unsigned)}, as_json)
+    print_fields(counts | {"unsigned, so provisional": len(report.unsigned)})
 
 
 def is_critical(found: Metrics) -> bool:

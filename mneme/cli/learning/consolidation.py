@@ -13,8 +13,7 @@ from mneme.api.cards import Cards
 from mneme.api.operation import Operations
 from mneme.api.pools import Pools
 from mneme.cli.derived import Fields
-from mneme.cli.options import Json
-from mneme.cli.show import console, print_json, print_rows, print_table
+from mneme.cli.show import console, emit, print_rows, print_table
 from mneme.client.home import open_operations
 from mneme.client.team import open_team
 from mneme.core.errors import BadInput
@@ -62,10 +61,9 @@ Wish = Annotated[dict[str, Any], Fields(Wanted, {"served_base": "--ollama"})]
 async def consolidate_cards(
     wanted: Wish,
     context: Annotated[dict[str, Any], Fields(TuningContext, without="pool above")],
-    as_json: Json = False,
 ) -> int:
     """Tune a model on the proven cards; it serves, and they are archived, where it is not worse."""
-    return await _run(wanted, context, as_json)
+    return await _run(wanted, context)
 
 
 async def consolidate_pool(
@@ -73,26 +71,25 @@ async def consolidate_pool(
     wanted: Wish,
     context: Annotated[dict[str, Any], Fields(TuningContext, without="pool successes recall")],
     shots: Annotated[int, typer.Option("--shots", "-k", min=1, max=3, help="Examples of a question.")] = 3,
-    as_json: Json = False,
 ) -> int:
     """Tune a model on a pool's good pairs; it answers where the answerer is auto, if it is not worse."""
-    return await _run(wanted, context | {"pool": pool, "recall": shots}, as_json)
+    return await _run(wanted, context | {"pool": pool, "recall": shots})
 
 
-async def _run(wanted: dict[str, Any], context: dict[str, Any], as_json: bool) -> int:
+async def _run(wanted: dict[str, Any], context: dict[str, Any]) -> int:
     """Consolidate, tell of consolidations, or undo the latest; return the exit status."""
     team, pool = context["team"], context.get("pool", "")
     asked = {name: wanted.pop(name) for name in ("anew", "status", "rollback", "reason")}
     if asked["status"]:
-        await status(team, as_json, pool)
+        await status(team, pool)
     elif asked["rollback"]:
-        await rollback(team, asked["reason"], as_json, pool)
+        await rollback(team, asked["reason"], pool)
     else:
-        return await consolidate(wanted, context, anew=asked["anew"], as_json=as_json)
+        return await consolidate(wanted, context, anew=asked["anew"])
     return 0
 
 
-async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: bool, as_json: bool) -> int:
+async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: bool) -> int:
     """Consolidate, or go on with what was killed; return 1 where no model was promoted though it was due."""
     if not (wanted["base"] and wanted["served_base"]):
         raise BadInput(
@@ -114,10 +111,9 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: 
         given = None if goes_on else wanted
         modes: list[StreamMode] = ["updates", "custom"]
         async for mode, told in session.flows.stream(GRAPH, given, config, context, modes, "sync"):
-            if not as_json:
-                _print_step(mode, told)
+            _print_step(mode, told)
         _, ended = await session.flows.left_at(GRAPH, config)
-    _print_ended(ended, as_json)
+    _print_ended(ended)
     return int(bool(ended.get("tag")) and not ended.get("promoted"))
 
 
@@ -131,11 +127,9 @@ def _print_step(mode: str, told: dict[str, Any]) -> None:
         console.print(f"  [dim]{DONE.get(step, step)}[/]")
 
 
-def _print_ended(ended: dict[str, Any], as_json: bool) -> None:
+def _print_ended(ended: dict[str, Any]) -> None:
     told = {name: ended.get(name) for name in ("tag", "promoted", "why", "due", "figures")}
-    if as_json:
-        print_json(told)
-        return
+    emit(told)
     if told["due"]:
         console.print(f"due: {escape('; '.join(told['due']))}")
     if rows := figures(told["figures"] or {}):
@@ -197,28 +191,24 @@ def _operations(team: str, pool: str, *, reading: bool = False) -> AbstractAsync
     return open_operations(kind, team, reading=reading)
 
 
-async def status(team: str, as_json: bool, pool: str = "") -> None:
+async def status(team: str, pool: str = "") -> None:
     """Print why a consolidation is due, which model serves, and how earlier ones ended."""
     of = [pool] if pool else []
     async with _operations(team, pool, reading=True) as on:
         due, serving = await on.consolidation_due(*of), await on.serving(*of)
         attempts: Sequence[Attempt] = await on.consolidations(*of)
-    if as_json:
-        print_json({"due": [*due], "serving": serving, "attempts": [each.model_dump() for each in attempts]})
-        return
+    emit({"due": [*due], "serving": serving, "attempts": [each.model_dump() for each in attempts]})
     console.print(f"due: {escape('; '.join(due)) or 'no'}")
     console.print(f"serving: {escape(serving) or 'no tuned model'}")
     if attempts:
         print_rows(attempts)
 
 
-async def rollback(team: str, reason: str, as_json: bool, pool: str = "") -> None:
+async def rollback(team: str, reason: str, pool: str = "") -> None:
     """Undo the latest consolidation: its cards come back, and the model before it serves."""
     async with _operations(team, pool) as on:
         undone: Archive = await on.roll_back_consolidation(*([pool] if pool else []), reason)
-    if as_json:
-        print_json(undone)
-        return
+    emit(undone)
     now = undone.before or "no tuned model"
     told = "its pairs never left the pool" if pool else f"{len(undone.ids)} cards are as before"
     console.print(f"{undone.tag} is taken back: {told}; {escape(now)} serves.")

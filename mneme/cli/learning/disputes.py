@@ -13,7 +13,7 @@ from mneme.api.rendering import dispute_row
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.learning.cards import ACTOR, CardId, rule_of
-from mneme.cli.options import Json, Reason, Team
+from mneme.cli.options import Reason, Team
 from mneme.cli.show import console, print_beside, print_result
 from mneme.client.home import open_operations
 from mneme.client.team import TeamSession, open_team
@@ -33,12 +33,12 @@ DisputeId = Annotated[str, typer.Argument(help="A dispute's id, or its first let
 Deciding = Fields(TeamContext, {"environment": "--world"}, "schema_name database_seed successes_to_verify")
 
 
-async def show(dispute: DisputeId, team: Team = "local", as_json: Json = False) -> None:
+async def show(dispute: DisputeId, team: Team = "local") -> None:
     """Show a dispute: both approaches, the trials, the resolution."""
     async with open_operations(Cards, team, reading=True) as cards:
         found = await cards.evidence(dispute)
     assert found.dispute is not None
-    print_result(found.dispute, as_json, partial(print_dispute, rests_on=found))
+    print_result(found.dispute, partial(print_dispute, rests_on=found))
 
 
 async def open_(
@@ -48,7 +48,6 @@ async def open_(
     task: Annotated[str, typer.Option("--task", help="The task that found it, by its id.")] = "",
     reason: Reason = "disputed by a person",
     team: Team = "local",
-    as_json: Json = False,
 ) -> None:
     """Set a finding of your own against a card, to be tested or decided."""
     read = [rule_of(rule)] if rule else []
@@ -57,7 +56,7 @@ async def open_(
         found = await cards.get(card)
         new = Approach(claim=claim, task=task, solution=solution)
         opened = await cards.open_dispute(found.id, Approach(claim=found.claim), new, reason)
-    print_result(opened, as_json, print_dispute)
+    print_result(opened, print_dispute)
 
 
 async def resolve(
@@ -77,7 +76,6 @@ async def resolve(
         typer.Option("--rule", help='For merge and deprecate_old: "CONDITION: WHAT TO DO"; may be repeated.'),
     ] = None,
     reason: Reason = "decided on the command line",
-    as_json: Json = False,
 ) -> int:
     """Test both approaches on similar tasks, or decide the dispute yourself."""
     if decision and decision not in get_args(Decision):
@@ -95,7 +93,7 @@ async def resolve(
         else:
             ended = await run_dispute(session, found.id, context)
         rests_on = await session.on.evidence(ended.id)
-    print_result(ended, as_json, partial(print_dispute, rests_on=rests_on))
+    print_result(ended, partial(print_dispute, rests_on=rests_on))
     return int(ended.unresolved)
 
 

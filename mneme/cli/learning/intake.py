@@ -18,7 +18,7 @@ from mneme.cli.chat.talk import show_notice
 from mneme.cli.files import read_file
 from mneme.cli.learning.disputes import LEARNING
 from mneme.cli.learning.learn import ROLES, Given, Place, finished, solve
-from mneme.cli.options import Agents, Json, Team
+from mneme.cli.options import Agents, Team
 from mneme.cli.show import console
 from mneme.client.team import open_team
 from mneme.core.errors import BadInput
@@ -36,7 +36,6 @@ async def intake(
     scope: Annotated[str, typer.Option("--scope", help="The domain that the lessons hold in.")] = "",
     agents: Agents = "auto",
     team: Team = "local",
-    as_json: Json = False,
 ) -> None:
     """Learn from what was written before: each part is drafted, challenged and compiled into cards."""
     parts = [given for file in files for given in parts_of(file, scope)]
@@ -48,9 +47,8 @@ async def intake(
         done = await finished(session)
         new = [each for each in parts if each.id not in done]
         for each in new:
-            await solve(session, each, context, as_json)
-    if not as_json:
-        console.print(f"{len(new)} read, {len(parts) - len(new)} read before.")
+            await solve(session, each, context)
+    console.print(f"{len(new)} read, {len(parts) - len(new)} read before.")
 
 
 def parts_of(file: Path, scope: str) -> list[Place]:

@@ -17,8 +17,7 @@ from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.files import read_file
 from mneme.cli.learning.disputes import LEARNING, Session, print_dispute, run_dispute
-from mneme.cli.options import Json
-from mneme.cli.show import console, print_beside, print_json, print_result
+from mneme.cli.show import console, emit, print_beside, print_result
 from mneme.client.team import open_team
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import tasks
@@ -109,7 +108,6 @@ async def learn(
     ] = "",
     count: Annotated[int, typer.Option("--count", help="Number of generated tasks.")] = 8,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the generated tasks.")] = 1,
-    as_json: Json = False,
 ) -> int:
     """Solve a task as a team that learns: draft, challenge, patch, verify, decide, compile."""
     # A task counts only once for the cards that it used, so a task that is done is not run again.
@@ -120,9 +118,9 @@ async def learn(
     async with open_team(Cards, context["team"], *LEARNING) as session:
         done = await finished(session)
         given = [numbered(each, done) for each in given]
-        failed = [not await solve(session, each, context, as_json) for each in given if each.id not in done]
+        failed = [not await solve(session, each, context) for each in given if each.id not in done]
     skipped = len(given) - len(failed)
-    if not as_json and (len(given) > 1 or skipped):
+    if len(given) > 1 or skipped:
         console.print(f"{len(failed) - sum(failed)} solved, {sum(failed)} not solved, {skipped} done before.")
     return int(any(failed))
 
@@ -218,32 +216,23 @@ def _of_file(file: Path, where: Context) -> list[Place]:
     return given
 
 
-async def solve(session: Session, given: Place, context: Context, as_json: bool) -> bool:
+async def solve(session: Session, given: Place, context: Context) -> bool:
     """Solve one task, or continue one that was killed; then resolve the disputes that it opened."""
     config = await session.thread("compound_learning", given.id)
     own, problem = context | _environment(given), problem_of(given)
     left, _ = await session.flows.left_at("compound_learning", config)
-    if not as_json:
-        console.print()
-        print_beside("[bold]task[/] ", escape(given.told["task"]))
+    console.print()
+    print_beside("[bold]task[/] ", escape(given.told["task"]))
     posed = None if left else problem
     async for event in session.flows.stream("compound_learning", posed, config, own, "custom"):
-        if not as_json:
-            _print_step(cast(dict[str, Any], event))
+        _print_step(cast(dict[str, Any], event))
     _, values = await session.flows.left_at("compound_learning", config)
-    if as_json:
-        print_json(
-            {
-                key: values[key]
-                for key in ("task_id", "packet", "learned", "iterations", "answered_by", "asked")
-            }
-        )
-    else:
-        _print_result(values)
+    emit({key: values[key] for key in ("task_id", "packet", "learned", "iterations", "answered_by", "asked")})
+    _print_result(values)
     for dispute in [each["dispute"] for each in values["learned"] if each["dispute"]]:
         resolved = await run_dispute(session, dispute, own)
         rests_on = await session.on.evidence(dispute)
-        print_result(resolved, as_json, partial(print_dispute, rests_on=rests_on))
+        print_result(resolved, partial(print_dispute, rests_on=rests_on))
     return bool(values["packet"]["solved"])
 
 

@@ -10,8 +10,8 @@ from mneme.api.card_reviews import ToReview
 from mneme.api.cards import Cards
 from mneme.cli.learning.cards import ACTOR, APPROVED
 from mneme.cli.learning.disputes import print_dispute
-from mneme.cli.options import Json, Limit, Team
-from mneme.cli.show import console, print_beside, print_json
+from mneme.cli.options import Limit, Team
+from mneme.cli.show import console, print_beside, print_result, prints_json
 from mneme.client.home import open_operations
 from mneme.core.errors import MnemeError
 from mneme.nodes.learning.dispute_decisions import Decision, Verdict
@@ -31,13 +31,12 @@ WORDS = {
 }
 
 
-async def review(team: Team = "local", limit: Limit = 100, as_json: Json = False) -> None:
+async def review(team: Team = "local", limit: Limit = 100) -> None:
     """Walk through the cards that are flagged, disputed or provisional, and decide on each."""
     async with open_operations(Cards, team, reading=True) as cards:
         waiting = await cards.review(limit)
-        if as_json:
-            for each in waiting:
-                print_json(each)
+        if prints_json():
+            print_result(waiting)
             return
         if not waiting:
             console.print("[dim]nothing waits for a review[/]")

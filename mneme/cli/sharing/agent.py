@@ -8,9 +8,9 @@ import yaml
 from rich.markup import escape
 
 from mneme.api.pools import Pools
-from mneme.cli.options import Agents, Json, Team
+from mneme.cli.options import Agents, Team
 from mneme.cli.sharing import rubric
-from mneme.cli.show import console, print_json, print_result
+from mneme.cli.show import console, emit, print_result, print_rows
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, MnemeError
 from mneme.library.agents.agent import AGENTS, Agent, load_agent
@@ -30,7 +30,6 @@ async def new(
     replace: Annotated[bool, typer.Option("--replace", help="In place of the one of this name.")] = False,
     agents: Agents = "auto",
     team: Team = "local",
-    as_json: Json = False,
 ) -> None:
     """Make an agent of your own; with its name alone, write a file to fill in."""
     fields = {"does": does, "questions": questions, "domain": domain, "title": title}
@@ -40,24 +39,22 @@ async def new(
         _write_example(name)
         return
     agent = save_agent(*_described(name, file, given), replace=replace)
-    if as_json:
-        print_json(agent)
-    else:
-        console.print(f'{agent.name} is known now: mneme share ask --agent {agent.name} "…"')
+    emit(agent)
+    console.print(f'{agent.name} is known now: mneme share ask --agent {agent.name} "…"')
     try:
-        await _draft_missing_rubric(agent, team, agents, as_json)
+        await _draft_missing_rubric(agent, team, agents)
     except MnemeError as error:
         saved = f"{agent.name} is saved, but its domain {agent.domain} may lack a rubric: {error}"
         hint = f"Then draft one: mneme share rubric design {agent.domain}"
         raise MnemeError(saved, f"{error.hint} {hint}".strip()) from error
 
 
-async def _draft_missing_rubric(agent: Agent, team: str, designer: str, as_json: bool) -> None:
+async def _draft_missing_rubric(agent: Agent, team: str, designer: str) -> None:
     async with open_operations(Pools, team, reading=True) as shared:
         known = {each.rubric.name for each in await shared.rubrics()}
     if agent.domain not in known:
         context = {"team": team, "designer": designer}
-        await rubric.draft(agent.domain, [agent.task], "", context, as_json)
+        await rubric.draft(agent.domain, [agent.task], "", context)
 
 
 def _write_example(name: str) -> None:
@@ -87,7 +84,7 @@ def _described(name: str, file: Path | None, given: dict[str, str]) -> tuple[str
     return text, str(file)
 
 
-def list_(as_json: Json = False) -> None:
+def list_() -> None:
     """List the shipped agents and yours."""
     own = own_agents()
     agents = [*map(load_agent, AGENTS), *map(_own, own)]
@@ -96,7 +93,7 @@ def list_(as_json: Json = False) -> None:
         {"agent": each.name, "domain": each.domain, "whose": who}
         for each, who in zip(agents, whose, strict=True)
     ]
-    print_result(agents if as_json else rows, as_json)
+    print_result(agents, lambda _: print_rows(rows))
 
 
 def _own(name: str) -> Agent:

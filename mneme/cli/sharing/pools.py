@@ -9,9 +9,9 @@ from rich.markup import escape
 
 from mneme.api.pools import Pools
 from mneme.cli.files import is_written
-from mneme.cli.options import Json, Limit, Reason, Team
+from mneme.cli.options import Limit, Reason, Team
 from mneme.cli.sharing.share import agent_text, lines_of
-from mneme.cli.show import console, print_json, print_result
+from mneme.cli.show import console, emit, print_result
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.library import PAIRS
@@ -36,27 +36,24 @@ async def list_(
     agent: Annotated[str, typer.Option("--agent", help="Only pairs of this agent.")] = "",
     team: Team = "local",
     limit: Limit = 100,
-    as_json: Json = False,
 ) -> None:
     """List the pools, or the pairs of one."""
     async with open_operations(Pools, team, reading=True) as shared:
         if pool:
-            print_result(await shared.pairs(pool, agent, limit), as_json)
+            print_result(await shared.pairs(pool, agent, limit))
             return
-        if not (found := await shared.list()) and not as_json:
+        if not (found := await shared.list()):
             console.print("[dim]no pool yet: `mneme share pool import --shipped` imports examples[/]")
             return
-    print_result(found, as_json)
+    print_result(found)
 
 
-async def show(key: PairKey, pool: PoolName, team: Team = "local", as_json: Json = False) -> None:
+async def show(key: PairKey, pool: PoolName, team: Team = "local") -> None:
     """Show a pair with its earlier turns and its history."""
     async with open_operations(Pools, team, reading=True) as shared:
         found = await shared.pair(pool, key)
         history = await shared.history(pool, found.key)
-    if as_json:
-        print_json(found.model_dump() | {"history": [each.model_dump(mode="json") for each in history]})
-        return
+    emit(found.model_dump() | {"history": [each.model_dump(mode="json") for each in history]})
     pair = found.pair
     console.print(
         f"[bold]{found.key}[/] {pair.agent} ({pair.domain}), {_scored(pair)}, examples by "
@@ -102,14 +99,11 @@ async def remove(
     ] = False,
     reason: Reason = "decided on the command line",
     team: Team = "local",
-    as_json: Json = False,
 ) -> None:
     """Remove a pair from retrieval."""
     async with open_operations(Pools, team) as shared:
         gone = await (shared.forget if for_good else shared.remove)(pool, key, reason)
-    if as_json:
-        print_json({"key": gone, "forgotten": for_good})
-        return
+    emit({"key": gone, "forgotten": for_good})
     console.print(f"{gone} is {'erased' if for_good else 'removed; its history is kept'}.")
 
 
@@ -117,7 +111,6 @@ async def export(
     pool: PoolName,
     file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
     team: Team = "local",
-    as_json: Json = False,
 ) -> None:
     """Write a pool as JSON Lines."""
     lines = list[str]()
@@ -126,7 +119,8 @@ async def export(
             lines += page
     text = "".join(f"{line}\n" for line in lines)
     if is_written(text, file):
-        print_json({"exported": len(lines)}) if as_json else console.print(f"{len(lines)} pairs in {file}.")
+        emit({"exported": len(lines)})
+        console.print(f"{len(lines)} pairs in {file}.")
 
 
 async def import_(
@@ -139,7 +133,6 @@ async def import_(
         bool, typer.Option("--shipped", help="Import the pairs that come with Mneme.")
     ] = False,
     team: Team = "local",
-    as_json: Json = False,
 ) -> int:
     """Import pairs; a broken line is reported, and the others are imported."""
     if (file is None) == (not shipped):
@@ -156,7 +149,7 @@ async def import_(
                 more = await shared.import_lines(name, lines[start : start + AT_ONCE], start + 1)
                 done.added, done.known = done.added + more.added, done.known + more.known
                 done.broken += more.broken
-    _print_added(done, as_json)
+    _print_added(done)
     return int(bool(done.broken))
 
 
@@ -222,10 +215,8 @@ def _agent_and_domain(row: dict[str, Any], given: Agent | None) -> dict[str, Any
     return {name: value for name, value in (("agent", named), ("domain", domain)) if value is not None}
 
 
-def _print_added(added: Added, as_json: bool) -> None:
-    if as_json:
-        print_json(added)
-        return
+def _print_added(added: Added) -> None:
+    emit(added)
     console.print(f"{added.added} added, {added.known} there before, {len(added.broken)} broken.")
     for line in added.broken:
         console.print(f"[red]{escape(line)}[/]", soft_wrap=True)

@@ -11,8 +11,8 @@ from mneme.api.pools import Pools
 from mneme.api.rendering import origin_of
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
-from mneme.cli.options import Json, Reason, Team
-from mneme.cli.show import console, print_json, print_result
+from mneme.cli.options import Reason, Team
+from mneme.cli.show import console, emit, print_result
 from mneme.client.home import open_operations
 from mneme.client.team import TeamSession, open_team
 from mneme.core.errors import BadInput
@@ -43,12 +43,11 @@ async def freeze(
     file: Annotated[Path, typer.Argument(help="A rubric in YAML.")],
     reason: Reason = REASON,
     team: Team = "local",
-    as_json: Json = False,
 ) -> None:
     """Freeze a rubric of your own as the next version."""
     rubric = read_rubric(text_of(file), str(file))
     async with open_operations(Pools, team) as shared:
-        print_result(await shared.freeze(rubric, reason), as_json, print_frozen)
+        print_result(await shared.freeze(rubric, reason), print_frozen)
 
 
 async def design(
@@ -63,13 +62,12 @@ async def design(
     wishes: Annotated[
         str, typer.Option("--wishes", help="What the rubric should measure, in your words.")
     ] = "",
-    as_json: Json = False,
 ) -> None:
     """Draft a rubric; it waits for your review."""
-    await draft(domain, tasks or [], wishes, context, as_json)
+    await draft(domain, tasks or [], wishes, context)
 
 
-async def draft(domain: str, tasks: list[str], wishes: str, context: Context, as_json: bool) -> None:
+async def draft(domain: str, tasks: list[str], wishes: str, context: Context) -> None:
     """Let a model draft a rubric; the draft then waits for review."""
     await show_notice(context["designer"])
     async with open_team(Pools, context["team"], "rubric_design") as session:
@@ -80,17 +78,15 @@ async def draft(domain: str, tasks: list[str], wishes: str, context: Context, as
         known = tasks or [each.task for each in agents_in(own_texts(domain))]
         given = None if left else {"domain": domain, "tasks": known, "wishes": wishes}
         await session.flows.invoke("rubric_design", given, config, context)
-        await _print_waiting(session, domain, as_json)
+        await _print_waiting(session, domain)
 
 
 REVIEW = "Decide: `mneme share rubric review {domain}` with --approve, --file, --wishes or --reject."
 
 
-async def _print_waiting(session: TeamSession[Pools], domain: str, as_json: bool) -> None:
+async def _print_waiting(session: TeamSession[Pools], domain: str) -> None:
     left, values = await session.flows.left_at("rubric_design", await session.thread("rubric_design", domain))
-    if as_json:
-        print_json({"rubric": values["rubric"], "version": values["version"], "waits": "review" in left})
-        return
+    emit({"rubric": values["rubric"], "version": values["version"], "waits": "review" in left})
     console.print(escape(Rubric.model_validate(values["rubric"]).as_text()), soft_wrap=True)
     if values["version"]:
         console.print(f"Frozen as version {values['version']}.")
@@ -106,7 +102,6 @@ async def review(
     wishes: Annotated[str, typer.Option("--wishes", help="Write a new draft with these wishes.")] = "",
     reject: Annotated[bool, typer.Option("--reject", help="Reject the draft.")] = False,
     reason: Reason = REASON,
-    as_json: Json = False,
 ) -> None:
     """Approve, change or reject the draft."""
     decision = _decision(approve, file, wishes, reject, reason)
@@ -122,7 +117,7 @@ async def review(
             )
         answer: Any = Command(resume=decision)
         await session.flows.invoke("rubric_design", answer, config, context)
-        await _print_waiting(session, domain, as_json)
+        await _print_waiting(session, domain)
 
 
 def _decision(approve: bool, file: Path | None, wishes: str, reject: bool, reason: str) -> Context:

@@ -15,8 +15,8 @@ from mneme.api.pools import Pools
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.files import read_file
-from mneme.cli.options import Agents, Json
-from mneme.cli.show import console, print_json
+from mneme.cli.options import Agents
+from mneme.cli.show import console, emit
 from mneme.client.team import TeamSession, Training, open_team
 from mneme.core.errors import BadInput
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent
@@ -114,7 +114,6 @@ async def ask(
         ),
     ] = "",
     train: Annotated[bool, typer.Option(help="Train the retriever on the stored pair.")] = True,
-    as_json: Json = False,
 ) -> None:
     """Ask an agent: it sees similar pairs as examples; a good answer is added to the pool."""
     context |= {"agent": agent_text(agent), **answerers_of(answerer, agents)}
@@ -124,12 +123,11 @@ async def ask(
         config = await session.thread("memory_sharing", thread or uuid4().hex)
         await _finish_what_was_left(session, config, context)
         async for piece in _streamed(session, {"question": question}, config, context):
-            if not as_json:
-                console.print(escape(piece), end="", soft_wrap=True)
+            console.print(escape(piece), end="", soft_wrap=True)
         _, values = await session.flows.left_at("memory_sharing", config)
-        _print_outcome(values, as_json)
+        _print_outcome(values)
         if values["stored"] and train:
-            await _learn(session, values["pool"], context, as_json)
+            await _learn(session, values["pool"], context)
 
 
 async def check_rubric(shared: Pools, domain: str, context: Context) -> None:
@@ -157,10 +155,8 @@ async def _streamed(
         yield str(part["content"])
 
 
-def _print_outcome(values: Context, as_json: bool) -> None:
-    if as_json:
-        print_json({name: values.get(name) for name in SHOWN})
-        return
+def _print_outcome(values: Context) -> None:
+    emit({name: values.get(name) for name in SHOWN})
     scored = "not scored" if values["score"] is None else f"{values['score']} of 100 by {values['scored_by']}"
     console.print(f"\n\n[dim]{scored}: {escape(values['rationale'])}[/]", soft_wrap=True)
     examples = ", ".join(f"{each['agent']} {each['key'][:8]}" for each in values["shown"]) or "none"
@@ -170,13 +166,12 @@ def _print_outcome(values: Context, as_json: bool) -> None:
     console.print(f"[dim]{in_words(values['asked'])}[/]")
 
 
-async def _learn(session: Session, pool: str, context: Context, as_json: bool) -> None:
+async def _learn(session: Session, pool: str, context: Context) -> None:
     """Train the retriever on the stored pair; after Ctrl-C the next training does it."""
     training = Training(session, context | {"agent": own_texts()})
     training.wake(pool)
     for result in await training.finish():
-        if not as_json:
-            console.print(f"[dim]training {escape(result)}[/]", soft_wrap=True)
+        console.print(f"[dim]training {escape(result)}[/]", soft_wrap=True)
 
 
 GROWING_CONTEXT = Fields(GrowthContext, without=f"{OWN_PARAMETERS} at_once laps")
@@ -198,7 +193,6 @@ async def grow(
     ] = "",
     agents: Agents = "auto",
     answerer: Answerer = [],  # noqa: B006  (typer makes a new list of it)
-    as_json: Json = False,
 ) -> int:
     """Grow a pool: agents write questions to standard answers and answer them."""
     context |= {"agent": members_text(domain, agent), **answerers_of(answerer, agents)}
@@ -209,19 +203,19 @@ async def grow(
         config = await session.thread("interactive_learning", name or uuid4().hex, domain)
         left, _ = await session.flows.left_at("interactive_learning", config)
         given = None if left else {"domain": domain, "standards": standards}
-        if left and not as_json:
+        if left:
             console.print(f"[dim]continuing the run {escape(name)}[/]")
         training = Training(session, context | {"agent": own_texts()})
         try:
             async for event in session.flows.stream("interactive_learning", given, config, context, "custom"):
                 if event["step"] == "exchange" and (event["stored"] or event["known"]):
                     training.wake(event["pool"])
-                _print_step(event, as_json)
+                _print_step(event)
             trained = await training.finish()
         finally:
             await training.leave()
         _, values = await session.flows.left_at("interactive_learning", config)
-    _print_growth(values, trained, as_json)
+    _print_growth(values, trained)
     return int(bool(values["failed"]) and not values["stored"])
 
 
@@ -252,9 +246,7 @@ def _standards(number: int) -> str:
     return "1 standard answer" if number == 1 else f"{number} standard answers"
 
 
-def _print_step(event: Context, as_json: bool) -> None:
-    if as_json:
-        return
+def _print_step(event: Context) -> None:
     if event["step"] == "choose":
         console.print(
             f"[dim]round {event['lap']}: {_standards(event['standards'])}; "
@@ -266,13 +258,9 @@ def _print_step(event: Context, as_json: bool) -> None:
         console.print(f"{sign} {scored} [cyan]{event['agent']:<10}[/] {escape(event['question'][:WIDE])}")
 
 
-def _print_growth(values: Context, trained: list[str], as_json: bool) -> None:
-    if as_json:
-        names = ("pool", "memories", "calls", "known", "rejected", "failed", "why", "asked")
-        print_json(
-            {name: values[name] for name in names} | {"stored": len(values["stored"]), "trained": trained}
-        )
-        return
+def _print_growth(values: Context, trained: list[str]) -> None:
+    names = ("pool", "memories", "calls", "known", "rejected", "failed", "why", "asked")
+    emit({name: values[name] for name in names} | {"stored": len(values["stored"]), "trained": trained})
     console.print(
         f"{len(values['stored'])} stored, {values['known']} there before, "
         f"{values['rejected']} not good enough, {len(values['failed'])} failed, "
