@@ -6,43 +6,25 @@ import time
 from collections.abc import Sequence
 from uuid import uuid4
 
+import yaml
 from rich.markup import escape
 
 from mneme.cli.chat.talk import Talk, show_notice, with_contents
 from mneme.cli.show import console, emit, print_outcome, print_rows
 from mneme.client.session import open_session
 from mneme.core.settings import settings
+from mneme.library import EXAMPLES
 
 USER = "demo"
 ROLES = {"chatbot": "auto", "memory_agent": "auto"}
-SESSIONS = (
-    (
-        "My dog Max is a golden retriever. He loves playing fetch.",
-        "Actually, Max is a Labrador mix, not a purebred.",
-        "Max gets anxious during thunderstorms.",
-        "Max lives with my sister Emily in Portland.",
-        "Thanks, you are a good listener!",
-        "I work as a nurse at Mercy Hospital, and on Thursdays I play badminton with Priya.",
-        "I'm allergic to penicillin.",
-    ),
-    (
-        "What do we know about Max?",
-        "Max is now 5 years old.",
-        "I quit my job at Mercy Hospital in May. I teach first aid at Lincoln College now.",
-        "She moved from Portland to Seattle last month. I mean Emily.",
-        "I can't eat shellfish. Can you suggest a dinner for Emily's visit on 5 December?",
-        "My neighbour's dog is called Max too, he is a poodle.",
-        "I am allergic to penicillin, did you know?",
-        "Where does Emily live?",
-    ),
-)
+SESSIONS = EXAMPLES / "demo.yaml"
 
 
 async def demo() -> None:
     """Run a conversation over two sessions and show what the memory agent does with it."""
     _use_own_folder()
     await show_notice(*ROLES.values())
-    for number, messages in enumerate(SESSIONS, start=1):
+    for number, messages in enumerate(yaml.safe_load(SESSIONS.read_text(encoding="utf-8")), start=1):
         await _session(number, messages)
     folder = settings().home / "demo"
     console.print(f"\n[dim]Everything is in {folder}. Start your own chat: mneme chat[/]", soft_wrap=True)
