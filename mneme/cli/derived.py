@@ -5,23 +5,25 @@ and Python give the same error.
 """
 
 import inspect
+import json
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import cached_property
 from importlib import import_module
 from inspect import Parameter, Signature
+from pathlib import Path
 from types import GenericAlias
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
 import typer
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from mneme.api.operation import LARGEST, Operation, Operations
 from mneme.cli.options import Agents, Json, Names, Team, User, run_command
 from mneme.cli.show import json_lines, print_result, print_rows
-from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, NotFound
-from mneme.nodes.context import RESPONDER
+
+if TYPE_CHECKING:
+    from mneme.api.operation import Operation, Operations
 
 Schema = dict[str, Any]
 Values = dict[str, Any]
@@ -30,24 +32,48 @@ AGENTS, AS_JSON, OWNER, CONTEXT = "agents", "as_json", "whose", "command_line"
 LETTERS = {"limit": "-n", "user": "-u", "shots": "-k"}
 VARIABLES = {"agents": "MNEME_AGENTS", "team": "MNEME_TEAM", "user": "MNEME_USER"}
 OWNERS = {"user": User, "team": Team}
+DECLARED = Path(__file__).with_name("declared.json")
+"""The parameters of the operations that commands call, as `docs/generate/declared.py` writes them.
+
+So the help and the parsing of such a command need no import of what declares it, which takes a second.
+"""
+LARGEST = 2**53 - 1
+"""A bound of numbers that no help needs to tell; see `mneme.api.operation`."""
 
 
 class Fields:
     """A model's fields as the options of a command, and what was given for them as its values."""
 
-    def __init__(self, model: type[BaseModel], names: Names | None = None, without: str = "") -> None:
-        self.model, self._names, self._without = model, names or {}, {*without.split()}
+    def __init__(
+        self,
+        model: type[BaseModel] | Callable[[], type[BaseModel]],
+        names: Names | None = None,
+        without: str = "",
+        known: dict[str, Schema] | None = None,
+    ) -> None:
+        """Take a model, or what returns it where its properties are `known` already."""
+        self._given, self._known = model, known
+        self._names, self._without = names or {}, {*without.split()}
+
+    @cached_property
+    def model(self) -> type[BaseModel]:
+        return cast(type[BaseModel], self._given if inspect.isclass(self._given) else self._given())
 
     @cached_property
     def schemas(self) -> dict[str, Schema]:
         """The JSON schema of every field that is an option, by the field's alias where it has one."""
-        properties = self.model.model_json_schema()["properties"]
+        properties = self._known or self.model.model_json_schema().get("properties", {})
         return {name: each for name, each in properties.items() if name not in self._without}
 
-    @property
+    @cached_property
     def roles(self) -> list[str]:
-        """The fields that say who answers as a role."""
-        return [name for name, each in self.schemas.items() if _is_role(name, each)]
+        """The fields of a graph's context that say who answers as a role."""
+        if self._known is not None:
+            return []
+        from mneme.nodes.context import RESPONDER  # slow to import
+
+        roles = [name for name, each in self.schemas.items() if name != AGENTS]
+        return [each for each in roles if self.schemas[each].get("description", "").endswith(RESPONDER)]
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -71,7 +97,7 @@ class Fields:
 
     def _parameter(self, name: str, schema: Schema) -> Parameter:
         parsed, declared = TYPES[_item(schema)["type"]], self._declared(name, schema)
-        is_role = _is_role(name, schema)
+        is_role = name in self.roles
         default = "" if is_role else schema.get("default", ...)
         is_argument = not declared[0].startswith("-") or (default is ... and name not in self._names)
         metavar = None if parsed is bool else f"<{_kind(schema)}>"
@@ -170,14 +196,21 @@ class Call:
         versions: str = "",
         searching: bool = False,
     ) -> None:
-        self._kind = named(operations)
+        self._operations, self._name = operations, operation
         self._shows, self._told, self._fails = shows, told, fails
         self._called, self._versions, self._searching = called, versions, searching
-        self._operation: Operation = self._kind.OFFERED[operation]
-        self._fields = Fields(_arguments(self._operation), names, without)
-        whose = owner or OWNERS[self._kind.OWNER]
+        declared = json.loads(DECLARED.read_text(encoding="utf-8"))[f"{operations}.{operation}"]
+        self._fields = Fields(
+            lambda: _arguments(self._operation), names, without, known=declared["parameters"]
+        )
+        whose = owner or OWNERS[declared["owner"]]
         mine = Parameter(OWNER, Parameter.KEYWORD_ONLY, default="local", annotation=whose)
         _sign(self, [*self._fields.parameters, mine])
+
+    @property
+    def _operation(self) -> "Operation":
+        found: Operation = named(self._operations).OFFERED[self._name]
+        return found
 
     def __call__(self, *, as_json: bool, **given: Any) -> None:
         with json_lines(as_json):
@@ -186,10 +219,13 @@ class Call:
     async def _called_with(self, owner: str, given: Values) -> int:
         values = dict(self._fields.checked(given, given[CONTEXT].command_path))
         values = {name: _with_zone(each) for name, each in values.items() if name in self._fields.schemas}
-        reading = self._operation.route.method == "GET"
-        async with open_operations(self._kind, owner, reading=reading, searching=self._searching) as on:
+        from mneme.client.home import open_operations  # slow to import
+
+        operation = self._operation
+        reading, searching = operation.route.method == "GET", self._searching
+        async with open_operations(operation.kind, owner, reading=reading, searching=searching) as on:
             try:
-                result = await getattr(on, self._operation.name)(**values)
+                result = await getattr(on, operation.name)(**values)
             except NotFound as error:
                 if self._versions and not error.hint:
                     error.hint = f"`{self._versions.format(**values)}` lists the versions."
@@ -215,12 +251,12 @@ def named(where: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def arguments_of(kind: type[Operations], name: str) -> type[BaseModel]:
+def arguments_of(kind: "type[Operations]", name: str) -> type[BaseModel]:
     """Return an operation's parameters as a model."""
     return _arguments(kind.OFFERED[name])
 
 
-def _arguments(operation: Operation) -> type[BaseModel]:
+def _arguments(operation: "Operation") -> type[BaseModel]:
     taken = {
         name: (each.annotation, ... if each.default is Parameter.empty else each.default)
         for name, each in operation.parameters.items()
@@ -241,11 +277,9 @@ def option_of(name: str, schema: Schema) -> str:
     return "--" + str(schema.get("option", name)).replace("_", "-")
 
 
-def _is_role(name: str, schema: Schema) -> bool:
-    return name != AGENTS and str(schema.get("description", "")).endswith(RESPONDER)
-
-
 def _help_of_role(schema: Schema) -> str:
+    from mneme.nodes.context import RESPONDER  # slow to import
+
     return f"{schema['description'].removesuffix(RESPONDER).strip(' .')}; default: --agents."
 
 

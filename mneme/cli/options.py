@@ -1,6 +1,5 @@
 """The options that commands share, and how a command is run."""
 
-import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Annotated, Any
 
@@ -27,6 +26,8 @@ Names = Mapping[str, str]
 
 def run_command(command: Coroutine[Any, Any, int | None]) -> None:
     """Run a command to its end and leave with its exit status."""
+    import asyncio  # `--help` needs none
+
     try:
         status = asyncio.run(command)
     except KeyboardInterrupt:
