@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mneme.cli.show import console, print_error, print_lines, print_result, print_rows
+from mneme.cli.show import console, print_error, print_lines, print_result, print_table
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.core.settings import settings
 from mneme.models.asking.wording import as_file, file_of, worded
@@ -19,8 +19,8 @@ def list_() -> None:
     folder = settings().prompts
     own = {key: folder is not None and file_of(each, folder).exists() for key, each in questions().items()}
     found = [{"workflow": room, "prompt": name, "own": is_own} for (room, name), is_own in own.items()]
-    rows = [each | {"own": "own" if each["own"] else ""} for each in found]
-    print_result(found, lambda _: print_rows(rows))
+    rows = ([each["workflow"], each["prompt"], "own" if each["own"] else ""] for each in found)
+    print_result(found, lambda _: print_table("", ("workflow", "prompt", "wording"), rows))
 
 
 def show(name: Name) -> None:

@@ -80,7 +80,7 @@ async def resolve(
     """Test both approaches on similar tasks, or decide the dispute yourself."""
     if decision and decision not in get_args(Decision):
         raise BadInput(f"There is no decision {decision!r}.", f"There are: {', '.join(get_args(Decision))}.")
-    rules = [rule_of(each) for each in rule or ()]
+    rules = [rule_of(each).model_dump() for each in rule or ()]
     if not decision and (rules or claim):
         raise BadInput("A claim and rules are for a decision.", "Add --decision merge or deprecate_old.")
     if not decision:
@@ -88,7 +88,8 @@ async def resolve(
     async with open_team(Cards, context["team"], *LEARNING) as session:
         found = await session.on.get_dispute(dispute)
         if decision:
-            made = Verdict(decision=decision, reason=reason, claim=claim, rules=rules, by=ACTOR)
+            given = {"decision": decision, "reason": reason, "claim": claim, "rules": rules, "by": ACTOR}
+            made = Verdict.model_validate(given)
             ended = await decide(session, found, made, context)
         else:
             ended = await run_dispute(session, found.id, context)
