@@ -20,7 +20,7 @@ from mneme.evals.sharing.data import Item, read_items
 from mneme.library.agents.agent import AGENTS, load_agent
 from mneme.library.agents.rubric import load_rubric
 from mneme.nodes.sharing.exchange import Exchange, Scorer, score
-from mneme.nodes.sharing.rubrics import FrozenRubric
+from mneme.nodes.sharing.pools import FrozenRubric
 
 VERSIONS = ("as it is", "cut after a third", "another's answer", "the question again")
 AGREED = 0.6
@@ -73,7 +73,12 @@ async def _scored(item: Item, answer: str, who: str) -> Row:
     agent = load_agent(item.agent)
     rubric = FrozenRubric(version=0, rubric=await asyncio.to_thread(load_rubric, agent.domain), by="shipped")
     found = await score(Exchange(agent, item.question), answer, (), Scorer(rubric, who, "background"))
-    return {"score": found.score, "points": found.points, "why": found.rationale, "by": found.by}
+    return {
+        "score": found["score"],
+        "points": found["points"],
+        "why": found["rationale"],
+        "by": found["scored_by"],
+    }
 
 
 def report(rows: list[Row], options: Options, journal: Journal) -> Report:

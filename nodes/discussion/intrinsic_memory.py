@@ -27,7 +27,7 @@ from mneme.library.teams.team import Delegated, Role, Team
 from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import NOTHING
 from mneme.models.ollama.tokenizers import counter_of
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import counted
 from mneme.nodes.discussion.carrying import begun_with
 from mneme.nodes.discussion.context import (
     OWN,

@@ -1,8 +1,7 @@
 """The step of a discussion after each turn: f_memory_update (§3, equation 3) for whoever has spoken."""
 
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN
-from mneme.nodes.costs import CostCounter
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import CostCounter, counted
 from mneme.nodes.discussion.context import DiscussionRuntime, Table, as_output, who_answers
 from mneme.nodes.discussion.state import State, Update, spent
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update

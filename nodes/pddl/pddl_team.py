@@ -24,8 +24,7 @@ from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import Asked, added
 from mneme.models.ollama.tokenizers import Count, counter_of
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.costs import Cost, total
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import Cost, counted, total
 from mneme.nodes.pddl.context import PddlContext, PddlRuntime
 from mneme.nodes.pddl.given import Given, problem_given, whole_problem
 from mneme.nodes.task_memories.interface import FinishedTask, Held, Means, Role, Task, TaskMemory
