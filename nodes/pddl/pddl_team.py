@@ -94,7 +94,13 @@ async def recall(state: Given, runtime: PddlRuntime) -> Update:
     task = await asyncio.to_thread(task_of, problem)
     trial = state.get("task_id") or uuid4().hex
     memory = await _memory(runtime, trial)
-    _check_room(task, memory)
+    means = memory.means
+    needed = means.count(task.text) + (means.memory_tokens if memory.name == "intrinsic" else 0)
+    if needed >= means.window:
+        raise BadInput(
+            f"The task {task.id} and its memory take about {needed} tokens; the window has {means.window}.",
+            "Raise `window`, or lower `memory_tokens`.",
+        )
     held, complaints = await _kept(memory.recall(task), {})
     begun = {"problem": problem.model_dump(), "task_id": trial, "held": held, "valid_steps": 0}
     return begun | _standing(world) | _costs(memory, complaints)
@@ -285,14 +291,3 @@ def task_of(problem: Problem) -> Task:
     seen = PddlWorld(problem).first_observation
     text = f"{problem.goal}\n{problem.manual}\nAt the start: {seen}"
     return Task(id=problem.name, goal=problem.goal, text=text, domain=problem.domain)
-
-
-def _check_room(task: Task, memory: TaskMemory) -> None:
-    """Refuse a window that task and memory fill already, before any model is asked."""
-    means = memory.means
-    needed = means.count(task.text) + (means.memory_tokens if memory.name == "intrinsic" else 0)
-    if needed >= means.window:
-        raise BadInput(
-            f"The task {task.id} and its memory take about {needed} tokens; the window has {means.window}.",
-            "Raise `window`, or lower `memory_tokens`.",
-        )
