@@ -338,7 +338,12 @@ async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
         update |= stored if outcome.is_good else {"rejected": 1}
         if outcome.unwoken:
             update |= {"failed": [Failure(what=f"training of {pool.pool}", why=outcome.unwoken)]}
-    shown = {"step": "exchange", "agent": asked.agent.name, "question": asked.question, "pool": pool.pool}
+    shown: Update = {
+        "step": "exchange",
+        "agent": asked.agent.name,
+        "question": asked.question,
+        "pool": pool.pool,
+    }
     shown |= {"stored": "stored" in update, "known": "known" in update}
     runtime.stream_writer(shown | {"score": scored["score"], "why": scored["rationale"]})
     return update
