@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mneme.api.pools import RetrieverState
-    from mneme.nodes.sharing.rubrics import FrozenRubric
+    from mneme.nodes.sharing.pools import FrozenRubric
     from mneme.stores.cards.card import Card, CardVersion, Retrieved
     from mneme.stores.cards.disputes import Dispute
     from mneme.stores.discussions.discussions import Discussion
