@@ -16,8 +16,7 @@ from mneme.core.errors import BadInput
 from mneme.library.agents.own import own_texts
 from mneme.library.agents.reading import text_of
 from mneme.library.agents.rubric import Rubric, read_rubric
-from mneme.nodes.sharing.pools import agents_in
-from mneme.nodes.sharing.rubrics import FrozenRubric
+from mneme.nodes.sharing.pools import FrozenRubric, agents_in
 
 Context = dict[str, Any]
 
