@@ -17,12 +17,12 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from numpy.typing import NDArray
 from scipy.stats import bootstrap, wilcoxon
 
-from mneme.core.processes import pool
 from mneme.core.settings import settings
 from mneme.evals.report import C, Journal, Row
 from mneme.models.asking.asking import clear_endpoints
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.processes import pool
 
 
 @asynccontextmanager

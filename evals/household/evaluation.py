@@ -125,7 +125,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     journal = open_journal(options.out, "household", _configuration(options, responders), fresh=options.fresh)
     jobs = options.jobs or (1 if responders.uses_model else os.cpu_count() or 1)
     episodes = await asyncio.to_thread(lambda: {size: _episodes(options, size) for size in options.members})
-    lessons, bounds = _lessons(options, plans[0]), _bounds(options, episodes)
+    lessons, bounds = _lessons(options, plans[0]), _bounds(episodes)
     with processes(jobs, finished, finish) as one:
         play = partial(journal.play, one=one, progress=progress, concurrency=jobs)
         learned = await play({case.key: case for case in lessons})
@@ -150,12 +150,9 @@ def _lessons(options: Options, plan: Plan) -> list[Case]:
     ]
 
 
-def _bounds(options: Options, episodes: Episodes) -> list[Case]:
+def _bounds(episodes: Episodes) -> list[Case]:
     """List what is computed of each episode once, before anybody plays it."""
-    bounds = [Case(None, episode) for each in episodes.values() for episode in each]
-    return bounds + [
-        replace(case, informed=True) for case in bounds if _is_of_the_part(options, case.episode)
-    ]
+    return [Case(None, episode) for each in episodes.values() for episode in each]
 
 
 def _cases(
@@ -183,10 +180,7 @@ def _is_of_the_part(options: Options, episode: Episode) -> bool:
 def _with_bound(journal: Journal, case: Case) -> Row:
     """Set the bound of the same episode and team beside a result."""
     least = journal[Case(None, case.episode).key]
-    solved = Case(None, case.episode, informed=True).key
-    optimum = journal[solved]["optimum"] if solved in journal else None
-    both = {"bound": least["bound"], "bound_kind": least["kind"], "optimum": optimum}
-    return journal[case.key] | both
+    return journal[case.key] | {"bound": least["bound"], "bound_kind": least["kind"]}
 
 
 async def _responders(options: Options) -> Responders:

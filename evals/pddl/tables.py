@@ -37,16 +37,6 @@ PAPER = {
 CROSS_TRIAL = ("g_memory", "generative", "memory_bank", "meta_gpt", "voyager")
 ACROSS = {"success": "success", "grounding": "grounding accuracy", "steps": "steps"}
 PROBLEM = ["seed", "number"]
-RULES = (
-    "Answered by rules: a planner (pyperplan) over what task, memory and visible turns tell; it never sees "
-    "the world's state, and looks around after an action that failed.",
-    "What that can tell: whether the harness and the memories work from end to end, and what showing a "
-    "memory costs in tokens of context. It takes nothing from other tasks, so that memories that recall them "
-    "end alike.",
-    "What it cannot tell: how well a language model reads long or cluttered contexts, invents a plan, or "
-    "writes a summary; tokens are estimated from the words that a model would have read and written. "
-    "The paper's figures are Llama 3.1 8B's.",
-)
 
 
 def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, raw: Path) -> Report:
@@ -191,7 +181,8 @@ def _notes(
     ]
     if unusable := int(played["complaints"].map(len).sum()):
         notes.append(f"{unusable} answers stayed unusable after their repairs; the raw results say which.")
-    return notes if who.is_model else [*notes, *RULES]
+    by_rules = "Answered by rules, a planner: docs/measurements.md says what that cannot tell."
+    return notes if who.is_model else [*notes, by_rules]
 
 
 def _same_moves(wide: pd.DataFrame) -> list[str]:

@@ -1,7 +1,7 @@
 """What every version of the memory agent does with a message: take it in, find, carry out, forget, settle.
 
 How it is decided what to do is each version's own: `memory_agent.py`, `paper_versions.py`,
-`memory_tools.py`, `two_agents.py`. The writes are in `memory_operations.py`.
+`memory_tools.py`. The writes are in `memory_operations.py`.
 """
 
 from operator import add
@@ -25,7 +25,7 @@ from mneme.nodes.chat.memory_operations import (
     similar_of,
 )
 from mneme.nodes.context import user_of
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import counted
 from mneme.nodes.messages import PRECEDING, ChatMessages, said_in
 from mneme.nodes.tracing import traced
 from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
