@@ -63,7 +63,9 @@ def built(
     listed.build = build  # type: ignore[attr-defined]
     if callable(about):
         listed.about = about  # type: ignore[attr-defined]
-    app.command(name, help=about if isinstance(about, str) else "", hidden=hidden, rich_help_panel=panel)(listed)
+    app.command(name, help=about if isinstance(about, str) else "", hidden=hidden, rich_help_panel=panel)(
+        listed
+    )
 
 
 def functions(
