@@ -52,7 +52,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Hit, Namespace, Write
 
 SearchedIn = Literal["turns", "memories"]
-SHOWN = 10
+CONTEXT_TURNS = 10
 """Turns that the chatbot is shown, as the paper's baselines show."""
 
 
@@ -250,7 +250,7 @@ async def _turns(hit: Hit, setup: Setup) -> list[str]:
 
 async def _answer(case: Case, setup: Setup) -> Row:
     """Have the question answered from the first turns found, and score the answer; none scores 0."""
-    found = setup.journal[f"{case.name}/{setup.options.answer_from}"]["records"][:SHOWN]
+    found = setup.journal[f"{case.name}/{setup.options.answer_from}"]["records"][:CONTEXT_TURNS]
     versions = [await setup.ledger.get(tuple(namespace), key) for *namespace, key in found]
     given = Given(message=put(case.name, case.question), memories=[v.text for v in versions if v])
     started, row = perf_counter(), {"category": case.question.category}

@@ -31,7 +31,7 @@ from mneme.nodes.pddl.pddl_team import task_of
 from mneme.nodes.task_memories.kinds import MEMORIES
 
 PROBLEMS = 60
-AGAIN = ("none", "intrinsic")
+TIGHT_MEMORIES = ("none", "intrinsic")
 """The memories that are compared once more in a tight window, where turns are lost that a memory can keep."""
 MIN_WINDOW = 512
 """Tokens of the smallest window."""
@@ -112,7 +112,7 @@ def _cases(
     if MIN_WINDOW <= tight < options.window:
         # the problems whose task and memory leave something of the window, by the estimate, to turns
         fitting = [each for each in problems if tokens(task_of(each).text) + kept < tight]
-        made += [order(each, tight, kept, fitting) for each in AGAIN if each in options.memories]
+        made += [order(each, tight, kept, fitting) for each in TIGHT_MEMORIES if each in options.memories]
     return made
 
 

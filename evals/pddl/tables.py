@@ -35,7 +35,7 @@ PAPER = {
 }
 """Table 1: average rewards and tokens of Llama 3.1 8B over AgentBoard's 60 problems, one run."""
 CROSS_TRIAL = ("g_memory", "generative", "memory_bank", "meta_gpt", "voyager")
-ACROSS = {"success": "success", "grounding": "grounding accuracy", "steps": "steps"}
+MEASURES = {"success": "success", "grounding": "grounding accuracy", "steps": "steps"}
 PROBLEM = ["seed", "number"]
 
 
@@ -144,7 +144,7 @@ def _line(each: Row) -> tuple[object, ...]:
 
 def _by_domain(wide: pd.DataFrame) -> list[Table]:
     made = []
-    for measure, title in {"reward": "average reward", **ACROSS}.items():
+    for measure, title in {"reward": "average reward", **MEASURES}.items():
         means: Any = wide.pivot_table(
             index="memory", columns="domain", values=measure, margins=True, margins_name="all", sort=False
         )

@@ -13,9 +13,9 @@ from mneme.evals.prompts.roles import ROLES, Role
 from mneme.evals.report import table
 from mneme.prompts.every import Key
 
-MOST_WRONG = 25
+MAX_WRONG = 25
 """Lines of the table of wrong answers; the journal has them all."""
-LONGEST_FAULT = 160
+MAX_FAULT_CHARS = 160
 NO_MODEL = "no model"
 
 
@@ -115,12 +115,12 @@ def _wrong_of(answers: Answers) -> list[Table]:
         for name, each in cases.items()
         if each.is_asked and not each.is_right
     ]
-    more = f", the first {MOST_WRONG} of {len(rows)}" if len(rows) > MOST_WRONG else ""
+    more = f", the first {MAX_WRONG} of {len(rows)}" if len(rows) > MAX_WRONG else ""
     title = f"What {answers.who.responder} got wrong{more}; its answers stand in the raw results"
     columns = ["case", "what does not hold"]
-    return [table(title, columns, rows[:MOST_WRONG], figures=False, lines=True)] if rows else []
+    return [table(title, columns, rows[:MAX_WRONG], figures=False, lines=True)] if rows else []
 
 
 def _fault(outcome: Outcome) -> str:
     said = ("refused: " if outcome.came == "refused" else "") + "; ".join(outcome.wrong)
-    return said if len(said) <= LONGEST_FAULT else f"{said[: LONGEST_FAULT - 1]}…"
+    return said if len(said) <= MAX_FAULT_CHARS else f"{said[: MAX_FAULT_CHARS - 1]}…"

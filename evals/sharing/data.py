@@ -30,7 +30,7 @@ Part = Literal["archived", "new", "test"]
 PARTS: tuple[Part, ...] = get_args(Part)
 NEAR = 80.0
 """Likeness, of 100, of the sorted words of two texts from which on they count as one."""
-FEWEST = 5
+MIN_ITEMS = 5
 """Items of an agent below which a split has nothing to archive."""
 FORMAT = 'Each line: {"id": …, "question": …, "answer": …}, and "agent" where one file holds several agents.'
 
@@ -80,8 +80,8 @@ def read_items(data: Path | None) -> list[Item]:
     """
     items = [item for path in _files(data or PAIRS) for item in _read(path)]
     counted = Counter(item.agent for item in items)
-    if few := [f"{agent} has {n}" for agent, n in counted.items() if n < FEWEST]:
-        raise BadInput(f"Too few items to split: {', '.join(few)}.", f"Give each agent at least {FEWEST}.")
+    if few := [f"{agent} has {n}" for agent, n in counted.items() if n < MIN_ITEMS]:
+        raise BadInput(f"Too few items to split: {', '.join(few)}.", f"Give each agent at least {MIN_ITEMS}.")
     if twice := [id_ for id_, n in Counter(item.id for item in items).items() if n > 1]:
         raise BadInput(f'The id "{twice[0]}" is given twice.', "Give each item an id of its own.")
     return items

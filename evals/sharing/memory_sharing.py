@@ -41,17 +41,24 @@ from mneme.evals.sharing.tables import (
     memories,
     tables_of,
     tables_of_arms,
-    trainings,
     ways,
 )
 from mneme.library.agents.agent import AGENTS
 from mneme.models.retriever.retriever import Learning
 from mneme.nodes.sharing.context import Scoring, SharingContext, Stored
 
-FEW = 10
+QUICK_ITEMS = 10
 """Items of each agent in a short run."""
-BESIDE = 3
+CONCURRENT_POOLS = 3
 """Pools that are worked on at the same time."""
+UNREADABLE = 0.2
+"""Share of unknown tokens from which on an agent's BERTScore is called into question."""
+OF_RULES = (
+    "Answered by rules, which write nothing of their own: the figures show whether examples reach the "
+    "agents, not how well a language model writes (docs/explanation/memory-sharing.md)."
+)
+SETTINGS = ("scorer", "threshold", "learning", "mixed", "scoring", "stored", "candidates", "labels")
+"""Options that make another experiment of it."""
 
 
 class Options(RunOptions):
@@ -126,16 +133,6 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     return report
 
 
-UNREADABLE = 0.2
-"""Share of unknown tokens from which on an agent's BERTScore is called into question."""
-
-
-OF_RULES = (
-    "Answered by rules, which write nothing of their own: the figures show whether examples reach the "
-    "agents, not how well a language model writes (docs/explanation/memory-sharing.md)."
-)
-
-
 def _notes(splits: dict[int, Split], items: Sequence[Item], bert: BertScore) -> list[str]:
     """Say what was compared by what, and for which agents that cannot tell answers apart."""
     closest = max(closest_across(each) for each in splits.values())
@@ -153,10 +150,6 @@ def _notes(splits: dict[int, Split], items: Sequence[Item], bert: BertScore) -> 
     ]
 
 
-SETTINGS = ("scorer", "threshold", "learning", "mixed", "scoring", "stored", "candidates", "labels")
-"""Options that make another experiment of it."""
-
-
 def _splits(options: Options, seeds: list[int]) -> dict[int, Split]:
     """Return each seed's split; the authors' own is the same for all."""
     if options.data and is_authors(options.data):
@@ -168,7 +161,9 @@ def _splits(options: Options, seeds: list[int]) -> dict[int, Split]:
 
 def _few(items: list[Item]) -> list[Item]:
     agents = dict.fromkeys(item.agent for item in items)
-    return [item for agent in agents for item in [each for each in items if each.agent == agent][:FEW]]
+    return [
+        item for agent in agents for item in [each for each in items if each.agent == agent][:QUICK_ITEMS]
+    ]
 
 
 def _roles(options: Options, who: Identity, arm: Arm) -> SharingContext:
@@ -188,7 +183,7 @@ async def _run(splits: dict[int, Split], runs: Sequence[Callable[..., PoolRun]],
         done += 1
         progress(done, total, what)
 
-    beside = asyncio.Semaphore(BESIDE)
+    beside = asyncio.Semaphore(CONCURRENT_POOLS)
 
     async def go(made: PoolRun) -> None:
         async with beside:
@@ -236,5 +231,4 @@ def _summary(results: Results) -> Row:
         },
         "memories": {growth: memories(results, growth, 100) for growth in get_args(Growth)},
         "retriever": {growth: ways(results, growth) for growth in get_args(Growth)},
-        "trainings": trainings(results),
     }
