@@ -119,7 +119,7 @@ class Team:
         packet, metrics = result["packet"], result["packet"]["metrics"]
         learned = [{name: each[name] for name in LEARNED} for each in result["learned"]]
         return {
-            **record.model_dump(mode="json", include={*RECORDED}),
+            **{name: getattr(record, name) for name in RECORDED},
             "task": task.id,
             "family": task.family,
             "schema": task.schema_name,
