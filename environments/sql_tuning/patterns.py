@@ -38,6 +38,7 @@ Shape = Literal["INDEX", "COVERING INDEX", "EACH INDEX", "REWRITE", "ANALYZE", "
 
 _words: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("patterns.yaml").read_text(encoding="utf-8"))
 PARTS: Mapping[str, str] = _words["parts"]
+_SPELLINGS: Mapping[str, str] = _words["spellings"]
 FIRST_IDEAS, REMEDIES = tuple(_words["first_ideas"]), tuple(_words["remedies"])
 DEFINITION = "\n".join(
     [_words["definition"], f"Parts are: {'; '.join(f'{name}: {what}' for name, what in PARTS.items())}."]
@@ -147,7 +148,7 @@ def _parts(text: str) -> list[str]:
 
 def _part(text: str) -> str:
     word = re.sub(r"[ _]?columns?$", "", text.strip().lower()).strip()
-    word = _words["spellings"].get(word, word)
+    word = _SPELLINGS.get(word, word)
     if _NUMBERED.fullmatch(word):
         return "filters"
     if word not in PARTS:
