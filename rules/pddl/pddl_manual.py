@@ -89,7 +89,7 @@ def read_manual(task: str) -> Manual:
     goal, start, objects = GOAL.search(task), START.search(task), OBJECTS.search(task)
     kinds = _objects(objects[1]) if objects else {}
     fitting: dict[str, Sequence[str]] = {}
-    actions = {name.lower(): _action(name, *rest, kinds, fitting) for name, *rest in found}
+    actions = {each[0].lower(): _action(each[0], each[1], each[2], kinds, fitting) for each in found}
     bare = Manual(actions, kinds, fitting, Facts(), Facts())
     told = (bare.facts_in(each[1]) if each else Facts() for each in (goal, start))
     return Manual(actions, kinds, fitting, *told)
