@@ -1,6 +1,5 @@
-"""What the rules know: how a plan is read, and which untried remedy shares words with a query's features."""
+"""What the rules know: how a query's plan is read, and which remedy to think of next."""
 
-import re
 from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel
@@ -40,12 +39,14 @@ def symptoms(  # noqa: PLR0913, PLR0917  (all that the devil's advocate looks at
     remedies: Sequence[str],
     proven: bool,
 ) -> Iterator[Symptom]:
-    """Yield what is wrong with a tried draft, worst first; each with an untried remedy.
+    """Yield what is wrong with a tried draft, worst first; each with the next remedy to think of.
 
     A weakness in the plan of a draft that solves its task does not block what a card has proven before.
     """
-    untried = [each for each in remedies if each not in (*tried, pattern)]
-    remedy = max(untried, key=lambda each: len(_stems(each) & _stems(features)), default="")
+    open_ = [each for each in _ladder(features, trial) if each in remedies and each not in (*tried, pattern)]
+    if not open_ and not trial.solved:
+        open_ = [each for each in remedies if each not in (*tried, pattern)]
+    remedy = open_[0] if open_ else ""
     if trial.problem:
         yield Symptom(evidence=f"The trial says: {trial.problem}", blocking=True, remedy=remedy)
         return
@@ -58,10 +59,6 @@ def symptoms(  # noqa: PLR0913, PLR0917  (all that the devil's advocate looks at
     yield Symptom(
         evidence=f"{trial.summary} {weakness or _plainly(trial.evidence)}", blocking=True, remedy=remedy
     )
-
-
-def _stems(text: str) -> set[str]:
-    return {word[:5] for word in re.findall(r"[a-z]+", text.lower())}
 
 
 def _weakness(features: str, trial: Measurement) -> str:
@@ -83,3 +80,31 @@ def _weakness(features: str, trial: Measurement) -> str:
 
 def _plainly(plan: str) -> str:
     return f"The trial shows: {'; '.join(line.strip() for line in plan.splitlines()[-5:])}."
+
+
+def _ladder(features: str, trial: Measurement) -> Iterator[str]:
+    """Yield the remedies to think of for a query with these features, simplest first."""
+    if trial.over_limit:
+        yield "INDEX (join)"  # the narrowest, where there is a join
+        yield from ("INDEX (range, group) WHERE equality", "COVERING INDEX (range, group) WHERE equality")
+    if "leading wildcard" in features:
+        yield from ("COVERING INDEX (hidden)", "INDEX (filter, group)")
+    elif "hidden by pattern" in features:
+        yield "INDEX (expression)"
+    elif "column hidden" in features:
+        yield from ("REWRITE sargable; INDEX (filters, group)", "INDEX (expression)")
+    if "OR across columns" in features:
+        yield from ("EACH INDEX (alternatives)", "REWRITE alternatives; EACH INDEX (alternatives)")
+    if "correlated subquery" in features:
+        yield from ("INDEX (join)", "COVERING INDEX (join, filters)", "REWRITE correlated; INDEX (join)")
+        yield "REWRITE correlated"
+    elif "join" in features.split("; "):
+        yield from ("COVERING INDEX (join)", "COVERING INDEX (join, filters)", "INDEX (join)")
+    if "top-k order" in features:
+        yield from ("INDEX (equality, order)", "INDEX (order)")
+    if "more than three filters" in features:
+        yield from ("INDEX (equality)", "INDEX (range, group) WHERE equality")
+    if "filters" in features or features.count(" filter") > 1:
+        yield from ("INDEX (equality, range, group)", "COVERING INDEX (selective, group)")
+    yield from ("INDEX (filter, group)", "COVERING INDEX (filter, group)")
+    yield from ("COVERING INDEX (selective, group)", "COVERING INDEX (group, filters)")
