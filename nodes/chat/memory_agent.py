@@ -191,7 +191,9 @@ def decisions_on(
     additions = [each for each in verdicts if each["relation"] == "addition" and not each["memory"]["full"]]
     if additions and not (candidate["since"] or candidate["until"]):
         return [_decided("update", number, additions[:1])]
-    rationale = "Nothing that is remembered says so or contradicts it."
+    unclear = _reasons([each for each in verdicts if each["relation"] == "unclear"])
+    kept = f"{unclear} Both are kept, and linked."
+    rationale = kept if unclear else "Nothing that is remembered says so or contradicts it."
     return [Decision(candidate=number, action="insert", touched=[], rationale=rationale)]
 
 

@@ -122,8 +122,9 @@ class Terminal:
 
     async def idle(self) -> None:
         """Let others have the memories, unless the memory agent is at work."""
-        if not self.talk.is_remembering:
-            await self.polite.give_way()
+        agent = self.talk.memory_agent
+        if not agent.is_remembering:
+            await self.polite.give_way(agent.stop_rereading)
 
     async def finish(self) -> None:
         """Wait for the memory agent, and print what it did."""

@@ -21,7 +21,7 @@ MessageId = Annotated[str, typer.Argument(metavar="ID", help="A message's id, or
 @options_of(
     app,
     "chat",
-    without="similar min_similarity retrieval compose_first window recall debounce",
+    without="similar min_similarity retrieval compose_first window recall debounce reread",
     context="mneme.nodes.chat.context:ChatContext",
 )
 def chat(

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
 from rich.progress import Progress, TextColumn
@@ -13,7 +14,7 @@ from mneme.cli.confirming import confirmed
 from mneme.cli.files import is_written, read_file
 from mneme.cli.show import console, errors, print_error, print_fields, print_json, print_result, print_table
 from mneme.client.home import open_operations
-from mneme.client.session import open_session
+from mneme.client.session import Session, open_session
 from mneme.client.waiting import alone
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
@@ -54,13 +55,23 @@ async def reread(user: str, agents: str, as_json: bool) -> int:
     if await resolve(agents) == RULES:
         raise BadInput("No model is there to read again.", "Give one: --agents ollama:MODEL.")
     async with open_session(user) as session:
-        context = {"memory_agent": agents, "user": session.user}
-        report = await session.flows.invoke("remember", {}, await session.background(), context)
+        report = await _reread(session, agents)
     failed = [f"{each['message_id']}: {each['error']}" for each in report["failed"]]
     print_fields({"read again": report["reread"], "failed": len(failed)}, as_json)
     for each in failed:
         print_error(BadInput(each, "See `mneme inbox list`."), as_json)
     return 1 if failed else 0
+
+
+async def _reread(session: Session, agents: str) -> dict[str, Any]:
+    """Run the memory agent, showing how far it is; return its report."""
+    config, context = await session.background(), {"memory_agent": agents, "user": session.user}
+    with Progress(TextColumn("{task.completed} read again"), console=errors, transient=True) as progress:
+        bar = progress.add_task("", total=None)
+        async for step in session.flows.stream("remember", {}, config, context, "updates"):
+            progress.update(bar, completed=(step.get("count") or {}).get("reread"))
+    _, report = await session.flows.left_at("remember", config)
+    return report
 
 
 async def review(user: str, accept: str, as_json: bool) -> None:
@@ -182,9 +193,10 @@ HOLDING = {"now": "", "later": "not yet", "past": "no longer"}
 
 
 def _note(memory: Memory) -> str:
-    """Say when a memory holds, and why somebody should look at it."""
+    """Say when a memory holds, why somebody should look at it, and whether no model has read it."""
     when = " ".join(filter(None, [HOLDING[memory.holding], holds("", memory.since, memory.until).strip()]))
-    return "; ".join(filter(None, [when, _short_keys(memory.attention)]))
+    read = "read by rules" if memory.read_by == RULES else ""
+    return "; ".join(filter(None, [when, _short_keys(memory.attention), read]))
 
 
 def _short_keys(text: str) -> str:
