@@ -110,7 +110,7 @@ def report(now: Study, options: Options) -> Report:
 
 
 def _fitted(quantity: Quantity, rows: Sequence[Row]) -> Row:
-    """Return the fits of one quantity, and what the first half foretells of the second."""
+    """Return the fits of one quantity, and what the first half predicts of the second."""
     at, values = np.array([row["number"] for row in rows]), np.array([quantity.of(row) for row in rows])
     fits, is_early = fit_all(at, values, quantity.likelihood), at <= at.max() // 2
     early = {fit.shape: fit for fit in fit_all(at[is_early], values[is_early], quantity.likelihood)}

@@ -122,7 +122,7 @@ async def similarity(
 def report(
     now: Study, families: Sequence[Family], similar: dict[str, Matrix], counts: Mapping[Family, int]
 ) -> Report:
-    """Report gains by pair, within and across families, and whether similarity foretells them."""
+    """Report gains by pair, within and across families, and whether similarity predicts them."""
     played = [row for row in now.journal.rows if row["arm"] == TRIED]
     alone = [row for row in played if row["source"] == NOTHING]
     mine = with_gains([row for row in played if row["source"] != NOTHING], alone, "target", "number")
@@ -160,7 +160,7 @@ def report(
     made.tables.append(
         table("Within a family and across", [*compared[0]], [[*each.values()] for each in compared])
     )
-    title = "Does similarity of embeddings foretell the gain in another family? (Spearman)"
+    title = "Does similarity of embeddings predict the gain in another family? (Spearman)"
     made.tables.append(table(title, [*foretold[0]], [[*each.values()] for each in foretold]))
     made.notes += [
         *map(_verdict, foretold),
@@ -229,7 +229,7 @@ def _plain(values: Matrix) -> list[list[float | None]]:
 def _verdict(each: Row) -> str:
     strict = each["p_families"]
     shown = strict is not None and strict < SURE / len(GAINS) and each["rho"] > 0
-    said = "foretells" if shown else "is not shown to foretell"
+    said = "predicts" if shown else "is not shown to predict"
     return f"Similarity ({each['similarity']}) {said} the gain in another family: {each['gain']}."
 
 

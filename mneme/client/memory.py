@@ -5,12 +5,12 @@ call, and closed while nothing is asked of it as soon as another process waits f
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial, wraps
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 import httpx
 
@@ -49,11 +49,24 @@ from mneme.stores.users.memories import RULES
 if TYPE_CHECKING:  # slow to import
     from mneme.client.session import MemoryAgent
 
+P = ParamSpec("P")
 T = TypeVar("T")
 CALLER = "library"
 """Who changes something, in the history of what a program changes."""
 LOOK = 0.2
 """Seconds between two looks whether another process waits for the ledger."""
+
+
+class OfMemories(Generic[P, T]):
+    """An operation on the user's memories as a method of `Memory`, with its parameters and result."""
+
+    def __init__(self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> None:
+        self._function, self.__doc__ = function, function.__doc__
+
+    def __get__(self, memory: "Memory | None", _: type) -> Callable[P, Coroutine[Any, Any, T]]:
+        of: Any = Memories if memory is None else memory.memories
+        found: Callable[P, Coroutine[Any, Any, T]] = getattr(of, self._function.__name__)
+        return found
 
 
 class Memory:
@@ -80,13 +93,14 @@ class Memory:
         self.cards = door.operations(Cards, team, caller)
         self.pools = door.operations(Pools, team, caller)
         self.discussions = door.operations(TeamDiscussions, team, caller)
-        self.recall = self.memories.recall
-        self.list = self.memories.list
-        self.history = self.memories.history
-        self.rollback = self.memories.rollback
-        self.undo = self.memories.undo
-        self.forget = self.memories.forget
-        self.export = self.memories.export
+
+    recall = OfMemories(Memories.recall)
+    list = OfMemories(Memories.list)
+    history = OfMemories(Memories.history)
+    rollback = OfMemories(Memories.rollback)
+    undo = OfMemories(Memories.undo)
+    forget = OfMemories(Memories.forget)
+    export = OfMemories(Memories.export)
 
     async def remember(
         self,

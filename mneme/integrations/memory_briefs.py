@@ -67,6 +67,7 @@ class VersionLine(BaseModel):
     by: str
     reason: str
     content: str
+    doubt: str = Field("", description="What stayed in doubt of it, or why to look at it; empty: nothing.")
 
 
 class History(Brief):
@@ -77,7 +78,7 @@ class History(Brief):
     def lines(self) -> list[str]:
         return [
             f"version {each.version}, {each.event} at {each.at} by {each.by}: {each.content} "
-            f"(reason: {each.reason or 'none given'})"
+            f"(reason: {each.reason or 'none given'}){f' {each.doubt}' if each.doubt else ''}"
             for each in self.versions
         ]
 
@@ -172,6 +173,7 @@ def _version(version: Version) -> VersionLine:
         by=short(version.change.actor),
         reason=short(version.change.reason),
         content=short(str(version.value.get("content", ""))),
+        doubt=short(str(version.value.get("flag") or "")),
     )
 
 

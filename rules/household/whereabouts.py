@@ -2,8 +2,8 @@
 
 The weights are graded common sense, not statistics: there are places where one would look first (food
 is kept cold or in a cupboard, dishes in a cupboard or a machine) and places where one would look too, since
-anything may have been left anywhere. What was opened in vain makes other places of that kind less likely,
-and what was found there more (a rule of succession).
+anything may have been left anywhere. What was opened and had nothing makes other places of that kind less
+likely, and what was found there more (a rule of succession).
 
 How the numbers came about: the lists of kinds and `FURNISHED` (what a room of that name may be expected to
 have; the apartments of both sources are furnished much like that) were written down first. Finer weights
@@ -202,7 +202,7 @@ def _unfound(knowledge: Knowledge) -> dict[str, int]:
 
 
 def _lessons(knowledge: Knowledge) -> dict[str, float]:
-    """Return for each class of container what opening some taught: below 1 in vain, above 1 found."""
+    """Return for each class of container what opening some taught: below 1 where it had nothing."""
     opened = Counter(each.name for each in knowledge.containers if each.checked is not None)
     found = Counter(place for places in knowledge.found.values() for place in places)
     return {place: TRUST * (1 + found[place]) / (TRUST + count) for place, count in opened.items()}

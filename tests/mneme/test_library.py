@@ -153,6 +153,12 @@ async def test_what_is_not_remembered_in_time_goes_on_and_what_fails_says_so() -
         assert await memory.inbox.list() == [letter]
 
 
+def test_the_class_shows_what_its_objects_can_do() -> None:
+    offered = {"remember", "recall", "list", "history", "rollback", "undo", "forget", "export"}
+    assert offered == {each for each in dir(mneme.Memory) if not each.startswith("_")}
+    assert "the best first" in str(mneme.Memory.recall.__doc__)
+
+
 def test_blocking_calls_and_a_command_beside_an_idle_program(tmp_path: Path) -> None:
     beside = quiet(tmp_path / "mneme_home")
     with mneme.open("ann", "crew") as memory:
