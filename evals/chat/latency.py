@@ -298,7 +298,7 @@ async def _remember_once(agent: Agent, setup: Setup) -> Row:
         "seconds": seconds,
         "calls": len(requests),
         "prompt_tokens": sum(scripted_answers.prompt_tokens(request.body) for request in requests),
-        "operations": [operation["operation"] for operation in outcome["operations"]],
+        "operations": [operation["event"] for operation in outcome["operations"]],
     }
 
 

@@ -11,8 +11,8 @@ from langgraph.types import Send
 
 from mneme.graphs.memory_agent import OPERATIONS, remembering
 from mneme.nodes.chat.context import MemoryContext
-from mneme.nodes.chat.memory_agent import find_similar, weigh
-from mneme.nodes.chat.paper_versions import check, compose, each_pair, route, routed
+from mneme.nodes.chat.memory_agent import decide, find_similar
+from mneme.nodes.chat.paper_versions import compose, conflict_router, each_pair, message_router, routed
 from mneme.nodes.chat.remembering import State, each_decision
 from mneme.stores.ledger.base_store import LedgerStore
 
@@ -22,21 +22,21 @@ async def check_in_turn(state: State, runtime: Runtime[MemoryContext]) -> dict[s
     verdicts = []
     for send in each_pair(state):
         if isinstance(send, Send):
-            verdicts += (await check(send.arg, runtime)).get("verdicts", [])
+            verdicts += (await conflict_router(send.arg, runtime)).get("verdicts", [])
     return {"verdicts": verdicts}
 
 
 def sequential_memory_agent(store: LedgerStore) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Build the memory agent with its checks in sequence."""
-    builder = remembering("route")
-    builder.add_node(route)
+    builder = remembering("message_router")
+    builder.add_node(message_router)
     builder.add_node(compose)
     builder.add_node(find_similar)
     builder.add_node(check_in_turn)
-    builder.add_node(weigh)
-    builder.add_conditional_edges("route", routed, ["compose", "forget", "settle"])
+    builder.add_node(decide)
+    builder.add_conditional_edges("message_router", routed, ["compose", "forget", "settle"])
     builder.add_edge("compose", "find_similar")
     builder.add_edge("find_similar", "check_in_turn")
-    builder.add_edge("check_in_turn", "weigh")
-    builder.add_conditional_edges("weigh", each_decision, OPERATIONS)
+    builder.add_edge("check_in_turn", "decide")
+    builder.add_conditional_edges("decide", each_decision, OPERATIONS)
     return builder.compile(name="memory_agent_in_sequence", store=store)

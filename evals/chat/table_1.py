@@ -134,7 +134,7 @@ def _cells(test: Test, row: Row) -> list[str]:
         test.message,
         test.paper,
         test.database or "–",
-        " + ".join(op["operation"].title() for op in row["done"]) or "Discard",
+        " + ".join(op["event"].title() for op in row["done"]) or "Discard",
         row["failed"] or _why(row),
         _listed(row["before"]),
         _listed(row["after"]),
@@ -144,7 +144,7 @@ def _cells(test: Test, row: Row) -> list[str]:
 
 
 def _why(row: Row) -> str:
-    return " ".join(dict.fromkeys(op["rationale"] for op in row["operations"])) or str(row["rationale"])
+    return " ".join(dict.fromkeys(op["reason"] for op in row["operations"])) or str(row["rationale"])
 
 
 def _listed(memories: Sequence[str]) -> str:

@@ -23,7 +23,6 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from mneme.models.asking.asking import resolve
-from mneme.nodes.chat.comparing import judged
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.chat.memory_operations import Judged, Similar, similar_of
 from mneme.nodes.chat.remembering import Decision, State, Update
@@ -41,8 +40,8 @@ KNOWN_CHARS = 400
 
 
 @counted
-async def read(state: State, runtime: MemoryRuntime) -> Update:
-    """Route a message and write down what it gives to remember: the paper's message router."""
+async def message_router(state: State, runtime: MemoryRuntime) -> Update:
+    """Route a message and write down what should be remembered of it (message router, insert function)."""
     who = runtime.context.memory_agent
     own = await _read_again(state, runtime)
     if state.get("rereads") and own is None:
@@ -124,13 +123,7 @@ async def _related(candidate: Mapping[str, Any], runtime: MemoryRuntime) -> list
     return [each for each in found if each.similarity is None or each.similarity >= least]
 
 
-@counted
-async def compare(state: State, runtime: MemoryRuntime) -> Update:
-    """Judge every candidate against the memories that it may touch (conflict router)."""
-    return {"verdicts": await judged(state, runtime.context.memory_agent)}
-
-
-def weigh(state: State) -> Update:
+def decide(state: State) -> Update:
     """Decide for each candidate by the verdicts on it (§3.1); link what may contradict a memory."""
     decisions, candidates = list[Decision](), list[dict[str, Any]]()
     today = _day_of(state.get("time", ""))

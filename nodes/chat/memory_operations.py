@@ -14,6 +14,7 @@ from mneme.prompts.chat.bounds import LONGEST, MOST
 from mneme.prompts.chat.evidence import left_out, located, names, rest, sentence_around
 from mneme.prompts.chat.memory_agent.rewriting import Pair, Rewritten, rewrite_memory
 from mneme.stores.ledger.records import Change, Source
+from mneme.stores.users.inbox import OperationNote
 from mneme.stores.users.memories import RULES, Memory, MemoryRecord, Statement
 from mneme.stores.users.valid_time import day_before
 
@@ -88,18 +89,14 @@ class Task(TypedDict):
     rationale: str
 
 
-class Operation(TypedDict):
-    """What happened to the memory, and why; `before` is the content that an update replaced.
+class Operation(OperationNote):
+    """What happened to a memory, with its content; `before` is the content that an update replaced.
 
     `flag` says why a person should look at what was written; empty: no reason.
     """
 
-    operation: Literal["insert", "update", "discard", "retire"]
-    rationale: str
     content: str
     before: str
-    key: str
-    version: int
     flag: str
 
 
@@ -310,8 +307,8 @@ def discard(state: Task) -> Update:
 def _unchanged(task: Task, rationale: str) -> Operation:
     known = _touched(task)
     return Operation(
-        operation="discard",
-        rationale=rationale,
+        event="discard",
+        reason=rationale,
         content=known["content"],
         before="",
         key=known["key"],
@@ -339,12 +336,12 @@ def _write_id(task: Task, subject: str) -> str:
     return f"{task['origin']['write_id']}:{sha256(subject.encode()).hexdigest()[:16]}"
 
 
-def _done(operation: Literal["insert", "update", "retire"], task: Task, made: MemoryRecord) -> Operation:
+def _done(event: Literal["insert", "update", "retire"], task: Task, made: MemoryRecord) -> Operation:
     return Operation(
-        operation=operation,
-        rationale=task["rationale"],
+        event=event,
+        reason=task["rationale"],
         content=made.memory.content,
-        before=_touched(task)["content"] if operation == "update" else "",
+        before=_touched(task)["content"] if event == "update" else "",
         key=made.key,
         version=made.version,
         flag=made.memory.attention,

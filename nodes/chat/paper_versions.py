@@ -42,7 +42,7 @@ class Check(TypedDict):
 
 
 @counted
-async def route(state: State, runtime: MemoryRuntime) -> Update:
+async def message_router(state: State, runtime: MemoryRuntime) -> Update:
     """Decide whether the message is worth remembering (message router)."""
     who = runtime.context.memory_agent
     answered = await ask(route_message, incoming(state), who, lane="background")
@@ -102,7 +102,7 @@ async def composed_of(given: Composing, who: str) -> list[dict[str, Any]]:
 # Version 3: each similar memory by itself.
 
 
-def each_pair(state: State) -> list[Send] | Literal["weigh"]:
+def each_pair(state: State) -> list[Send] | Literal["decide"]:
     """Fan out to one conflict check per candidate and similar memory, all at once."""
     checks = [
         Check(
@@ -115,11 +115,11 @@ def each_pair(state: State) -> list[Send] | Literal["weigh"]:
         for number, (candidate, similar) in enumerate(zip(state["candidates"], state["similar"], strict=True))
         for memory in similar
     ]
-    return [Send("conflict_router", check) for check in checks] or "weigh"
+    return [Send("conflict_router", check) for check in checks] or "decide"
 
 
 @counted
-async def check(state: Check, runtime: MemoryRuntime) -> Update:
+async def conflict_router(state: Check, runtime: MemoryRuntime) -> Update:
     """Judge one candidate against one similar memory (conflict router)."""
     pair = Pair(
         fact=state["fact"], message=state["message"], memory=state["memory"]["content"], time=state["time"]

@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
-from mneme.nodes.chat.comparing import worth_comparing
+from mneme.nodes.chat.conflict_router import worth_comparing
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.chat.memory_agent import decisions_on
 from mneme.nodes.chat.memory_operations import (

@@ -58,7 +58,7 @@ async def contents(ledger: Ledger, user: str = "local") -> list[str]:
 
 
 def done(told: dict[str, Any]) -> list[str]:
-    return [operation["operation"] for operation in told["operations"]] or [told["route"]]
+    return [operation["event"] for operation in told["operations"]] or [told["route"]]
 
 
 async def test_rules_keep_all_of_the_papers_table_1_and_correct_the_breed(ledger: Ledger) -> None:
@@ -98,9 +98,9 @@ async def test_what_is_known_is_discarded_with_the_memory_that_knows_it(ledger: 
     first = await tell(ledger, "My sister Emily lives in Portland.")
     (operation,) = (await tell(ledger, "Emily lives in Portland."))["operations"]
 
-    assert operation["operation"] == "discard"
+    assert operation["event"] == "discard"
     assert operation["key"] == first["operations"][0]["key"]
-    assert operation["rationale"]
+    assert operation["reason"]
     assert len(await contents(ledger)) == 1
 
 
@@ -300,7 +300,7 @@ async def test_what_was_just_said_goes_before_what_is_read_again_which_can_be_le
 async def test_what_may_contradict_a_memory_says_so_in_its_reason(ledger: Ledger) -> None:
     await tell(ledger, "I'm vegan.")
     (told,) = (await tell(ledger, "I don't eat meat anymore."))["operations"]
-    assert "It may contradict" in told["rationale"]
+    assert "It may contradict" in told["reason"]
     assert "It may contradict" in told["flag"]
 
 
@@ -395,4 +395,4 @@ async def test_version_1_discards_with_the_agents_own_words(
         told = await graph.ainvoke({"message": "I live in Austin."}, context=context)
 
     assert done(told) == ["discard"]
-    assert told["rationale"] == "The agent called no tool. It wrote: That is nice to hear!"
+    assert told["reason"] == "The agent called no tool. It wrote: That is nice to hear!"
