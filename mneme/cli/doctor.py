@@ -170,7 +170,9 @@ async def _embedder() -> Finding:
         embedder = await open_embedder(settings().embedder)
         if isinstance(embedder, Absent):
             detail = f"{embedder.missing[0]} Searches go by words."
-            return Finding(what="embedder", state="warning", detail=detail, fix=embedder.missing[1])
+            others = ENGLISH_ONLY if embedder.name == BUNDLED.name else ""
+            fix = ". ".join(filter(None, [embedder.missing[1], others]))
+            return Finding(what="embedder", state="warning", detail=detail, fix=fix)
         await embedder.embed_query("a test")
     except MnemeError as error:
         return Finding(what="embedder", state="failure", detail=str(error), fix=error.hint)

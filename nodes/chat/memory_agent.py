@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from mneme.models.asking.asking import resolve
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
-from mneme.nodes.chat.memory_operations import Judged, Similar, similar_of
+from mneme.nodes.chat.memory_operations import Judged, Similar, judged, similar_of
 from mneme.nodes.chat.remembering import Decision, State, Update
 from mneme.nodes.chat.writing_down import incoming, last_reply, written
 from mneme.nodes.counted import counted
@@ -143,9 +143,7 @@ def decide(state: State) -> Update:
 
 def _in_place_of(own: Similar, decisions: Sequence[Decision], why: str) -> list[Decision]:
     """Let the first new memory take the place of the one that was read again; without one, retire that."""
-    again = Judged(
-        candidate=-1, memory=own, relation="correction", rationale="", outdated="", updated="", doubt=""
-    )
+    again = judged(-1, own)
     new = next((each for each in decisions if each["action"] == "insert"), None)
     others = [each for each in decisions if each is not new]
     if new is None:

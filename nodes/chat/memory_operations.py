@@ -59,6 +59,21 @@ class Judged(TypedDict):
     doubt: str
 
 
+def judged(
+    candidate: int, memory: Similar, relation: Relation = "change", rationale: str = "", outdated: str = ""
+) -> Judged:
+    """Return a judgement without a new text; a memory can be rewritten without knowing what is outdated."""
+    return Judged(
+        candidate=candidate,
+        memory=memory,
+        relation=relation,
+        rationale=rationale,
+        outdated=outdated,
+        updated="",
+        doubt="",
+    )
+
+
 class Fact(TypedDict):
     """A candidate, and how it stands to the memory that an operation is about."""
 
@@ -166,16 +181,16 @@ async def _update_once(task: Task, runtime: MemoryRuntime) -> list[Operation]:
 
 async def _with_fact(memory: Memory, fact: Fact, task: Task, runtime: MemoryRuntime) -> Memory:
     """Return the memory with a fact: appended, as the comparison has it, replaced by it, or rewritten."""
-    judged, new = fact["judged"], memory_of(fact["candidate"], task["origin"])
-    relation, doubt = judged["relation"], judged["doubt"]
+    how, new = fact["judged"], memory_of(fact["candidate"], task["origin"])
+    relation, doubt = how["relation"], how["doubt"]
     if relation == "addition":
         return _appended(memory, new)
     if relation == "later":
         return memory.model_copy(update={"until": day_before(new.since), "is_change": False})
-    if judged["updated"] and memory.content == _touched(task)["content"]:
-        new = new.model_copy(update=_as_updated(memory, new, judged["updated"]))
-    elif rest(memory.content, judged["outdated"], new.content):
-        written, doubt = await _rewritten(memory, new, judged["outdated"], task, runtime)
+    if how["updated"] and memory.content == _touched(task)["content"]:
+        new = new.model_copy(update=_as_updated(memory, new, how["updated"]))
+    elif rest(memory.content, how["outdated"], new.content):
+        written, doubt = await _rewritten(memory, new, how["outdated"], task, runtime)
         new = new.model_copy(update=dict(written))
     said = [each for each in statements_of(memory) if not left_out(each.content, "", new.content)]
     told = {"statements": [*said, *new.statements[-1:]], "is_change": relation == "change"}

@@ -21,6 +21,7 @@ from mneme.nodes.chat.memory_operations import (
     Origin,
     Similar,
     Task,
+    judged,
     retire_memory,
     similar_of,
 )
@@ -132,9 +133,7 @@ NODES: dict[Action, str] = {
 NO_MEMORY = Similar(
     key="", version=0, content="", since="", until="", read_by="", similarity=None, full=False
 )
-NOTHING_TOUCHED = Judged(
-    candidate=-1, memory=NO_MEMORY, relation="addition", rationale="", outdated="", updated="", doubt=""
-)
+NOTHING_TOUCHED = judged(-1, NO_MEMORY)
 """Stands for the memory of an operation that touches none."""
 
 

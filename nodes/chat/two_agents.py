@@ -31,6 +31,7 @@ from mneme.nodes.chat.memory_operations import (
     Origin,
     Relation,
     Task,
+    judged,
     retire_memory,
     similar_of,
     update_with_facts,
@@ -156,8 +157,8 @@ async def update_batch(state: Updating, runtime: MemoryRuntime) -> Update:
         of_one = [each for each in found if each.newer == number]
         places = [held_by.get(key, key) for key in (state["batch"][each.older] for each in of_one)]
         for newer in await _live([state["batch"][number]], runtime):
-            judged = await _judged(of_one, places, runtime)
-            decision, *_ = decisions_on(0, judged, newer.memory.model_dump(), datetime.now(UTC).date())
+            verdicts = await _judged(of_one, places, runtime)
+            decision, *_ = decisions_on(0, verdicts, newer.memory.model_dump(), datetime.now(UTC).date())
             if decision["action"] != "insert":
                 held_by[newer.key] = decision["touched"][0]["memory"]["key"]
                 done += await _put_in(newer, decision, state["model"], runtime)
@@ -170,14 +171,12 @@ async def _judged(
     """Return how a memory stands to the older ones, as they are now; a retired one stands in no relation."""
     now = {each.key: each for each in await _live(places, runtime)}
     return [
-        Judged(
-            candidate=0,
-            memory=similar_of(now[key]),
-            relation=RELATIONS[each.relation],
-            rationale=each.reason,
-            outdated=located(each.outdated, now[key].memory.content),
-            updated="",
-            doubt="",
+        judged(
+            0,
+            similar_of(now[key]),
+            RELATIONS[each.relation],
+            each.reason,
+            located(each.outdated, now[key].memory.content),
         )
         for each, key in zip(found, places, strict=True)
         if key in now
