@@ -395,4 +395,4 @@ async def test_version_1_discards_with_the_agents_own_words(
         told = await graph.ainvoke({"message": "I live in Austin."}, context=context)
 
     assert done(told) == ["discard"]
-    assert told["reason"] == "The agent called no tool. It wrote: That is nice to hear!"
+    assert told["rationale"] == "The agent called no tool. It wrote: That is nice to hear!"
