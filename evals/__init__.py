@@ -24,16 +24,12 @@ EVALUATIONS = {
     "pipeline_design": Evaluation(
         "discussion.pipeline_design", "Design a pipeline with intrinsic memory and without."
     ),
-    "discussion_growth": Evaluation(
-        "discussion.discussion_growth", "Measure how contexts of a long discussion grow."
-    ),
     "information_survival": Evaluation(
         "discussion.information_survival", "Measure which facts survive a discussion, by memory."
     ),
     "memory_sharing": Evaluation(
         "sharing.memory_sharing", "Compare pools of memories, and retrievers that learn."
     ),
-    "judges": Evaluation("sharing.judges", "Calibrate who scores memories: anchors and agreement."),
     "compound_learning": Evaluation(
         "learning.compound_learning", "Compare query tuning with cards, rivals and nothing."
     ),

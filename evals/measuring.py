@@ -7,8 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequenc
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
+from langchain_core.callbacks import AsyncCallbackHandler
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
 from numpy.typing import NDArray
 from scipy.stats import wilcoxon
 
@@ -65,16 +69,26 @@ def _set(variables: Mapping[str, str | None]) -> None:
     clear_endpoints()
 
 
+class TokenCounter(AsyncCallbackHandler):
+    """Count a model's calls and their tokens, those of attempts too that end without an answer."""
+
+    def __init__(self) -> None:
+        self.calls = self.read = self.written = 0
+
+    async def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
+        self.calls += 1
+        for generation in (each for row in response.generations for each in row):
+            if isinstance(generation, ChatGeneration) and isinstance(generation.message, AIMessage):
+                used = generation.message.usage_metadata
+                self.read += used["input_tokens"] if used else 0
+                self.written += used["output_tokens"] if used else 0
+
+
 async def seconds_of(work: Awaitable[object]) -> float:
     """Return how long something takes."""
     started = time.perf_counter()
     await work
     return time.perf_counter() - started
-
-
-def latency(what: str, seconds: Sequence[float]) -> Row:
-    """Return the median and the 95th percentile in milliseconds, as `<what>_p50_ms` and `<what>_p95_ms`."""
-    return {f"{what}_p{percent}_ms": float(np.percentile(seconds, percent)) * 1000 for percent in (50, 95)}
 
 
 def line(

@@ -108,7 +108,7 @@ def _on_disk(folder: Path) -> int:
 
 async def cards(size: int, embedder: Embedder) -> list[Row]:
     """Measure retrieval of knowledge cards by the paper's weights, beside plain vector search."""
-    known = {lesson.text: lesson for lesson in card_corpus.lessons(size)}
+    known = {lesson.text: lesson for lesson in card_corpus.lessons_of_worlds(size)}
     texts = random.Random(0).sample([*known], size)  # noqa: S311  (cards, no secrets)
     corpus = await with_vectors(texts, card_corpus.queries(QUESTIONS), embedder)
     with TemporaryDirectory(prefix="mneme-bench-") as folder:

@@ -11,7 +11,7 @@ from mneme.evals.household.arms import Arm
 
 @dataclass(frozen=True)
 class Case:
-    """An episode to be played with an arm or learned from; without an arm, bounded or solved (`informed`).
+    """An episode to be played with an arm or learned from; without an arm, bounded.
 
     `runs` is the folder of the runs' files; `repeat` counts how often an arm that lapses has played the same
     episode before, with other lapses; `experience` is for taught arms; `bound` is the episode's lower bound.
@@ -22,7 +22,6 @@ class Case:
     runs: Path = Path()
     repeat: int = 0
     teaches: bool = False
-    informed: bool = False
     experience: Mapping[str, Any] = field(default_factory=dict, compare=False)
     bound: int = 0
 
@@ -30,6 +29,6 @@ class Case:
     def key(self) -> str:
         """Name the case in the journal."""
         who = self.arm.key if self.arm else f"bound, {len(self.episode.starts)}"
-        what = "lesson, " if self.teaches else "optimum, " if self.informed else ""
+        what = "lesson, " if self.teaches else ""
         again = f" | again {self.repeat}" if self.repeat else ""
         return f"{what}{who} | {self.episode.id}{again}"

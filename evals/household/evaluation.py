@@ -128,7 +128,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     jobs = _jobs(options, responders)
     experience = await _lessons(options, plans[0], journal, jobs)
     episodes = await asyncio.to_thread(lambda: {size: _episodes(options, size) for size in options.members})
-    bounds = _bounds(options, episodes)
+    bounds = _bounds(episodes)
     cases = _cases(options, plans, episodes, journal.path.with_suffix(""), experience)
     done = sum(case.key in journal for case in [*bounds, *cases])
     progress(done, len(bounds) + len(cases), "going on" if done else "starting")
@@ -155,12 +155,9 @@ async def _lessons(options: Options, plan: Plan, journal: Journal, jobs: int) ->
     return experience_of([EpisodeRecord.model_validate(journal[case.key]["lesson"]) for case in cases])
 
 
-def _bounds(options: Options, episodes: Episodes) -> list[Case]:
+def _bounds(episodes: Episodes) -> list[Case]:
     """List what is computed of each episode once, before anybody plays it."""
-    bounds = [Case(None, episode) for each in episodes.values() for episode in each]
-    return bounds + [
-        replace(case, informed=True) for case in bounds if _is_of_the_part(options, case.episode)
-    ]
+    return [Case(None, episode) for each in episodes.values() for episode in each]
 
 
 def _cases(
@@ -188,10 +185,7 @@ def _is_of_the_part(options: Options, episode: Episode) -> bool:
 def _with_bound(journal: Journal, case: Case) -> Row:
     """Set the bound of the same episode and team beside a result."""
     least = journal[Case(None, case.episode).key]
-    solved = Case(None, case.episode, informed=True).key
-    optimum = journal[solved]["optimum"] if solved in journal else None
-    both = {"bound": least["bound"], "bound_kind": least["kind"], "optimum": optimum}
-    return journal[case.key] | both
+    return journal[case.key] | {"bound": least["bound"], "bound_kind": least["kind"]}
 
 
 async def _responders(options: Options) -> Responders:

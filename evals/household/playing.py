@@ -16,7 +16,7 @@ from mneme.environments.household.episode import Episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.rewards import discounted_return
 from mneme.environments.household.trace import Trace
-from mneme.evals.household.arms import COUNTED, METHOD_NAMES, Arm, all_open, bound, informed
+from mneme.evals.household.arms import COUNTED, METHOD_NAMES, Arm, all_open, bound
 from mneme.evals.household.cases import Case
 from mneme.evals.report import Row
 from mneme.graphs import load
@@ -36,7 +36,7 @@ def work(case: Case) -> tuple[str, Row]:
 async def finished(case: Case) -> Row:
     """Play the episode, learn from it, or bound it."""
     if case.arm is None:
-        return informed(case.episode) if case.informed else bound(case.episode)
+        return bound(case.episode)
     return await (_lesson(case.arm, case.episode) if case.teaches else _play(case.arm, case))
 
 

@@ -27,7 +27,7 @@ ASKED_FROM = 1_000_000
 """Seeds of the tasks that are asked about: those of the cards are below."""
 
 
-def lessons(size: int) -> list[Lesson]:
+def lessons_of_worlds(size: int) -> list[Lesson]:
     """Return so many different lessons; a longer list begins with the shorter one."""
     made: dict[str, Lesson] = {}
     for lesson in _all():

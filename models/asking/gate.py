@@ -140,6 +140,10 @@ class Gate:
         """Return how many calls of a lane wait for a place."""
         return len(self._users if lane == "user" else self._background)
 
+    def running(self, lane: Lane) -> int:
+        """Return how many calls of a lane have a place."""
+        return sum(call.lane == lane for call in self._running)
+
     async def _perform(self, call: Call, work: Callable[[], Awaitable[T]]) -> T:
         """Run the work; as a task of its own in the background lane, so that it alone can be cancelled."""
         if call.lane == "user":

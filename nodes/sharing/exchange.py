@@ -225,7 +225,7 @@ async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:
     if exchange.agent.form is None:
         return "", []
     try:
-        found = await asyncio.to_thread(check_form, exchange.agent.form, exchange.question, text)
+        found = await asyncio.to_thread(check_form, exchange.agent.form, text)
     except BadInput:
         raise
     except MnemeError as missing:  # the library is an extra

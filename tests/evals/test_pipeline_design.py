@@ -1,4 +1,4 @@
-"""The case study's evaluation, and growth over a long discussion: what is counted, and what is reported."""
+"""The case study's evaluation: what is counted, and what is reported."""
 
 import io
 import json
@@ -8,8 +8,7 @@ import pytest
 from rich.console import Console
 
 from mneme.core.errors import BadAnswer, BadInput
-from mneme.evals.discussion import discussion_growth, pipeline_design
-from mneme.evals.discussion.discussion_growth import exponent
+from mneme.evals.discussion import pipeline_design
 from mneme.evals.discussion.judges import SCORES, Design, Judgement, Scored, judge_design
 from mneme.evals.discussion.pipeline_design_tables import METRICS, PAPER, breaks_down, summarise, worse
 from mneme.evals.report import Row
@@ -162,23 +161,3 @@ def test_a_difference_is_tested_by_ranks() -> None:
     ]
     figures = summarise(rows, ["pros"])
     assert figures["tokens"]["p"] < 0.001 and figures["turns"]["p"] == 1.0
-
-
-@pytest.mark.long
-async def test_context_stays_bounded_and_checkpoints_grow_linearly(out: Path) -> None:
-    options = discussion_growth.Options(agents="rules", turns=60, out=out, context_tokens=3000)
-    report = await discussion_growth.run(options)
-    kept, whole, stated = (
-        report.summary[arm] for arm in ("intrinsic", "whole conversation", "conversation in the state")
-    )
-    assert kept["largest context"] <= 3000 < whole["largest context"]
-    assert whole["context, last tenth"] > 3 * whole["context, first tenth"]
-    assert kept["checkpoint exponent"] < 1.2 and kept["ledger exponent"] < 1.3
-    assert stated["checkpoint exponent"] > kept["checkpoint exponent"] + 0.3
-    assert stated["checkpoint bytes"] > kept["checkpoint bytes"]
-    assert report.plots[0].exists()
-
-
-def test_an_exponent_tells_linear_from_quadratic() -> None:
-    assert exponent([10 * n for n in range(1, 101)]) == pytest.approx(1.0)
-    assert exponent([n * n for n in range(1, 101)]) == pytest.approx(2.0, abs=0.25)

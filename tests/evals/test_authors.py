@@ -1,4 +1,4 @@
-"""Items of the authors' layout; and who judges pairs how."""
+"""Items of the authors' layout."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.evals.report import open_journal
-from mneme.evals.sharing import judges
 from mneme.evals.sharing.authors import FOLDERS, clean, distinct, read_authors
 
 
@@ -46,17 +44,3 @@ def test_what_is_in_both_parts_is_left_out(tmp_path: Path) -> None:
     assert [item.question for item in clean(made.test, made.archived)] == ["A new joke?"]
     twice = [made.test[0], made.test[0].model_copy(update={"id": "again"})]
     assert distinct(twice) == twice[:1]
-
-
-async def test_judges_are_held_against_anchors_and_one_another(tmp_path: Path) -> None:
-    options = judges.Options(scorers=["rules", "scripted:none"], pairs=1, out=tmp_path)
-    rows = [
-        {"judge": who, "item": "a", "version": version, "score": score}
-        for who, scores in (("rules", (90, 40, 50, 10)), ("scripted:none", (80, 30, None, 20)))
-        for version, score in zip(judges.VERSIONS, scores, strict=True)
-    ]
-    journal = open_journal(tmp_path, "judges", {})
-    told = judges.report(rows, options, journal).summary
-    assert told["rules"]["above"] == 1.0 and told["rules"]["failed"] == 0
-    assert told["scripted:none"]["failed"] == 1
-    assert told["agreement"] == {"rules and scripted:none": pytest.approx(1.0)}

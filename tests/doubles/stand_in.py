@@ -1,8 +1,8 @@
 """A stand-in for an Ollama server: its protocol on a loopback socket, with answers that a function gives.
 
-So an evaluation of what is around a model runs over real sockets with the real client. What the stand-in does
-not do is think: a token is a word, and prompts are counted at four characters a token. Requests queue for
-`parallel` places in order of arrival, as in Ollama; a client that goes away frees its place at once.
+So what is around a model runs over real sockets with the real client. What the stand-in does not do is
+think: a token is a word, and prompts are counted at four characters a token. Requests queue for `parallel`
+places in order of arrival, as in Ollama; a client that goes away frees its place at once.
 """
 
 import asyncio
@@ -17,15 +17,12 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
-from mneme.core.errors import needs
-
-with needs("The stand-in for Ollama", "evals"):
-    import uvicorn
-    from starlette.requests import Request as HttpRequest
-    from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
-    from starlette.types import Message, Receive, Scope, Send
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-    from uvicorn.server import ServerState
+import uvicorn
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.types import Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 Json = dict[str, Any]
 VERSION = "0.33.0"

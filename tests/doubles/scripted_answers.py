@@ -1,4 +1,4 @@
-"""Valid answers to every question of the chat and its memory agents, for the stand-in for Ollama.
+"""Valid answers to every question of the chat and its memory agents, for the double of Ollama.
 
 They are fixed, so that a run measures what is around the model: of the similar memories, the one that
 names the old breed is in conflict, and the agents with tools call one tool once, then answer.
@@ -6,31 +6,18 @@ names the old breed is in conflict, and the agents with tools call one tool once
 
 import re
 from collections.abc import Callable
-from math import ceil
 
-from mneme.evals.chat.hot_path import SYSTEM as HOT_PATH
-from mneme.evals.stand_in import Answer, Json, Reply
+from mneme.evals.chat.latency import MEMORIES, MESSAGE
 from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent.comparing import compare_memories
 from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.prompts.chat.memory_agent.rewriting import rewrite_memory
 from mneme.prompts.chat.paper_versions import check_conflict, compose_memories, route_message, route_upsert
+from tests.doubles.ollama_streams import Answer, Reply
+from tests.doubles.stand_in import Json
 
-MESSAGE = "Actually, Max is a Labrador mix, not a purebred."
 FACT = "Max is a Labrador mix."
 OLD = "golden retriever"
-MEMORIES = [
-    "The user's dog Max, a golden retriever, loves playing fetch.",
-    "Max gets anxious during thunderstorms.",
-    "Max lives with the user's sister Emily in Portland.",
-    "Max sleeps on the sofa in the afternoon.",
-    "Max is afraid of the vacuum cleaner.",
-    "Max goes to the vet on Hawthorne Street.",
-    "Max knows how to open the garden gate.",
-    "Max eats salmon on Fridays.",
-    "Max likes to swim in the river.",
-    "Max and the neighbour's cat ignore each other.",
-]
 SPOKEN = "Noted: Max is a Labrador mix, and he still loves playing fetch."
 
 
@@ -39,19 +26,6 @@ def answer(body: Json) -> Answer:
     if body.get("tools"):
         return _with_tools(body)
     return _ANSWERS[str(body["messages"][0]["content"])](str(body["messages"][-1]["content"]))
-
-
-def prompt_tokens(body: Json) -> int:
-    """Estimate what a request makes the model read: four characters a token, tools included."""
-    words = "".join(str(message.get("content", "")) for message in body["messages"])
-    tools = str(body["tools"]) if body.get("tools") else ""
-    return ceil((len(words) + len(tools)) / 4)
-
-
-def is_chat(body: Json) -> bool:
-    """Say whether a request belongs to a chat that a person waits for, and not to a memory agent."""
-    system = str(body["messages"][0]["content"])
-    return system == reply.system_text() or system.startswith(HOT_PATH)
 
 
 def _between(tag: str, text: str) -> str:
