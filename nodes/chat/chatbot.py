@@ -22,7 +22,7 @@ from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.chat.context import ChatRuntime, inbox_of, memories_of
 from mneme.nodes.context import user_of
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import counted
 from mneme.nodes.messages import EXAMPLE, PRECEDING, turn
 from mneme.prompts.chat.chatbot import Recalled, Turn, reply
 from mneme.stores.users.inbox import Message, is_new

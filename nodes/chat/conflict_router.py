@@ -14,7 +14,7 @@ from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Judged, Similar
 from mneme.nodes.chat.remembering import State, Update
 from mneme.nodes.chat.writing_down import last_reply
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import counted
 from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, Judgement, compare_memories
 from mneme.stores.ledger.words import words_of

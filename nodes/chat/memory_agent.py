@@ -27,7 +27,7 @@ from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.chat.memory_operations import Judged, Similar, judged, similar_of
 from mneme.nodes.chat.remembering import Decision, State, Update
 from mneme.nodes.chat.writing_down import incoming, last_reply, written
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import counted
 from mneme.prompts.chat.evidence import located, rest
 from mneme.prompts.chat.memory_agent.reading import Reading, read_message
 from mneme.stores.users.memories import MOST_LINKS, RULES, MemoryRecord

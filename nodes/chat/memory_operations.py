@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadAnswer, Conflict
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import counted
 from mneme.prompts.chat.bounds import LONGEST, MOST
 from mneme.prompts.chat.evidence import left_out, located, names, rest, sentence_around
 from mneme.prompts.chat.memory_agent.rewriting import Pair, Rewritten, rewrite_memory

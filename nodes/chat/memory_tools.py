@@ -22,7 +22,7 @@ from mneme.nodes.chat.memory_operations import Similar, judged
 from mneme.nodes.chat.paper_versions import composed_of
 from mneme.nodes.chat.remembering import Decision, State, Update, similar_to
 from mneme.nodes.chat.writing_down import incoming
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import counted
 from mneme.prompts.chat.paper_versions import (
     Composing,
     ToolCall,

@@ -18,7 +18,7 @@ from mneme.nodes.chat.memory_agent import find_similar
 from mneme.nodes.chat.memory_operations import Relation, Similar, judged
 from mneme.nodes.chat.remembering import Decision, State, Update, each_decision, similar_to
 from mneme.nodes.chat.writing_down import around, incoming, last_reply, written
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import counted
 from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent.rewriting import Pair
 from mneme.prompts.chat.paper_versions import (

@@ -26,7 +26,7 @@ from mneme.nodes.chat.memory_operations import (
     similar_of,
 )
 from mneme.nodes.context import user_of
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import counted
 from mneme.nodes.messages import PRECEDING, ChatMessages, said_in
 from mneme.nodes.tracing import traced
 from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten

@@ -43,7 +43,7 @@ from mneme.nodes.chat.remembering import (
     each_decision,
     similar_to,
 )
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import counted
 from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent import comparing
 from mneme.prompts.chat.memory_updater import Batch, FoundUpdate, find_updates
