@@ -31,7 +31,7 @@ SAID = {
     "I'm in Leeds until June": "The user is in Leeds until June.",
     "My sister Emily lives in Oslo": "The user's sister Emily lives in Oslo.",
 }
-CORRECTION = "My sister Emily lives in Bergen, not in Oslo"
+CORRECTION = "Actually, my sister Emily lives in Bergen"
 
 
 def test_each_sentence_is_found_again_one_is_corrected_and_the_others_say_why_they_stand(
@@ -46,14 +46,14 @@ def test_each_sentence_is_found_again_one_is_corrected_and_the_others_say_why_th
         done = subprocess.run(command, env=home, input=stdin, capture_output=True, text=True, check=True)
         return done.stdout, done.stderr
 
-    shown, complaints = mneme("chat", stdin="\n".join([*SAID, "thanks!", CORRECTION]))
+    shown, complaints = mneme("chat", stdin="\n".join(["thanks!", *SAID, CORRECTION]))
     assert complaints.count("Install it: mneme embedder install") == 1
     assert "may contradict: The user works at Google." in shown
     assert "may contradict: The user is vegan." in shown
     listed = [json.loads(each) for each in mneme("memories", "list", "--json")[0].splitlines()]
     kept = [each["memory"]["content"] for each in listed]
     assert kept[:-1] == [*SAID.values()][:-1]
-    assert kept[-1] == "The user's sister Emily lives in Bergen, not in Oslo."
+    assert "Bergen" in kept[-1] and "Oslo" not in kept[-1]
     assert {each["memory"]["read_by"] for each in listed} == {"rules"}
     history, _ = mneme("memories", "history", listed[-1]["key"])
     assert "Oslo" in history and "An explicit correction" in history
