@@ -49,7 +49,11 @@ async def remember(state: State, runtime: HouseholdRuntime) -> Update:
 async def communicate(state: State, runtime: HouseholdRuntime) -> Update:
     """Let each that decides draft a message, if it may send one and has a real choice."""
     minds, answers = Minds(state, runtime.context.window), Answers()
-    drafting = [number for number in state["deciding"] if _may_speak(minds, number)]
+    drafting = [
+        number
+        for number in state["deciding"]
+        if len(minds.members) > 1 and minds.may_send(number) and len(minds.view(number).options) > 1
+    ]
     asked = [
         answers.ask(draft_message, _situation(state, minds, number), runtime.context.member)
         for number in drafting
@@ -86,10 +90,6 @@ async def plan(state: State, runtime: HouseholdRuntime) -> Update:
 
 def _line(who: int, text: str, step: int) -> str:
     return f"{NAMES[who]} at step {step}: {text}"
-
-
-def _may_speak(minds: Minds, number: int) -> bool:
-    return len(minds.members) > 1 and minds.may_send(number) and len(minds.view(number).options) > 1
 
 
 def _situation(state: State, minds: Minds, number: int) -> Situation:

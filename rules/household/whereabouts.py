@@ -2,8 +2,8 @@
 
 The weights are graded common sense, not statistics: there are places where one would look first (food
 is kept cold or in a cupboard, dishes in a cupboard or a machine) and places where one would look too, since
-anything may have been left anywhere. What was opened in vain makes other places of that kind less likely,
-and what was found there more (a rule of succession).
+anything may have been left anywhere. What was opened and had nothing makes other places of that kind less
+likely, and what was found there more (a rule of succession).
 
 The grades are round and were not searched over; `UNLIKELY` was added while the rules were played on generated
 episodes (seeds 1000 to 1015), so that other seeds and the recorded episodes are the fair test. No place is
@@ -186,7 +186,7 @@ def _unfound(knowledge: Knowledge) -> dict[str, int]:
 
 
 def _lessons(knowledge: Knowledge) -> dict[str, float]:
-    """Return for each class of container what opening some taught: below 1 in vain, above 1 found."""
+    """Return for each class of container what opening some taught: below 1 where it had nothing."""
     opened = Counter(each.name for each in knowledge.containers if each.checked is not None)
     found = Counter(place for places in knowledge.found.values() for place in places)
     return {place: TRUST * (1 + found[place]) / (TRUST + count) for place, count in opened.items()}

@@ -31,8 +31,7 @@ from mneme.models.asking.asking import script
 from mneme.nodes.sharing.context import DesignContext, GrowthContext, PoolContext, SharingContext
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.memory_sharing import store
-from mneme.nodes.sharing.pools import retrievers_of
-from mneme.nodes.sharing.rubrics import rubrics_of
+from mneme.nodes.sharing.pools import retrievers_of, rubrics_of
 from mneme.prompts.sharing import answering, grading, standard_answers
 from mneme.prompts.sharing.examples import Criterion, words
 from mneme.prompts.sharing.scoring import Fault, Judgeable, score_pair
@@ -441,10 +440,10 @@ async def test_a_pool_grows_from_one_record_within_its_budget(
     assert len(set(result["stored"])) == len(result["stored"]) == result["memories"] - 1
     assert sent <= result["calls"] <= 40
     left = 40 - result["calls"]
-    told = f"has {left} left; one standard answer takes 4." if left else "is spent."
+    told = f"has {left} left; one standard answer takes up to 4." if left else "is spent."
     assert result["why"] == f"The budget of 40 calls {told}"
     unasked = await graph.ainvoke(ONE, context=growth(budget=3))
-    assert unasked["why"] == "The budget of 3 calls is too small: one standard answer takes 4."
+    assert unasked["why"] == "The budget of 3 calls is too small: one standard answer takes up to 4."
     assert unasked["calls"] == 0
 
 
