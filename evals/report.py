@@ -1,14 +1,15 @@
 """What every evaluation hands back, and the journal of raw results that makes it resumable."""
 
+import asyncio
 import hashlib
 import json
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 
@@ -16,8 +17,10 @@ from mneme.cli.tables import Table
 from mneme.core.errors import BadInput, StorageFailure
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
+C = TypeVar("C")
 Row = dict[str, Any]
 Progress = Callable[[int, int, str], None]
 """Told after each case: how many are finished, of how many, and which it was."""
@@ -110,6 +113,43 @@ class Journal:
         self._rows[case] = kept
         return kept
 
+    async def play(
+        self,
+        cases: Mapping[str, C],
+        one: Callable[[C], Awaitable[Row]],
+        progress: Progress,
+        *,
+        concurrency: int = 1,
+    ) -> list[Row]:
+        """Finish the cases that are not finished yet, so many at once; return the rows of all, in order.
+
+        The first failure stops the others; what is finished is kept.
+        """
+        waiting = {name: case for name, case in cases.items() if name not in self}
+        places = asyncio.Semaphore(concurrency)
+
+        async def finish(name: str, case: C) -> None:
+            async with places:
+                self.add(name, await one(case))
+            progress(sum(each in self for each in cases), len(cases), name)
+
+        if concurrency == 1:
+            for name, case in waiting.items():
+                await finish(name, case)
+        else:
+            await together(finish(name, case) for name, case in waiting.items())
+        return [self[name] for name in cases]
+
+
+async def together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Do several things at once; the first failure stops them all and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for each in work:
+                group.create_task(each)
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+
 
 def open_journal(folder: Path, name: str, configuration: Row, *, fresh: bool = False) -> Journal:
     """Open the journal of a configuration, with the cases that an interrupted run has finished."""
@@ -183,8 +223,15 @@ def table(
     return Table(title, columns, [[_cell(value) for value in row] for row in rows], figures, lines)
 
 
+def framed(title: str, frame: "pd.DataFrame", *, figures: bool = True, lines: bool = False) -> Table:
+    """Make a table of a data frame; the levels of its index are the first columns."""
+    flat = frame.reset_index() if any(frame.index.names) else frame
+    rows = flat.astype(object).to_numpy().tolist()
+    return table(title, [*map(str, flat.columns)], rows, figures=figures, lines=lines)
+
+
 def _cell(value: object) -> str:
-    if value is None:
+    if value is None or value != value:  # noqa: PLR0124 (not a number)
         return "–"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 

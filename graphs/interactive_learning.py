@@ -3,9 +3,9 @@
 from langgraph.graph import END, START
 
 from mneme.nodes.sharing.context import GrowthContext
-from mneme.nodes.sharing.growth_exchange import Dealt, exchange
 from mneme.nodes.sharing.interactive_learning import (
     Chosen,
+    Dealt,
     Result,
     State,
     Wanted,
@@ -14,6 +14,7 @@ from mneme.nodes.sharing.interactive_learning import (
     each_exchange,
     each_standard,
     end,
+    exchange,
     pose,
     take_in,
 )

@@ -4,8 +4,10 @@ A model reports its tokens. Where rules or a script answer, the words that a mod
 written are counted by the estimate of `models/asking/budget.py`; such counts are labelled by their responder.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 from typing_extensions import TypedDict
@@ -13,10 +15,12 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadAnswer
 from mneme.models.asking.asking import Answered
 from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import Asked, counting
 from mneme.prompts.prompt import Prompt
 
 G = TypeVar("G", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel | str)
+Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
 
 
 class Cost(TypedDict):
@@ -72,3 +76,15 @@ def total(one: Cost, other: Cost) -> Cost:
         prompt_tokens=one.get("prompt_tokens", 0) + other["prompt_tokens"],
         reply_tokens=one.get("reply_tokens", 0) + other["reply_tokens"],
     )
+
+
+def counted(node: Node) -> Node:
+    """Add to a node's update, as `asked`, the questions that it asked; a decorator."""
+
+    @wraps(node)
+    async def counting_node(state: Any, runtime: Any) -> dict[str, Any]:
+        with counting() as asked:
+            update = await node(state, runtime)
+        return {**update, "asked": Asked(**asked)}
+
+    return cast(Node, counting_node)

@@ -103,7 +103,12 @@ class Prompt(Generic[Given, Answer]):
     @cached_property
     def example_texts(self) -> tuple[str, ...]:
         """The worked examples as a model reads them."""
-        return tuple(each.strip() if isinstance(each, str) else _as_json(each) for each in self.examples)
+        return tuple(
+            each.strip()
+            if isinstance(each, str)
+            else json.dumps(each.model_dump(mode="json", by_alias=True), ensure_ascii=False)
+            for each in self.examples
+        )
 
     @cached_property
     def form(self) -> str:
@@ -195,10 +200,6 @@ def one_of_ids(ids: Collection[int]) -> Schema:
 def some_of(path: str, ids: Collection[int]) -> Schemas:
     """Return the schemas of a list of some of these ids."""
     return {path: {"maxItems": len(ids)}, f"{path}[]": one_of_ids(ids)}
-
-
-def _as_json(answer: BaseModel) -> str:
-    return json.dumps(answer.model_dump(mode="json", by_alias=True), ensure_ascii=False)
 
 
 def _as_text(given: BaseModel) -> dict[str, str]:

@@ -8,7 +8,6 @@ kitchen table and the coffee table; none on or in the goal's own target.
 
 from collections.abc import Sequence
 from random import Random
-from typing import NamedTuple
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.episode import (
@@ -17,12 +16,11 @@ from mneme.environments.household.episode import (
     Goal,
     Kind,
     Relation,
-    Start,
     Thing,
     check_agents,
 )
 from mneme.environments.household.floorplan import FEWEST_ROOMS, MOST_ROOMS, Door, Room, draw_plan
-from mneme.environments.household.furnishing import CLUTTER, Extent, furnish
+from mneme.environments.household.furnishing import Extent, GoalTemplate, apartments, furnish
 from mneme.environments.household.loading import seeded_starts
 
 HIDDEN = 0.75
@@ -31,60 +29,6 @@ SPARE = 0.5
 """Things of the goal's classes beyond those wanted, as a share of them, on average."""
 OBJECTS = (255, 285)
 """Objects in an apartment, including goal things; with furniture there are about 300 things."""
-HIDING = {
-    "fridge": 10,
-    "dishwasher": 6,
-    "cabinet": 6,
-    "microwave": 2,
-    "kitchencabinet": 2,
-    "stove": 1,
-    "bathroomcabinet": 1,
-}
-"""How often each class of container hides a goal thing (28 drawn as 24 were seen, the rest spread)."""
-SHOWING = {"coffeetable": 5, "kitchentable": 3, "desk": 1, "kitchencounter": 1}
-
-FOOD: dict[str, Extent] = {
-    "cupcake": (0.12, 0.13, 0.12),
-    "juice": (0.1, 0.31, 0.09),
-    "apple": (0.1, 0.11, 0.1),
-    "pudding": (0.13, 0.07, 0.13),
-    "poundcake": (0.27, 0.1, 0.27),
-    "pancake": (0.27, 0.1, 0.27),
-    "wine": (0.12, 0.46, 0.12),
-    "coffeepot": (0.22, 0.25, 0.16),
-}
-TABLEWARE: dict[str, Extent] = {
-    "plate": (0.29, 0.02, 0.29),
-    "cutleryfork": (0.26, 0.02, 0.03),
-    "waterglass": (0.08, 0.13, 0.08),
-    "wineglass": (0.09, 0.23, 0.09),
-}
-
-
-class GoalTemplate(NamedTuple):
-    """The goals of a category: a number of things of some classes, and their target."""
-
-    relation: Relation
-    target: str
-    classes: tuple[str, ...]
-    things: int
-
-
-GOAL_TEMPLATES = {
-    "Wash Dishes": GoalTemplate(
-        "inside", "dishwasher", ("plate", "cutleryfork", "waterglass", "wineglass"), 3
-    ),
-    "Put Groceries": GoalTemplate(
-        "inside", "fridge", ("poundcake", "cupcake", "wine", "apple", "juice", "pudding"), 5
-    ),
-    "Prepare a Meal": GoalTemplate(
-        "on", "kitchentable", ("wine", "juice", "apple", "cupcake", "poundcake", "pancake", "coffeepot"), 5
-    ),
-    "Set up Table": GoalTemplate(
-        "on", "kitchentable", ("cutleryfork", "plate", "waterglass", "wineglass"), 3
-    ),
-    "Prepare Tea": GoalTemplate("on", "coffeetable", ("pudding", "juice", "apple", "cupcake", "wine"), 5),
-}
 
 
 def generate(
@@ -104,7 +48,7 @@ def generate(
     chance = Random(f"episode:{seed}")  # noqa: S311
     category = category or CATEGORIES[seed % len(CATEGORIES)]
     home = Home(seed if apartment is None else apartment, rooms)
-    goals = _goals(GOAL_TEMPLATES[category], home, chance)
+    goals = _goals(apartments().goals[category], home, chance)
     _fill(home, goals, chance)
     return _episode(home, category, goals, agents, seed)
 
@@ -144,6 +88,11 @@ class Home:
             piece = self._add(box.piece.name, box.piece.category, box.center, box.size)
             self.places[piece] = ("inside", number)
 
+    @property
+    def rooms(self) -> list[Thing]:
+        """List the rooms."""
+        return [thing for thing in self.things if thing.category == "room"]
+
     def named(self, name: str) -> list[Thing]:
         """List the things of a name."""
         return [thing for thing in self.things if thing.name == name]
@@ -176,7 +125,7 @@ def _fill(home: Home, goals: Sequence[Goal], chance: Random) -> None:
     """Place the things of the goals, then other objects."""
     wanted = _supply(goals, chance)
     for name in wanted:
-        home.put(name, (FOOD | TABLEWARE)[name], *_spot(home, goals[0].target, chance), chance)
+        home.put(name, _goal_things()[name], *_spot(home, goals[0].target, chance), chance)
     clutter = chance.randint(*OBJECTS) - len(wanted)
     for _ in range(clutter):
         _strew(home, wanted, chance)
@@ -190,13 +139,17 @@ def _episode(home: Home, category: str, goals: list[Goal], agents: int, seed: in
         apartment=home.name,
         category=category,
         goals=goals,
-        starts=_starts(home, agents, name),
+        starts=seeded_starts(home.rooms, name)[:agents],
         things=home.things,
         places=home.places,
         doors=home.doors,
         open=[],
         seed=seed,
     )
+
+
+def _goal_things() -> dict[str, Extent]:
+    return apartments().food | apartments().tableware
 
 
 def _goals(template: GoalTemplate, home: Home, chance: Random) -> list[Goal]:
@@ -223,7 +176,7 @@ def _supply(goals: Sequence[Goal], chance: Random) -> list[str]:
 def _spot(home: Home, target: int, chance: Random) -> tuple[Relation, Thing]:
     """Draw the place of a goal thing: hidden or visible, never at the target."""
     hidden = chance.random() < HIDDEN
-    weights = HIDING if hidden else SHOWING
+    weights = apartments().hiding if hidden else apartments().showing
     spots = [(thing, weights[name] / len(home.named(name))) for name in weights for thing in home.named(name)]
     spots = [(thing, weight) for thing, weight in spots if thing.id != target]
     [holder] = chance.choices([thing for thing, _ in spots], [weight for _, weight in spots])
@@ -232,13 +185,8 @@ def _spot(home: Home, target: int, chance: Random) -> tuple[Relation, Thing]:
 
 def _strew(home: Home, wanted: Sequence[str], chance: Random) -> None:
     """Place one thing that no goal asks for."""
-    room = chance.choice([thing.name for thing in home.things if thing.category == "room"])
-    choices = {**CLUTTER[room], **(FOOD | TABLEWARE if room == "kitchen" else {})}
+    room = chance.choice(home.rooms).name
+    choices = {**apartments().clutter[room], **(_goal_things() if room == "kitchen" else {})}
     name = chance.choice([name for name in choices if name not in wanted])
     holder = chance.choice(home.furniture(room))
     home.put(name, choices[name], "on" if holder.category == "surface" else "inside", holder, chance)
-
-
-def _starts(home: Home, agents: int, name: str) -> list[Start]:
-    rooms = [thing for thing in home.things if thing.category == "room"]
-    return seeded_starts(rooms, name)[:agents]

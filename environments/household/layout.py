@@ -51,15 +51,6 @@ class Layout:
             room, position, budget = beyond, center, max(0.0, budget - leg)
         return room, _along(position, self.centers[room], budget)
 
-    def arrival(self, room: int, position: Point, goal: int) -> tuple[int, Point]:
-        """Walk into a room: the steps taken and where one stands then."""
-        if room == goal:
-            return 0, position
-        length, legs = self.way(room, position, goal)
-        steps = max(1, math.ceil(STRAIGHT * length - NEAR))
-        rest = max(0.0, steps / STRAIGHT - length)
-        return steps, _along(legs[-1][1], self.centers[goal], rest)
-
     def _exit(self, room: int, position: Point, goal: int, used: int) -> int:
         return min(
             (door for door in self._exits[room] if door != used),

@@ -15,7 +15,7 @@ from typing import Any
 from mneme.core.errors import BadInput
 from mneme.environments.household.acting import DONE, NAMES, Action, ActionResult, Observation, Seen
 from mneme.environments.household.episode import Episode, Relation, Thing
-from mneme.environments.household.layout import Box, Boxed, Layout, distance, flat, towards
+from mneme.environments.household.layout import Box, Boxed, Layout, distance, towards
 from mneme.environments.household.state import Body, Changes, read_changes
 
 __all__ = ["CLOSE", "HANDS", "LONGEST_MESSAGE", "Action", "ActionResult", "Observation", "Seen", "World"]
@@ -255,30 +255,6 @@ class World:
             return True
         relation, holder = self.places.get(thing, ("on", thing))
         return relation == "inside" and holder not in self._rooms and self.is_close(body, holder)
-
-    def walking_steps(self, agent: int, target: int) -> int:
-        """Count the steps from where an agent is into a room, or until a thing is CLOSE."""
-        body = self.agents[agent]
-        return self._steps(Body(body.room, body.position, []), target)
-
-    def steps_between(self, place: int, target: int) -> int:
-        """Count the steps from the centre of a room or thing into a room, or until a thing is CLOSE."""
-        return self._steps(Body(self._room(place), flat(self.solid(place).center), []), target)
-
-    def _room(self, thing: int) -> int:
-        room = self.room_of(thing)
-        if room is None:
-            raise BadInput(f"target: there is no thing {thing}.", "Name a thing of this episode.")
-        return room
-
-    def _steps(self, walker: Body, target: int) -> int:
-        room = self._room(target)
-        steps, walker.position = self.layout.arrival(walker.room, walker.position, room)
-        walker.room = room
-        while target != room and not self.is_close(walker, target):
-            walker.position = towards(walker.position, self.solid(target))
-            steps += 1
-        return steps
 
     # -- seeing --------------------------------------------------------------------------------------------
 

@@ -1,321 +1,311 @@
-"""How long a person waits, and how long remembering takes, with a stand-in for Ollama of fixed time a call.
+"""Time to the first token of a reply while memory agents work, and time to remember one message.
 
-Real: the graphs, the ledger, the embedder, the gate, langchain-ollama's client, HTTP on loopback. Not
-real: the model, which takes the same time for every call whatever its length. So the figures show what
-the architecture adds to a model's time, not how fast any model is.
-
-- Time to the first token of a chatbot's reply while memory agents work on 0, 10 and 100 messages of
-  other users, beside one bare call through langchain-ollama (to reach: within 1.2 times of it), and
-  beside the same without a gate, when the server's queue alone decides which call is next.
-- Wall time of one remembered message with ten similar memories: our memory agent, and the paper's
-  versions 3 (its checks at once, and in sequence as in the paper), 2 and 1.
-- The same chat in the hot-path way (`hot_path.py`), with the fewest calls that it can do with.
+- A reply while memory agents work on 0, 10 and 100 messages of other users, beside one bare call of the same
+  model; and the same without the gate, when the server's queue alone decides which call is next.
+- One remembered message with ten similar memories: our memory agent, and the paper's versions 3 (its checks
+  at once, and in sequence as in the paper), 2 and 1 (§3.1).
+- The same chat in the hot-path way (§2.1, `hot_path.py`), which remembers before it replies.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
-from math import ceil
+from functools import partial
 from time import monotonic
 from typing import Any
 from uuid import uuid4
 
+import pandas as pd
+from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessageChunk, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_ollama import ChatOllama
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
-from pydantic import BaseModel, Field
+from matplotlib.axes import Axes
+from pydantic import Field
 
+from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.evals.chat import latency_server, scripted_answers
+from mneme.evals.answering import identify
+from mneme.evals.chat.arms import ARMS, Name
 from mneme.evals.chat.hot_path import hot_path_chat
-from mneme.evals.chat.latency_tables import report
-from mneme.evals.chat.sequential_checks import sequential_memory_agent
-from mneme.evals.measuring import in_environment, temporary_ledger
-from mneme.evals.options import RUNS, EmbedderName, Fresh, NotNegative, Out, Positive
-from mneme.evals.report import Progress, Report, Row, open_journal
-from mneme.evals.stand_in import StandIn
+from mneme.evals.measuring import TokenCounter, in_environment, temporary_ledger
+from mneme.evals.options import Agents, NotNegative, RunOptions
+from mneme.evals.report import Journal, Progress, Report, Row, draw, framed
 from mneme.graphs import chatbot, memory_agent
-from mneme.graphs.baselines import memory_agent_v1, memory_agent_v2, memory_agent_v3
-from mneme.models.asking.gate import gate
-from mneme.models.embedding.embedders import open_embedder
+from mneme.models.asking.asking import ask
+from mneme.models.asking.counting import counting
+from mneme.models.asking.gate import Gate, gate
+from mneme.models.ollama import catalogue
+from mneme.models.ollama.chat import context_of
 from mneme.nodes.chat.context import ChatContext, MemoryContext
-from mneme.prompts.chat.chatbot import reply
+from mneme.prompts.chat.chatbot import Turn, reply
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, Write
+from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import Message
 from mneme.stores.users.memories import Memory, UserMemories
 
 Agent = CompiledStateGraph[Any, Any, Any, Any]
 
-MODEL = "llama3.1:8b"
-WHO = f"ollama:{MODEL}"
-LONGEST_WAIT = 60
 WIDE_OPEN = 1000
 """A width at which the gate lets every call pass at once."""
-AGENTS: dict[str, Callable[[LedgerStore], Agent]] = {
-    "ours": lambda store: memory_agent.builder.compile(store=store),
-    "version 3": lambda store: memory_agent_v3.builder.compile(store=store),
-    "version 3 in sequence": sequential_memory_agent,
-    "version 2": lambda store: memory_agent_v2.builder.compile(store=store),
-    "version 1": lambda store: memory_agent_v1.builder.compile(store=store),
+TARGET = 1.2
+"""Times of one call that a first token may take."""
+SETTLING = 60
+"""Seconds after which the calls of the load must have begun."""
+CHATS, HOT_PATH = ("chat", "chat without the gate"), "hot path"
+AGENTS: dict[str, Name] = {
+    "ours": "ours",
+    "version 3": "v3",
+    "version 3 in sequence": "v3",
+    "version 2": "v2",
+    "version 1": "v1",
 }
+MESSAGE = "Actually, Max is a Labrador mix, not a purebred."
+MEMORIES = [
+    "The user's dog Max, a golden retriever, loves playing fetch.",
+    "Max gets anxious during thunderstorms.",
+    "Max lives with the user's sister Emily in Portland.",
+    "Max sleeps on the sofa in the afternoon.",
+    "Max is afraid of the vacuum cleaner.",
+    "Max goes to the vet on Hawthorne Street.",
+    "Max knows how to open the garden gate.",
+    "Max eats salmon on Fridays.",
+    "Max likes to swim in the river.",
+    "Max and the neighbour's cat ignore each other.",
+]
 
 
-class Options(BaseModel):
-    """How long a call takes, at which loads and parallelism, how often, and where results go."""
+class Options(RunOptions):
+    """Which model, under which loads, how often, and where results go."""
 
-    seconds: float = Field(0.2, gt=0, description="Time of every model call.")
+    agents: Agents = "auto"
     pending: list[NotNegative] = Field(
         [0, 10, 100], min_length=1, description="Messages that memory agents work on meanwhile."
     )
-    parallel: list[Positive] = Field(
-        [1, 4], min_length=1, description="Calls that the server answers at once, while chatting."
-    )
-    parallel_remembering: list[Positive] = Field(
-        [4, 16], min_length=1, description="The same, while one message is remembered."
-    )
     trials: int = Field(10, ge=1, description="Chats at each load.")
-    out: Out = RUNS
-    embedder: EmbedderName = ""
-    fresh: Fresh = False
-    server: bool = Field(
-        False, description="Measure replies of `langgraph dev` instead, at the highest number pending."
-    )
-    quick: bool = Field(
-        False, description="A short run: 0 and 10 messages pending, 3 chats; with a server, one case."
-    )
+    quick: bool = Field(False, description="A short run: 0 and 10 messages pending, 3 chats.")
 
     @property
     def sized(self) -> "Options":
         """Return the options with the sizes of a short run, where one is asked for."""
-        shorter = {"trials": 3} if self.server else {"trials": 3, "pending": [0, 10]}
-        return self.model_copy(update=shorter) if self.quick else self
+        return self.model_copy(update={"trials": 3, "pending": [0, 10]}) if self.quick else self
 
 
-@dataclass
-class Setup:
-    """What every measurement uses."""
+@dataclass(frozen=True)
+class Case:
+    """One measurement: of what, under which load, and how many calls pass the gate at once."""
 
-    ledger: Ledger
-    double: StandIn
-    options: Options
-
-    @property
-    def store(self) -> LedgerStore:
-        return LedgerStore(self.ledger)
+    what: str
+    width: int
+    pending: int = 0
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Measure replies under load, remembering, and the hot path; report them together."""
     options = options.sized
-    embedder = await open_embedder(options.embedder or settings().embedder)
+    who, parallel = await identify(options.agents), settings().parallel
+    if not who.responder.startswith("ollama:"):
+        raise BadInput(f"{who} has no queue to wait in.", "Name a model of Ollama: --agents ollama:MODEL.")
+    embedder = await options.opened_embedder()
     configuration = {
-        "seconds": options.seconds,
+        "agents": who.model_dump(),
         "trials": options.trials,
         "embedder": embedder.name,
-        "model": f"double of {WHO}",
+        "parallel": parallel,
     }
-    journal = open_journal(options.out, "latency", configuration, fresh=options.fresh)
-    if options.server:
-        return await latency_server.measure(
-            journal, options.seconds, max(options.pending), options.trials, progress, quick=options.quick
-        )
-    cases = [case for case in _cases(options) if case.name not in journal]
+    journal = options.journal("latency", configuration)
+    cases = _cases(options.pending, parallel)
     async with temporary_ledger(embedder) as ledger:
         await _seed(ledger, [f"pending-{number}" for number in range(max(options.pending))])
-        for number, case in enumerate(cases):
-            journal.add(case.name, await _measure(case, ledger, options))
-            progress(number + 1, len(cases), case.name)
-    return report([journal[case.name] for case in _cases(options)], journal, options.seconds)
+        measure = partial(_measure, ledger=ledger, who=who.responder, trials=options.trials)
+        await journal.play(cases, measure, progress)
+    return _report(journal, cases, str(who), parallel)
 
 
-@dataclass(frozen=True)
-class Case:
-    """One measurement: of what, at which parallelism of the server, under which load."""
-
-    what: str
-    parallel: int
-    pending: int = 0
-    gated: bool = True
-
-    @property
-    def name(self) -> str:
-        gate = "" if self.gated else "/without gate"
-        return f"{self.what}/parallel {self.parallel}/pending {self.pending}{gate}"
+def _cases(pending: Sequence[int], parallel: int) -> dict[str, Case]:
+    cases = [Case("chat", parallel, load) for load in pending]
+    cases += [Case("chat without the gate", WIDE_OPEN, load) for load in pending if load]
+    cases.append(Case(HOT_PATH, parallel))
+    cases += [Case(name, 1 if name.endswith("in sequence") else parallel) for name in AGENTS]
+    return {f"{case.what}/pending {case.pending}": case for case in cases}
 
 
-def _cases(options: Options) -> list[Case]:
-    chats = [Case("chat", parallel, load) for parallel in options.parallel for load in options.pending]
-    loads = [load for load in options.pending if load]
-    open_ = [Case("chat", parallel, load, gated=False) for parallel in options.parallel for load in loads]
-    hot = [Case("hot path", parallel) for parallel in options.parallel]
-    remembering = [Case(name, parallel) for parallel in options.parallel_remembering for name in AGENTS]
-    return chats + open_ + hot + remembering
-
-
-async def _measure(case: Case, ledger: Ledger, options: Options) -> Row:
-    width = case.parallel if case.gated else WIDE_OPEN
-    with _serving(case.parallel, width, options.seconds) as double:
-        setup = Setup(ledger, double, options)
-        if case.what == "chat":
-            measured = await _chat(case, setup)
-        elif case.what == "hot path":
-            measured = await _hot_path(setup)
+async def _measure(case: Case, *, ledger: Ledger, who: str, trials: int) -> Row:
+    with in_environment({"MNEME_PARALLEL": str(case.width)}):
+        if case.what in CHATS:
+            measured = await _chat(case, ledger, who, trials if case.what == "chat" else 1)
+        elif case.what == HOT_PATH:
+            measured = {"trials": [await _hot_path(ledger, who) for _ in range(trials + 1)][1:]}
         else:
-            measured = await _remember(AGENTS[case.what](setup.store), setup)
+            measured = {
+                "trials": [await _remember(case.what, ledger, who) for _ in range(2 + trials // 4)][1:]
+            }
     return {**asdict(case), **measured}
 
 
-@contextmanager
-def _serving(parallel: int, width: int, seconds: float) -> Iterator[StandIn]:
-    """Run a double, and make it the Ollama of this process's settings, with a gate `width` wide."""
-    with (
-        StandIn(parallel=parallel, seconds=seconds, brain=scripted_answers.answer) as double,
-        in_environment({"MNEME_OLLAMA_URL": double.url, "MNEME_PARALLEL": str(width)}),
-    ):
-        yield double
+class _FirstToken(AsyncCallbackHandler):
+    """Note when the first token of a reply came."""
+
+    seconds = 0.0
+
+    def __init__(self) -> None:
+        self._started = monotonic()
+
+    async def on_llm_new_token(self, token: object, **kwargs: Any) -> None:
+        if token and not self.seconds:
+            self.seconds = monotonic() - self._started
 
 
-async def _chat(case: Case, setup: Setup) -> Row:
+async def _chat(case: Case, ledger: Ledger, who: str, trials: int) -> Row:
     """Time bare calls, then chats while memory agents work; the first of each only warms up."""
-    trials = setup.options.trials if case.gated else 1
-    single = [await _single(setup) for _ in range(trials + 1)][1:]
+    single = [await _single(who) for _ in range(trials + 1)][1:]
     user = f"chatting-{uuid4().hex}"
-    await _seed(setup.ledger, [user])
-    chat = chatbot.builder.compile(checkpointer=InMemorySaver(), store=setup.store)
-    context = ChatContext(user=user, chatbot=WHO, memory_agent=WHO)
-    await _reply(chat, context, setup)
-    async with _load(case.pending, setup) as left:
-        replies = [await _reply(chat, context, setup) for _ in range(trials)]
-        pending_after = left()
-    return {"single": single, "replies": replies, "pending_after": pending_after}
+    await _seed(ledger, [user])
+    chat = chatbot.builder.compile(checkpointer=InMemorySaver(), store=LedgerStore(ledger))
+    context = ChatContext(user=user, chatbot=who, memory_agent=who)
+    await _reply(chat, context)
+    async with _load(case, ledger, who) as tasks:
+        replies = [await _reply(chat, context) for _ in range(trials)]
+        left = sum(not task.done() for task in tasks)
+    return {"trials": [row | {"single": one} for row, one in zip(replies, single, strict=True)], "left": left}
 
 
-async def _single(setup: Setup) -> float:
-    """Return the time to the first token of one call that nothing of ours takes part in."""
-    model = ChatOllama(model=MODEL, base_url=setup.double.url)
-    started = monotonic()
-    async for chunk in model.astream([("system", reply.system), ("human", scripted_answers.MESSAGE)]):
-        if chunk.text:
-            return monotonic() - started
-    raise RuntimeError("the double said nothing")
+async def _single(who: str) -> float:
+    """Return the time to the first token of one call that no graph takes part in."""
+    first = _FirstToken()
+    await ask(reply, Turn(message=MESSAGE), who, config=RunnableConfig(callbacks=[first]))
+    return first.seconds
 
 
-async def _reply(chat: Agent, context: Any, setup: Setup) -> Row:
-    """Chat once on a thread of its own, and take the time apart where the server saw the request."""
-    seen = len(setup.double.chats)
-    config: RunnableConfig = {"configurable": {"thread_id": uuid4().hex}}
-    given = {"messages": [HumanMessage(scripted_answers.MESSAGE)]}
+async def _reply(chat: Agent, context: Any) -> Row:
+    """Chat once on a thread of its own."""
+    spent = TokenCounter()
+    config: RunnableConfig = {"configurable": {"thread_id": uuid4().hex}, "callbacks": [spent]}
+    given = {"messages": [HumanMessage(MESSAGE)]}
     started, first = monotonic(), 0.0
     async for message, _ in chat.astream(given, config, context=context, stream_mode="messages"):
         if isinstance(message, AIMessageChunk) and message.text and not first:
-            first = monotonic()
-    ended = monotonic()
-    requests = [request for request in setup.double.chats[seen:] if scripted_answers.is_chat(request.body)]
-    last = requests[-1]
+            first = monotonic() - started
     return {
-        "first_token": first - started,
-        "whole": ended - started,
-        "before_model": last.arrived - started,
-        "model": (last.first_token or first) - last.arrived,
-        "after_model": first - (last.first_token or first),
-        "calls": len(requests),
-        "prompt_tokens": sum(scripted_answers.prompt_tokens(request.body) for request in requests),
+        "seconds": first,
+        "whole": monotonic() - started,
+        "calls": spent.calls,
+        "prompt_tokens": spent.read,
     }
 
 
 @asynccontextmanager
-async def _load(count: int, setup: Setup) -> AsyncIterator[Callable[[], int]]:
-    """Keep memory agents at work on the messages of `count` users; yield how many are not done yet.
-
-    It begins when every message has a call in the server or at the gate, and ends when the server has
-    noticed that its clients are gone.
-    """
-    agent = memory_agent.builder.compile(store=setup.store)
-    entrance = gate(setup.double.url)
-    tasks = [asyncio.create_task(_work(agent, f"pending-{number}")) for number in range(count)]
+async def _load(case: Case, ledger: Ledger, who: str) -> AsyncIterator[Sequence["asyncio.Task[Any]"]]:
+    """Keep memory agents at work on messages of other users; when this begins, each message has a call."""
+    agent = memory_agent.builder.compile(store=LedgerStore(ledger))
+    entrance = gate(settings().ollama_url)
+    tasks = [asyncio.create_task(_work(agent, f"pending-{n}", who)) for n in range(case.pending)]
     try:
-        await _until(lambda: entrance.waiting("background") + _in_server(setup.double) >= count)
-        yield lambda: sum(not task.done() for task in tasks)
+        async with asyncio.timeout(SETTLING):
+            while _begun(entrance, tasks) < case.pending:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        yield tasks
     finally:
         for task in tasks:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
-        await _until(lambda: _in_server(setup.double) == 0)
     for result in results:
         if isinstance(result, Exception):
             raise result
 
 
-async def _work(agent: Agent, user: str) -> None:
-    message = Message(message=scripted_answers.MESSAGE, message_id=uuid4().hex)
-    await agent.ainvoke(message, context=MemoryContext(user=user, memory_agent=WHO))
+def _begun(entrance: Gate, tasks: Sequence["asyncio.Task[Any]"]) -> int:
+    """Count the tasks that have a call at the gate or behind it, and those that are done."""
+    calls = entrance.waiting("background") + entrance.running("background")
+    return calls + sum(task.done() for task in tasks)
 
 
-async def _until(reached: Callable[[], bool]) -> None:
-    """Wait for a state of the server or the gate."""
-    for _ in range(LONGEST_WAIT * 100):
-        if reached():
-            return
-        await asyncio.sleep(0.01)
-    raise TimeoutError(f"the double's load was not as wanted after {LONGEST_WAIT} seconds")
+async def _work(agent: Agent, user: str, who: str) -> Any:
+    message = Message(message=MESSAGE, message_id=uuid4().hex)
+    return await agent.ainvoke(message, context=MemoryContext(user=user, memory_agent=who))
 
 
-def _in_server(double: StandIn) -> int:
-    return sum(request.ended is None for request in double.chats)
-
-
-async def _hot_path(setup: Setup) -> Row:
+async def _hot_path(ledger: Ledger, who: str) -> Row:
     """Chat with an agent that remembers before it replies."""
-    user = f"hot-{uuid4().hex}"
-    await _seed(setup.ledger, [user])
-    model = ChatOllama(model=MODEL, base_url=setup.double.url)
-    chat = hot_path_chat(UserMemories(setup.ledger, user), model)
-    replies = [await _reply(chat, None, setup) for _ in range(setup.options.trials + 1)][1:]
-    return {"replies": replies}
+    user, model, url = f"hot-{uuid4().hex}", who.removeprefix("ollama:"), settings().ollama_url
+    await _seed(ledger, [user])
+    window = context_of(await catalogue.facts(url, model))
+    chat = hot_path_chat(UserMemories(ledger, user), ChatOllama(model=model, base_url=url, num_ctx=window))
+    return await _reply(chat, None)
 
 
-async def _remember(agent: Agent, setup: Setup) -> Row:
+async def _remember(name: str, ledger: Ledger, who: str) -> Row:
     """Time one message upon ten similar memories, each time those of a new user."""
-    trials = [await _remember_once(agent, setup) for _ in range(1 + ceil(setup.options.trials / 4))]
-    return {"trials": trials[1:]}
-
-
-async def _remember_once(agent: Agent, setup: Setup) -> Row:
-    user, seen = f"remembering-{uuid4().hex}", len(setup.double.chats)
-    await _seed(setup.ledger, [user])
-    context = MemoryContext(user=user, memory_agent=WHO)
-    message = Message(message=scripted_answers.MESSAGE, message_id=uuid4().hex)
+    user = f"remembering-{uuid4().hex}"
+    await _seed(ledger, [user])
+    message = Message(message=MESSAGE, message_id=uuid4().hex)
+    context, arm = MemoryContext(user=user, memory_agent=who), ARMS[AGENTS[name]]
     started = monotonic()
-    outcome = await agent.ainvoke(message, context=context)
-    seconds = monotonic() - started
-    requests = setup.double.chats[seen:]
+    with counting() as asked:
+        outcome = await arm.remember(message, context, LedgerStore(ledger))
     return {
-        "seconds": seconds,
-        "calls": len(requests),
-        "prompt_tokens": sum(scripted_answers.prompt_tokens(request.body) for request in requests),
-        "operations": [operation["operation"] for operation in outcome["operations"]],
+        "seconds": monotonic() - started,
+        "calls": asked["questions"],
+        "prompt_tokens": asked["prompt_tokens"],
+        "operations": [operation["event"] for operation in outcome["operations"]],
     }
 
 
 async def _seed(ledger: Ledger, users: Sequence[str]) -> None:
     """Give each user the ten memories."""
     change = Change(reason="known before the measurement", actor="latency")
-    writes = [
-        Write(
-            event="insert",
-            namespace=UserMemories(ledger, user).namespace,
-            key=f"memory-{number}",
-            value=Memory(content=content).model_dump(),
-            text=content,
-            change=change,
-        )
-        for user in users
-        for number, content in enumerate(scripted_answers.MEMORIES)
-    ]
-    if writes:
-        await ledger.write(writes)
+    for user in users:
+        memories = UserMemories(ledger, user)
+        for number, content in enumerate(MEMORIES):
+            await memories.insert(Memory(content=content), change=change, idempotency_key=str(number))
+
+
+def _report(journal: Journal, cases: Mapping[str, Case], who: str, parallel: int) -> Report:
+    rows = [journal[name] for name in cases]
+    trials = pd.DataFrame([{**row, **trial} for row in rows for trial in row["trials"]])
+    medians = trials.groupby(["what", "pending"], sort=False).median(numeric_only=True).reset_index()
+    chats = medians[medians["what"].isin([*CHATS, HOT_PATH])].drop(columns=["width"])
+    single = float(chats["single"].iloc[0])
+    chats = chats.fillna({"single": single}).assign(ratio=lambda each: each["seconds"] / each["single"])
+    remembering = medians[medians["what"].isin(AGENTS)][["what", "seconds", "calls", "prompt_tokens"]]
+    slowest = float(remembering.set_index("what")["seconds"]["version 3 in sequence"])
+    did = [" + ".join(row["trials"][0]["operations"]) for row in rows if row["what"] in AGENTS]
+    remembering = remembering.assign(faster=slowest / remembering["seconds"], did=did)
+    missed = chats[(chats["what"] == "chat") & (chats["ratio"] > TARGET)]["pending"].tolist()
+    plots = (partial(_plot_chats, chats, single), partial(_plot_remembering, remembering))
+    return Report(
+        name="latency",
+        answered_by=who,
+        raw=journal.path,
+        rows=rows,
+        summary={"chat": chats.to_dict("records"), "remembering": remembering.to_dict("records")},
+        tables=[
+            framed("Seconds to the first token of a reply, and × one bare call (median)", chats),
+            framed("One remembered message with ten similar memories (median)", remembering),
+        ],
+        plots=[
+            draw(journal.path.with_suffix(".png"), "Time to the first token, and to remember", who, *plots)
+        ],
+        notes=[
+            f"{parallel} calls at once (MNEME_PARALLEL; as many as the server answers); in sequence: one.",
+            f"Target, first token within {TARGET} of a single call at every load: "
+            + (f"missed with {', '.join(map(str, missed))} pending." if missed else "reached."),
+            "left: background messages that were still being worked on after the last chat.",
+        ],
+    )
+
+
+def _plot_chats(chats: pd.DataFrame, single: float, axes: Axes) -> None:
+    table = chats.pivot_table(index="pending", columns="what", values="seconds")
+    table.plot(ax=axes, style="o-", xlabel="background messages pending", ylabel="seconds to the first token")
+    axes.axhline(single, color="black", linestyle="--")
+    axes.axhline(TARGET * single, color="gray", linestyle=":")
+
+
+def _plot_remembering(remembering: pd.DataFrame, axes: Axes) -> None:
+    bars = remembering.set_index("what")["seconds"]
+    bars.plot.barh(ax=axes, xlabel="seconds to remember one message (median)", ylabel="")

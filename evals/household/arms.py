@@ -11,7 +11,6 @@ from typing import Literal
 
 from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import Episode
-from mneme.environments.household.optimum import optimum
 from mneme.evals.household.paper import FIGURE_3B, TABLE_2
 from mneme.evals.report import Row
 from mneme.nodes.household.context import HouseholdContext, LapseKind, Setting
@@ -260,8 +259,3 @@ def bound(episode: Episode) -> Row:
     """Return the oracle's bound of an episode with so many agents."""
     least = lower_bound(episode)
     return {"agents": len(episode.starts), "episode": episode.id, "bound": least.steps, "kind": least.kind}
-
-
-def informed(episode: Episode) -> Row:
-    """Return the fewest steps for a team that knows everything, where the episode is small enough."""
-    return {"agents": len(episode.starts), "episode": episode.id, "optimum": optimum(episode)}

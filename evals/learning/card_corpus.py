@@ -18,7 +18,7 @@ from mneme.prompts.learning.trials import about
 from mneme.rules.learning.tuning import claim
 from mneme.stores.cards.card import Lesson, Rule
 
-DRAWN = 48
+TASKS_PER_SEED = 48
 TACTICS: Mapping[str, tuple[str, Tactics]] = {
     "python_functions": ("functions", PythonTactics()),
     "shell_pipelines": ("pipelines", ShellTactics()),
@@ -27,7 +27,7 @@ ASKED_FROM = 1_000_000
 """Seeds of the tasks that are asked about: those of the cards are below."""
 
 
-def lessons(size: int) -> list[Lesson]:
+def lessons_of_worlds(size: int) -> list[Lesson]:
     """Return so many different lessons; a longer list begins with the shorter one."""
     made: dict[str, Lesson] = {}
     for lesson in _all():
@@ -40,7 +40,7 @@ def lessons(size: int) -> list[Lesson]:
 def _all() -> Iterator[Lesson]:
     yield from _of_files()
     for seed in count():
-        for task in tasks(seed, DRAWN):
+        for task in tasks(seed, TASKS_PER_SEED):
             yield from _of_query(task, seed)
 
 
@@ -71,7 +71,7 @@ def queries(wanted: int) -> list[str]:
     """Return what so many tasks search by: their features, and for some their words as well."""
     asked: list[str] = []
     for seed in count(ASKED_FROM):
-        for task in tasks(seed, DRAWN):
+        for task in tasks(seed, TASKS_PER_SEED):
             asked.append(about("; ".join(general(features_of(task))), "queries"))
             asked.append(f"{asked[-1]}: {_subject(task.description)}")
         if len(asked) >= wanted:

@@ -1,15 +1,14 @@
 """Ask one golden case of a responder as the product would, and say what came of it."""
 
 import time
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
-from langchain_core.callbacks import AsyncCallbackHandler
-from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 
 from mneme.core.errors import BadAnswer, NoTools, PromptTooLong
+from mneme.evals.measuring import TokenCounter
 from mneme.evals.prompts.cases import Golden
 from mneme.evals.prompts.properties import as_json
 from mneme.models.asking.asking import ask
@@ -19,7 +18,7 @@ from mneme.nodes.chat.memory_tools import calls_of, turn_of
 from mneme.prompts.chat.paper_versions import ToolGiven, choose_tools, manage_memory
 from mneme.rules.registry import has_rule
 
-SHOWN = 2000
+MAX_ANSWER_CHARS = 2000
 """Characters of an answer that are kept to be looked at."""
 
 Came = Literal["first", "repaired", "refused", "no rule"]
@@ -51,32 +50,18 @@ class Outcome(BaseModel):
         return self.is_usable and not self.wrong
 
 
-class _Tokens(AsyncCallbackHandler):
-    """Count the tokens of every attempt, of those too that end without an answer."""
-
-    def __init__(self) -> None:
-        self.read = self.written = 0
-
-    async def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
-        for generation in (each for row in response.generations for each in row):
-            if isinstance(generation, ChatGeneration) and isinstance(generation.message, AIMessage):
-                used = generation.message.usage_metadata
-                self.read += used["input_tokens"] if used else 0
-                self.written += used["output_tokens"] if used else 0
-
-
 async def outcome_of(golden: Golden, responder: str) -> Outcome:
     """Ask a case. Raises `ModelUnavailable` where nobody answers; a reply that is no good is an outcome."""
     about = {"prompt": "/".join(golden.key), "kind": golden.case.kind}
     if responder == "rules" and not has_rule(golden.question):
         return Outcome(**about, came="no rule")
-    spent, began = _Tokens(), time.perf_counter()
+    spent, began = TokenCounter(), time.perf_counter()
     came, answer, wrong = await _answered(golden, responder, RunnableConfig(callbacks=[spent]))
     return Outcome(
         **about,
         came=came,
         wrong=wrong,
-        answer=answer[:SHOWN],
+        answer=answer[:MAX_ANSWER_CHARS],
         prompt_tokens=spent.read,
         reply_tokens=spent.written,
         seconds=time.perf_counter() - began,

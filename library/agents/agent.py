@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from mneme.core.errors import BadInput
 from mneme.library.agents.reading import read_yaml, text_of
@@ -22,7 +22,9 @@ AGENTS = (
     *("study", "travel", "fitness"),
 )
 """The shipped agents, three to a domain, in the order of `DOMAINS`."""
-Form = Literal["limerick", "wuyanlvshi", "sonnet", "puzzle", "riddle", "pun", "study", "travel", "fitness"]
+Form = Literal["limerick", "wuyanlvshi", "sonnet"]
+UNCHECKED = frozenset(("puzzle", "riddle", "pun", "study", "travel", "fitness"))
+"""Forms that code once checked and a rubric judges now; files that name one stay readable."""
 
 
 class Agent(BaseModel):
@@ -39,6 +41,11 @@ class Agent(BaseModel):
     questions: str = Field(min_length=1, max_length=2000, description="What its questions look like.")
     language: str = Field(pattern=r"^[a-z]{2,3}$", description="Language of its answers, by ISO 639.")
     form: Form | None = Field(None, description="The check of its answers' form, if one fits.")
+
+    @field_validator("form", mode="before")
+    @classmethod
+    def _checked_form(cls, form: object) -> object:
+        return None if form in UNCHECKED else form
 
     @property
     def task(self) -> str:

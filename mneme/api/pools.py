@@ -8,11 +8,9 @@ from pydantic import BaseModel, Field
 from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.library.agents.rubric import Rubric
+from mneme.nodes.sharing.choosing import found_by
 from mneme.nodes.sharing.exchange import keep
-from mneme.nodes.sharing.live import watch
-from mneme.nodes.sharing.pools import look_up, opened, retrievers_of
-from mneme.nodes.sharing.reranking import found_by
-from mneme.nodes.sharing.rubrics import FrozenRubric, rubrics_of
+from mneme.nodes.sharing.pools import FrozenRubric, look_up, opened, retrievers_of, rubrics_of, watch
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Version

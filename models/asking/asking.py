@@ -105,7 +105,8 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
         record.attempts = 1
         value = await _prepared(prompt, given, record)
         if isinstance(value, str):
-            await _stream(value, record, attempt_config(run, record, lane == "user"))
+            message = await FixedReply(text=value).ainvoke([], attempt_config(run, record, lane == "user"))
+            record.message_id = message.id or ""
         return value
 
     value = await as_one_run(record, given, answer, config)
@@ -131,26 +132,16 @@ async def by_rules(prompt: Prompt[G, A], given: G) -> A:
     return cast(A, await asyncio.to_thread(registry.answer, prompt, given))
 
 
-async def _stream(text: str, record: AskRecord, config: RunnableConfig) -> None:
-    """Stream a text word by word, as a model would, to the graph's messages."""
-    message = await FixedReply(text=text).ainvoke([], config)
-    record.message_id = message.id or ""
-
-
 def _scripted(prompt: Prompt[G, A], responder: str) -> A:
     line = line_of(responder, prompt.name)
     if isinstance(line, str) and issubclass(prompt.answer, BaseModel):
-        return _read_line(line, prompt.answer)
+        try:
+            return cast(A, read(line, cast(type[BaseModel], prompt.answer)))
+        except Unusable as unusable:
+            raise BadAnswer(f"The script's line cannot be used: {unusable}", line) from unusable
     if not isinstance(line, prompt.answer):
         raise BadAnswer(f"{responder} has no {prompt.answer.__name__} for {prompt.name}.", str(line))
     return line
-
-
-def _read_line(line: str, answer: type[A]) -> A:
-    try:
-        return cast(A, read(line, cast(type[BaseModel], answer)))
-    except Unusable as unusable:
-        raise BadAnswer(f"The script's line cannot be used: {unusable}", line) from unusable
 
 
 def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], lane: Lane) -> Question[A]:

@@ -129,16 +129,27 @@ class Gate:
         call = Call(lane, owner)
         while True:
             try:
-                await self._enter(call)
+                turn = self._queue(call)
+                if turn is not None:
+                    await turn
                 return await self._perform(call, work)
             except _Preempted:
                 continue
             finally:
-                self._leave(call)
+                with self._lock:
+                    for place in (self._running, self._users):
+                        if call in place:
+                            place.remove(call)
+                    self._background.drop(call)
+                    self._admit()
 
     def waiting(self, lane: Lane) -> int:
         """Return how many calls of a lane wait for a place."""
         return len(self._users if lane == "user" else self._background)
+
+    def running(self, lane: Lane) -> int:
+        """Return how many calls of a lane have a place."""
+        return sum(call.lane == lane for call in self._running)
 
     async def _perform(self, call: Call, work: Callable[[], Awaitable[T]]) -> T:
         """Run the work; as a task of its own in the background lane, so that it alone can be cancelled."""
@@ -146,25 +157,16 @@ class Gate:
             return await work()
         earlier = _cancellations()
         task = asyncio.ensure_future(work())
-        self._watch(call, task.cancel)
+        with self._lock:
+            call.stop = task.cancel
+            if call.preempted:
+                task.cancel()
         try:
             return await task
         except asyncio.CancelledError:
             if call.preempted and _cancellations() == earlier:
                 raise _Preempted from None
             raise
-
-    def _watch(self, call: Call, stop: Callable[[], object]) -> None:
-        """Make it known how to stop the call; a preemption that came before takes effect now."""
-        with self._lock:
-            call.stop = stop
-            if call.preempted:
-                stop()
-
-    async def _enter(self, call: Call) -> None:
-        turn = self._queue(call)
-        if turn is not None:
-            await turn
 
     def _queue(self, call: Call) -> "asyncio.Future[None] | None":
         """Take a free place, or stand in line and preempt where that helps."""
@@ -187,16 +189,15 @@ class Gate:
     def _admit(self) -> None:
         """Give every free place to the next in line; the lock is held."""
         self._running = [call for call in self._running if not call.loop.is_closed()]
-        while len(self._running) < self.width and (call := self._next()):
+        while len(self._running) < self.width and (
+            call := (self._users.popleft() if self._users else self._background.next(self._running))
+        ):
             call.began = call.began or time.monotonic()
             call.preempted = False
             call.stop = None
             self._running.append(call)
             if not _wake(call):
                 self._running.remove(call)
-
-    def _next(self) -> Call | None:
-        return self._users.popleft() if self._users else self._background.next(self._running)
 
     def _preempt(self) -> None:
         """Stop one background call unless enough are already stopping for the users who wait."""
@@ -226,15 +227,6 @@ class Gate:
             return True
         call.spared = call.spared or now
         return now - call.spared >= self.longest
-
-    def _leave(self, call: Call) -> None:
-        """Give back the call's place, in the line or behind the gate, wherever its end found it."""
-        with self._lock:
-            for place in (self._running, self._users):
-                if call in place:
-                    place.remove(call)
-            self._background.drop(call)
-            self._admit()
 
 
 class _Preempted(Exception):  # noqa: N818  (an event, not an error)

@@ -143,17 +143,14 @@ async def _told(  # noqa: PLR0913, PLR0917 (one name for each thing that is aske
             return await as_one_run(record, given, lambda run: ask_with_repairs(question, record, run), None)
         finally:
             if answered:
-                _learn(record.responder, tells)
+                if not tells and record.responder not in _without_logprobs:
+                    log.warning(
+                        "%s returns no log-probabilities: it is asked for a grade instead.", record.responder
+                    )
+                (_telling if tells else _without_logprobs).add(record.responder)
 
     probability = await _one_first(record.responder, asked)
     return None if probability is None else Probability(probability, record.responder)
-
-
-def _learn(responder: str, tells: bool) -> None:
-    """Note whether a server tells log-probabilities."""
-    if not tells and responder not in _without_logprobs:
-        log.warning("%s returns no log-probabilities: it is asked for a grade instead.", responder)
-    (_telling if tells else _without_logprobs).add(responder)
 
 
 async def _one_first(responder: str, asked: Callable[[], Awaitable[float | None]]) -> float | None:

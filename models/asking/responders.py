@@ -102,7 +102,14 @@ async def resolve(who: str) -> str:
     who = who.strip()
     if who == "auto":
         if not chosen:
-            return await _auto()
+            key = (settings().ollama_url, settings().model)
+            known = _decided.get(key)
+            if known and (known.responder != "rules" or time.monotonic() - known.at < LOOK_AGAIN_SECONDS):
+                return known.responder
+            found = _decided[key] = _Decision(*await _find_responder(*key), time.monotonic())
+            if known is None or known.responder != found.responder:
+                log.info(found.notice or f"Answering by {found.responder}.")
+            return found.responder
         who = chosen
     kind, _, name = who.partition(":")
     if who == "rules" or (kind and name and kind != "rules"):
@@ -177,18 +184,6 @@ class _Decision(NamedTuple):
 
 
 _decided: dict[tuple[str, str], _Decision] = {}
-
-
-async def _auto() -> str:
-    """Decide for each endpoint: Ollama where it answers and has the model, else the rules for a while."""
-    key = (settings().ollama_url, settings().model)
-    known = _decided.get(key)
-    if known and (known.responder != "rules" or time.monotonic() - known.at < LOOK_AGAIN_SECONDS):
-        return known.responder
-    found = _decided[key] = _Decision(*await _find_responder(*key), time.monotonic())
-    if known is None or known.responder != found.responder:
-        log.info(found.notice or f"Answering by {found.responder}.")
-    return found.responder
 
 
 async def _find_responder(url: str, model: str) -> tuple[str, str]:

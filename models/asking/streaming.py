@@ -52,7 +52,11 @@ class ThinkingFilter:
             return self._skip_thought()
         opening, closing = OPENING.search(self._buffer), CLOSING.search(self._buffer)
         if closing and (not opening or closing.start() < opening.start()):
-            return self._unsay(closing.end())
+            if self.said:
+                raise Leaked("The thinking was not marked as such.", self.said)
+            self._hold = False
+            self._buffer = self._buffer[closing.end() :]
+            return ""
         if opening:
             self._thinking = True
             shown, self._buffer = self._buffer[: opening.start()], self._buffer[opening.end() :]
@@ -71,14 +75,6 @@ class ThinkingFilter:
         self._thinking = False
         self._hold = False
         self._buffer = self._buffer[closing.end() :]
-        return ""
-
-    def _unsay(self, end: int) -> str:
-        """Drop thinking that had no opening tag; raise where part of it has been shown already."""
-        if self.said:
-            raise Leaked("The thinking was not marked as such.", self.said)
-        self._hold = False
-        self._buffer = self._buffer[end:]
         return ""
 
     def _like_a_call(self) -> bool:

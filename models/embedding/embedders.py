@@ -110,7 +110,11 @@ async def open_embedder(spec: str, *, loaded: bool = True) -> Embedder:
     if kind in PACKAGES and not model:
         return await asyncio.to_thread(_packaged, PACKAGES[kind], loaded=loaded)
     if kind == "ollama" and model:
-        return await _served(model)
+        key = (model, settings().ollama_url)
+        if key not in _opened:
+            ollama = await import_lazily("mneme.models.embedding.ollama_embedder")  # httpx, ollama: 0.3 s
+            _opened[key] = await ollama.open_ollama(model)
+        return _opened[key]
     plugged = await asyncio.to_thread(entry_points, group=PLUGGED)
     if kind in plugged.names:
         return await asyncio.to_thread(_plugged, plugged[kind], model)
@@ -148,14 +152,6 @@ def _open_packaged(package: Package, *, needed: bool) -> Embedder:
         return Packaged(package)
     log.warning("The %s embedder is not installed: searching by words. %s", package.kind, package.missing[1])
     return Absent(package.name, package.dimension, package.missing)
-
-
-async def _served(model: str) -> Embedder:
-    key = (model, settings().ollama_url)
-    if key not in _opened:
-        ollama = await import_lazily("mneme.models.embedding.ollama_embedder")  # httpx, ollama: 0.3 s
-        _opened[key] = await ollama.open_ollama(model)
-    return _opened[key]
 
 
 def clear_embedders() -> None:

@@ -102,19 +102,16 @@ def unreachable(url: str, error: Exception) -> ModelUnavailable:
     if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
         return ModelUnavailable(f"MNEME_OLLAMA_URL={url} is not an address.", EXAMPLE)
     if isinstance(error, httpx.ConnectError | ConnectionError):
-        return _unconnected(url, str(error))
+        why = str(error)
+        if any(sign in why for sign in UNKNOWN):
+            return ModelUnavailable(f"No machine is called {httpx.URL(url).host}.", CHECK)
+        if "SSL" in why.upper():
+            return ModelUnavailable(f"{url} cannot be trusted, or speaks no TLS: {why}.", CHECK)
+        return Refused(f"No Ollama answers at {url}.", "Start it: ollama serve")
     return stranger(url)
 
 
 EXAMPLE = "Write it like http://127.0.0.1:11434"
-
-
-def _unconnected(url: str, why: str) -> ModelUnavailable:
-    if any(sign in why for sign in UNKNOWN):
-        return ModelUnavailable(f"No machine is called {httpx.URL(url).host}.", CHECK)
-    if "SSL" in why.upper():
-        return ModelUnavailable(f"{url} cannot be trusted, or speaks no TLS: {why}.", CHECK)
-    return Refused(f"No Ollama answers at {url}.", "Start it: ollama serve")
 
 
 UNKNOWN = ("Name or service not known", "nodename nor servname", "name resolution", "No address associated")

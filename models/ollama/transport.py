@@ -68,11 +68,9 @@ def passing(error: BaseException) -> bool:
         error, json.JSONDecodeError | BrokenStreamError | BadVectorsError | httpx.TransportError | OSError
     ):
         return True
-    return isinstance(error, ValueError) and _empty_stream(error)
-
-
-def _empty_stream(error: ValueError) -> bool:
-    return "No data received" in str(error) or "No generation" in str(error)
+    return isinstance(error, ValueError) and (
+        "No data received" in str(error) or "No generation" in str(error)
+    )
 
 
 def _meaning(error: Exception, url: str, model: str) -> Exception:

@@ -139,7 +139,8 @@ class Training:
                 self._save(step, losses, saved - began)
                 self._progress({"done": step, "of": total, "loss": _recent(losses, self._recipe.save_every)})
         self._base.model.eval()
-        self._write_adapter()
+        place = str(self._folder / ADAPTER)
+        self._base.model.save_pretrained(place, safe_serialization=True, save_embedding_layers=False)
         return losses, time.perf_counter() - began
 
     def _rows(self, step: int, an_epoch: int, count: int) -> list[int]:
@@ -202,11 +203,6 @@ class Training:
                 f"{file} cannot be read: {error}.", "Remove it; the training begins anew."
             ) from error
         return int(told["step"]), told["losses"], float(told["seconds"])
-
-    def _write_adapter(self) -> None:
-        """Write the adapter as PEFT does: adapter_model.safetensors and adapter_config.json."""
-        place = str(self._folder / ADAPTER)
-        self._base.model.save_pretrained(place, safe_serialization=True, save_embedding_layers=False)
 
 
 def _recent(losses: Sequence[float], count: int) -> float:

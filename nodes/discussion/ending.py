@@ -7,8 +7,7 @@ from mneme.library.teams.document import MINUTES, check, filed, lacking
 from mneme.library.teams.selection import round_of
 from mneme.models.asking.asking import ask, resolve
 from mneme.models.ollama.tokenizers import counter_of
-from mneme.nodes.costs import CostCounter
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import CostCounter, counted
 from mneme.nodes.discussion.carrying import carry
 from mneme.nodes.discussion.context import OWN, DiscussionRuntime, Table, as_output, who_answers
 from mneme.nodes.discussion.document_parts import Parts, usable_parts

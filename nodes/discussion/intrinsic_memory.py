@@ -27,7 +27,7 @@ from mneme.library.teams.team import Delegated, Role, Team
 from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import NOTHING
 from mneme.models.ollama.tokenizers import counter_of
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import counted
 from mneme.nodes.discussion.carrying import begun_with
 from mneme.nodes.discussion.context import (
     OWN,
@@ -175,7 +175,7 @@ async def _begin(table: Table) -> dict[str, Any]:
 async def select(state: State, runtime: DiscussionRuntime) -> Update:
     """Choose who has the floor (σ); nobody, where the discussion is over, by consensus or by its bound."""
     table = await Table.of(state["discussion_id"], runtime)
-    unanswered = await _unanswered(state, table)
+    unanswered = [str(each) for each in await table.unsettled(state["turn"]) if each.status == "open"]
     if ended := _ended(state, table, unanswered):
         return {"ended": ended, "speaker": table.team.document.by}
     following = sigma(table.team, Floor(state["speaker"], state["worker_counter"]))
@@ -191,10 +191,6 @@ def _ended(state: State, table: Table, unanswered: list[str]) -> Ending:
 
 def _outstanding(state: State, table: Table) -> list[str]:
     return [name for name in table.team.deciders if not state["accepted"].get(name)]
-
-
-async def _unanswered(state: State, table: Table) -> list[str]:
-    return [str(each) for each in await table.unsettled(state["turn"]) if each.status == "open"]
 
 
 def floor(state: State) -> Literal["speak", "hear", "document"]:

@@ -1,8 +1,7 @@
 """The step of a discussion after each turn: f_memory_update (§3, equation 3) for whoever has spoken."""
 
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN
-from mneme.nodes.costs import CostCounter
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import CostCounter, counted
 from mneme.nodes.discussion.context import DiscussionRuntime, Table, as_output, who_answers
 from mneme.nodes.discussion.state import State, Update, spent
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
@@ -37,8 +36,15 @@ async def _updated(turn: Turn, state: State, table: Table) -> Update:
     role, tally = table.team.role(turn.speaker), CostCounter()
     who = who_answers(role, table.context)
     agent = Agent(role.specification, role.memory, table.memory_tokens, who, "user", table.about.task)
-    accepted = await _accepted_since(known.turn, turn, table)
-    done = await f_memory_update(agent, known.memory, _output(turn), tally, accepted)
+    # What others said as they accepted, newest where not all have room beside the memory.
+    said = await table.conversation.between(known.turn + 1, turn.number - 1)
+    room, shown = CHARACTERS_PER_TOKEN * table.memory_tokens, list[str]()
+    for other in reversed([each for each in said if each.accept and each.speaker != turn.speaker]):
+        room -= len(str(other))
+        if room < 0:
+            break
+        shown.insert(0, str(other))
+    done = await f_memory_update(agent, known.memory, _output(turn), tally, shown)
     change = Change(reason=done.reason, actor=turn.speaker, model=done.responder)
     await memory.update(done.memory, turn=turn.number, change=change, expected_version=known.version)
     update: Update = {"tokens": state["tokens"] + spent(tally)}
@@ -57,15 +63,3 @@ def _output(turn: Turn) -> str:
     raised = [f"Issue raised: {each.about}" for each in turn.raises if each.about not in turn.message]
     is_silent = turn.accept and "accept" not in turn.message.lower()
     return "\n".join([turn.message, *raised, *["I accept the solution as it stands."] * is_silent])
-
-
-async def _accepted_since(last: int, turn: Turn, table: Table) -> list[str]:
-    """Return what others said as they accepted, newest where not all have room beside the memory."""
-    said = await table.conversation.between(last + 1, turn.number - 1)
-    room, shown = CHARACTERS_PER_TOKEN * table.memory_tokens, list[str]()
-    for other in reversed([each for each in said if each.accept and each.speaker != turn.speaker]):
-        room -= len(str(other))
-        if room < 0:
-            break
-        shown.insert(0, str(other))
-    return shown

@@ -176,7 +176,17 @@ async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     plans = _plans(state, world)
     counted = _duplication(state, plans, beliefs, world)
     events, frames = await _with_eyes(eyes, lambda: _run(world, plans, beliefs))
-    counted = added(added(counted, _measured(events, frames)), _looked(eyes))
+    counted = added(
+        added(
+            counted,
+            Counters(
+                messages=sum(action.kind == "send" for frame in frames for action in frame.actions),
+                lost_steps=sum(outcome.forestalled for frame in frames for outcome in frame.outcomes),
+                forestalled=sum(event.forestalled for event in events),
+            ),
+        ),
+        _looked(eyes),
+    )
     runtime.stream_writer(
         {
             "step": "execute",
@@ -258,15 +268,6 @@ def _history(member: Member, plan: Plan, how: str, before: int) -> list[str]:
 def is_under_way(entry: str) -> bool:
     """Say whether an entry of a history is of a plan that has not ended."""
     return entry.endswith(UNDER_WAY)
-
-
-def _measured(events: Sequence[Event], frames: Sequence[Frame]) -> Counters:
-    """Count what the world saw: messages, steps that another agent's haste cost, plans for what was gone."""
-    return Counters(
-        messages=sum(action.kind == "send" for frame in frames for action in frame.actions),
-        lost_steps=sum(outcome.forestalled for frame in frames for outcome in frame.outcomes),
-        forestalled=sum(event.forestalled for event in events),
-    )
 
 
 def _duplication(

@@ -20,7 +20,7 @@ from random import Random
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.walking import Corner, steps_to_visit
 from mneme.nodes.household.alone import AloneState, Minds
-from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
+from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.household_state import Update
 from mneme.nodes.household.mhp_search import Item, Need, Situation, Steps, Subgoal, search, subgoals
 from mneme.prompts.household.household import Option, View, spots_of
@@ -43,9 +43,10 @@ async def search_subgoals(state: State, runtime: HouseholdRuntime) -> Update:
     count = len(minds.members)
     particles = state.get("particles") or [{} for _ in range(count)]
     pursued = state.get("pursued") or [[] for _ in range(count)]
+    mark = f"mhp:{runtime.context.seed}:{state['digest']}:{state['round']}"
     plans = await asyncio.to_thread(
         lambda: [
-            _plan(minds.view(n), particles[n], pursued[n], Random(_mark(runtime.context, state, n)))  # noqa: S311
+            _plan(minds.view(n), particles[n], pursued[n], Random(f"{mark}:{n}"))  # noqa: S311
             for n in range(count)
         ]
     )
@@ -57,10 +58,6 @@ async def search_subgoals(state: State, runtime: HouseholdRuntime) -> Update:
         "particles": [particle for _, particle, _ in plans],
         "pursued": [subgoal for _, _, subgoal in plans],
     }
-
-
-def _mark(context: HouseholdContext, state: State, number: int) -> str:
-    return f"mhp:{context.seed}:{state['digest']}:{state['round']}:{number}"
 
 
 def _plan(

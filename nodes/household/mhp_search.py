@@ -123,13 +123,12 @@ def _pursue(situation: Situation, subgoal: Subgoal, steps: Steps) -> tuple[Situa
         each._replace(left=each.left - (n == number), closed=each.closed and each.target != target)
         for n, each in enumerate(situation.needs)
     )
-    items = tuple(_opened(each, item) for each in situation.items if each.id != item.id)
+    items = tuple(  # what lies in the same container needs no second opening
+        each._replace(opens=False) if each.spot == item.spot and item.opens else each
+        for each in situation.items
+        if each.id != item.id
+    )
     return Situation(target, needs, items), cost
-
-
-def _opened(each: Item, fetched: Item) -> Item:
-    """What lies in the same container as what was fetched needs no second opening."""
-    return each._replace(opens=False) if each.spot == fetched.spot and fetched.opens else each
 
 
 def _expand(branch: Branch, steps: Steps) -> None:

@@ -36,7 +36,17 @@ def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passa
     knowledge = knowledge_of(episode_of(state), team, workers)
     return Passage(
         task=task_of(knowledge),
-        actions="\n".join([*state["actions"], *_under_way(state)]),
+        actions="\n".join(
+            [
+                *state["actions"],
+                *[
+                    f"{NAMES[number]}: {entry}"
+                    for number, member in enumerate(state["members"])
+                    for entry in member["history"]
+                    if is_under_way(entry)
+                ],
+            ]
+        ),
         beliefs=_beliefs(beliefs, state["last_step"] + 1),
         change=change_of(state["last"], state["assessed"]),
         progress=progress_in_words(state),
@@ -61,15 +71,6 @@ def deeds(state: State, update: Update) -> list[str]:
         for number, (before, now) in enumerate(zip(state["members"], update["members"], strict=True))
         for entry in now["history"][-MOST_DEEDS:]
         if entry not in before["history"] and not is_under_way(entry)
-    ]
-
-
-def _under_way(state: State) -> list[str]:
-    return [
-        f"{NAMES[number]}: {entry}"
-        for number, member in enumerate(state["members"])
-        for entry in member["history"]
-        if is_under_way(entry)
     ]
 
 

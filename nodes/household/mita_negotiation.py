@@ -43,7 +43,9 @@ async def negotiate(state: Asked, runtime: HouseholdRuntime) -> Update:
     try:
         return await _asked_for(situation, runtime, state["round"])
     except BadAnswer as bad:
-        return _fallen_back(situation, bad)
+        # Go on with what is under way, else do what is nearest.
+        option = min(situation.options, key=lambda each: each.reluctance)
+        return _proposed(situation, option, f"{FALLBACK}{bad}") | {"counters": unusable()}
 
 
 async def _asked_for(situation: Situation, runtime: HouseholdRuntime, *when: int) -> Update:
@@ -71,12 +73,6 @@ def _evident(situation: Situation, proposed_in: str) -> Update | None:
 def _proposed(situation: Situation, option: Option, reason: str) -> Update:
     mark = mark_of(situation)
     return {"proposals": [Proposed(member=situation.me, reason=reason, option=as_json(option), mark=mark)]}
-
-
-def _fallen_back(situation: Situation, bad: BadAnswer) -> Update:
-    """Go on with what is under way, else do what is nearest, where a member's answer stayed unusable."""
-    option = min(situation.options, key=lambda each: each.reluctance)
-    return _proposed(situation, option, f"{FALLBACK}{bad}") | {"counters": unusable()}
 
 
 async def answer(state: State, runtime: HouseholdRuntime) -> Update:

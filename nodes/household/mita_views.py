@@ -11,7 +11,6 @@ from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.household import CLAIMING
 from mneme.nodes.household.household_state import beliefs_of, episode_of, plans_of, world_of
 from mneme.nodes.household.mita_state import (
-    DatedSynopsis,
     Proposed,
     State,
     in_order,
@@ -160,7 +159,12 @@ def known_to_the_manager(state: State, runtime: HouseholdRuntime) -> Beliefs:
     """
     team = Beliefs(agent=-1, step=state["steps"])
     for dated in state["synopses"]:
-        _recall(team, dated)
+        synopsis = dated["synopsis"]
+        recalled = Beliefs(agent=-1, step=dated["step"], things=things_of(dated["named"]))
+        seen = dated.get("seen", {})  # runs of earlier versions have none: then as of the synopsis
+        recalled.checked = {each: seen.get(str(each), dated["step"]) for each in synopsis["checked"]}
+        recalled.room_seen = {each: seen.get(str(each), dated["step"]) for each in synopsis["explored"]}
+        team.merge(recalled)
     oldest = state["steps"] - runtime.context.window
     for known in beliefs_of(state["members"]):
         team.rooms = known.rooms
@@ -174,16 +178,6 @@ def _named_by(proposals: Sequence[Proposed], known: Beliefs) -> Beliefs:
     targets = [each["option"]["target"] for each in proposals if each["member"] == known.agent]
     things = {target: known.things[target] for target in targets if target in known.things}
     return Beliefs(agent=known.agent, things=things)
-
-
-def _recall(team: Beliefs, dated: DatedSynopsis) -> None:
-    """Know again what a synopsis says, about what it names."""
-    synopsis = dated["synopsis"]
-    recalled = Beliefs(agent=-1, step=dated["step"], things=things_of(dated["named"]))
-    seen = dated.get("seen", {})  # runs of earlier versions have none: then as of the synopsis
-    recalled.checked = {each: seen.get(str(each), dated["step"]) for each in synopsis["checked"]}
-    recalled.room_seen = {each: seen.get(str(each), dated["step"]) for each in synopsis["explored"]}
-    team.merge(recalled)
 
 
 def things_of(pieces: Iterable[Mapping[str, Any]]) -> dict[int, Known]:

@@ -24,7 +24,7 @@ from mneme.nodes.household.alone import AloneState, Answers, Minds, fallback, te
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
 from mneme.nodes.household.counters import Counters, added, lapse
 from mneme.nodes.household.household_state import Update, as_json
-from mneme.prompts.household.household import Item, Option, Spot, View
+from mneme.prompts.household.household import Option, Spot, View
 from mneme.prompts.household.proagent import (
     UNKNOWN,
     Observed,
@@ -78,7 +78,14 @@ def _seen(view: View, old: Observed, met: Met) -> Observed:
     """Note a teammate's behaviour, where it is in sight now."""
     if met.step != view.step:
         return old
-    did = _behaviour(view, old, met)
+    names = {item.id: item.name for item in view.items}
+    room = next(room.label for room in view.rooms if room.id == met.room)
+    held, put = (
+        ", ".join(f"<{names.get(thing, 'thing')}> ({thing})" for thing in things)
+        for things in (met.hands, [thing for thing in old.hands if thing not in met.hands])
+    )
+    done = f", has put down {put}" if put else ""
+    did = f"in {room}, holds {held or 'nothing'}{done}"
     news = [] if old.did and old.did[-1].endswith(did) else [f"step {met.step}: {did}"]
     return old.model_copy(
         update={
@@ -90,32 +97,16 @@ def _seen(view: View, old: Observed, met: Met) -> Observed:
     )
 
 
-def _behaviour(view: View, old: Observed, met: Met) -> str:
-    names = {item.id: item.name for item in view.items}
-    room = next(room.label for room in view.rooms if room.id == met.room)
-    held, put = (
-        ", ".join(f"<{names.get(thing, 'thing')}> ({thing})" for thing in things)
-        for things in (met.hands, [thing for thing in old.hands if thing not in met.hands])
-    )
-    done = f", has put down {put}" if put else ""
-    return f"in {room}, holds {held or 'nothing'}{done}"
-
-
 def _corrected(view: View, observed: Observed) -> Observed:
     """Give an intention up that is done, or that the teammate's behaviour contradicts."""
     if observed.intended == UNKNOWN:
         return observed
     if is_done(view, observed.intended):
         return observed.model_copy(update={"intended": UNKNOWN})
-    if not _is_contradicted(view, observed):
+    if not (observed.seen == view.step and view.step > observed.due):
         return observed
     wrong = [*observed.contradicted, observed.intended]
     return observed.model_copy(update={"intended": UNKNOWN, "contradicted": wrong[-BEHAVIOURS:]})
-
-
-def _is_contradicted(view: View, observed: Observed) -> bool:
-    """Say whether a teammate in sight has had the time to do what it was thought to intend, and did not."""
-    return observed.seen == view.step and view.step > observed.due
 
 
 async def plan(state: State, runtime: HouseholdRuntime) -> Update:
@@ -164,7 +155,10 @@ async def _verified(scene: Scene, context: HouseholdContext, answers: Answers) -
         refusal = unmet(scene, option)
         if not refusal:
             return option, plans
-        scene = _refused(scene, option, refusal)
+        left = [each for each in scene.options if each != option]
+        scene = scene.model_copy(
+            update={"options": left or scene.options, "refused": [*scene.refused, f"{option}: {refusal}"]}
+        )
     return scene.options[-1], plans
 
 
@@ -173,27 +167,16 @@ def unmet(view: View, option: Option) -> str:
     if option.kind in ("gograb", "gocheck") and len(view.myself.hands) > 1:
         return "no hand is free"
     if option.kind == "gograb":
-        return _unmet_by_thing(next((each for each in view.items if each.id == option.target), None))
+        item = next((each for each in view.items if each.id == option.target), None)
+        if item is None:
+            return "it is gone"
+        if item.held_by is not None:
+            return "somebody holds it"
+        return "it is where it belongs" if item.placed else ""
     opened = [each.id for each in view.containers if each.is_open]
     if option.kind == "gocheck" and option.target in opened:
         return "it is open already"
     return "nothing is in hand" if option.kind == "goput" and not view.myself.hands else ""
-
-
-def _unmet_by_thing(item: Item | None) -> str:
-    if item is None:
-        return "it is gone"
-    if item.held_by is not None:
-        return "somebody holds it"
-    return "it is where it belongs" if item.placed else ""
-
-
-def _refused(scene: Scene, option: Option, why: str) -> Scene:
-    """Show the refusal, and offer the refused skill no more."""
-    left = [each for each in scene.options if each != option]
-    return scene.model_copy(
-        update={"options": left or scene.options, "refused": [*scene.refused, f"{option}: {why}"]}
-    )
 
 
 def _thought(

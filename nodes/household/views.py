@@ -143,15 +143,20 @@ def options_of(
     """List what a member may do now, what it is doing first; messages are written by whoever sends some."""
     macros = [macro for macro in possible(observation, beliefs, goals) if macro.kind != "send_message"]
     spots = {each.id: _spot(each) for each in beliefs.things.values()}
-    spots |= {spot.id: spot for spot in _spots(knowledge) if spot.room != NOWHERE}
+    spots |= {
+        spot.id: spot
+        for spot in [*knowledge.rooms, *knowledge.needs, *knowledge.containers, *knowledge.items]
+        if spot.room != NOWHERE
+    }
     options = [_option(macro, spots, beliefs, knowledge) for macro in macros]
     if plan is not None:
-        options = [_marked(option, plan.macro) for option in options]
+        options = [
+            option.model_copy(
+                update={"under_way": (option.kind, option.target) == (plan.macro.kind, plan.macro.target)}
+            )
+            for option in options
+        ]
     return sorted(options, key=lambda option: not option.under_way)
-
-
-def _spots(knowledge: Knowledge) -> list[Spot]:
-    return [*knowledge.rooms, *knowledge.needs, *knowledge.containers, *knowledge.items]
 
 
 def _spot(known: Known) -> Spot:
@@ -187,11 +192,6 @@ def _handling(macro: Macro, beliefs: Beliefs, knowledge: Knowledge) -> int:
     target = beliefs.things.get(macro.target) if macro.target is not None else None
     is_shut = target is not None and target.is_open is False
     return max(0, load - 1) + (is_shut and (len(beliefs.hands) < HANDS or load > 1))
-
-
-def _marked(option: Option, macro: Macro) -> Option:
-    """Mark the option that is under way already."""
-    return option.model_copy(update={"under_way": (option.kind, option.target) == (macro.kind, macro.target)})
 
 
 def macro_of(option: Option) -> Macro:

@@ -228,19 +228,19 @@ async def ask_person(state: State, runtime: TeamRuntime) -> Update:
     cards, dispute, card = await _disputed(state, runtime)
     if not dispute.unresolved:  # decided elsewhere while this run waited
         return {"dispute": dispute, "verdict": None}
-    question = _question(dispute, state, card, await _task_of(dispute, cards))
-    verdict = answers.ask_person(question, Verdict, lambda said: plainly(said, dispute, card))
-    return {"verdict": verdict}
-
-
-def _question(dispute: Dispute, state: State, card: Card, task: TaskRecord | None) -> dict[str, Any]:
-    """Ask so that Studio, the command line, agent-inbox and agent-chat-ui can each show it."""
     offered = proposed(dispute, card)
     sides = f"{dispute.old.claim}\n(rests on {old_evidence(card)})\nagainst\n{dispute.new.claim}"
-    about = f"{sides}\n(rests on {new_evidence(task)})\n\n{state['recommendation']['rationale']}"
+    task = new_evidence(await _task_of(dispute, cards))
+    about = f"{sides}\n(rests on {task})\n\n{state['recommendation']['rationale']}"
     allowed = ("approve", "edit", "reject")
     shown = answers.action("resolve_dispute", about, offered, allowed)
-    return {"dispute": state["dispute"], "matches": [each.model_dump() for each in state["matches"]], **shown}
+    question = {
+        "dispute": state["dispute"],
+        "matches": [each.model_dump() for each in state["matches"]],
+        **shown,
+    }
+    verdict = answers.ask_person(question, Verdict, lambda said: plainly(said, dispute, card))
+    return {"verdict": verdict}
 
 
 async def settle(state: State, runtime: TeamRuntime) -> Update:

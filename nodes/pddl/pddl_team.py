@@ -24,8 +24,7 @@ from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import Asked, added
 from mneme.models.ollama.tokenizers import Count, counter_of
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.costs import Cost, total
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import Cost, counted, total
 from mneme.nodes.pddl.context import PddlContext, PddlRuntime
 from mneme.nodes.pddl.given import Given, problem_given, whole_problem
 from mneme.nodes.task_memories.interface import FinishedTask, Held, Means, Role, Task, TaskMemory
@@ -95,7 +94,13 @@ async def recall(state: Given, runtime: PddlRuntime) -> Update:
     task = await asyncio.to_thread(task_of, problem)
     trial = state.get("task_id") or uuid4().hex
     memory = await _memory(runtime, trial)
-    _check_room(task, memory)
+    means = memory.means
+    needed = means.count(task.text) + (means.memory_tokens if memory.name == "intrinsic" else 0)
+    if needed >= means.window:
+        raise BadInput(
+            f"The task {task.id} and its memory take about {needed} tokens; the window has {means.window}.",
+            "Raise `window`, or lower `memory_tokens`.",
+        )
     held, complaints = await _kept(memory.recall(task), {})
     begun = {"problem": problem.model_dump(), "task_id": trial, "held": held, "valid_steps": 0}
     return begun | _standing(world) | _costs(memory, complaints)
@@ -286,14 +291,3 @@ def task_of(problem: Problem) -> Task:
     seen = PddlWorld(problem).first_observation
     text = f"{problem.goal}\n{problem.manual}\nAt the start: {seen}"
     return Task(id=problem.name, goal=problem.goal, text=text, domain=problem.domain)
-
-
-def _check_room(task: Task, memory: TaskMemory) -> None:
-    """Refuse a window that task and memory fill already, before any model is asked."""
-    means = memory.means
-    needed = means.count(task.text) + (means.memory_tokens if memory.name == "intrinsic" else 0)
-    if needed >= means.window:
-        raise BadInput(
-            f"The task {task.id} and its memory take about {needed} tokens; the window has {means.window}.",
-            "Raise `window`, or lower `memory_tokens`.",
-        )

@@ -7,9 +7,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import httpx
 from langgraph.runtime import Runtime
-from langgraph_sdk.errors import LangGraphError
+from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, PromptTooLong
 from mneme.library.agents.agent import DOMAINS, Agent
@@ -18,7 +17,7 @@ from mneme.library.agents.rubric import Rubric, printed
 from mneme.models.asking.asking import Answered, Lane, ask
 from mneme.nodes.sharing.choosing import Choice, chosen
 from mneme.nodes.sharing.context import ScoredContext, Scoring, Sharing
-from mneme.nodes.sharing.rubrics import FrozenRubric
+from mneme.nodes.sharing.pools import FrozenRubric, watch
 from mneme.nodes.sharing.training_wake import wake_training
 from mneme.prompts.prompt import REPAIRS
 from mneme.prompts.sharing.answering import Asked
@@ -31,6 +30,8 @@ from mneme.stores.pools.memory_pool import DEEPEST, LONGEST, MemoryPool, Pair, P
 
 WHOLE = "whole"
 """What the one number of the printed scoring stands for among points."""
+COMPOSED = "| Now, based on these question and answer, what is the answer of question:"
+"""What stands before the question, as A.2 prints it: two bars, the first of which ends the last example."""
 
 
 @dataclass(frozen=True)
@@ -59,21 +60,42 @@ class Scorer:
     scoring: Scoring = "criteria"
 
 
-@dataclass(frozen=True)
-class Scored:
-    """What a pair is worth: its points by criterion; none where it could not be scored, and why."""
+class Scored(TypedDict):
+    """What a pair is worth, as plain values that a checkpoint holds.
 
+    `score` is of 100, and none where the pair could not be scored: `rationale` says why. `points` are by
+    criterion, `most` those that the agent can earn: an agent that not all criteria are for earns them of
+    fewer. `rubric` is the version of the rubric.
+    """
+
+    score: int | None
     points: dict[str, int]
+    most: int
     rationale: str
-    faults: Sequence[str]
-    by: str
-    calls: int = 0
-    most: int = 100
+    faults: list[str]
+    scored_by: str
+    calls: int
+    rubric: int
 
-    @property
-    def score(self) -> int | None:
-        """Return the points of 100; an agent that not all criteria are for earns them of fewer."""
-        return round(100 * sum(self.points.values()) / self.most) if self.points else None
+
+class Written(TypedDict):
+    """An answer, who gave it, the answers of its examples, and the retriever that chose these."""
+
+    text: str
+    by: str
+    seen: list[str]
+    retriever: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a scored pair."""
+
+    is_good: bool
+    is_new: bool = False
+    key: str = ""
+    rolled_back: str = ""
+    unwoken: str = ""
 
 
 def check_question(question: object, leading: object = ()) -> None:
@@ -127,26 +149,26 @@ async def answer(
     shown = list(examples)
     while True:
         try:
-            return await ask(answer_question, _asked(exchange, shown), who, lane=lane), shown
+            return await ask(answer_question, question_of(exchange, shown), who, lane=lane), shown
         except PromptTooLong:
             if not shown:
                 raise
             shown.pop()
 
 
-def _asked(exchange: Exchange, examples: Sequence[Pooled]) -> Asked:
+def question_of(exchange: Exchange, examples: Sequence[Pooled]) -> Asked:
+    """Return a question as its agent is asked it."""
     return Asked(
         does=exchange.agent.does,
         examples=[example_of(each.pair) for each in examples],
         leading=list(exchange.leading),
         question=exchange.question,
         kind=exchange.agent.name,
-        scored_by=criteria_of(exchange.rubric, exchange.agent) if exchange.rubric else Criteria([]),
+        scored_by=_criteria_of(exchange.rubric, exchange.agent) if exchange.rubric else Criteria([]),
     )
 
 
-def criteria_of(rubric: Rubric, agent: Agent) -> Criteria:
-    """Return the criteria that an agent's answers are scored by, as they are shown."""
+def _criteria_of(rubric: Rubric, agent: Agent) -> Criteria:
     return Criteria([Criterion(**each.model_dump(exclude={"agents"})) for each in rubric.of(agent.name)])
 
 
@@ -165,10 +187,6 @@ def composed(question: str, examples: Sequence[Pooled]) -> str:
     return question
 
 
-COMPOSED = "| Now, based on these question and answer, what is the answer of question:"
-"""What stands before the question, as A.2 prints it: two bars, the first of which ends the last example."""
-
-
 def example_of(pair: Pair) -> Example:
     """Return a memory as it is shown to an agent."""
     return Example(question=pair.asks, answer=pair.answer, leading=pair.leading, kind=pair.agent)
@@ -176,48 +194,52 @@ def example_of(pair: Pair) -> Example:
 
 async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: Scorer) -> Scored:
     """Score a pair by its rubric (§3.1); one that no scorer could score is not lost, but has no points."""
-    if len(text) > LONGEST:
-        too_long = f"The answer has {len(text)} characters; a memory holds at most {LONGEST}."
-        return Scored({}, too_long, (), "")
-    if scorer.scoring == "printed":
-        return await _score_whole(exchange, text, scorer)
-    form, found = await _form_of(exchange, text)
-    faults = [str(each) for each in found]
-    criteria = criteria_of(scorer.rubric.rubric, exchange.agent)
-    given = Judgeable(
-        question="\n".join(told(exchange.leading, exchange.kept)),
-        answer=text,
-        criteria=criteria,
-        examples=list(examples),
-        faults=found,
-        form=form,
+    scored = Scored(
+        score=None,
+        points={},
+        most=100,
+        rationale=f"The answer has {len(text)} characters; a memory holds at most {LONGEST}.",
+        faults=[],
+        scored_by="",
+        calls=0,
+        rubric=scorer.rubric.version,
     )
+    if len(text) > LONGEST:
+        return scored
+    rubric, question = scorer.rubric.rubric, "\n".join(told(exchange.leading, exchange.kept))
+    form, faults = ("", []) if scorer.scoring == "printed" else await _form_of(exchange, text)
+    scored.update({"faults": [str(each) for each in faults], "scored_by": scorer.who})
     try:
-        answered = await ask(score_pair, given, scorer.who, lane=scorer.lane)
+        if scorer.scoring == "printed":  # by one number, with the rubric and the question of A.1
+            shown = rubric.as_text() if scorer.rubric.version else printed(rubric)
+            whole = Gradeable(rubric=shown, question=question, answer=text)
+            number = await ask(score_whole, whole, scorer.who, lane=scorer.lane)
+            points, why = {WHOLE: number.value.score}, "One number, without a reason (A.1.5)."
+            by, calls = number.responder, number.attempts
+        else:
+            criteria = _criteria_of(rubric, exchange.agent)
+            scored["most"] = sum(each.points for each in criteria.root)
+            judged = Judgeable(
+                question=question,
+                answer=text,
+                criteria=criteria,
+                examples=list(examples),
+                faults=faults,
+                form=form,
+            )
+            answered = await ask(score_pair, judged, scorer.who, lane=scorer.lane)
+            points = {each.name: answered.value.points[each.name] for each in criteria.root}
+            why, by, calls = answered.value.rationale, answered.responder, answered.attempts
     except (BadAnswer, PromptTooLong) as unusable:
-        return _unscored(unusable, faults, scorer)
-    points = {each.name: answered.value.points[each.name] for each in criteria.root}
-    most = sum(each.points for each in criteria.root)
-    return Scored(points, answered.value.rationale, faults, answered.responder, answered.attempts, most)
+        scored.update({"rationale": f"It could not be scored: {unusable}", "calls": calls_of(unusable)})
+        return scored
+    total = round(100 * sum(points.values()) / scored["most"])
+    return {**scored, "score": total, "points": points, "rationale": why, "scored_by": by, "calls": calls}
 
 
-def _unscored(unusable: MnemeError, faults: Sequence[str], scorer: Scorer) -> Scored:
-    spent = 1 + REPAIRS if isinstance(unusable, BadAnswer) else 0
-    return Scored({}, f"It could not be scored: {unusable}", faults, scorer.who, spent)
-
-
-async def _score_whole(exchange: Exchange, text: str, scorer: Scorer) -> Scored:
-    """Score a pair by one number, with the rubric and the question of A.1 as printed."""
-    rubric = scorer.rubric.rubric
-    shown = rubric.as_text() if scorer.rubric.version else printed(rubric)
-    question = "\n".join(told(exchange.leading, exchange.kept))
-    given = Gradeable(rubric=shown, question=question, answer=text)
-    try:
-        answered = await ask(score_whole, given, scorer.who, lane=scorer.lane)
-    except (BadAnswer, PromptTooLong) as unusable:
-        return _unscored(unusable, (), scorer)
-    points, why = {WHOLE: answered.value.score}, "One number, without a reason (A.1.5)."
-    return Scored(points, why, (), answered.responder, answered.attempts)
+def calls_of(unusable: MnemeError) -> int:
+    """Return the calls that a question took which nobody could answer."""
+    return 1 + REPAIRS if isinstance(unusable, BadAnswer) else 0
 
 
 async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:
@@ -225,7 +247,7 @@ async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:
     if exchange.agent.form is None:
         return "", []
     try:
-        found = await asyncio.to_thread(check_form, exchange.agent.form, exchange.question, text)
+        found = await asyncio.to_thread(check_form, exchange.agent.form, text)
     except BadInput:
         raise
     except MnemeError as missing:  # the library is an extra
@@ -233,33 +255,46 @@ async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:
     return exchange.agent.form, [Fault(**dict(fault)) for fault in found.faults]
 
 
-def pair_of(exchange: Exchange, text: str, scored: Scored, retriever: int, rubric: int) -> Pair:
-    """Return what is kept of an exchange; `rubric` is the version that scored it."""
-    return Pair(
+async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it goes)
+    runtime: Runtime[Sharing],
+    pool: MemoryPool,
+    exchange: Exchange,
+    written: Written,
+    scored: Scored,
+    once: str | None = None,
+) -> Outcome:
+    """Store a scored pair above the threshold, and wake the training, also for one that the pool has already.
+
+    A pair of which the pool has nearly the question and the answer is not stored; the key is the other's.
+    The score counts for the retriever that chose the examples.
+    """
+    total = scored["score"] or 0
+    rolled_back = await watch(pool, written["retriever"], total) if written["seen"] else ""
+    if total <= runtime.context.threshold:
+        return Outcome(is_good=False, rolled_back=rolled_back)
+    pair = Pair(
         prompt=exchange.kept,
         own_question=exchange.question if exchange.prompt else "",
-        answer=text,
+        answer=written["text"],
         leading=list(exchange.leading),
         agent=exchange.agent.name,
         domain=exchange.agent.domain,
-        score=scored.score or 0,
-        retriever=retriever,
-        rubric=rubric,
-        scoring="printed" if scored.points.keys() == {WHOLE} else "criteria",
+        score=total,
+        retriever=written["retriever"],
+        rubric=scored["rubric"],
+        scoring="printed" if scored["points"].keys() == {WHOLE} else "criteria",
     )
-
-
-async def remember(
-    pool: MemoryPool, pair: Pair, *, change: Change, once: str | None = None
-) -> tuple[bool, str]:
-    """Store what an agent answered; return whether it is new, and its key.
-
-    A pair of which the pool has nearly the question and the answer is not stored; the key is the other's.
-    """
-    if other := await pool.nearly(pair):
-        return False, other.key
-    (is_new,) = await keep(pool, [pair], change=change, once=once)
-    return is_new, pair.key
+    info = runtime.execution_info
+    change = Change(
+        reason=f"Scored {total} of 100 by {scored['scored_by']}: {scored['rationale']}",
+        actor=exchange.agent.name,
+        source=Source(thread=info.thread_id or "" if info else ""),
+        model=written["by"],
+    )
+    other = await pool.nearly(pair)
+    is_new = False if other else (await keep(pool, [pair], change=change, once=once))[0]
+    unwoken = await wake_training(runtime, pool.pool)
+    return Outcome(True, is_new, other.key if other else pair.key, rolled_back, unwoken)
 
 
 async def keep(
@@ -274,20 +309,3 @@ async def keep(
     held = [Pooled(key=each.key, pair=each) for each in pairs if await pool.holds(each.key)]
     await RetrieverLessons(pool).open_all(held, change=change)
     return are_new
-
-
-async def wake(runtime: Runtime[Sharing], pool: str) -> str:
-    """Wake the retriever's training; say why where that fails: no answer is lost over what can wait."""
-    try:
-        await wake_training(runtime, pool)
-    except (httpx.HTTPError, LangGraphError, MnemeError, OSError) as error:
-        return f"Its training could not be woken, and waits for the next one: {error}"
-    return ""
-
-
-def change_of(runtime: Runtime[Sharing], exchange: Exchange, scored: Scored, model: str) -> Change:
-    """Say why a pair is stored, and where it came from."""
-    info = runtime.execution_info
-    source = Source(thread=info.thread_id or "" if info else "")
-    reason = f"Scored {scored.score} of 100 by {scored.by}: {scored.rationale}"
-    return Change(reason=reason, actor=exchange.agent.name, source=source, model=model)

@@ -7,29 +7,33 @@
 - exchange: answer, score, store: as when a person asks, except that the standard answer is not shown to whom
   is asked. A standard answer that had no question is scored and stored with the one that was found.
 
-Every step is checkpointed: a growth that was killed goes on, and asks again only what had no answer yet.
+Every step is checkpointed: a growth that was killed goes on, and asks again only what had no answer yet. In
+an exchange the answer and the score are tasks of their own, and the write carries the exchange's name: no
+model is asked again for what there is, and what was stored counts once.
 """
 
 import hashlib
 import json
+from dataclasses import replace
 from operator import add
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Required
 from uuid import uuid4
 
+from langgraph.func import task
 from langgraph.types import Overwrite, Send
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, PromptTooLong
-from mneme.library.agents.agent import AGENTS, DOMAINS, Agent
+from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, agents_of
 from mneme.models.asking.asking import ask as ask_model
 from mneme.models.asking.counting import NOTHING, Asked, added
-from mneme.nodes.channels import Plain
-from mneme.nodes.counted import counted
+from mneme.nodes.channels import Typed
+from mneme.nodes.costs import counted
 from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
-from mneme.nodes.sharing.growth_exchange import Dealt, Failure, calls_of, members_of
-from mneme.nodes.sharing.pools import pool_of
+from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer, Written, calls_of
+from mneme.nodes.sharing.pools import agents_in, pool_of, rubric_of, who_answers
 from mneme.prompts.sharing.standard_answers import Standard, ask_for
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import LONGEST, MemoryPool, Pair, Pooled
@@ -49,22 +53,27 @@ class Given(TypedDict):
 STANDARDS = TypeAdapter(list[Given])
 
 
-class Wanted(TypedDict):
+class Wanted(TypedDict, total=False):
     """Which domain's pool is to grow, and standard answers to begin with beside those that it holds."""
 
-    domain: Annotated[
-        str, Field(description="The domain whose agents ask each other.", examples=list(DOMAINS))
+    domain: Required[
+        Annotated[str, Field(description="The domain whose agents ask each other.", examples=list(DOMAINS))]
     ]
-    standards: NotRequired[
-        Annotated[
-            list[Given],
-            Field(
-                [],
-                description="Answers to which questions are looked for, beside those in the pool.",
-                examples=[[{"agent": "sonnet", "answer": "Upon the shore the evening lays its light …"}]],
-            ),
-        ]
+    standards: Annotated[
+        list[Given],
+        Field(
+            [],
+            description="Answers to which questions are looked for, beside those in the pool.",
+            examples=[[{"agent": "sonnet", "answer": "Upon the shore the evening lays its light …"}]],
+        ),
     ]
+
+
+class Failure(TypedDict):
+    """What did not work; the rest went on."""
+
+    what: str
+    why: str
 
 
 class Result(TypedDict, total=False):
@@ -89,39 +98,72 @@ class Posed(TypedDict):
     question: str
 
 
+class Dealt(TypedDict):
+    """One question to one agent, who is not shown the standard answer; or that answer is to be scored."""
+
+    domain: str
+    standard: str
+    agent: str
+    question: str
+    is_standard: bool
+    once: str
+
+
 class State(Wanted, Result, total=False):
     """How far the growth has come in the pool, and this round's standard answers and questions."""
 
     growth: str
     position: int
     lap: int
-    chosen: Annotated[list[dict[str, Any]], Plain]
+    chosen: Annotated[list[Pooled], Typed]
     questions: Annotated[list[Posed], add]
     posed: int
-    exchanges: list[dict[str, Any]]
+    exchanges: list[Dealt]
 
 
 class Chosen(TypedDict):
-    """One standard answer of this round, and the questions that were asked for it before."""
+    """One standard answer of this round, its agent, and the questions that are known for it."""
 
     domain: str
-    standard: dict[str, Any]
+    key: str
+    agent: str
+    answer: str
     known: list[str]
+
+
+class Replied(Written):
+    """An answer of a growth, what it cost, and the prompt kept with it; `failed` says why there is none."""
+
+    calls: int
+    failed: str
+    prompt: str
 
 
 Update = dict[str, Any]
 
 
+def members_of(domain: str, context: GrowthContext) -> dict[str, Agent]:
+    """Return the agents that learn from one another. Raises BadInput for a domain without any."""
+    given = agents_in(context.agent)
+    own = [each for each in given if each.domain == domain]
+    if given and not own:
+        raise BadInput(f"The agent {given[0].name} is of the domain {given[0].domain}, not of {domain}.")
+    shipped = agents_of(domain) if domain in DOMAINS or not own else ()
+    return {each.name: each for each in [*shipped, *own]}
+
+
 async def take_in(state: State, runtime: GrowthRuntime) -> Update:
     """Put the given standard answers into the pool."""
     members = members_of(exchanging.domain_named(state.get("domain")), runtime.context)
-    given = _standards(state.get("standards") or [])
-    for each in given:
-        if each["agent"] not in members:
-            raise BadInput(
-                f'The domain {state["domain"]} has no agent "{each["agent"]}".',
-                f"It has: {', '.join(members)}.",
-            )
+    try:
+        given = STANDARDS.validate_python(state.get("standards") or [])
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        message = f"`{'.'.join(['standards', *map(str, first['loc'])])}`: {first['msg']}."
+        raise BadInput(message, 'Each standard is like {"agent": "sonnet", "answer": "…"}.') from error
+    if strangers := [each["agent"] for each in given if each["agent"] not in members]:
+        missing = f'The domain {state["domain"]} has no agent "{strangers[0]}".'
+        raise BadInput(missing, f"It has: {', '.join(members)}.")
     pool = pool_of(runtime, state["domain"])
     failed = [failure for each in given if (failure := await _taken(pool, state["domain"], each))]
     if not await pool.count():
@@ -145,25 +187,12 @@ async def take_in(state: State, runtime: GrowthRuntime) -> Update:
     }
 
 
-def _standards(given: object) -> list[Given]:
-    """Return the standard answers that a client gave. Raises BadInput naming the field."""
-    try:
-        return STANDARDS.validate_python(given)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(["standards", *map(str, first["loc"])])
-        message = f"`{field}`: {first['msg']}."
-        raise BadInput(message, 'Each standard is like {"agent": "sonnet", "answer": "…"}.') from error
-
-
 async def _taken(pool: MemoryPool, domain: str, given: Given) -> Failure | None:
-    length = len(given["answer"])
-    if not given["answer"].strip() or length > LONGEST:
-        why = f"A standard answer has 1 to {LONGEST} characters, this one {length}."
-        return Failure(what=given["answer"][:60], why=why)
-    pair = Pair(
-        answer=given["answer"], agent=given["agent"], domain=domain, score=VOUCHED_FOR, scoring="hand"
-    )
+    answer = given["answer"]
+    if not answer.strip() or len(answer) > LONGEST:
+        why = f"A standard answer has 1 to {LONGEST} characters, this one {len(answer)}."
+        return Failure(what=answer[:60], why=why)
+    pair = Pair(answer=answer, agent=given["agent"], domain=domain, score=VOUCHED_FOR, scoring="hand")
     await exchanging.keep(pool, [pair], change=Change(reason="A standard answer.", actor="user"))
     return None
 
@@ -173,34 +202,34 @@ async def choose(state: State, runtime: GrowthRuntime) -> Update:
     members, pool = members_of(state["domain"], runtime.context), pool_of(runtime, state["domain"])
     if (until := runtime.context.until) and (held := await pool.count()) >= until:
         return {"chosen": [], "why": f"The pool holds {held} memories; {until} were wanted."}
-    budget, cost = runtime.context.budget, _cost(members, runtime.context)
-    wanted = min(runtime.context.at_once, (budget - state["calls"]) // cost)
+    budget, calls, lap = runtime.context.budget, state["calls"], state["lap"]
+    # The calls of a standard answer: its question, its score, the answers and their scores.
+    cost = 2 + 2 * (len(members) if runtime.context.asked == "domain" else 1)
+    wanted = min(runtime.context.at_once, (budget - calls) // cost)
     if wanted < 1:
-        return {"chosen": [], "why": _too_little(budget, state["calls"], cost)}
+        return {"chosen": [], "why": _too_little(budget, calls, cost)}
     found, position = await _next(pool, state["position"], wanted, members)
-    lap = state["lap"]
     if not found and lap < runtime.context.laps:
         found, position = await _next(pool, 0, wanted, members)
         lap += 1
-    why = "" if found else "Every memory has served as a standard answer."
-    shown = {"step": "choose", "lap": lap, "standards": len(found), "calls": state["calls"]}
-    runtime.stream_writer(shown | {"budget": runtime.context.budget})
-    posed = len(state["questions"])
-    return {"chosen": found, "position": position, "lap": lap, "why": why, "posed": posed}
+    shown = {"step": "choose", "lap": lap, "standards": len(found), "calls": calls}
+    runtime.stream_writer(shown | {"budget": budget})
+    return {
+        "chosen": found,
+        "position": position,
+        "lap": lap,
+        "why": "" if found else "Every memory has served as a standard answer.",
+        "posed": len(state["questions"]),
+    }
 
 
 def _too_little(budget: int, calls: int, cost: int) -> str:
     """Say why no further standard answer is worked on."""
     if not calls:
-        return f"The budget of {budget} calls is too small: one standard answer takes {cost}."
+        return f"The budget of {budget} calls is too small: one standard answer takes up to {cost}."
     if calls >= budget:
         return f"The budget of {budget} calls is spent."
-    return f"The budget of {budget} calls has {budget - calls} left; one standard answer takes {cost}."
-
-
-def _cost(members: dict[str, Agent], context: GrowthContext) -> int:
-    """Return the calls that a standard answer takes: its question, its score, answers and their scores."""
-    return 2 + 2 * (len(members) if context.asked == "domain" else 1)
+    return f"The budget of {budget} calls has {budget - calls} left; one standard answer takes up to {cost}."
 
 
 async def _next(
@@ -220,50 +249,52 @@ async def _next(
 
 def each_standard(state: State) -> list[Send] | str:
     """Ask for a question for each standard answer, at the same time."""
-    if not state["chosen"]:
-        return "end"
     return [
-        Send("ask", Chosen(domain=state["domain"], standard=each, known=_known(state, each["key"])))
+        Send(
+            "ask",
+            Chosen(
+                domain=state["domain"],
+                key=each.key,
+                agent=each.pair.agent,
+                answer=each.pair.answer,
+                known=[
+                    *(posed["question"] for posed in state["questions"] if posed["key"] == each.key),
+                    *filter(None, [each.pair.asks]),
+                ],
+            ),
+        )
         for each in state["chosen"]
-    ]
-
-
-def _known(state: State, key: str) -> list[str]:
-    return [each["question"] for each in state["questions"] if each["key"] == key]
+    ] or "end"
 
 
 @counted
 async def ask(state: Chosen, runtime: GrowthRuntime) -> Update:
     """Ask for a question that a standard answer answers (§3.3)."""
-    key, pair = state["standard"]["key"], state["standard"]["pair"]
-    agent = members_of(state["domain"], runtime.context)[pair["agent"]]
-    known = [*state["known"], *filter(None, [Pair.model_validate(pair).asks])]
-    given = Standard(does=agent.does, questions=agent.questions, answer=pair["answer"], known=known)
+    agent = members_of(state["domain"], runtime.context)[state["agent"]]
+    given = Standard(does=agent.does, questions=agent.questions, answer=state["answer"], known=state["known"])
     who = runtime.context.answerer_of(agent.name)
     try:
         answered = await ask_model(ask_for, given, who, lane="background")
     except (BadAnswer, PromptTooLong) as unusable:
-        failure = Failure(what=f"a question for {key}", why=str(unusable))
+        failure = Failure(what=f"a question for {state['key']}", why=str(unusable))
         return {"calls": calls_of(unusable), "failed": [failure]}
     question = answered.value.question
     runtime.stream_writer({"step": "ask", "agent": agent.name, "question": question})
-    return {
-        "calls": answered.attempts,
-        "questions": [Posed(key=key, agent=agent.name, question=question)],
-    }
+    posed = Posed(key=state["key"], agent=agent.name, question=question)
+    return {"calls": answered.attempts, "questions": [posed]}
 
 
 async def pose(state: State, runtime: GrowthRuntime) -> Update:
     """Say which agent gets which question."""
     members = members_of(state["domain"], runtime.context)
-    pairs = {each["key"]: each["pair"] for each in state["chosen"]}
+    pairs = {each.key: each.pair for each in state["chosen"]}
     dealt: list[Dealt] = []
     for each in state["questions"][state["posed"] :]:
-        asked = list(members) if runtime.context.asked == "domain" else [each["agent"]]
         pair = pairs[each["key"]]
-        dealt += [_dealt(state, each, name, pair["answer"]) for name in asked]
-        if not pair["prompt"]:
-            dealt.append(_dealt(state, each, each["agent"], pair["answer"], is_standard=True))
+        asked = list(members) if runtime.context.asked == "domain" else [each["agent"]]
+        dealt += [_dealt(state, each, name, pair.answer) for name in asked]
+        if not pair.prompt:
+            dealt.append(_dealt(state, each, each["agent"], pair.answer, is_standard=True))
     return {"exchanges": dealt}
 
 
@@ -283,6 +314,68 @@ def _dealt(state: State, posed: Posed, agent: str, standard: str, *, is_standard
 def each_exchange(state: State) -> list[Send] | str:
     """Let the agents answer at the same time."""
     return [Send("exchange", each) for each in state["exchanges"]] or "choose"
+
+
+@counted
+async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
+    """Answer a question, score the pair, store it where it is good."""
+    context, pool = runtime.context, pool_of(runtime, state["domain"])
+    rubric = await rubric_of(runtime, state["domain"])
+    asked = Exchange(
+        members_of(state["domain"], context)[state["agent"]], state["question"], rubric=rubric.rubric
+    )
+    replied = await _reply(state, asked, pool, context)
+    if replied["failed"]:
+        return {"calls": replied["calls"], "failed": [Failure(what=asked.question, why=replied["failed"])]}
+    asked = replace(asked, prompt=replied["prompt"])
+    scored = await _score(asked, replied, Scorer(rubric, context.scorer, "background", context.scoring))
+    update: Update = {"calls": replied["calls"] + scored["calls"]}
+    if scored["score"] is None:
+        update |= {"failed": [Failure(what=asked.question, why=scored["rationale"])]}
+    else:
+        outcome = await exchanging.keep_good(runtime, pool, asked, replied, scored, state["once"])
+        stored: Update = {"stored": [outcome.key]} if outcome.is_new else {"known": 1}
+        update |= stored if outcome.is_good else {"rejected": 1}
+        if outcome.unwoken:
+            update |= {"failed": [Failure(what=f"training of {pool.pool}", why=outcome.unwoken)]}
+    shown: Update = {
+        "step": "exchange",
+        "agent": asked.agent.name,
+        "question": asked.question,
+        "pool": pool.pool,
+    }
+    shown |= {"stored": "stored" in update, "known": "known" in update}
+    runtime.stream_writer(shown | {"score": scored["score"], "why": scored["rationale"]})
+    return update
+
+
+@task
+async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: GrowthContext) -> Replied:
+    """Let an agent answer; the standard answer itself is only to be scored."""
+    replied = Replied(text=state["standard"], by="user", seen=[], retriever=0, calls=0, failed="", prompt="")
+    if state["is_standard"]:
+        return replied
+    number, found = await exchanging.examples_for(pool, asked, context, state["standard"])
+    try:
+        who = await who_answers(pool, context.answerer_of(asked.agent.name))
+        answered, shown = await exchanging.answer(asked, found, who, "background")
+    except (BadAnswer, PromptTooLong) as unusable:
+        return {**replied, "calls": calls_of(unusable), "failed": str(unusable)}
+    return Replied(
+        text=answered.value,
+        by=answered.responder,
+        seen=[each.pair.answer for each in shown],
+        retriever=number,
+        calls=answered.attempts,
+        failed="",
+        prompt=exchanging.composed(asked.question, shown) if context.stored == "prompt" else "",
+    )
+
+
+@task
+async def _score(asked: Exchange, replied: Replied, scorer: Scorer) -> Scored:
+    """Score an answer; the version of the rubric is that of the score, also after a replay."""
+    return await exchanging.score(asked, replied["text"], replied["seen"], scorer)
 
 
 async def end(state: State, runtime: GrowthRuntime) -> Update:

@@ -11,45 +11,39 @@ those of the same conversation, or those that are given with the question.
 """
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from langgraph.channels import EphemeralValue
 from langgraph.types import Overwrite
 from pydantic import Field
-from typing_extensions import NotRequired, TypedDict  # noqa: UP035  (Studio reads NotRequired from here on 3.11)
+from typing_extensions import TypedDict
 
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.channels import Typed
-from mneme.nodes.counted import counted
+from mneme.nodes.costs import counted
 from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.sharing import exchange
 from mneme.nodes.sharing.context import SharingRuntime
-from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer
-from mneme.nodes.sharing.live import watch
+from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer, Written
 from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of, who_answers
 from mneme.stores.pools.memory_pool import DEEPEST, LONGEST, Pooled
 
 
-class Question(TypedDict):
+class Question(TypedDict, total=False):
     """A question to an agent, and the turns that led up to it, oldest first; else those of the thread."""
 
-    question: NotRequired[
-        Annotated[
-            str,
-            Field("", description="What the agent should write.", examples=["Write a sonnet about the sea."]),
-        ]
+    question: Annotated[
+        str, Field("", description="What the agent should write.", examples=["Write a sonnet about the sea."])
     ]
-    leading: NotRequired[
-        Annotated[
-            list[str],
-            Field(
-                [],
-                description="The turns that led up to it, oldest first; none: those of the thread.",
-                examples=[["user: I live by the sea."]],
-            ),
-        ]
+    leading: Annotated[
+        list[str],
+        Field(
+            [],
+            description="The turns that led up to it, oldest first; none: those of the thread.",
+            examples=[["user: I live by the sea."]],
+        ),
     ]
-    messages: NotRequired[Annotated[ChatMessages, EphemeralValue]]
+    messages: Annotated[ChatMessages, EphemeralValue]
 
 
 class Shown(TypedDict):
@@ -96,7 +90,10 @@ Update = dict[str, Any]
 async def retrieve(state: State, runtime: SharingRuntime) -> Update:
     """Find the memories that are most similar to the question (§3.2)."""
     agent = agent_of(runtime.context.agent)
-    question, leading = _given(state)
+    question, leading = state.get("question", ""), state.get("leading") or []
+    if state.get("messages"):
+        said = said_in(state["messages"])
+        question, leading = said.text, [each[:LONGEST] for each in said.before[-DEEPEST:]]
     exchange.check_question(question, leading)
     await rubric_of(runtime, agent.domain)  # without one, no model is asked
     turns = list(leading or [each[:LONGEST] for each in state.get("turns") or []])
@@ -121,14 +118,6 @@ async def retrieve(state: State, runtime: SharingRuntime) -> Update:
     }
 
 
-def _given(state: State) -> tuple[Any, Any]:
-    """Return the question, and the turns that led up to it, from chat messages where there are any."""
-    if not state.get("messages"):
-        return state.get("question", ""), state.get("leading") or []
-    said = said_in(state["messages"])
-    return said.text, [each[:LONGEST] for each in said.before[-DEEPEST:]]
-
-
 def _shown(found: list[Pooled]) -> list[Shown]:
     return [
         Shown(key=each.key, agent=each.pair.agent, prompt=each.pair.prompt, similarity=each.similarity or 0.0)
@@ -139,18 +128,19 @@ def _shown(found: list[Pooled]) -> list[Shown]:
 @counted
 async def answer(state: State, runtime: SharingRuntime) -> Update:
     """Answer the question after the examples."""
-    asked = _asked(state, runtime)
-    frozen = await rubric_of(runtime, asked.agent.domain)
-    asked = replace(asked, rubric=frozen.rubric)
-    context, pool = runtime.context, pool_of(runtime, state["pool"])
+    asked, context, pool = _exchange(state, runtime), runtime.context, pool_of(runtime, state["pool"])
+    asked = replace(asked, rubric=(await rubric_of(runtime, asked.agent.domain)).rubric)
     who = await who_answers(pool, context.answerer_of(asked.agent.name))
     answered, shown = await exchange.answer(asked, state["examples"], who)
-    prompt = exchange.composed(asked.question, shown) if context.stored == "prompt" else ""
-    told = {"answer": answered.value, "answered_by": answered.responder}
-    return told | {"shown": _shown(shown), "prompt": prompt}
+    return {
+        "answer": answered.value,
+        "answered_by": answered.responder,
+        "shown": _shown(shown),
+        "prompt": exchange.composed(asked.question, shown) if context.stored == "prompt" else "",
+    }
 
 
-def _asked(state: State, runtime: SharingRuntime) -> Exchange:
+def _exchange(state: State, runtime: SharingRuntime) -> Exchange:
     agent = agent_of(runtime.context.agent)
     return Exchange(agent, state["question"], state["turns"], prompt=state.get("prompt", ""))
 
@@ -158,48 +148,32 @@ def _asked(state: State, runtime: SharingRuntime) -> Exchange:
 @counted
 async def score(state: State, runtime: SharingRuntime) -> Update:
     """Score the pair by the rubric of its domain (§3.1)."""
-    asked = _asked(state, runtime)
+    asked = _exchange(state, runtime)
     rubric = await rubric_of(runtime, asked.agent.domain)
-    seen = [each.pair.answer for each in state["examples"]]
     scorer = Scorer(rubric, runtime.context.scorer, scoring=runtime.context.scoring)
-    found = await exchange.score(asked, state["answer"], seen, scorer)
-    runtime.stream_writer({"step": "score", "score": found.score, "why": found.rationale})
-    return {
-        "score": found.score,
-        "points": found.points,
-        "most": found.most,
-        "rationale": found.rationale,
-        "faults": list(found.faults),
-        "scored_by": found.by,
-        "rubric": rubric.version,
-    }
+    seen = [each.pair.answer for each in state["examples"]]
+    scored = await exchange.score(asked, state["answer"], seen, scorer)
+    runtime.stream_writer({"step": "score", "score": scored["score"], "why": scored["rationale"]})
+    return dict(scored)
 
 
 async def store(state: State, runtime: SharingRuntime) -> Update:
     """Remember a pair above the threshold, and wake the retriever to learn from it."""
-    asked, pool = _asked(state, runtime), pool_of(runtime, state["pool"])
-    outcome: Update = {"turns": _turns_after(state), "stored": False, "key": ""}
+    said = [*state["turns"], f"user: {state['question']}", f"assistant: {state['answer']}"]
+    update: Update = {"turns": [each[:LONGEST] for each in said[-DEEPEST:]], "stored": False, "key": ""}
     if state["score"] is None:
-        return outcome | {"why": f"Not stored: {state['rationale']}"}
-    rolled = await watch(pool, state["retriever"], state["score"]) if state.get("examples") else ""
-    if state["score"] <= runtime.context.threshold:
-        why = f"Not stored: {state['score']} is not above {runtime.context.threshold}. {rolled}"
-        return outcome | {"why": why.strip()}
-    points, most = state["points"], state.get("most", 100)
-    scored = Scored(points, state["rationale"], state["faults"], state["scored_by"], most=most)
-    pair = exchange.pair_of(asked, state["answer"], scored, state["retriever"], state["rubric"])
-    change = exchange.change_of(runtime, asked, scored, state["answered_by"])
-    is_new, key = await exchange.remember(pool, pair, change=change)
-    why = "Stored." if is_new else "The pool has it, or nearly it, already."
-    unwoken = await exchange.wake(runtime, pool.pool)
-    return outcome | {
-        "stored": is_new,
-        "key": key,
-        "why": " ".join(filter(None, [why, rolled, unwoken])),
-    }
-
-
-def _turns_after(state: State) -> list[str]:
-    """Return the last turns of the conversation, each as long as a later memory may hold it."""
-    turns = [*state["turns"], f"user: {state['question']}", f"assistant: {state['answer']}"]
-    return [each[:LONGEST] for each in turns[-DEEPEST:]]
+        return update | {"why": f"Not stored: {state['rationale']}"}
+    written = Written(
+        text=state["answer"],
+        by=state["answered_by"],
+        seen=[each.pair.answer for each in state.get("examples") or []],
+        retriever=state["retriever"],
+    )
+    pool, asked = pool_of(runtime, state["pool"]), _exchange(state, runtime)
+    outcome = await exchange.keep_good(runtime, pool, asked, written, cast(Scored, state))
+    if not outcome.is_good:
+        why = f"Not stored: {state['score']} is not above {runtime.context.threshold}. {outcome.rolled_back}"
+        return update | {"why": why.strip()}
+    why = "Stored." if outcome.is_new else "The pool has it, or nearly it, already."
+    notes = filter(None, [why, outcome.rolled_back, outcome.unwoken])
+    return update | {"stored": outcome.is_new, "key": outcome.key, "why": " ".join(notes)}

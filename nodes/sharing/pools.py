@@ -1,4 +1,7 @@
-"""Which pool a run of Memory Sharing works on, and which retriever asks it."""
+"""Which pool a run of Memory Sharing works on, by which rubric, and which retriever asks it.
+
+What a retriever's examples lead to is watched: where live scores fall, the version before serves again.
+"""
 
 import asyncio
 import re
@@ -10,22 +13,27 @@ from typing import NamedTuple
 import numpy as np
 from langgraph.runtime import Runtime
 
-from mneme.core.errors import BadInput, LedgerMismatch
+from mneme.core.errors import BadInput, LedgerMismatch, MnemeError
 from mneme.core.settings import read_settings
 from mneme.library.agents.agent import AGENTS, Agent, load_agent
 from mneme.library.agents.reading import read_yaml
-from mneme.library.agents.rubric import SINGLE_POOL
+from mneme.library.agents.rubric import RUBRICS, SINGLE_POOL, Rubric, load_rubric
 from mneme.models.retriever.opening import query_encoder
 from mneme.models.retriever.retriever import QueryEncoder
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.sharing.context import Pools
-from mneme.nodes.sharing.rubrics import FrozenRubric, rubrics_of
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Change
+from mneme.stores.pools.live_scores import LiveScores, is_worse
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.retrievers import UNTRAINED, Retrievers
+from mneme.stores.pools.rubrics import Rubrics, RubricVersion
 from mneme.stores.pools.tuned import PoolModels
 
 HELD = 4
 """Question sides of trained retrievers that a process keeps ready."""
+FrozenRubric = RubricVersion[Rubric]
+SHIPPED = {name: load_rubric(name) for name in RUBRICS}
 
 
 def agent_of(named: str) -> Agent:
@@ -33,8 +41,13 @@ def agent_of(named: str) -> Agent:
 
     Raises BadInput for an unknown name, and for a text that describes no agent.
     """
-    is_text = "\n" in named.strip() or ":" in named
-    return read_yaml(named, Agent, "The agent") if is_text else load_shipped(named.strip())
+    if "\n" in named.strip() or ":" in named:
+        return read_yaml(named, Agent, "The agent")
+    if (name := named.strip()) not in AGENTS:
+        raise BadInput(
+            f'There is no agent "{name}".', f"Agents: {', '.join(AGENTS)}; or give an agent's YAML text."
+        )
+    return load_agent(name)
 
 
 def agents_in(texts: str) -> list[Agent]:
@@ -43,13 +56,9 @@ def agents_in(texts: str) -> list[Agent]:
     return list({each.name: each for each in found}.values())
 
 
-def load_shipped(name: str) -> Agent:
-    """Return a shipped agent by its name. Raises BadInput."""
-    if name not in AGENTS:
-        raise BadInput(
-            f'There is no agent "{name}".', f"Agents: {', '.join(AGENTS)}; or give an agent's YAML text."
-        )
-    return load_agent(name)
+def rubrics_of(ledger: Ledger, team: str) -> Rubrics[Rubric]:
+    """Return the rubrics by which a team's pairs are scored: its own, and the shipped ones."""
+    return Rubrics(ledger, team, FrozenRubric, SHIPPED)
 
 
 async def rubric_of(runtime: Runtime[Pools], domain: str) -> FrozenRubric:
@@ -135,3 +144,27 @@ async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> Query
 
 _held: OrderedDict[str, QueryEncoder] = OrderedDict()
 _holding = Lock()
+
+
+async def watch(pool: MemoryPool, retriever: int, score: int) -> str:
+    """Count a score for the version that chose the examples; say so where this rolled the retriever back.
+
+    The version that serves is compared with its parent. What cannot be rolled back goes on serving.
+    """
+    live, retrievers = LiveScores(pool), await retrievers_of(pool)
+    await live.add(retriever, score, change=Change(reason="A live score.", actor="scorer"))
+    if retriever == UNTRAINED or await retrievers.serving() != retriever:
+        return ""
+    parent = (await retrievers.get(retriever)).parent
+    now, before = await live.of(retriever), await live.of(parent)
+    if not is_worse(now, before):
+        return ""
+    told = (
+        f"Retriever {retriever} was rolled back to {parent}: {now.mean:.0f} of 100 in {now.count} answers, "
+        f"{before.mean:.0f} in {before.count} before."
+    )
+    try:
+        await retrievers.roll_back(parent, change=Change(reason=told, actor="live scores"))
+    except MnemeError as failure:  # another process was first, or its parent's file is gone
+        return f"Retriever {retriever} is worse than {parent}, and could not be rolled back: {failure}"
+    return told

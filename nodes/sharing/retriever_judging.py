@@ -7,8 +7,8 @@ that was nearly trained on is left out, and a memory nearly the same as the held
 
 A version is compared with the one that serves and with the untrained embedder, pair by pair, by a bootstrap
 interval of 95 %. It serves where it is shown to lose at most MAY_LOSE against the untrained embedder, and
-does not do worse than the one that serves. So small losses do not add up, and no hair decides: where the
-held-out memories cannot show the first, it is kept out. A second figure, told apart (the
+does not do worse than the one that serves. So small regressions cannot accumulate, and noise cannot
+decide: where the held-out memories cannot show the first, it is kept out. A second figure, told apart (the
 positives in the better half of a question's labelled candidates), comes of the grader and can only veto: a
 version that is worse by it beyond chance is kept out.
 """
@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder
-from mneme.nodes.sharing.reranking import found_by
+from mneme.nodes.sharing.choosing import found_by
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.pools.lessons import MARGIN, HeldOut, RetrieverLesson
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
@@ -101,7 +101,11 @@ class Material:
         batch = np.array([self.memories[each.key] for each in lessons], dtype=np.float32)
         questions = self.embedded([each.key for each in lessons])
         texts, agents = [each.question for each in lessons], [each.agent for each in lessons]
-        return Examples(texts, questions, candidates, useful, batch, _kinds(lessons), agents)
+        names = np.array(agents)  # kinds: 1 for two lessons of one agent, -1 of two, 0 unknown and for itself
+        known = (names != "")[:, None] & (names != "")[None, :]
+        kinds = (np.where(names[:, None] == names[None, :], 1.0, -1.0) * known).astype(np.float32)
+        np.fill_diagonal(kinds, 0.0)
+        return Examples(texts, questions, candidates, useful, batch, kinds, agents)
 
     def _graded(self, lesson: RetrieverLesson) -> list[tuple[str, float]]:
         """Return a lesson's candidates with their share of usefulness; none where grades tell nothing."""
@@ -122,16 +126,6 @@ class Material:
         """Return (key of the memory, label) for each of a lesson's labelled candidates."""
         labelled = [(key, 1) for key in lesson.positives] + [(key, 0) for key in lesson.negatives]
         return [(key, label) for key, label in labelled if key in self.memories]
-
-
-def _kinds(lessons: Sequence[RetrieverLesson]) -> Matrix:
-    """Return 1 for two lessons of one agent, -1 for those of two, 0 for unknown ones and for itself."""
-    agents = np.array([each.agent for each in lessons])
-    known = (agents != "")[:, None] & (agents != "")[None, :]
-    kinds = np.where(agents[:, None] == agents[None, :], 1.0, -1.0) * known
-    np.fill_diagonal(kinds, 0.0)
-    found: Matrix = kinds.astype(np.float32)
-    return found
 
 
 async def material_of(
@@ -175,14 +169,17 @@ async def judge(encoder: QueryEncoder, material: Material, pool: MemoryPool, wei
     asking = [each for each in zip(held, vectors, favours, strict=True) if each[0].key not in known]
     hits = await asyncio.gather(*(_found(*each, pool) for each in asking))
     known |= {asked.key: found for (asked, _, _), found in zip(asking, hits, strict=True)}
-    hits = [known[each.key] for each in held]
-    kind = [_kind(each, found) for each, found in zip(held, hits, strict=True)]
+    kind, apart, recall = list[float](), list[float](), list[float]()
     labelled = {each.key: each for each in material.lessons if material.labels(each)}
-    graded = [
-        (labelled[h.key], v, f) for h, v, f in zip(held, vectors, hits, strict=True) if h.key in labelled
-    ]
-    apart = [_told_apart(material, lesson, vector) for lesson, vector, _ in graded]
-    recall = [_recall(lesson, found) for lesson, _, found in graded]
+    for each, vector in zip(held, vectors, strict=True):
+        found = known[each.key]
+        of_kind = [hit.pair.agent == each.agent for hit in found[:SHOWN]]
+        kind.append(sum(of_kind) / len(of_kind) if of_kind else 0.0)
+        if lesson := labelled.get(each.key):
+            apart.append(_told_apart(material, lesson, vector))
+            # What was never graded is unknown, not wrong.
+            wanted = {*lesson.positives}
+            recall.append(len(wanted & {hit.key for hit in found}) / len(wanted) if wanted else 1.0)
     return Judging(_row(kind), _row(apart), _row(recall), await asyncio.to_thread(_loss, encoder, material))
 
 
@@ -216,17 +213,6 @@ async def _found(
     itself = next((each.pair.answer for each in hits if each.key == held.key), None)
     others = [each for each in hits if each.key != held.key]
     return [each for each in others if itself is None or not near(each.pair.answer, itself)][:K]
-
-
-def _kind(held: HeldOut, found: Sequence[Pooled]) -> float:
-    first = found[:SHOWN]
-    return sum(each.pair.agent == held.agent for each in first) / len(first) if first else 0.0
-
-
-def _recall(lesson: RetrieverLesson, found: Sequence[Pooled]) -> float:
-    """Return the share of positives among what was found; what was never graded is unknown, not wrong."""
-    wanted = {*lesson.positives}
-    return len(wanted & {each.key for each in found}) / len(wanted) if wanted else 1.0
 
 
 def _told_apart(material: Material, lesson: RetrieverLesson, vector: Matrix) -> float:

@@ -27,19 +27,18 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, Conflict, NotFound, PromptTooLong
-from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, load_agent
-from mneme.library.agents.rubric import SINGLE_POOL, Rubric
+from mneme.library.agents.agent import AGENTS, DOMAINS, load_agent
+from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.asking.asking import ask
 from mneme.models.asking.probability import ask_likelihood, ask_probability
 from mneme.models.retriever.opening import query_encoder
-from mneme.models.retriever.retriever import QueryEncoder, device, load
+from mneme.models.retriever.retriever import device, load
 from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.sharing.context import PoolContext, PoolRuntime
-from mneme.nodes.sharing.exchange import criteria_of, example_of
+from mneme.nodes.sharing.exchange import Exchange, example_of, question_of
 from mneme.nodes.sharing.pools import agents_in, opened, pool_named, retrievers_of, rubric_of
 from mneme.nodes.sharing.retriever_judging import HELD_OUT_MOST, Judging, Material, better, judge, material_of
 from mneme.prompts.sharing.answering import Asked, answer
-from mneme.prompts.sharing.examples import Criteria
 from mneme.prompts.sharing.grading import Comparison, contradicts, grade_contradiction
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import HELD_OUT, Graded, Measure, RetrieverLesson, RetrieverLessons, labelled
@@ -78,7 +77,7 @@ class Result(TypedDict, total=False):
 class State(Wanted, Result, total=False):
     """The memories that wait, how many were graded before, the version to be kept, and what still waits."""
 
-    lessons: Annotated[list[dict[str, Any]], Plain]
+    lessons: Annotated[list[RetrieverLesson], Typed]
     left_over: int
     fresh: Annotated[Retriever | None, Typed]
     still: int
@@ -86,10 +85,10 @@ class State(Wanted, Result, total=False):
 
 
 class Waiting(TypedDict):
-    """One memory to be graded."""
+    """One memory to be graded, by its key."""
 
     pool: str
-    lesson: dict[str, Any]
+    key: str
 
 
 Update = dict[str, Any]
@@ -117,15 +116,17 @@ async def gather(state: State, runtime: PoolRuntime) -> Update:
 def each_lesson(state: State) -> list[Send] | str:
     """Grade the memories by themselves, at the same time."""
     if state["lessons"]:
-        return [Send("grade", Waiting(pool=state["pool"], lesson=each)) for each in state["lessons"]]
+        return [Send("grade", Waiting(pool=state["pool"], key=each.key)) for each in state["lessons"]]
     return "train" if state["left_over"] else "__end__"
 
 
 async def grade(state: Waiting, runtime: PoolRuntime) -> None:
     """Grade the candidates of one memory (eq. 1) and label them."""
-    pool, lesson = pool_named(runtime, state["pool"]), RetrieverLesson.model_validate(state["lesson"])
-    lessons, who = RetrieverLessons(pool), runtime.context.grader
-    if not any(each.status == "waiting" for each in await lessons.of([lesson.key])):
+    pool, who = pool_named(runtime, state["pool"]), runtime.context.grader
+    lessons = RetrieverLessons(pool)
+    known = await lessons.of([state["key"]])
+    lesson = next((each for each in known if each.status == "waiting"), None)
+    if lesson is None:
         return  # graded before this step was killed
     try:
         memory = await pool.get(lesson.key)
@@ -134,10 +135,16 @@ async def grade(state: Waiting, runtime: PoolRuntime) -> None:
     else:
         found = await pool.candidates(memory, runtime.context.candidates)
         asked = await _asked(memory, runtime)
-        grades = await asyncio.gather(*(_graded(memory, asked, each, who) for each in found))
-        graded = [grade for grade, _ in grades if isinstance(grade, Graded)]
-        failed = [grade for grade, _ in grades if isinstance(grade, str)]
-        who = grades[0][1] if grades else who
+        answers = (contradiction_probability(memory, asked, each, who) for each in found)
+        graded, failed = list[Graded](), list[str]()
+        for each, answer in zip(found, await asyncio.gather(*answers, return_exceptions=True), strict=True):
+            if isinstance(answer, BadAnswer | PromptTooLong):  # one long example, or one bad reply
+                failed.append(f"{each.key}: {answer}")
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                p, measure, who = answer
+                graded.append(Graded(key=each.key, contradiction=p, agent=each.pair.agent, measure=measure))
         closed = labelled(lesson.model_copy(update={"ungraded": failed}), graded, runtime.context.labels)
     why = Change(reason="Its candidates were graded (eq. 1).", actor="grader", model=who)
     await lessons.close(closed, change=why)
@@ -148,55 +155,29 @@ async def grade(state: Waiting, runtime: PoolRuntime) -> None:
 
 async def _asked(memory: Pooled, runtime: PoolRuntime) -> Asked | None:
     """Return the memory's question as its agent is asked it; None where that agent is not known here."""
-    agent = _agent(memory.pair.agent, runtime.context)
+    pair = memory.pair
+    own = {each.name: each for each in agents_in(runtime.context.agent)}
+    agent = load_agent(pair.agent) if pair.agent in AGENTS else own.get(pair.agent)
     if agent is None:
         return None
-    rubric = await _rubric(memory.pair.domain, runtime)
-    return Asked(
-        does=agent.does,
-        leading=memory.pair.leading,
-        question=memory.pair.asks,
-        kind=agent.name,
-        scored_by=criteria_of(rubric, agent) if rubric else Criteria([]),
-    )
-
-
-def _agent(name: str, context: PoolContext) -> Agent | None:
-    if name in AGENTS:
-        return load_agent(name)
-    return next((each for each in agents_in(context.agent) if each.name == name), None)
-
-
-async def _rubric(domain: str, runtime: PoolRuntime) -> Rubric | None:
     try:
-        return (await rubric_of(runtime, domain)).rubric
+        rubric = (await rubric_of(runtime, pair.domain)).rubric
     except BadInput:  # nobody is asked there any more, and answers are scored by none
-        return None
-
-
-async def _graded(
-    memory: Pooled, asked: Asked | None, candidate: Pooled, who: str
-) -> tuple[Graded | str, str]:
-    """Return how far a candidate leads away, and who says so; or why nobody can say it."""
-    try:
-        contradiction, measure, by = await contradiction_probability(memory, asked, candidate, who)
-    except (BadAnswer, PromptTooLong) as failure:  # one example too long, or one bad reply, spoils no lesson
-        return f"{candidate.key}: {failure}", who
-    agent = candidate.pair.agent
-    return Graded(key=candidate.key, contradiction=contradiction, agent=agent, measure=measure), by
+        rubric = None
+    return question_of(Exchange(agent, pair.asks, pair.leading, rubric), [])
 
 
 async def contradiction_probability(
     memory: Pooled, asked: Asked | None, candidate: Pooled, who: str
 ) -> tuple[float, Measure, str]:
     """Return p(¬Y) of eq. 1: measured where possible, else the probability of a yes, else a grade."""
-    measured = None
+    pair, example = memory.pair, example_of(candidate.pair)
     if asked is not None:
-        shown = asked.model_copy(update={"examples": [example_of(candidate.pair)]})
-        measured = await ask_likelihood(answer, shown, memory.pair.answer, who, lane="background")
-    if measured is not None:
-        return 1 - measured.probability, "likelihood", measured.responder
-    given = _comparison(memory, candidate)
+        shown = asked.model_copy(update={"examples": [example]})
+        measured = await ask_likelihood(answer, shown, pair.answer, who, lane="background")
+        if measured is not None:
+            return 1 - measured.probability, "likelihood", measured.responder
+    given = Comparison(example=example, leading=pair.leading, question=pair.asks, answer=pair.answer)
     weighed = await ask_probability(contradicts, given, who, lane="background")
     if weighed is not None:
         return weighed.probability, "probability", weighed.responder
@@ -204,37 +185,23 @@ async def contradiction_probability(
     return answered.value.percent / 100, "grade", answered.responder
 
 
-def _comparison(memory: Pooled, candidate: Pooled) -> Comparison:
-    """Show the candidate and ask the question as when an agent answers."""
-    pair = memory.pair
-    return Comparison(
-        example=example_of(candidate.pair), leading=pair.leading, question=pair.asks, answer=pair.answer
-    )
-
-
 async def train(state: State, runtime: PoolRuntime) -> Update:
     """Retriever training: learn from graded memories; judge the new version by those held out."""
     pool = pool_named(runtime, state["pool"])
-    retrievers = await retrievers_of(pool)
-    lessons = RetrieverLessons(pool)
+    retrievers, lessons = await retrievers_of(pool), RetrieverLessons(pool)
     waiting = [*await lessons.graded(REPLAYED), *await lessons.refused(REPLAYED)]
-    new = [each.key for each in waiting]
-    if not new:
-        return _nothing(state, "No new memory has candidates.")
-    material = await _material(pool, retrievers, waiting)
-    if len(material.judged_by) < ENOUGH:
-        return _nothing(
-            state,
-            f"{len(material.judged_by)} held-out memories cannot judge a version; {ENOUGH} can. "
-            "Those whose questions are nearly trained on do not count.",
-        )
-    if not material.teaches:
-        return _nothing(state, "What is new tells nothing: no grades apart, and one agent's memories alone.")
-    return {"fresh": await _trained(pool, retrievers, material, new, runtime.context)}
-
-
-def _nothing(state: State, why: str) -> Update:
-    """Say why no version was made, unless this run has one to tell of."""
+    new, why = [each.key for each in waiting], "No new memory has candidates."
+    if new:
+        material = await _material(pool, retrievers, waiting)
+        if len(material.judged_by) < ENOUGH:
+            why = (
+                f"{len(material.judged_by)} held-out memories cannot judge a version; {ENOUGH} can. "
+                "Those whose questions are nearly trained on do not count."
+            )
+        elif not material.teaches:
+            why = "What is new tells nothing: no grades apart, and one agent's memories alone."
+        else:
+            return {"fresh": await _trained(pool, retrievers, material, new, runtime.context)}
     return {"fresh": None} | ({} if state.get("retriever") else {"why": why})
 
 
@@ -252,11 +219,18 @@ async def _material(pool: MemoryPool, retrievers: Retrievers, new: Sequence[Retr
 async def _trained(
     pool: MemoryPool, retrievers: Retrievers, material: Material, new: Sequence[str], context: PoolContext
 ) -> Retriever:
-    parent = await retrievers.serving()
+    parent, info, onwards = await retrievers.serving(), await pool.ledger.info(), None
     old = await _judged(pool, retrievers, parent, material)
     plain = old if parent == UNTRAINED else await _judged(pool, retrievers, UNTRAINED, material)
-    encoder = await _beginning(pool, retrievers, parent, context)
-    losses, seconds = await asyncio.to_thread(_learn, encoder, material, context.seed)
+    if parent != UNTRAINED and (await retrievers.get(parent)).learning == context.learning:
+        onwards = await retrievers.weights(parent)
+    # An encoder of its own: what serves goes on serving as it is.
+    kind = (context.learning, info.embedder, info.dimension)
+    encoder = await asyncio.to_thread(query_encoder, *kind, onwards)
+    await asyncio.to_thread(load)  # PyTorch, which counts in no training's seconds
+    began = time.perf_counter()
+    losses = await asyncio.to_thread(encoder.train, material.examples, context.seed)
+    seconds = time.perf_counter() - began
     weights = encoder.weights()
     name = await asyncio.to_thread(retrievers.name_of, weights)
     fresh = await judge(encoder, material, pool, name)
@@ -268,7 +242,7 @@ async def _trained(
         parent=parent,
         learning=context.learning,
         weights=name,
-        embedder=(await pool.ledger.info()).embedder,
+        embedder=info.embedder,
         memories=list(new),
         positives=material.count(1),
         negatives=material.count(0),
@@ -294,24 +268,6 @@ async def _judged(pool: MemoryPool, retrievers: Retrievers, number: int, materia
     return await judge(plain, material, pool, "")
 
 
-async def _beginning(
-    pool: MemoryPool, retrievers: Retrievers, parent: int, context: PoolContext
-) -> QueryEncoder:
-    """Return a query encoder of its own to be trained: what serves goes on serving as it is."""
-    info, onwards = await pool.ledger.info(), None
-    if parent != UNTRAINED and (await retrievers.get(parent)).learning == context.learning:
-        onwards = await retrievers.weights(parent)
-    return await asyncio.to_thread(query_encoder, context.learning, info.embedder, info.dimension, onwards)
-
-
-def _learn(encoder: QueryEncoder, material: Material, seed: int) -> tuple[list[float], float]:
-    """Train; return the losses and the seconds, without those that loading PyTorch takes."""
-    load()
-    began = time.perf_counter()
-    losses = encoder.train(material.examples, seed)
-    return losses, time.perf_counter() - began
-
-
 async def keep(state: State, runtime: PoolRuntime) -> Update:
     """Log the version, let it serve where it retrieves no worse than the one before; see what still waits."""
     pool, fresh = pool_named(runtime, state["pool"]), state.get("fresh")
@@ -319,14 +275,8 @@ async def keep(state: State, runtime: PoolRuntime) -> Update:
     return outcome | {"fresh": None, "still": await RetrieverLessons(pool).count_waiting()}
 
 
-def more(state: State) -> str:
-    """Go on while memories wait: a pool that grew at once is learned from to its end."""
-    return "gather" if state["still"] and state["remaining_steps"] > LAP else "__end__"
-
-
 async def _kept(retriever: Retriever, pool: MemoryPool) -> Update:
-    retrievers = await retrievers_of(pool)
-    change = Change(reason=retriever.reason, actor="training")
+    retrievers, change = await retrievers_of(pool), Change(reason=retriever.reason, actor="training")
     if await retrievers.serving() not in {retriever.parent, retriever.number}:
         return {"why": f"Another training was first: {retriever.parent} serves no more."}
     try:
@@ -339,3 +289,8 @@ async def _kept(retriever: Retriever, pool: MemoryPool) -> Update:
     await RetrieverLessons(pool).mark(retriever.memories, status, change=change)
     await retrievers.prune()
     return {"retriever": retriever, "why": retriever.reason}
+
+
+def more(state: State) -> str:
+    """Go on while memories wait: a pool that grew at once is learned from to its end."""
+    return "gather" if state["still"] and state["remaining_steps"] > LAP else "__end__"

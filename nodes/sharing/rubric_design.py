@@ -20,7 +20,7 @@ from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.sharing.context import DesignRuntime
 from mneme.nodes.sharing.exchange import domain_named, texts
-from mneme.nodes.sharing.rubrics import rubrics_of
+from mneme.nodes.sharing.pools import rubrics_of
 from mneme.prompts.sharing.rubric_design import Domain, draft_rubric
 from mneme.stores.ledger.records import Change
 

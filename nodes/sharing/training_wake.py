@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import httpx
 from langgraph.runtime import Runtime
 from langgraph_sdk import get_client
+from langgraph_sdk.errors import LangGraphError
 
+from mneme.core.errors import MnemeError
 from mneme.nodes.background import LONG, named_thread, warn_of_a_single_worker
 from mneme.nodes.context import LOCAL, ledger_of, team_of
 from mneme.nodes.sharing.context import PoolContext, Pools
@@ -14,14 +17,21 @@ TRAINING_THREAD = "retriever/{team}/{pool}"
 """The name of the thread on which a pool's retriever is trained, one training after the other."""
 
 
-async def wake_training(runtime: Runtime[Pools], pool: str) -> None:
-    """Let the LangGraph server train on what waits; elsewhere whoever runs the graph does."""
+async def wake_training(runtime: Runtime[Pools], pool: str) -> str:
+    """Let the LangGraph server train on what waits; elsewhere whoever runs the graph does.
+
+    Returns why it could not be woken: no answer is lost over what can wait.
+    """
     if runtime.server_info is None:
-        return
+        return ""
     context = runtime.context.model_dump(include=set(PoolContext.model_fields))
     user = runtime.server_info.user
     owner = user.identity if user else LOCAL
-    await start_training(ledger_of(runtime), owner, pool, context | {"team": team_of(runtime)})
+    try:
+        await start_training(ledger_of(runtime), owner, pool, context | {"team": team_of(runtime)})
+    except (httpx.HTTPError, LangGraphError, MnemeError, OSError) as error:
+        return f"Its training could not be woken, and waits for the next one: {error}"
+    return ""
 
 
 async def start_training(ledger: Ledger, owner: str, pool: str, context: dict[str, Any]) -> None:

@@ -117,11 +117,11 @@ You decide whether a chat message holds something to remember about the user.
 Answer "store" when the USER states something about themselves, their people (also those they only work or
 live beside), animals, things, places, work, health or preferences, or asks to remember something. Plans,
 trips, appointments and deadlines count, dated ones too. A correction, a change or an end ("no longer",
-"not X but Y") counts. So does a fact that a question, a request or a thank-you states by the way.
+"not X but Y") counts. So does a fact inside a question, a request or a thank-you.
 
 Answer "discard" for what states no such fact: questions, requests, commands, thanks, greetings, small talk,
-jokes, hypotheticals ("if I had a dog …"), passing moods ("tired today"), general knowledge, opinions of
-strangers, pasted or quoted text, and repeating what the assistant said.
+jokes, imagined cases ("if I had a dog …"), moods of the moment ("tired today"), general knowledge, opinions
+of strangers, pasted or quoted text, and repeating what the assistant said.
 
 Answer "forget" when the user asks that something about them be forgotten, deleted or no longer remembered.
 
@@ -294,7 +294,7 @@ call tools, or call none.
 - insert_memory(content, kind, quote): for each new, lasting fact the USER states that no memory is about.
 - update_memory(index, content, quote): when the fact corrects, changes, ends or completes memory number
   index. content is the WHOLE new memory: replace only what became false, keep everything else.
-- Call nothing for questions, requests, small talk, thanks, jokes, hypotheticals, passing moods, general
+- Call nothing for questions, requests, small talk, thanks, jokes, imagined cases, moods, general
   knowledge, quoted text, and facts that a memory already holds.
 
 content: one self-contained sentence in the third person ("the user's sister Emily"), pronouns resolved
@@ -347,7 +347,7 @@ tools, or call none. What the memory will say is written afterwards.
 - insert_memory(quote): for new, lasting facts the USER states that no memory is about.
 - update_memory(index, quote): when the message corrects, changes, ends or completes memory number index.
 - search_memories(query), if it is among your tools: finds memories that are not listed here.
-- Call nothing for questions, requests, small talk, thanks, jokes, hypotheticals, passing moods, general
+- Call nothing for questions, requests, small talk, thanks, jokes, imagined cases, moods, general
   knowledge, quoted text, and facts that a memory already holds.
 
 quote: words copied letter for letter from the message. Another subject with the same words is never an

@@ -3,10 +3,10 @@
 import re
 from typing import Any, get_origin
 
-from mneme.evals.stand_in import Json
 from mneme.prompts.prompt import FORM, Prompt
 from mneme.rules import registry
 from tests.doubles.ollama_streams import Answer, Brain, Reply, silent
+from tests.doubles.stand_in import Json
 
 
 def by_rules(*prompts: Prompt[Any, Any]) -> Brain:

@@ -1,6 +1,11 @@
 """A real `langgraph dev`, run as a user does."""
 
-from collections.abc import Iterator
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +15,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
 from mneme.api.operation import API_PATH
-from mneme.evals import langgraph_server
+from mneme.core.errors import MnemeError
 from mneme.evals.commands import quiet
 from mneme.server.users import add_user
 from tests.doubles.command_line import Done, run_mneme
@@ -18,8 +23,19 @@ from tests.doubles.command_line import Done, run_mneme
 ROOT = Path(__file__).parents[2]
 
 
-class Server(langgraph_server.Server):
-    """A running server, and what a test does beside it."""
+@dataclass
+class Server:
+    """A running server: where it is, with which environment, and what a test does beside it."""
+
+    url: str
+    environment: dict[str, str]
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def kill(self) -> None:
+        """End the server at once, as a power cut would."""
+        self.process.kill()
+        self.process.wait()
 
     def client(self, key: str | None = None) -> LangGraphClient:
         """Return a client that the test closes: `async with server.client() as client`."""
@@ -51,5 +67,44 @@ class Guarded:
 @contextmanager
 def serving(home: Path, workers: str = "8", **settings: str) -> Iterator[Server]:
     """Run `langgraph dev` as `make dev` does, without --allow-blocking, until it is told to end."""
-    with langgraph_server.langgraph_dev(home, quiet(home, **settings), workers) as server:
-        yield Server(**vars(server))
+    with langgraph_dev(home, quiet(home, **settings), workers) as server:
+        yield server
+
+
+@contextmanager
+def langgraph_dev(home: Path, environment: Mapping[str, str], workers: str = "8") -> Iterator[Server]:
+    """Run the server in a home of its own, without --allow-blocking, until it is told to end.
+
+    Raises MnemeError with the end of its log where it does not start.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    given = {**environment, "LANGGRAPH_NO_VERSION_CHECK": "1", "LANGGRAPH_CLI_NO_ANALYTICS": "1"}
+    home.mkdir(exist_ok=True)
+    log = home / "server.log"
+    command = [str(Path(sys.executable).parent / "langgraph"), "dev", "--no-browser", "--no-reload"]
+    command += ["--config", str(ROOT / "langgraph.json"), "--n-jobs-per-worker", workers]
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [*command, "--port", str(port)], cwd=home, env=given, stdout=output, stderr=output
+        )
+    server = Server(f"http://127.0.0.1:{port}", given, process, log)
+    try:
+        _wait_until_ready(server)
+        yield server
+        process.send_signal(signal.SIGINT)
+        process.wait()
+    finally:
+        server.kill()
+
+
+def _wait_until_ready(server: Server) -> None:
+    """Wait for the server's first answer."""
+    while server.process.poll() is None:
+        try:
+            if httpx.get(f"{server.url}/ok").is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(0.1)
+    raise MnemeError(f"langgraph dev did not start: {server.log.read_text()[-3000:]}")

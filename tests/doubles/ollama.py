@@ -8,7 +8,7 @@ So the real client code runs over real sockets::
         double.chats[0].body["format"]
 
 A reply is taken from the script while it lasts, else from the `brain`, a function of the request's JSON. To
-the stand-in of the evaluations it adds what goes wrong with a real server, embeddings, and loading.
+the stand-in it adds what goes wrong with a real server, embeddings, and loading.
 """
 
 import asyncio
@@ -19,7 +19,10 @@ from collections.abc import AsyncIterator
 
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from mneme.evals.stand_in import (
+from tests.doubles.brains import by_rules
+from tests.doubles.ollama_limits import context_of, refusal_of_chat, refusal_of_embedding, vector_of
+from tests.doubles.ollama_streams import Accident, Answer, Brain, Embedding, Reply, lines_of, silent
+from tests.doubles.stand_in import (
     STREAM,
     Json,
     Model,
@@ -32,9 +35,6 @@ from mneme.evals.stand_in import (
     tag_of,
     text_of,
 )
-from tests.doubles.brains import by_rules
-from tests.doubles.ollama_limits import context_of, refusal_of_chat, refusal_of_embedding, vector_of
-from tests.doubles.ollama_streams import Accident, Answer, Brain, Embedding, Reply, lines_of, silent
 
 __all__ = [
     "Answer",

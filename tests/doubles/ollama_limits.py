@@ -5,7 +5,7 @@ import json
 import math
 import struct
 
-from mneme.evals.stand_in import Json, Model, count_tokens
+from tests.doubles.stand_in import Json, Model, count_tokens
 
 NO_PICTURES = json.dumps(
     {

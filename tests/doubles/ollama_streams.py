@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from mneme.evals import stand_in
-from mneme.evals.stand_in import Json, line, metrics, part, words_of
+from tests.doubles import stand_in
+from tests.doubles.stand_in import Json, line, metrics, part, words_of
 
 REPEATS = 30
 

@@ -18,9 +18,9 @@ from PIL import Image
 
 from mneme.environments.household.acting import NAMES
 from mneme.environments.household.visual.solids import colour_of
-from mneme.evals.stand_in import Json
 from mneme.prompts.household.sight import OTHER, recognise_frame
 from tests.doubles.ollama_streams import Answer
+from tests.doubles.stand_in import Json
 
 BOX = re.compile(r"^\[\d+\] left (\d+), top (\d+), right (\d+), bottom (\d+)$", re.MULTILINE)
 CLASS = re.compile(r"^(\S+) \((\w+), drawn as .*\)$", re.MULTILINE)

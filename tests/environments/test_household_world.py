@@ -28,6 +28,7 @@ from tests.doubles.apartment import (
     standing,
     values,
 )
+from tests.doubles.walking import walking_steps
 
 WAIT = Action(kind="wait")
 BY_FRIDGE = (KITCHEN, 4.5, 4.5)
@@ -61,14 +62,14 @@ def one(world: World, **action: Any) -> str:
 def test_walking_to_the_next_room_costs_its_measured_steps(x: float, metres: float) -> None:
     world = World(standing((KITCHEN, x, 3.0)))
     expected = max(1, math.ceil(1.05 * metres - 1e-9))
-    assert world.walking_steps(0, HALL) == expected
+    assert walking_steps(world, 0, HALL) == expected
     assert walked(world, HALL) == expected
 
 
 def test_walking_through_a_room_bends_at_the_doors() -> None:
     world = World(standing((KITCHEN, 3.0, 6.0)))
     expected = math.ceil(1.05 * (math.hypot(3, 3) + 6))
-    assert world.walking_steps(0, STUDY) == expected
+    assert walking_steps(world, 0, STUDY) == expected
     rooms = []
     while world.agents[0].room != STUDY:
         world.step([walk(STUDY)])
@@ -81,15 +82,15 @@ def test_walking_through_a_room_bends_at_the_doors() -> None:
 def test_walking_to_a_thing_costs_its_measured_steps(metres: float) -> None:
     world = World(standing((KITCHEN, 1.0, 1.5 + metres)))
     expected = max(1, math.ceil(metres - 1.3 - 1e-9))
-    assert world.walking_steps(0, TABLE) == expected
+    assert walking_steps(world, 0, TABLE) == expected
     assert walked(world, TABLE) == expected
 
 
 def test_nobody_walks_to_what_is_close() -> None:
     world = World(standing(BY_FRIDGE))
-    assert world.walking_steps(0, FRIDGE) == 0
-    assert world.walking_steps(0, APPLE) == 0
-    assert world.walking_steps(0, KITCHEN) == 0
+    assert walking_steps(world, 0, FRIDGE) == 0
+    assert walking_steps(world, 0, APPLE) == 0
+    assert walking_steps(world, 0, KITCHEN) == 0
 
 
 def test_no_step_is_longer_than_a_metre() -> None:
@@ -110,7 +111,7 @@ def test_a_predicted_walk_is_the_walk() -> None:
         world, chance = World(episode), Random(seed)
         places = [thing.id for thing in episode.things if thing.category != "object"]
         for target in chance.sample(places, 15):
-            expected = world.walking_steps(0, target)
+            expected = walking_steps(world, 0, target)
             assert walked(world, target) == expected
 
 

@@ -42,6 +42,7 @@ from tests.doubles.apartment import (
     WINE,
     standing,
 )
+from tests.doubles.walking import walking_steps
 
 BY_FRIDGE = (KITCHEN, 4.5, 4.5)
 BY_DESK = (STUDY, 16.5, 1.5)
@@ -103,7 +104,7 @@ def test_a_plan_walks_what_the_world_says_it_costs() -> None:
     world = World(standing((HALL, 9, 3)))
     beliefs = team(world)
     finish(world, beliefs, macro("goexplore", KITCHEN), macro("goexplore", STUDY))
-    expected = world.walking_steps(0, FRIDGE)
+    expected = walking_steps(world, 0, FRIDGE)
     frames = finish(world, beliefs, macro("gocheck", FRIDGE))
     assert kinds(frames) == ["walk"] * expected + ["open"]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.world import World
+from tests.doubles.walking import walking_steps
 
 Place = tuple[str, int]
 """`on`, `inside` or `held by`, and what or who."""
@@ -158,4 +159,4 @@ class History:
         """Return the steps from where an agent stands into a room, or until it has acted on a thing."""
         world, moment = World(self.episode), self.moments[step]
         world.agents[agent].room, world.agents[agent].position = moment.rooms[agent], moment.positions[agent]
-        return world.walking_steps(agent, target) + (target not in self.rooms)
+        return walking_steps(world, agent, target) + (target not in self.rooms)

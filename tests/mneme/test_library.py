@@ -1,7 +1,9 @@
 """The library: `mneme.open`, in this process, beside others, and through a server."""
 
+import ast
 import asyncio
 import doctest
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -12,20 +14,20 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 import mneme
-from mneme.api.cards import Cards
-from mneme.api.discussions import TeamDiscussions
-from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
-from mneme.api.pools import Pools
-from mneme.api.threads import Threads
-from mneme.client import blocking as blocking_calls
-from mneme.client.blocking import Waits
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.commands import NOWHERE, quiet
+from mneme.prompts.chat.memory_agent.comparing import compare_memories
+from mneme.prompts.chat.memory_agent.reading import read_message
+from tests.doubles.brains import by_rules
 from tests.doubles.command_line import run_mneme
 from tests.doubles.langgraph_server import Server, serving
+from tests.doubles.ollama import Model, Reply
+from tests.doubles.served import served
+from tests.doubles.waiting import eventually
 
+ROOT = Path(__file__).parents[2]
 RULES: Any = {"memory_agent": "rules"}
 
 
@@ -74,10 +76,13 @@ def test_a_call_is_held_to_the_declared_bounds_before_anything_is_done() -> None
 
 def test_what_blocks_has_every_operation_with_its_types() -> None:
     """`assert_type` is read by mypy, which `make check` runs."""
-    for kind in (Memories, Messages, Threads, Cards, Pools, TeamDiscussions):
-        blocking = vars(getattr(blocking_calls, f"Blocking{kind.__name__}"))
-        assert {name for name, each in blocking.items() if isinstance(each, Waits)} == {*kind.OFFERED}
+    generator = ROOT / "docs" / "generate" / "blocking_stub.py"
+    written = runpy.run_path(str(generator))["stub"]()
+    kept = (ROOT / "mneme" / "client" / "blocking_memory.pyi").read_text(encoding="utf-8")
+    assert ast.dump(ast.parse(kept)) == ast.dump(ast.parse(written)), f"run {generator}"
     with mneme.open("ann") as memory:
+        assert {"remember", "recall", "memories"} <= {*dir(memory)}
+        assert {*Memories.OFFERED} <= {*dir(memory.memories)}
         assert_type(memory.memories.add("Ann has a dog."), mneme.Written)
         assert_type(memory.recall("a dog", limit=1), Sequence[mneme.MemoryRecord])
         assert_type(memory.remember("I live in Oslo.", **RULES), Sequence[mneme.Remembered])
@@ -151,6 +156,30 @@ async def test_what_is_not_remembered_in_time_goes_on_and_what_fails_says_so() -
         with pytest.raises(BadInput, match="'gpt4' names no model"):
             await memory.remember("I like plums.", memory_agent="gpt4")
         assert await memory.inbox.list() == [letter]
+
+
+async def test_what_rules_have_read_is_read_again_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    brain = by_rules(read_message, compare_memories)
+    async with mneme.open("ida") as memory:
+        await memory.remember("I live in Rome.", **RULES)
+        with served(monkeypatch, Model("small"), brain=brain) as double:
+            double.brain = lambda body: Reply(seconds=3600) if "I live in Rome." in str(body) else brain(body)
+            (told,) = await memory.remember("I like tea.", memory_agent="ollama:small")
+            assert told.status == "stored", "nothing waits for what is read again"
+            assert [each.memory.read_by for each in await memory.list()] == ["rules", "ollama:small"]
+            double.brain = brain
+            await memory.remember("I like figs.", memory_agent="ollama:small")
+
+            async def is_reread() -> bool:
+                return {each.memory.read_by for each in await memory.list()} == {"ollama:small"}
+
+            await eventually(is_reread)
+
+
+def test_the_class_shows_what_its_objects_can_do() -> None:
+    offered = {"remember", "recall", "list", "history", "rollback", "undo", "forget", "export"}
+    assert offered == {each for each in dir(mneme.Memory) if not each.startswith("_")}
+    assert "the best first" in str(mneme.Memory.recall.__doc__)
 
 
 def test_blocking_calls_and_a_command_beside_an_idle_program(tmp_path: Path) -> None:

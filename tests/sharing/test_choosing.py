@@ -6,8 +6,7 @@ import pytest
 
 from mneme.core.settings import settings
 from mneme.nodes.sharing.choosing import Choice, chosen
-from mneme.nodes.sharing.live import watch
-from mneme.nodes.sharing.pools import retrievers_of
+from mneme.nodes.sharing.pools import retrievers_of, watch
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.live_scores import Scores, is_worse

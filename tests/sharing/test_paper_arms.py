@@ -16,7 +16,7 @@ from mneme.library.agents.rubric import RUBRICS, TOTAL, Criterion, load_rubric, 
 from mneme.models.asking.asking import script
 from mneme.nodes.sharing.context import GrowthContext, SharingContext
 from mneme.nodes.sharing.exchange import COMPOSED, composed, example_of
-from mneme.nodes.sharing.rubrics import rubrics_of
+from mneme.nodes.sharing.pools import rubrics_of
 from mneme.prompts.sharing.scoring import Gradeable, Whole, score_whole
 from mneme.prompts.sharing.standard_answers import Question
 from mneme.rules.registry import answer as by_rule

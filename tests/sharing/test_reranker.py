@@ -9,11 +9,10 @@ from mneme.core.settings import settings
 from mneme.graphs.retriever_training import builder
 from mneme.models.retriever.reranker import LEAST, WEIGHT, Reranker
 from mneme.models.retriever.retriever import Examples, Matrix
-from mneme.nodes.sharing.choosing import Choice, chosen
+from mneme.nodes.sharing.choosing import Choice, chosen, reranked
 from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.pools import look_up, retrievers_of
-from mneme.nodes.sharing.reranking import reranked
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change

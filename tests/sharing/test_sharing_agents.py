@@ -20,8 +20,8 @@ def seeds(agent: str) -> list[dict[str, str]]:
     return [json.loads(line) for line in lines]
 
 
-def checked(form: str, answer: str, question: str = "What is it?") -> FormReport:
-    return check_form(form, question, answer)
+def checked(form: str, answer: str) -> FormReport:
+    return check_form(form, answer)
 
 
 # --- agents and rubrics ---------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ def test_nine_agents_stand_in_three_domains() -> None:
     assert [len(names) for names in by_domain.values()] == [3, 3, 3]
     assert [name for names in by_domain.values() for name in names] == list(AGENTS)
     assert {load_agent(name).language for name in AGENTS} == {"en", "zh"}
-    assert [load_agent(name).form for name in AGENTS] == list(FORMS)
+    assert [load_agent(name).form for name in AGENTS] == [*FORMS, *[None] * 6]
 
 
 def test_an_agent_of_the_users_own_is_one_yaml_file(tmp_path: Path) -> None:
@@ -43,6 +43,8 @@ def test_an_agent_of_the_users_own_is_one_yaml_file(tmp_path: Path) -> None:
     )
     assert load_agent(file).domain == "literary_creation"
     assert load_agent(str(file)).form is None
+    file.write_text(f"{file.read_text()}form: travel\n")
+    assert load_agent(file).form is None, "code checked this form once; a rubric judges it now"
 
 
 @pytest.mark.parametrize(
@@ -108,14 +110,14 @@ def test_a_rubric_names_each_criterion_once_and_is_scored_within_its_points() ->
 # --- the seed sets --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", FORMS)
 def test_every_seed_has_the_form_of_its_agent(agent: str) -> None:
     form = load_agent(agent).form
     assert form is not None
     faults = {
         seed["id"]: report.as_text()
         for seed in seeds(agent)
-        if not (report := check_form(form, seed["question"], seed["answer"])).holds
+        if not (report := check_form(form, seed["answer"])).holds
     }
     assert faults == {}
 
@@ -200,85 +202,15 @@ def test_a_parallel_couplet_may_not_answer_with_the_same_character() -> None:
     assert "星 answers itself" in checked("wuyanlvshi", poem).as_text()
 
 
-@pytest.mark.parametrize(
-    ("form", "question", "answer", "fault"),
-    [
-        ("puzzle", "How many?", "Two and two make four. So it is four of them, as one sees.", "last line"),
-        ("puzzle", "How many?", "It is clear.\nAnswer: 4.", "the reasoning"),
-        (
-            "puzzle",
-            "Count them.",
-            "One here and one there make two in all. None is left out.\nAnswer: 2.",
-            "question",
-        ),
-        (
-            "riddle",
-            "What shadow follows you?",
-            "A shadow. It follows you wherever you go in the sun.",
-            "away",
-        ),
-        (
-            "riddle",
-            "I have teeth and never bite. What am I?",
-            "A comb. People draw it through their hair on every single morning.",
-            "clues",
-        ),
-        ("riddle", "What am I?", "It could be a great many things in this world. Yes.", "name the thing"),
-        ("pun", "Why did it stop?", "It was tired.", "Wordplay"),
-        (
-            "pun",
-            "Why is a horse hoarse?",
-            'It neighed. Wordplay: "horse" sounds like "elephant", of course.',
-            "sound",
-        ),
-        (
-            "pun",
-            "Why did it stop?",
-            'It was tired. Wordplay: "wheel" means two things, this and that one.',
-            "occur",
-        ),
-    ],
-)
-def test_a_bad_answer_to_a_logic_problem_is_found_out(
-    form: str, question: str, answer: str, fault: str
-) -> None:
-    assert fault in checked(form, answer, question).as_text()
-
-
-@pytest.mark.parametrize("agent", ["study", "travel", "fitness"])
-def test_a_spoiled_plan_is_found_out(agent: str) -> None:
-    for seed in seeds(agent):
-        lines = seed["answer"].splitlines()
-        gap, endless, reasonless = [*lines[:1], *lines[2:]], [*lines[:-2], lines[-1]], lines[:-1]
-        for spoiled in (gap, endless if "Total:" not in seed["answer"] else gap, reasonless):
-            assert not checked(agent, "\n".join(spoiled), seed["question"]).holds, spoiled
-
-
-def test_a_plan_must_keep_to_its_budget_and_add_up() -> None:
-    trip = next(seed for seed in seeds("travel") if "€320" in seed["question"])
-    poorer = trip["question"].replace("€320", "€200")
-    assert "is over €200" in checked("travel", trip["answer"], poorer).as_text()
-    dearer = trip["answer"].replace("hostel, four beds €80", "hostel, four beds €90")
-    assert "the parts cost 302" in checked("travel", dearer, trip["question"]).as_text()
-
-
-def test_a_plan_for_other_weeks_than_asked_is_found_out() -> None:
-    plan = seeds("study")[0]
-    asked = plan["question"].replace("six weeks", "nine weeks")
-    assert "where 9 weeks are asked for" in checked("study", plan["answer"], asked).as_text()
-
-
 def test_words_with_many_readings_do_not_hold_up_a_check() -> None:
     light = "to the and a for of with from that our or your"
     assert not checked("sonnet", "\n".join([light] * 14)).holds
-    pun = f'It was {light}. Wordplay: "{light}" sounds like "{light}".'
-    assert "compares phrases of over 6 words" in checked("pun", pun).as_text()
 
 
 def test_what_cannot_be_checked_is_refused() -> None:
     with pytest.raises(BadInput, match="no form"):
-        check_form("ballad", "?", "text")
+        check_form("ballad", "text")
     for form in FORMS:
         with pytest.raises(BadInput, match="50000 characters"):
-            check_form(form, "?", "a" * 50_000)
-        assert not check_form(form, "", "").holds
+            check_form(form, "a" * 50_000)
+        assert not check_form(form, "").holds

@@ -1,4 +1,4 @@
-"""Checks of form in code: metre, rhyme, complete plans, explained puns."""
+"""Checks of verse in code: metre, rhyme, tones."""
 
 from importlib import import_module
 from typing import get_args
@@ -8,15 +8,14 @@ from mneme.library.agents.agent import Form
 from mneme.library.agents.forms.report import Fault, FormReport
 
 FORMS: tuple[str, ...] = get_args(Form)
-"""The forms that can be checked, named after the shipped agents."""
+"""The forms that can be checked, named after the shipped agents; a rubric judges all other answers."""
 LONGEST = 20_000
 """The most characters of an answer."""
-_MODULES = {"study": "plan", "travel": "plan", "fitness": "plan"}
 
 __all__ = ["FORMS", "LONGEST", "Fault", "FormReport", "check_form"]
 
 
-def check_form(form: str, question: str, answer: str) -> FormReport:
+def check_form(form: str, answer: str) -> FormReport:
     """Say what is wrong with an answer's form, and where.
 
     An unknown form or an answer over `LONGEST` characters raises `BadInput`; a library that is not installed,
@@ -27,6 +26,5 @@ def check_form(form: str, question: str, answer: str) -> FormReport:
     if len(answer) > LONGEST:
         raise BadInput(f"The answer has {len(answer)} characters.", f"Give at most {LONGEST}.")
     with needs(f'The check of the form "{form}"', "forms"):
-        module = import_module(f"mneme.library.agents.forms.{_MODULES.get(form, form)}")
-    checked = module.check(question, answer) if form not in _MODULES else module.check(form, question, answer)
-    return FormReport.model_validate(checked)
+        module = import_module(f"mneme.library.agents.forms.{form}")
+    return FormReport.model_validate(module.check(answer))

@@ -19,7 +19,7 @@ MEASURES = {
 BEATS = {"A": "three", "B": "two"}
 
 
-def check(question: str, answer: str) -> FormReport:
+def check(answer: str) -> FormReport:
     """Say where a text is no limerick; a line with a word of unknown sound is noted, not measured."""
     lines = [line for line in answer.splitlines() if line.strip()]
     if len(lines) != len(SCHEME):

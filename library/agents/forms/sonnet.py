@@ -42,7 +42,7 @@ def _measures() -> Iterator[str]:
 MEASURES = tuple(_measures())
 
 
-def check(question: str, answer: str) -> FormReport:
+def check(answer: str) -> FormReport:
     """Say where a text is no sonnet; a line with a word of unknown sound is noted, not measured."""
     lines = [line for line in answer.splitlines() if line.strip()]
     if len(lines) != LINES:

@@ -61,7 +61,7 @@ ENTERING = frozenset(
 """Characters with an entering tone that are, or in one reading are, level today."""
 
 
-def check(question: str, answer: str) -> FormReport:
+def check(answer: str) -> FormReport:
     """Say where a text is no 五言律诗, naming lines and characters."""
     lines = [line for line in re.split(r"[，。；！？、\s]+", answer) if line]
     if len(lines) != LINES:

@@ -36,19 +36,15 @@ UNSOLVED = 1e6
 @timed
 async def verify(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Measure the best draft in full; without an environment there is nothing to measure."""
-    final = _best([_worth(each) for each in state["drafts"]])
+    worths = [_worth(each) for each in state["drafts"]]
+    # The latest draft that is about as good as the best: patches close objections.
+    final = max(number for number, worth in enumerate(worths) if worth >= ABOUT_AS_GOOD * max(worths))
     if world is None:
         runtime.stream_writer({"step": "verify", "measured": "nothing: the leader judges"})
         return {"measured": None, "final": len(state["drafts"]) - 1}
     trial = await attempt(world, solution_of(draft_of(state, final)))
     runtime.stream_writer({"step": "verify", "draft": final + 1, "measured": trial.summary})
     return {"measured": trial, "final": final}
-
-
-def _best(worths: Sequence[float]) -> int:
-    """Choose the latest draft that is about as good as the best: patches close objections."""
-    good = [number for number, worth in enumerate(worths) if worth >= ABOUT_AS_GOOD * max(worths)]
-    return good[-1]
 
 
 def _worth(tried: TriedDraft) -> float:

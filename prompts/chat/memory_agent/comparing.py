@@ -24,7 +24,7 @@ class Fact(Line):
 
 
 class Comparing(BaseModel):
-    """The facts of one message beside similar memories."""
+    """The facts of one message, and similar memories."""
 
     facts: list[Fact]
     memories: list[str]
@@ -63,11 +63,11 @@ Compare new facts of a user with memories. List only pairs with one of these rel
 
 relation, after a reason of a few words:
 - "change": the memory was true until now; the fact ends it or gives another value.
-- "later": the memory stays true now; the fact takes its place only from a later day, or for a time.
-- "correction": the memory was wrong; the user puts it right.
+- "later": the memory stays true now; the fact replaces it only from a later day, or for a time.
+- "correction": the memory was wrong; the user corrects it.
 - "duplicate": the memory says all of the fact.
 - "addition": the memory is about the same other person, animal or thing; the fact adds what it is or has.
-- "unclear": the fact may change it, but it is open whom it means, or the user is not sure.
+- "unclear": the fact may change it, but it is not clear whom it means, or the user is not sure.
 No relation: another person or thing, even of the same name; another taste, habit, plan or event; one more
 fact about the user. Two values exclude each other only where one can be true (home, age, job, a date).
 
@@ -108,10 +108,10 @@ def judgement_bounds(given: Comparing) -> Schemas:
 
 @compare_memories.doubt
 def doubt_judgements(given: Comparing, answer: Judgements) -> None:
-    """Doubt an updated memory that may leave out what still holds."""
+    """Doubt an updated memory that may leave out what is still true."""
     for each in answer.judgements:
         if each.updated and (left := left_out(given.memories[each.memory], each.outdated, each.updated)):
-            raise ValueError(f"updated of memory {each.memory} may leave out what still holds: {left!r}.")
+            raise ValueError(f"updated of memory {each.memory} may leave out what is still true: {left!r}.")
 
 
 @compare_memories.check

@@ -71,7 +71,7 @@ class Route(BaseModel):
 
 
 class Reading(Route):
-    """What a message asks of the memory, and everything that it gives to remember."""
+    """What a message asks of the memory, and everything in it that should be remembered."""
 
     memories: list[Read] = Field([], max_length=MOST_STATED)
 
@@ -81,23 +81,24 @@ read_message = Prompt(
     given=Incoming,
     answer=Reading,
     system="""
-Write down what a user's message gives to remember.
+Write down what should be remembered of a user's message.
 
 route, after a short rationale:
-- "store": it tells of the user, their people, animals, things, work, health, plans, tastes or habits (also
-  inside a question), how the assistant should work from now on, or what to remember. A bare "yes" tells what
-  the assistant asked.
+- "store": it says something about the user, their people, animals, things, work, health, plans, tastes or
+  habits (also inside a question), how the assistant should work from now on, or what to remember. A "yes"
+  alone says what the assistant asked.
 - "forget": they ask to forget something.
-- "discard": all else: questions, tasks, small talk, jokes, "if" stories, moods, texts by others.
+- "discard": all else: questions, tasks, small talk, jokes, imagined cases, moods, texts by others.
 
 memories, for "store": each such fact as one sentence in the third person, in the language of the message,
 with names for pronouns (see <known> and earlier turns).
-- As sure as the user is, with names and numbers; nothing more, no trifles of the day.
-- One memory for each person or thing; each event, plan, taste and health fact is its own.
+- Keep names, numbers and how sure the user is; add nothing, leave out small daily details.
+- One memory for each person or thing; each event, plan, taste and health fact is its own. A fact about two
+  people is one memory with both names.
 - A change: what is true now, without the old value. Only an end says "no longer …".
-- "Tomorrow" becomes a date; vague stays vague.
-- since, until: first and last day it holds (YYYY-MM-DD, YYYY-MM or YYYY), if told.
-- kind: "episodic" if it happens once.
+- Write "tomorrow" as a date; keep vague times vague.
+- since, until: first and last day it holds (YYYY-MM-DD, YYYY-MM or YYYY), if the user says so.
+- kind: "episodic" if it happens once, also later (a move, a 60th birthday); else "semantic".
 - quote: copied words of the message; "…" between parts.
 - unclear: ask which, if two people of one name could be meant.
 
@@ -164,7 +165,7 @@ def doubt_reading(given: Incoming, answer: Reading) -> None:
 
 
 def doubt_candidates(given: Incoming, memories: Sequence[Candidate]) -> None:
-    """Doubt what a memory says other than its sources; a doubt is told once, and may be wrong."""
+    """Doubt what a memory says other than its sources; a doubt is stated once, and may be wrong."""
     sources = [given.message, *given.preceding, *given.known]
     for number, memory in enumerate(memories):
         if name := strange_name(memory.entities, memory.content, sources):

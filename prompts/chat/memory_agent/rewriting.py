@@ -1,4 +1,4 @@
-"""Update function (§3.1): bring one memory up to date with a new fact."""
+"""Update function (§3.1): update one memory with a new fact."""
 
 from pydantic import BaseModel, Field
 
@@ -8,7 +8,7 @@ from mneme.prompts.prompt import Prompt, Schemas
 
 
 class Pair(BaseModel):
-    """A new fact beside one similar memory."""
+    """A new fact and one similar memory."""
 
     fact: str = Field(description="The new fact, self-contained.")
     message: str = Field(description="The user's own words, from which the fact was taken.")
@@ -18,7 +18,7 @@ class Pair(BaseModel):
 
 
 class Rewritten(BaseModel):
-    """A memory brought up to date."""
+    """An updated memory."""
 
     content: str = Field(description="The whole memory, with what stays and what is new.")
     entities: list[Name] = Field([], max_length=MOST)
@@ -30,9 +30,9 @@ rewrite_memory = Prompt(
     given=Pair,
     answer=Rewritten,
     system="""
-Bring one memory up to date with a new fact. Reply with the whole new memory.
+Update one memory with a new fact. Reply with the whole new memory.
 
-- Put in what the fact says; take out what it makes false. Keep all else: each clause that still holds.
+- Add what the fact says; remove what it makes false. Keep all else: each clause that is still true.
 - Where the fact gives a new value, leave the old one out. Where it only ends something, say "no longer …".
 - Add nothing that neither the memory nor the fact says. Do not mention the message.
 - Third person, names for pronouns, in the language of the memory.
@@ -69,9 +69,9 @@ def check_rewritten(given: Pair, answer: Rewritten) -> None:
 
 @rewrite_memory.doubt
 def doubt_rewritten(given: Pair, answer: Rewritten) -> None:
-    """Doubt a rewrite that may leave out what still holds."""
+    """Doubt a rewrite that may leave out what is still true."""
     if dropped := left_out(given.memory, given.outdated, answer.content):
-        raise ValueError(f"content may leave out what still holds: {dropped!r}.")
+        raise ValueError(f"content may leave out what is still true: {dropped!r}.")
 
 
 @rewrite_memory.bound

@@ -103,10 +103,11 @@ def can_be_resolved(given: Case) -> Schemas:
     """Leave the verdict to what was measured, and offer the cards that may be promoted."""
     measured = {} if given.trial is None else {"solved": {"enum": [given.trial.solved]}}
     failed = given.trial is not None and not given.trial.solved
+    may_verify = given.trial is not None and not failed and not given.open_blocking
     return {
         **measured,
         **some_of("promote", range(0 if failed or given.open_blocking else len(given.cards))),
-        "verify_new": {} if _may_verify(given) else {"enum": [False]},
+        "verify_new": {} if may_verify else {"enum": [False]},
         "uncertainties": {"maxItems": 5},
     }
 
@@ -119,7 +120,3 @@ def believes_the_measurement(given: Case, answer: Resolution) -> None:
     check_within(answer.promote, given.cards, "card")
     if answer.promote and (not answer.solved or given.open_blocking):
         raise ValueError("No card is promoted by an unsolved task or over an open blocking objection.")
-
-
-def _may_verify(given: Case) -> bool:
-    return given.trial is not None and given.trial.solved and not given.open_blocking

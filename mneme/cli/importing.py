@@ -1,0 +1,234 @@
+"""`mneme import …`: read, say what will come, write, and count what became of it."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from textwrap import shorten
+from typing import Annotated, Any
+
+import typer
+from pydantic import Field
+from rich.markup import escape
+
+from mneme.api.memories import Memories
+from mneme.cli.chat.talk import get_ready
+from mneme.cli.derived import Fields
+from mneme.cli.show import console, emit, errors, print_error, print_table, prints_json, progress_bar
+from mneme.client.home import open_operations
+from mneme.core.errors import BadInput, MnemeError
+from mneme.importing import chatgpt, claude, langmem, markdown, mem0
+from mneme.importing.directly import Written, write
+from mneme.importing.item import Item, Reading
+from mneme.importing.through_agent import Sent, send
+from mneme.models.asking.counting import in_words
+from mneme.nodes.context import OwnedByUser, responder
+
+SHOWN = 10
+"""Examples that a dry run shows."""
+NOUNS = {
+    "ChatGPT": ("message", "conversation"),
+    "Claude": ("message", "conversation"),
+    "Markdown": ("statement", "note"),
+    "Mem0": ("memory", "owner"),
+    "LangMem": ("memory", "namespace"),
+}
+"""What each source has, and what that is in."""
+AGAIN = "The same command goes on where it stopped; `mneme inbox list` shows what failed."
+Read = Callable[[], Reading]
+
+
+class How(OwnedByUser):
+    """Whose memories, which part of the source, who answers, and whether it is only shown."""
+
+    since: str = Field("", description="Import nothing that is older: a date.", examples=["2026-11-20"])
+    limit: int | None = Field(
+        None, ge=1, description="Import at most this many, the oldest first, to try it out."
+    )
+    dry_run: bool = Field(False, description="Show what would be imported, and import nothing.")
+    memory_agent: str = responder("The memory agent's model.")
+
+
+Choice = Annotated[dict[str, Any], Fields(How)]
+Export = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The zip file, the folder in it, or a conversations.json.")
+]
+ThroughAgent = Annotated[
+    bool,
+    typer.Option(
+        "--through-agent",
+        help="Let the memory agent compare them with known memories, instead of importing them unchanged.",
+    ),
+]
+
+
+async def import_chatgpt(export: Export, how: Choice) -> int:
+    """Remember what you told ChatGPT, from its data export (Settings, Data controls, Export)."""
+    return await through_agent("ChatGPT", lambda: chatgpt.read(export), how)
+
+
+async def import_claude(export: Export, how: Choice) -> int:
+    """Remember what you told Claude, from its data export (Settings, Privacy, Export data)."""
+    return await through_agent("Claude", lambda: claude.read(export), how)
+
+
+async def import_markdown(
+    notes: Annotated[Path, typer.Argument(metavar="FILE|FOLDER", help="A note, or a folder of notes.")],
+    how: Choice,
+) -> int:
+    """Remember what your notes say, e.g. those of Obsidian; a second run reads only what is new."""
+    return await through_agent("Markdown", lambda: markdown.read(notes), how)
+
+
+async def import_mem0(
+    how: Choice,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|FOLDER", help="What `get_all` returned, as JSON; or the folder of a local store."
+        ),
+    ] = Path("/tmp/qdrant"),  # noqa: S108  (where Mem0 puts it)
+    of: Annotated[
+        str, typer.Option("--of", metavar="NAME", help="The user to import, if the source has several.")
+    ] = "",
+    collection: Annotated[str, typer.Option("--collection", help="The store's collection.")] = "mem0",
+    history: Annotated[
+        Path | None, typer.Option("--history", help="Mem0's history.db. With a store: the one in ~/.mem0.")
+    ] = None,
+    by_agent: ThroughAgent = False,
+) -> int:
+    """Import the memories of Mem0, with their times and earlier versions."""
+    written = through_agent if by_agent else directly
+    return await written("Mem0", lambda: mem0.read(source, of, collection, history), how)
+
+
+async def import_langmem(
+    how: Choice,
+    source: Annotated[
+        str,
+        typer.Argument(metavar="FILE|URL", help="Items as JSON, an SQLite store, or the URL of a Postgres."),
+    ],
+    namespace: Annotated[
+        str,
+        typer.Option("--namespace", metavar="PATH", help="Only items below it, e.g. memories/ann."),
+    ] = "",
+    by_agent: ThroughAgent = False,
+) -> int:
+    """Import the memories of LangMem, or of another LangGraph store, with their times."""
+    written = through_agent if by_agent else directly
+    return await written("LangMem", lambda: langmem.read(source, namespace), how)
+
+
+async def through_agent(program: str, read: Read, given: dict[str, Any]) -> int:
+    """Let the memory agent read what a program knows; return 1 if a message failed."""
+    how = How.model_validate(given)
+    reading = _chosen(read, how)
+    _announce(program, reading, how, "The memory agent asks a model up to four questions about each.")
+    if how.dry_run or not reading.items:
+        return 0
+    context = {"memory_agent": how.memory_agent}
+    await get_ready(context)
+    report = Sent(messages=len(reading.items))
+    with progress_bar() as progress:
+        bar = progress.add_task("remembering", total=len(reading.items))
+        async for report in send(reading.items, how.user, context):
+            progress.update(bar, completed=report.done)
+    return _print_sent(report, reading)
+
+
+async def directly(program: str, read: Read, given: dict[str, Any]) -> int:
+    """Write a program's memories as they are; return 1 if one was refused."""
+    how = How.model_validate(given)
+    reading = _chosen(read, how)
+    _announce(program, reading, how, "They are written as they are.")
+    if how.dry_run or not reading.items:
+        return 0
+    report = Written(memories=len(reading.items))
+    with progress_bar() as progress:
+        bar = progress.add_task("writing", total=len(reading.items))
+        async with open_operations(Memories, how.user) as memories:
+            async for report in write(reading.items, program, memories):
+                progress.update(bar, completed=report.known + report.imported + len(report.refused))
+    return _print_written(report, reading)
+
+
+def _chosen(read: Read, how: How) -> Reading:
+    """Read a source, and choose what was asked for. Raises BadInput."""
+    try:
+        since = datetime.fromisoformat(how.since).astimezone() if how.since else None
+    except ValueError as error:
+        raise BadInput(f"{how.since!r} is not a date.", "Write it like 2026-11-20.") from error
+    return read().chosen(since, how.limit)
+
+
+def _announce(program: str, reading: Reading, how: How, cost: str) -> None:
+    """Say what will come before anything is done: in a dry run that is the result."""
+    if how.dry_run:
+        for item in reading.items:
+            emit({"id": item.id, "text": item.text, "time": _iso(item), "thread": item.thread, **_more(item)})
+        emit({"items": len(reading.items)} | _passed_over(reading))
+    if prints_json():
+        return
+    screen, (noun, place) = console if how.dry_run else errors, NOUNS[program]
+    found, places = (
+        _many(len(reading.items), noun),
+        _many(len({each.thread for each in reading.items}), place),
+    )
+    screen.print(f"{program}: {found} of {places}{_days(reading.items)}. {cost}", soft_wrap=True)
+    for why, number in reading.skipped.most_common():
+        screen.print(f"- left out: {number:,} {escape(why)}", soft_wrap=True)
+    for note in reading.notes:
+        screen.print(f"- {escape(note)}", soft_wrap=True)
+    if how.dry_run:
+        rows = ([_iso(each)[:10], each.thread, shorten(each.text, 100)] for each in reading.items[:SHOWN])
+        print_table("", ("date", "from", "text"), rows)
+
+
+def _passed_over(reading: Reading) -> dict[str, object]:
+    return {"skipped": reading.skipped, "notes": reading.notes}
+
+
+def _many(number: int, noun: str) -> str:
+    ending = "" if number == 1 else "s"
+    return f"{number:,} {noun}{ending}".replace("memorys", "memories")
+
+
+def _more(item: Item) -> dict[str, object]:
+    return {"before": item.before} if item.before else {"earlier": [each.text for each in item.earlier]}
+
+
+def _iso(item: Item) -> str:
+    return item.time.isoformat(timespec="seconds") if item.time else ""
+
+
+def _days(items: Sequence[Item]) -> str:
+    days = sorted(_iso(each)[:10] for each in items if each.time)
+    return f", from {days[0]} to {days[-1]}" if days else ""
+
+
+def _print_sent(report: Sent, reading: Reading) -> int:
+    for failure in report.failed[:SHOWN]:
+        print_error(BadInput(f"Not remembered yet: {failure.error}", AGAIN))
+    emit(report.model_dump(exclude={"underway"}) | _passed_over(reading))
+    console.print(
+        f"{report.messages} messages: {report.remembered} remembered, {report.nothing} with nothing to "
+        f"remember, {report.known} known before, "
+        f"{len(report.failed)} failed. {in_words(report.asked)}",
+        soft_wrap=True,
+    )
+    if report.stopped:
+        left = report.messages - report.done
+        raise MnemeError(f"Stopped with {left} messages not tried: {report.stopped}", AGAIN)
+    return 1 if report.failed else 0
+
+
+def _print_written(report: Written, reading: Reading) -> int:
+    for reason in report.refused[:SHOWN]:
+        print_error(BadInput(f"Not imported: {reason}", "The others are."))
+    emit(report.model_dump() | _passed_over(reading))
+    console.print(
+        f"{report.memories} memories: {report.imported} imported, {report.known} here before "
+        f"({report.differing} with other words), {report.forgotten} erased before, "
+        f"{len(report.refused)} refused.",
+        soft_wrap=True,
+    )
+    return 1 if report.refused else 0

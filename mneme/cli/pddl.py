@@ -1,0 +1,183 @@
+"""`mneme pddl …`: solve PDDL problems with a chosen memory, and show problems."""
+
+import asyncio
+import re
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, cast
+from uuid import uuid4
+
+import typer
+from rich.markup import escape
+
+from mneme.cli.chat.talk import show_notice
+from mneme.cli.derived import Fields
+from mneme.cli.show import console, emit, print_result, print_rows
+from mneme.client.workflows import Workflows, open_workflows
+from mneme.core.errors import BadInput
+from mneme.environments.pddl import (
+    DOMAINS,
+    Domain,
+    PddlWorld,
+    Problem,
+    generate,
+    generate_suite,
+    load_folder,
+    load_one,
+)
+from mneme.models.asking.counting import in_words
+from mneme.nodes.pddl.context import PddlContext
+from mneme.nodes.task_memories.kinds import MEMORIES
+
+Context = dict[str, Any]
+SHOWN = (
+    "task_id",
+    "progress",
+    "success",
+    "steps",
+    "valid_steps",
+    "cost",
+    "asked",
+    "answered_by",
+    "complaints",
+)
+GENERATED = re.compile(r"(?P<domain>[a-z]+)(?:/seed(?P<seed>-?\d+)(?:-size(?P<size>\d+))?)?")
+"""The name of a generated problem: `gripper`, `gripper/seed3`, `gripper/seed3-size6`."""
+
+
+Data = Annotated[Path | None, typer.Option("--data", help="A folder of PDDL problems, such as AgentBoard's.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the generated problems.")]
+
+
+async def list_(
+    data: Data = None,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of generated problems.")] = 60,
+    seed: Seed = 1,
+) -> None:
+    """List the problems of a folder, or generated problems."""
+    problems = await asyncio.to_thread(lambda: load_folder(data) if data else generate_suite(count, seed))
+    found = [
+        {"name": each.name, "difficulty": each.difficulty, "goals": len(each.compiled.goal)}
+        for each in problems
+    ]
+    print_result(found, partial(print_rows, titled=f"{len(found)} problems"))
+
+
+async def show(
+    problem: Annotated[str, typer.Argument(help="As for `mneme pddl run`.")],
+    data: Data = None,
+    seed: Seed = 1,
+) -> None:
+    """Show a problem as the team sees it: actions, goal, first observation."""
+    (found,) = await asyncio.to_thread(find, [problem], data, seed)
+    parts = {"name": found.name, "goal": found.goal, "manual": found.manual}
+    parts["first_observation"] = PddlWorld(found).first_observation
+    emit(parts | {"domain_pddl": found.domain_pddl, "problem_pddl": found.problem_pddl})
+    for part in parts.values():
+        console.print(escape(part), soft_wrap=True)
+
+
+async def memories() -> None:
+    """List the memories that a team can have."""
+    found = [
+        {"memory": name, "what": (kind.__doc__ or "").strip().splitlines()[0]}
+        for name, kind in MEMORIES.items()
+    ]
+    print_result(found)
+
+
+async def run(
+    problems: Annotated[
+        list[str],
+        typer.Argument(help="Problems: gripper, gripper/seed3-size6, a problem's file, or a name in --data."),
+    ],
+    context: Annotated[Context, Fields(PddlContext, {"memory": "--memory -m"}, "example project_insights")],
+    run_id: Annotated[
+        str, typer.Option("--id", help="The run's id; the id of a killed run continues it.")
+    ] = "",
+    data: Data = None,
+    seed: Seed = 1,
+) -> None:
+    """Solve problems one after the other; the memory carries over to the next.
+
+    The exit status is 0 also if a problem is not solved; the result says so.
+    """
+    found = await asyncio.to_thread(find, problems, data, seed)
+    await show_notice(context["solver"], context["second_agent"], context["memory_model"])
+    named = run_id or uuid4().hex[:8]
+    console.print(f"run {named}; after a kill, --id {named} continues it", style="dim")
+    async with open_workflows("pddl_team") as flows:
+        solved = [await _play(flows, each, context, named) for each in found]
+    console.print(f"\n{sum(solved)} of {len(solved)} problems solved.")
+
+
+async def _play(flows: Workflows, problem: Problem, context: Context, run_id: str) -> bool:
+    """Solve one problem, or continue one that was killed; a finished one is only printed.
+
+    A thread that was killed between two steps can look finished, so it is always resumed.
+    """
+    task_id = f"{run_id}/{problem.name}"
+    config = await flows.thread(f"pddl/{context['team']}/{task_id}", "pddl_team")
+    _, left = await flows.left_at("pddl_team", config)
+    console.print(f"\n[bold]{escape(problem.name)}[/] {escape(problem.goal)}", soft_wrap=True)
+    given = None if left else {"problem": problem.model_dump(), "task_id": task_id}
+    async for event in flows.stream("pddl_team", given, config, context, "custom", "sync"):
+        print_step(cast(dict[str, Any], event))
+    _, values = await flows.left_at("pddl_team", config)
+    _print_result(values)
+    return bool(values["success"])
+
+
+def print_step(event: dict[str, Any]) -> None:
+    """Print an agent's action and its result."""
+    emit(event)
+    if "action" not in event:
+        return
+    console.print(
+        f"{event['step']:>3} [cyan]{escape(event['agent'])}[/] {escape(event['action'])} "
+        f"[dim]progress {event['progress']:.2f}[/]",
+        soft_wrap=True,
+    )
+    console.print(f"      [dim]{escape(event['observation'])}[/]", soft_wrap=True)
+
+
+def _print_result(values: dict[str, Any]) -> None:
+    cost = values["cost"]
+    emit({name: values[name] for name in SHOWN})
+    solved = "[green]solved[/]" if values["success"] else "[red]not solved[/]"
+    grounded = values["valid_steps"] / max(1, values["steps"])
+    console.print(
+        f"  {solved} in {values['steps']} steps: progress {values['progress']:.2f}, grounding accuracy "
+        f"{grounded:.2f}, {cost['prompt_tokens'] + cost['reply_tokens']} tokens in {cost['calls']} calls"
+    )
+    console.print(f"  [dim]{in_words(values['asked'])}[/]")
+    for complaint in values["complaints"]:
+        console.print(f"  [yellow]{escape(complaint)}[/]", soft_wrap=True)
+
+
+def find(names: list[str], data: Path | None, seed: int) -> list[Problem]:
+    """Return the problems of these names. Raises BadInput for one that is not there."""
+    there = {} if data is None else {problem.name: problem for problem in load_folder(data)}
+    return [_found(name, there, seed) for name in names]
+
+
+def _found(name: str, there: dict[str, Problem], seed: int) -> Problem:
+    if there:
+        return _in_folder(name, there)
+    if Path(name).suffix == ".pddl":
+        return load_one(Path(name))
+    generated = GENERATED.fullmatch(name)
+    if generated is None or generated["domain"] not in DOMAINS:
+        raise BadInput(
+            f"There is no problem {name!r}.",
+            f"Give {', '.join(DOMAINS)}, one as `gripper/seed3-size6`, or a file; --data takes a folder.",
+        )
+    size = int(generated["size"]) if generated["size"] else None
+    return generate(cast(Domain, generated["domain"]), int(generated["seed"] or seed), size)
+
+
+def _in_folder(name: str, there: dict[str, Problem]) -> Problem:
+    if name not in there:
+        known = ", ".join(list(there)[:5])
+        raise BadInput(f"The folder has no problem {name!r}.", f"It has {known}, …; see `mneme pddl list`.")
+    return there[name]

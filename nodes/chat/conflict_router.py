@@ -1,0 +1,115 @@
+"""Compare the facts of a message with the memories that they may touch (conflict router, §3.1, deviating).
+
+The paper's version 3 asks about each similar memory by itself. Here one question names all pairs that have to
+do with one another, of memories above a floor of similarity.
+"""
+
+from asyncio import gather
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+from mneme.nodes.chat.context import MemoryRuntime
+from mneme.nodes.chat.memory_operations import Judged, Similar
+from mneme.nodes.chat.remembering import State, Update
+from mneme.nodes.chat.writing_down import last_reply
+from mneme.nodes.costs import counted
+from mneme.prompts.chat.evidence import located
+from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, Judgement, compare_memories
+from mneme.stores.ledger.words import words_of
+from mneme.stores.users.valid_time import holds
+
+FLOOR = 0.1
+"""Cosine below which a memory that shares no word with a fact is not compared with it.
+
+Of 53 memories that facts in ten languages changed, one was below it (development cases, both embedders).
+"""
+COMMON = 0.4
+"""The share of the memories found that have a word from which it says nothing, such as `user`."""
+LONGEST_SAID = 200
+"""Characters of the user's own words for a fact that the comparison sees."""
+MAX_MEMORIES = 24
+"""Memories that one question shows at most; further facts go into further questions."""
+
+
+class Batch(NamedTuple):
+    """The facts of one question by their numbers, and the memories shown beside them by their keys."""
+
+    facts: dict[int, Mapping[str, Any]]
+    memories: dict[str, Similar]
+
+
+def worth_comparing(fact: str, similar: Sequence[Similar]) -> list[Similar]:
+    """Return the memories above the floor, and those that share a word with the fact."""
+    held = [{*words_of(each["content"]).indices} for each in similar]
+    counts = Counter(chain.from_iterable(held))
+    said = {each for each in words_of(fact).indices if counts[each] <= max(1, COMMON * len(held))}
+    return [
+        each
+        for each, words in zip(similar, held, strict=True)
+        if each["similarity"] is None or each["similarity"] >= FLOOR or said & words
+    ]
+
+
+@counted
+async def conflict_router(state: State, runtime: MemoryRuntime) -> Update:
+    """Judge every candidate against the memories that it may touch (conflict router); others are unrelated.
+
+    Raises `BadAnswer` where the model's replies are no judgements at all.
+    """
+    who = runtime.context.memory_agent
+    found = await gather(*(_asked(batch, state, who) for batch in _batches(state)))
+    return {"verdicts": [each for batch in found for each in batch]}
+
+
+def _batches(state: State) -> list[Batch]:
+    """Put as many facts into a question as their memories have room."""
+    batches: list[Batch] = []
+    for number, (fact, similar) in enumerate(zip(state["candidates"], state["similar"], strict=True)):
+        memories = {each["key"]: each for each in worth_comparing(fact["content"], similar)}
+        if not memories:
+            continue
+        if not batches or len(batches[-1].memories | memories) > MAX_MEMORIES:
+            batches.append(Batch({}, {}))
+        batches[-1].facts[number] = fact
+        batches[-1].memories.update(memories)
+    return batches
+
+
+async def _asked(batch: Batch, state: State, who: str) -> list[Judged]:
+    given = Comparing(
+        facts=[_fact(each) for each in batch.facts.values()],
+        memories=[holds(each["content"], each["since"], each["until"]) for each in batch.memories.values()],
+        time=state.get("time", ""),
+        preceding=state.get("preceding", []),
+    )
+    answer, doubt = await last_reply(compare_memories, given, who)
+    numbers, memories = list(batch.facts), list(batch.memories.values())
+    return list(_judgements(answer.judgements, numbers, memories, doubt))
+
+
+def _fact(candidate: Mapping[str, Any]) -> Fact:
+    content = holds(candidate["content"], candidate["since"], candidate["until"])
+    return Fact(content=content, said=candidate["quote"][:LONGEST_SAID])
+
+
+def _judgements(
+    given: Sequence[Judgement], numbers: Sequence[int], memories: Sequence[Similar], doubt: str
+) -> Iterator[Judged]:
+    """Return the judgements on pairs that were offered; one that shows nothing outdated is `unclear`."""
+    for each in given:
+        if each.fact >= len(numbers) or each.memory >= len(memories):
+            continue
+        memory = memories[each.memory]
+        outdated = located(each.outdated, memory["content"])
+        is_unclear = each.relation in {"change", "correction"} and not outdated
+        yield Judged(
+            candidate=numbers[each.fact],
+            memory=memory,
+            relation="unclear" if is_unclear else each.relation,
+            rationale=each.reason,
+            outdated=outdated,
+            updated=each.updated.strip(),
+            doubt=doubt if f"memory {each.memory} " in doubt else "",
+        )

@@ -1,0 +1,27 @@
+"""Processes that work for another one."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+OPENS = """
+import time
+from mneme.stores.ledger.processes import pool
+
+if __name__ == "__main__":
+    opened = pool(1)
+    print(opened.submit(int, 1).result(), flush=True)
+    opened.submit(time.sleep, 600)
+    time.sleep(600)
+"""
+PATIENCE = 60
+"""Seconds, on a loaded machine, until a process that should end is taken for one that does not."""
+
+
+def test_they_end_where_the_one_that_they_work_for_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "opens.py"
+    script.write_text(OPENS)
+    process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "1\n"
+    process.kill()
+    process.communicate(timeout=PATIENCE)  # the output ends when nobody is left who could write to it
