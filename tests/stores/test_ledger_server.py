@@ -108,7 +108,7 @@ class TestAServerThatIsAway:
     ) -> None:
         """The record is forgotten by another process before the writer's point is sent."""
         other = await open_ledger(f"{location}?collection=mneme", embedder)  # an index of its own here
-        index = ledger._store.index
+        index: Any = ledger._store.index
         send = index._upsert
 
         def late(*given: Any) -> None:
