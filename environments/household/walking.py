@@ -46,7 +46,9 @@ class Known(Protocol):
 def steps_to_act(known: Known, start: Corner, place: Place) -> int:
     """Return about how many steps it takes to come near a place and act on it once."""
     last, before = _last_leg(known.plan, start, place.corner)
-    rest = _to_box(last, place)
+    x = max(0.0, abs(last[0] - place.x) - place.width / 2)
+    z = max(0.0, abs(last[1] - place.z) - place.depth / 2)
+    rest = math.hypot(x, z)
     if before == 0 and rest <= REACH + NEARLY:
         return 1
     return 1 + math.ceil(STRAIGHT * before) + max(0, math.ceil(rest - REACH))
@@ -68,12 +70,6 @@ def steps_to_visit(known: Known, start: Corner, place: Place) -> int:
 def steps_if_known(known: Known, start: Corner, place: Place) -> int:
     """Return how far a place is; 0 where nobody knows in which room that is."""
     return steps_to_act(known, start, place) if place.room in {room.id for room in known.rooms} else 0
-
-
-def _to_box(here: Point, place: Place) -> float:
-    x = max(0.0, abs(here[0] - place.x) - place.width / 2)
-    z = max(0.0, abs(here[1] - place.z) - place.depth / 2)
-    return math.hypot(x, z)
 
 
 def _last_leg(plan: Doors, start: Corner, end: Corner) -> tuple[Point, float]:
