@@ -76,7 +76,7 @@ def _last_leg(plan: Doors, start: Corner, end: Corner) -> tuple[Point, float]:
     """Return where the last straight leg begins, and the metres before it; infinity where no way leads."""
     if start[0] == end[0]:
         return start[1:], 0.0
-    between = _between_doors(plan)
+    between = between_doors(plan)
     found = ((0.0, 0.0), math.inf, math.inf)
     for last in _doors_of(plan, end[0]):
         rest = math.dist(plan[last][2:], end[1:])
@@ -93,7 +93,7 @@ def _doors_of(plan: Doors, room: int) -> list[int]:
 
 
 @lru_cache(maxsize=256)
-def _between_doors(plan: Doors) -> list[list[float]]:
+def between_doors(plan: Doors) -> list[list[float]]:
     """Return the shortest way between any two doors (Floyd and Warshall)."""
     count = range(len(plan))
     ways = [[_directly(plan[a], plan[b]) for b in count] for a in count]
