@@ -50,10 +50,7 @@ def check(answer: str) -> FormReport:
     words = [words_of(line) for line in lines]
     scanned = [pentameters(each) for each in words]
     faults = [fault for number in range(LINES) for fault in _metre(number, words[number], scanned[number])]
-    return report(
-        faults or min((rhyme_faults(scheme, scanned, words) for scheme in SCHEMES.values()), key=len),
-        unheard(words),
-    )
+    return report(faults or _scheme(scanned, words), unheard(words))
 
 
 def pentameters(words: Sequence[Word]) -> tuple[Scan, ...]:
@@ -99,3 +96,8 @@ def _metre(number: int, words: Sequence[Word], scanned: Sequence[Scan]) -> list[
     if unknown(words):  # a gap in the dictionary, no fault of the poem
         return []
     return [] if scanned else [(where, "is not an iambic pentameter")]
+
+
+def _scheme(scanned: Sequence[tuple[Scan, ...]], words: Sequence[tuple[Word, ...]]) -> list[tuple[str, str]]:
+    """Give the faults by the scheme that the rhymes come nearest to."""
+    return min((rhyme_faults(scheme, scanned, words) for scheme in SCHEMES.values()), key=len)
