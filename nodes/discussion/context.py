@@ -131,7 +131,11 @@ class Table:
         """Return C_{n,m}: what this role is shown after that turn (equation 1)."""
         count = await counter_of(await resolve(who_answers(role, self.context)))
         if self.about.memory not in OWN:
-            return await self._recalled(role, upto, held, count)
+            told = await self.conversation.all(upto)
+            shown = self.baseline().context(self.task, held, [as_output(turn) for turn in told], role.name)
+            still = {turn.number for turn in shown.turns}
+            texts = [str(turn) for turn in told if turn.number in still]
+            return f_context(self.about.task, shown.memory, texts, self.budget, count)
         memory = await self.memory_text(role)
         turns = await self.newest(upto, self.budget, count)
         return f_context(self.about.task, memory, [str(turn) for turn in turns], self.budget, count)
@@ -194,13 +198,6 @@ class Table:
     def task(self) -> MemoryTask:
         task = self.about.task
         return MemoryTask(id=self.about.id, goal=task[:GOAL], text=task, domain=self.team.name)
-
-    async def _recalled(self, role: Role, upto: int, held: Held, count: Count) -> Window:
-        turns = await self.conversation.all(upto)
-        shown = self.baseline().context(self.task, held, [as_output(turn) for turn in turns], role.name)
-        still = {turn.number for turn in shown.turns}
-        texts = [str(turn) for turn in turns if turn.number in still]
-        return f_context(self.about.task, shown.memory, texts, self.budget, count)
 
 
 GOAL = 600

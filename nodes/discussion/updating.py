@@ -3,7 +3,7 @@
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN
 from mneme.nodes.costs import CostCounter, counted
 from mneme.nodes.discussion.context import DiscussionRuntime, Table, as_output, who_answers
-from mneme.nodes.discussion.state import State, Update, spent
+from mneme.nodes.discussion.state import State, Update
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
 from mneme.stores.discussions.discussions import Turn
 from mneme.stores.ledger.records import Change
@@ -16,16 +16,12 @@ async def update(state: State, runtime: DiscussionRuntime) -> Update:
     turn = await table.conversation.get(state["turn"])
     if turn is None or turn.passed or table.about.memory == "none":
         return {}
-    if not table.is_intrinsic:
-        return await _observe(state, table)
-    return await _updated(turn, state, table)
-
-
-async def _observe(state: State, table: Table) -> Update:
+    if table.is_intrinsic:
+        return await _updated(turn, state, table)
     turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
     memory = table.baseline()
     held = await memory.observe(table.task, state["held"], turns)
-    return {"held": held, "tokens": state["tokens"] + spent(memory.means.tally)}
+    return {"held": held, "tokens": state["tokens"] + memory.means.tally.tokens}
 
 
 async def _updated(turn: Turn, state: State, table: Table) -> Update:
@@ -47,7 +43,7 @@ async def _updated(turn: Turn, state: State, table: Table) -> Update:
     done = await f_memory_update(agent, known.memory, _output(turn), tally, shown)
     change = Change(reason=done.reason, actor=turn.speaker, model=done.responder)
     await memory.update(done.memory, turn=turn.number, change=change, expected_version=known.version)
-    update: Update = {"tokens": state["tokens"] + spent(tally)}
+    update: Update = {"tokens": state["tokens"] + tally.tokens}
     if not done.complaint:
         return update
     told = f"Turn {turn.number}: {done.complaint}"

@@ -13,7 +13,7 @@ from zlib import crc32
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from mneme.environments.worlds import Solution, Task, World, WorldKind, find_world
+from mneme.environments.worlds import Solution, Task, World, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
 from mneme.nodes.channels import Plain, Typed
@@ -117,7 +117,8 @@ def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) ->
     sides = sides_of(dispute, card)
     if not context.environment or sides is None:
         return []
-    kind = _kind(context)
+    refuse_outside(context.environment, {})
+    kind = find_world(context.environment)
     seed = crc32(f"{dispute.id} {rounds}".encode())
     own = Task(id=dispute.new.task or dispute.id, given=context.drawn)
     tried = {trial.task for tested in dispute.rounds for trial in tested.trials}
@@ -127,11 +128,6 @@ def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) ->
     first_of_group = {task.group: task for task in reversed(fitting)}.values()
     others = [task for task in fitting if task not in first_of_group]
     return [*first_of_group, *others][:SIMILAR]
-
-
-def _kind(context: TeamContext) -> WorldKind:
-    refuse_outside(context.environment, {})
-    return find_world(context.environment)
 
 
 def _is_about(side: Guideline, world: World) -> bool:
@@ -155,7 +151,7 @@ async def test(state: State, runtime: TeamRuntime) -> Update:
     assert sides is not None
     matches, trials = list(state["matches"]), []
     for task in state["similar"]:
-        world = await asyncio.to_thread(_kind(runtime.context).open, task)
+        world = await asyncio.to_thread(find_world(runtime.context.environment).open, task)
         old, new = [await tried(world, task, side, runtime) for side in sides]
         if old is None or new is None:
             continue
@@ -298,13 +294,8 @@ def paired(task: Task, old: Measurement, new: Measurement, match: Match) -> Pair
         task=task.id,
         old_correct=old.correct,
         new_correct=new.correct,
-        old_seconds=_seconds(old),
-        new_seconds=_seconds(new),
+        old_seconds=old.seconds,
+        new_seconds=new.seconds,
         edge_cases=match.edge_cases,
         winner=match.winner,
     )
-
-
-def _seconds(trial: Measurement) -> float | None:
-    found = [each.value for each in trial.metrics if each.name.endswith("seconds")]
-    return found[0] if found and trial.correct else None

@@ -11,12 +11,11 @@ from mneme.environments.turns import Turn, read_turn, read_turns, split_turns
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import script
 from mneme.models.asking.budget import tokens
-from mneme.nodes.task_memories import insights
+from mneme.nodes.task_memories import g_memory as insights
 from mneme.nodes.task_memories.chat_dev import PHASE
 from mneme.nodes.task_memories.interface import FinishedTask, Means, Role, Task, TaskMemory
 from mneme.nodes.task_memories.kinds import MEMORIES, open_memory
-from mneme.nodes.task_memories.memory_bank import retention
-from mneme.nodes.task_memories.recollecting import raw
+from mneme.nodes.task_memories.recollecting import raw, retention
 from mneme.prompts.discussion.memory_template import departures
 from mneme.prompts.task_memories.task_memories import (
     Course,
