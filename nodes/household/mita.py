@@ -42,7 +42,15 @@ from mneme.nodes.household.household_state import (
     episode_of,
     with_beliefs,
 )
-from mneme.nodes.household.mita_memory import deeds, memory_of, named_in, passage_of, remembered, taught_by
+from mneme.nodes.household.mita_memory import (
+    deeds,
+    kept_short,
+    memory_of,
+    named_in,
+    passage_of,
+    remembered,
+    taught_by,
+)
 from mneme.nodes.household.mita_negotiation import negotiations
 from mneme.nodes.household.mita_state import (
     FALLBACK,
@@ -55,7 +63,6 @@ from mneme.nodes.household.mita_state import (
     since,
     together,
 )
-from mneme.nodes.household.mita_synopses import kept_short
 from mneme.nodes.household.mita_views import (
     cross_context_of,
     known_to_the_manager,
@@ -151,7 +158,8 @@ def _overruled(state: State, options: Sequence[Option], reason: str) -> dict[str
 
 async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
     """Allocation: let the manager choose the joint action from X, C, p and T (eqs. 3 and 4)."""
-    if _is_silent(state, runtime):
+    context, marks = runtime.context, (runtime.context.seed, "manager", state["round"])
+    if context.lapse_kind == "silent" and lapse(context.manager_lapses, 1, *marks) is not None:
         return _left_to_the_members(state, runtime, "the manager said nothing", Counters(fallbacks=1))
     beliefs, team = beliefs_of(state["members"]), known_to_the_manager(state, runtime)
     given = cross_context_of(state, runtime, beliefs, team)
@@ -180,12 +188,6 @@ def _left_to_the_members(state: State, runtime: HouseholdRuntime, why: str, cost
     _tell(state, runtime, fallback=why)
     proposed = [option_of(each) for each in in_order(state)]
     return _decided(state, proposed, f"{FALLBACK}{why}") | {"counters": added(cost, Counters(unallocated=1))}
-
-
-def _is_silent(state: State, runtime: HouseholdRuntime) -> bool:
-    """Say whether the manager lapses in this round by saying nothing."""
-    context, marks = runtime.context, (runtime.context.seed, "manager", state["round"])
-    return context.lapse_kind == "silent" and lapse(context.manager_lapses, 1, *marks) is not None
 
 
 def _lapsed(state: State, runtime: HouseholdRuntime, report: Report) -> Option | None:

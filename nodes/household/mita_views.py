@@ -19,7 +19,7 @@ from mneme.nodes.household.mita_state import (
     since,
     wanted_in,
 )
-from mneme.nodes.household.views import Announced, knowledge_of, options_of, view_of, worker_of
+from mneme.nodes.household.views import knowledge_of, options_of, worker_of
 from mneme.prompts.household.household import Knowledge, Option, Worker
 from mneme.prompts.household.mita import CrossContext, Heard, Report, Situation
 
@@ -34,14 +34,12 @@ def situation_of(
     plans, known = plans_of(state), beliefs[number]
     knowledge = _with_progress(state, known, [worker_of(number, known, plans[number])])
     others = {n: plan.macro for n, plan in enumerate(plans) if n != number and plan is not None}
-    view = view_of(
-        knowledge,
-        number,
-        _options_of(state, world, known, knowledge, number),
-        taken=[each.target for each in others.values() if each.kind in CLAIMING and each.target is not None],
-    )
+    said = {name: f", {why}" for name, why in state.get("said", {}).items() if why}
     return Situation(
-        **dict(view),
+        **dict(knowledge),
+        me=number,
+        options=_options_of(state, world, known, knowledge, number),
+        taken=[each.target for each in others.values() if each.kind in CLAIMING and each.target is not None],
         name=NAMES[number],
         task=task_of(knowledge),
         progress=progress_in_words(state),
@@ -49,17 +47,11 @@ def situation_of(
         belief=in_lines(*known.sights(last=known.step - 1), known.explored(), known.unexplored()),
         done="\n".join(state["members"][number]["history"][-runtime.context.window :]),
         dialogue=in_lines(
-            *(f"{NAMES[n]} does {each}{_because(state, NAMES[n])}" for n, each in others.items()),
+            *(f"{NAMES[n]} does {each}{said.get(NAMES[n], '')}" for n, each in others.items()),
             state.get("overruled", {}).get(NAMES[number], ""),
         ),
         usual=usual_places(state),
     ).model_dump(mode="json")
-
-
-def _because(state: State, name: str) -> str:
-    """Say why a member does what it does, in the words in which that was decided."""
-    why = state.get("said", {}).get(name, "")
-    return f", {why}" if why else ""
 
 
 def hearing(situation: Situation, proposals: Sequence[Proposed]) -> Situation:
@@ -86,9 +78,15 @@ def mark_of(situation: Situation) -> str:
 
 def _with_progress(state: State, beliefs: Beliefs, workers: Sequence[Worker]) -> Knowledge:
     """Say what beliefs come to, with the progress that the whole team is told."""
-    placed, held = state["assessed"]["placed"], state["assessed"]["held"]
-    announced = Announced(placed, held, state["finds"], state.get("experience", {}))
-    return knowledge_of(episode_of(state), beliefs, workers, announced)
+    return knowledge_of(
+        episode_of(state),
+        beliefs,
+        workers,
+        placed=state["assessed"]["placed"],
+        in_hands=state["assessed"]["held"],
+        finds=state["finds"],
+        experience=state.get("experience", {}),
+    )
 
 
 def _options_of(
@@ -169,15 +167,10 @@ def known_to_the_manager(state: State, runtime: HouseholdRuntime) -> Beliefs:
     for known in beliefs_of(state["members"]):
         team.rooms = known.rooms
         team.merge(since(known, oldest))
-        team.merge(_named_by(state["proposals"], known))
+        targets = [each["option"]["target"] for each in state["proposals"] if each["member"] == known.agent]
+        named = {target: known.things[target] for target in targets if target in known.things}
+        team.merge(Beliefs(agent=known.agent, things=named))
     return team
-
-
-def _named_by(proposals: Sequence[Proposed], known: Beliefs) -> Beliefs:
-    """Return what a member knows of the target of its proposal."""
-    targets = [each["option"]["target"] for each in proposals if each["member"] == known.agent]
-    things = {target: known.things[target] for target in targets if target in known.things}
-    return Beliefs(agent=known.agent, things=things)
 
 
 def things_of(pieces: Iterable[Mapping[str, Any]]) -> dict[int, Known]:

@@ -1,7 +1,7 @@
 """What the members of a household team are shown: beliefs of the world, made into views and options."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import Any
 
 from mneme.environments.household.beliefs import Beliefs, Known, satisfies
 from mneme.environments.household.episode import Episode, Goal, Thing
@@ -18,7 +18,6 @@ from mneme.prompts.household.household import (
     Option,
     Room,
     Spot,
-    View,
     Worker,
 )
 
@@ -39,38 +38,57 @@ def worker_of(number: int, beliefs: Beliefs, plan: Plan | None) -> Worker:
     )
 
 
-@dataclass(frozen=True)
-class Announced:
-    """What may be known beyond one's own beliefs.
+def knowledge_of(  # noqa: PLR0913  (what may be known beyond one's own beliefs, by its name)
+    episode: Episode,
+    beliefs: Beliefs,
+    workers: Sequence[Worker],
+    *,
+    placed: Mapping[str, int] | None = None,
+    in_hands: Mapping[str, int] | None = None,
+    finds: Mapping[str, str] | None = None,
+    experience: Mapping[str, Mapping[str, tuple[int, int]]] | None = None,
+) -> Knowledge:
+    """Say what beliefs come to, with what was announced to all.
 
     `placed` (by predicate) and `in_hands` (by class) are the progress; `finds` says where things of the task
     turned up, of which those are told that the beliefs know; `experience` is of earlier episodes.
     """
-
-    placed: Mapping[str, int] | None = None
-    in_hands: Mapping[str, int] = field(default_factory=dict)
-    finds: Mapping[str, str] = field(default_factory=dict)
-    experience: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
-
-
-def knowledge_of(
-    episode: Episode, beliefs: Beliefs, workers: Sequence[Worker], announced: Announced | None = None
-) -> Knowledge:
-    """Say what beliefs come to, with what was announced to all."""
-    things, announced = episode.by_id(), announced or Announced()
-    done = beliefs.placed(episode.goals) if announced.placed is None else announced.placed
+    things, done = episode.by_id(), beliefs.placed(episode.goals) if placed is None else placed
+    found: dict[str, list[str]] = {}
+    for thing, place in (finds or {}).items():
+        if int(thing) in beliefs.things:
+            found.setdefault(beliefs.things[int(thing)].name, []).append(place)
     return Knowledge(
         step=beliefs.step,
         needs=[_need(goal, beliefs, things, done) for goal in episode.goals],
-        rooms=[_room(room, beliefs) for room in episode.rooms()],
+        rooms=[
+            Room(**_place(each), room=each.id, seen=beliefs.room_seen.get(each.id))
+            for each in episode.rooms()
+        ],
         doors=[Door(rooms=(first, second), x=at[0], z=at[1]) for first, second, at in episode.doors],
-        containers=[_container(each, beliefs, things) for each in beliefs.containers()],
+        containers=[
+            Container(
+                **_place(each),
+                room=each.room,
+                width=things[each.id].size[0],
+                depth=things[each.id].size[2],
+                is_open=bool(each.is_open),
+                checked=beliefs.checked.get(each.id),
+            )
+            for each in beliefs.containers()
+        ],
         items=[_item(each, beliefs, episode.goals) for each in beliefs.objects()],
         workers=list(workers),
-        in_hands=dict(announced.in_hands),
-        found=_found(beliefs, announced.finds),
-        experience={name: dict(places) for name, places in announced.experience.items()},
+        in_hands=dict(in_hands or {}),
+        found=found,
+        experience={name: dict(places) for name, places in (experience or {}).items()},
     )
+
+
+def _place(thing: Thing | Known) -> dict[str, Any]:
+    """Return what a thing is called, and where its centre is on the floor."""
+    x, _, z = thing.center
+    return {"id": thing.id, "name": thing.name, "x": x, "z": z}
 
 
 def _need(goal: Goal, beliefs: Beliefs, things: Mapping[int, Thing], placed: Mapping[str, int]) -> Need:
@@ -91,37 +109,12 @@ def _need(goal: Goal, beliefs: Beliefs, things: Mapping[int, Thing], placed: Map
     )
 
 
-def _room(room: Thing, beliefs: Beliefs) -> Room:
-    x, _, z = room.center
-    return Room(id=room.id, name=room.name, room=room.id, x=x, z=z, seen=beliefs.room_seen.get(room.id))
-
-
-def _container(known: Known, beliefs: Beliefs, things: Mapping[int, Thing]) -> Container:
-    x, _, z = known.center
-    width, _, depth = things[known.id].size
-    return Container(
-        id=known.id,
-        name=known.name,
-        room=known.room,
-        x=x,
-        z=z,
-        width=width,
-        depth=depth,
-        is_open=bool(known.is_open),
-        checked=beliefs.checked.get(known.id),
-    )
-
-
 def _item(known: Known, beliefs: Beliefs, goals: Sequence[Goal]) -> Item:
     holder = beliefs.things.get(known.holder) if known.holder is not None else None
     held = known.relation == "held by"
-    x, _, z = known.center
     return Item(
-        id=known.id,
-        name=known.name,
+        **_place(known),
         room=known.room,
-        x=x,
-        z=z,
         holder="" if held or holder is None else f"{known.relation} <{holder.name}> ({holder.id})",
         held_by=known.holder if held else None,
         placed=any(satisfies(known, goal) for goal in goals),
@@ -129,20 +122,12 @@ def _item(known: Known, beliefs: Beliefs, goals: Sequence[Goal]) -> Item:
     )
 
 
-def _found(beliefs: Beliefs, finds: Mapping[str, str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for thing, place in finds.items():
-        if int(thing) in beliefs.things:
-            found.setdefault(beliefs.things[int(thing)].name, []).append(place)
-    return found
-
-
 def options_of(
     observation: Observation, beliefs: Beliefs, knowledge: Knowledge, goals: Sequence[Goal], plan: Plan | None
 ) -> list[Option]:
     """List what a member may do now, what it is doing first; messages are written by whoever sends some."""
     macros = [macro for macro in possible(observation, beliefs, goals) if macro.kind != "send_message"]
-    spots = {each.id: _spot(each) for each in beliefs.things.values()}
+    spots = {each.id: Spot(**_place(each), room=each.room) for each in beliefs.things.values()}
     spots |= {
         spot.id: spot
         for spot in [*knowledge.rooms, *knowledge.needs, *knowledge.containers, *knowledge.items]
@@ -157,11 +142,6 @@ def options_of(
             for option in options
         ]
     return sorted(options, key=lambda option: not option.under_way)
-
-
-def _spot(known: Known) -> Spot:
-    x, _, z = known.center
-    return Spot(id=known.id, name=known.name, room=known.room, x=x, z=z)
 
 
 def _option(macro: Macro, spots: Mapping[int, Spot], beliefs: Beliefs, knowledge: Knowledge) -> Option:
@@ -197,15 +177,3 @@ def _handling(macro: Macro, beliefs: Beliefs, knowledge: Knowledge) -> int:
 def macro_of(option: Option) -> Macro:
     """Return the action that an option stands for."""
     return Macro(kind=option.kind, target=option.target, name=option.name, text=option.text)
-
-
-def view_of(
-    knowledge: Knowledge,
-    number: int,
-    options: Sequence[Option],
-    *,
-    taken: Sequence[int] = (),
-    history: Sequence[str] = (),
-) -> View:
-    """Make the view of one member, from which it proposes or decides."""
-    return View(**dict(knowledge), me=number, taken=list(taken), options=list(options), history=list(history))

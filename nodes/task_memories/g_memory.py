@@ -122,7 +122,7 @@ class GMemory(Recollecting):
         if count % REVISED_EVERY == 0 and count >= FEWEST_TRIALS:
             await self._revise(trial, count)
         if count % MERGED_EVERY == 0:
-            await self._merge(change)
+            await self.merge(change)
 
     async def kept(self, trial: FinishedTask) -> TrialRecord:
         """Return the trajectory with its key steps or the reason why it failed, and its edges."""
@@ -175,7 +175,7 @@ class GMemory(Recollecting):
         reason = f"revised by trials ({place})"
         await self.means.trials.revise(changed, self.change(trial).model_copy(update={"reason": reason}))
 
-    async def _merge(self, change: Change) -> None:
+    async def merge(self, change: Change) -> None:
         """Merge what is about the same thing: clusters of insights that are each other's nearest."""
         trials = self.means.trials
         for cluster in await trials.clusters():

@@ -339,8 +339,8 @@ async def test_insights_about_the_same_are_merged_every_twenty_tasks(edge_ledger
     await trials.revise([(None, each) for each in alike], CHANGE)
     clusters = await trials.clusters()
     assert [[each.id for each in cluster] for cluster in clusters] == [["a", "b"]]
-    assert isinstance(told, MEMORIES["g_memory"])
-    await insights.merge(told, trial("t20", GOAL))  # type: ignore[arg-type]
+    assert isinstance(told, insights.GMemory)
+    await told.merge(told.change(trial("t20", GOAL)))
     left = await trials.insights()
     assert [(each.id, each.score) for each in left] == [("a", 4), ("c", 2)]
     history = await edge_ledger.history(("teams", "team", "task_memory", "g_memory", "insights"), "b")
