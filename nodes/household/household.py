@@ -163,8 +163,7 @@ async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     plans = []  # one that was decided again goes on; the others begin
     for current, decided in zip(plans_of(state), state["decided"], strict=True):
         macro = Macro.model_validate(decided)
-        goes_on = current is not None and current.macro == macro
-        plans.append(current if goes_on else Plan.of(macro, world.episode.goals))
+        plans.append(current if current and current.macro == macro else Plan.of(macro, world.episode.goals))
     counted = _duplication(state, plans, beliefs, world)
     events, frames = await _with_eyes(eyes, lambda: _run(world, plans, beliefs))
     counted |= {
