@@ -39,30 +39,25 @@ class DiscussionContext(OwnedByTeam):
 
     agents: str = responder("Who answers for every role that names no model.")
     memory: MemoryName = Field(
-        "intrinsic",
-        description="The agents' memory; `none` is the paper's baseline: the newest turns alone.",
-        examples=["intrinsic", "none"],
+        "intrinsic", description="The agents' memory; `none` is the paper's baseline: the newest turns alone."
     )
     context_tokens: int = Field(
-        0, ge=0, description="Tokens of task, memory and turns; 0: as the team has it.", examples=[4096]
+        0, ge=0, description="Tokens of task, memory and turns; 0: as the team has it."
     )
     max_turns: int = Field(
-        0, ge=0, le=10_000, description="Bound on turns, at most 10000; 0: as the team has it.", examples=[40]
+        0, ge=0, le=10_000, description="Bound on turns, at most 10000; 0: as the team has it."
     )
     person: str = Field(
         "",
         description="The role that a person speaks for; the run waits at its turns.",
         examples=["data_engineer"],
     )
-    approve: bool = Field(
-        False, description="Whether a person approves the document before it is final.", examples=[True]
-    )
+    approve: bool = Field(False, description="Whether a person approves the document before it is final.")
 
     carry: bool = Field(
         False,
         description="Whether agents begin with what they carry from this team's earlier discussions, and "
         "carry what they remember of this one on.",
-        examples=[True],
     )
 
 
