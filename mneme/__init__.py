@@ -9,7 +9,7 @@ True
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,9 +48,7 @@ if Path(__file__).with_name("graphs").is_file():  # a link that git wrote as a t
         "(on Windows, in a terminal of an administrator or with developer mode on)."
     )
 
-try:
-    version("langchain")
-except PackageNotFoundError:  # else `from mneme import *` would fail; by its name it says what it needs
+if find_spec("langchain") is None:  # else `from mneme import *` would fail; by its name it says what it needs
     __all__.remove("MemoryMiddleware")
 
 _PLACES = {
@@ -72,6 +70,8 @@ _PLACES = {
 def __getattr__(name: str) -> Any:
     """Load what is asked for: the command line imports this package, and needs little of it."""
     if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415  (slow to import)
+
         return version("mneme-agents")
     if name not in _PLACES:
         raise AttributeError(f"module 'mneme' has no attribute {name!r}")

@@ -31,7 +31,6 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from mneme.core.errors import BadInput
-from mneme.core.processes import pool
 from mneme.environments.household import Episode, load_episode
 from mneme.environments.household.generator import generate
 from mneme.evals.answering import Identity, identify
@@ -56,6 +55,7 @@ from mneme.evals.options import RUNS, AgentsCompared, Fresh, Out, Role
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest, open_journal
 from mneme.nodes.household.context import Setting
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, Experience, experience_of
+from mneme.stores.ledger.processes import pool
 
 QUICK = 3
 """Episodes per category of a short run."""

@@ -1,14 +1,19 @@
 """What a LangGraph server keeps of threads beside their checkpoints, seen by whoever erases."""
 
-from collections.abc import Collection, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Protocol
+from uuid import UUID
 
-from mneme.stores.checkpoints.erasing import Eraser
+from mneme.api.copies import noted
+
+FOLDER = Path(".langgraph_api")
+"""Where `langgraph dev` keeps its threads and runs, in its working directory."""
 
 
 class ServerState(Protocol):
-    """Rows of threads and runs: in this process, which is the server, or in files that servers left."""
+    """The threads and runs of the server that runs in this process, or of those that do not run any more."""
 
     async def owners(self) -> Mapping[str, str]:
         """Return whose each thread is, by its id."""
@@ -24,5 +29,52 @@ class ServerState(Protocol):
     async def delete(self, threads: Collection[str]) -> list[str]:
         """Delete all that is kept of these threads; return the files where that cannot be done, and why."""
 
-    async def erase(self, threads: Collection[str], eraser: Eraser) -> list[str]:
-        """Take what is erased out of all that is kept of these threads; return as `delete` does."""
+    async def renew(self, threads: Collection[str]) -> list[str]:
+        """Delete what is kept of these threads, but not their checkpoints; return as `delete` does."""
+
+
+class NoServer:
+    """What servers left that do not run any more: files of a private form, which are named, not changed."""
+
+    async def owners(self) -> Mapping[str, str]:
+        return {}
+
+    @asynccontextmanager
+    async def quiet(self, threads: Collection[str], background: Collection[str]) -> AsyncIterator[None]:
+        """Do nothing: whoever has the ledger open without a server starts no run meanwhile."""
+        yield
+
+    async def delete(self, threads: Collection[str]) -> list[str]:
+        return _files_with(threads)
+
+    async def renew(self, threads: Collection[str]) -> list[str]:
+        return _files_with(threads)
+
+
+def _files_with(threads: Collection[str]) -> list[str]:
+    """Name the files that may hold one of these threads, and say what to do. Blocks for a moment.
+
+    An id stands in them as a text, or as the bytes of its number.
+    """
+    ids = [each.encode() for each in threads]
+    ids += [UUID(each).int.to_bytes(16, "little") for each in threads if _is_uuid(each)]
+    folders = {Path.cwd(), *(Path(each.folder) for each in noted().servers)}
+    files = [each for folder in sorted(folders) for each in sorted((folder / FOLDER).glob("*.pckl"))]
+    advice = "start the server there and do this again, or delete it"
+    return [f"{file}: {advice}" for file in files if _may_hold(file, ids)]
+
+
+def _may_hold(file: Path, ids: Collection[bytes]) -> bool:
+    try:
+        data = file.read_bytes()
+    except OSError:
+        return True
+    return any(each in data for each in ids)
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True

@@ -15,8 +15,7 @@ from pydantic import BaseModel, Field
 
 from mneme.api.operation import LARGEST, USER, Operations, changes, reads
 from mneme.api.repeating import repeating
-from mneme.api.server_files import ServerFiles
-from mneme.api.server_state import ServerState
+from mneme.api.server_state import NoServer, ServerState
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.core.settings import settings
 from mneme.nodes.background import THREAD_NAME, known_id, named_thread
@@ -69,7 +68,7 @@ class Threads(Operations):
         self, ledger: Ledger, user: str, caller: str = USER, *, state: ServerState | None = None
     ) -> None:
         super().__init__(ledger, user, caller)
-        self._state: ServerState = state or ServerFiles()
+        self._state: ServerState = state or NoServer()
 
     @reads("threads/named")
     async def named(self, name: ThreadName) -> str:
@@ -162,7 +161,7 @@ class Threads(Operations):
     async def _erased(self, told: Told, background: Set[str], whole: bool) -> Cleaned:
         others, eraser = await self._all() - background, Eraser(told, repeating(told))
         telling, changed = await _rewritten(others, eraser)
-        left = await self._state.erase(others, eraser)
+        left = await self._state.renew(changed)
         gone = await self._deleted(background | telling if whole else background)
         return Cleaned(turns=eraser.turns, threads=sorted(changed), left=[*left, *gone.left])
 

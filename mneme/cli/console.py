@@ -1,4 +1,4 @@
-"""`mneme console`: the server's page in the browser; where no server runs, it starts one."""
+"""`mneme console`: the server's page in the browser; where no server runs, it starts one. And `mneme mcp`."""
 
 import asyncio
 import os
@@ -10,9 +10,14 @@ import webbrowser
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from mneme.api.operation import CONSOLE_PATH
-from mneme.cli.show import console, errors, print_json
+from mneme.cli.options import Agents, User
+from mneme.cli.show import console as screen
+from mneme.cli.show import emit, errors
 from mneme.client.announcement import running_server
 from mneme.core.errors import MnemeError, needs
 
@@ -22,12 +27,30 @@ POLL, PATIENCE = 0.2, 120.0
 """Seconds between two looks whether the server answers, and in all."""
 
 
-async def open_console(port: int, *, browser: bool, as_json: bool) -> int:
-    """Print the page's address and open it; end with the server where it was started here."""
+async def mcp(
+    user: User = "local",
+    team: Annotated[
+        str, typer.Option("--team", envvar="MNEME_TEAM", help="The team of cards and pools.")
+    ] = "local",
+    agents: Agents = "auto",
+) -> None:
+    """Serve memories, cards and pools to an MCP client over standard input and output."""
+    from mneme.integrations.mcp import serve_stdio
+
+    await serve_stdio(user, team, agents)
+
+
+async def console(
+    browser: Annotated[bool, typer.Option(help="Open the page; else print only its address.")] = True,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="The port of the server, if one is started.")
+    ] = 2024,
+) -> int:
+    """Open the console, to look at memories in the browser and correct them. Starts a server if none runs."""
     address = f"http://127.0.0.1:{port}"
     running = await asyncio.to_thread(running_server) or await _answering(address)
     if running:
-        await _show(running, browser, as_json)
+        await _show(running, browser)
         return 0
     _refuse_taken(port)
     server = await _started(port)
@@ -35,7 +58,7 @@ async def open_console(port: int, *, browser: bool, as_json: bool) -> int:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.terminate)
     try:
         await _until_ready(server, address)
-        await _show(address, browser, as_json)
+        await _show(address, browser)
         return await server.wait()
     except asyncio.CancelledError:  # Ctrl-C: the server got it, too, and closes the ledger
         await server.wait()
@@ -46,14 +69,12 @@ async def open_console(port: int, *, browser: bool, as_json: bool) -> int:
             await server.wait()
 
 
-async def _show(server: str, browser: bool, as_json: bool) -> None:
+async def _show(server: str, browser: bool) -> None:
     url = f"{server}{CONSOLE_PATH}/"
-    if as_json:
-        print_json({"url": url})
-    else:
-        console.print(url, soft_wrap=True)
-    if browser and not await asyncio.to_thread(webbrowser.open, url) and not as_json:
-        console.print("No browser can be opened here: open the address yourself.")
+    emit({"url": url})
+    screen.print(url, soft_wrap=True)
+    if browser and not await asyncio.to_thread(webbrowser.open, url):
+        screen.print("No browser can be opened here: open the address yourself.")
 
 
 async def _answering(server: str) -> str:

@@ -5,51 +5,75 @@ and Python give the same error.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import cached_property
 from importlib import import_module
 from inspect import Parameter, Signature
+from pathlib import Path
 from types import GenericAlias
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
 import typer
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from mneme.api.operation import LARGEST, Operation
 from mneme.cli.options import Agents, Json, Names, Team, User, run_command
-from mneme.cli.show import print_result
-from mneme.client.home import open_operations
+from mneme.cli.show import json_lines, print_result, print_rows
 from mneme.core.errors import BadInput, NotFound
-from mneme.nodes.context import RESPONDER
+
+if TYPE_CHECKING:
+    from mneme.api.operation import Operation, Operations
 
 Schema = dict[str, Any]
 Values = dict[str, Any]
 TYPES: dict[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
-AGENTS, AS_JSON, OWNER = "agents", "as_json", "whose"
+AGENTS, AS_JSON, OWNER, CONTEXT = "agents", "as_json", "whose", "command_line"
 LETTERS = {"limit": "-n", "user": "-u", "shots": "-k"}
 VARIABLES = {"agents": "MNEME_AGENTS", "team": "MNEME_TEAM", "user": "MNEME_USER"}
 OWNERS = {"user": User, "team": Team}
+DECLARED = Path(__file__).with_name("declared.json")
+"""The parameters of the operations that commands call, as `docs/generate/declared.py` writes them.
+
+So the help and the parsing of such a command need no import of what declares it, which takes a second.
+"""
+LARGEST = 2**53 - 1
+"""A bound of numbers that no help needs to tell; see `mneme.api.operation`."""
 
 
 class Fields:
     """A model's fields as the options of a command, and what was given for them as its values."""
 
     def __init__(
-        self, model: type[BaseModel], names: Names | None = None, without: Iterable[str] = ()
+        self,
+        model: type[BaseModel] | Callable[[], type[BaseModel]],
+        names: Names | None = None,
+        without: str = "",
+        known: dict[str, Schema] | None = None,
     ) -> None:
-        self.model, self._names, self._without = model, names or {}, {*without}
+        """Take a model, or what returns it where its properties are `known` already."""
+        self._given, self._known = model, known
+        self._names, self._without = names or {}, {*without.split()}
+
+    @cached_property
+    def model(self) -> type[BaseModel]:
+        return cast(type[BaseModel], self._given if inspect.isclass(self._given) else self._given())
 
     @cached_property
     def schemas(self) -> dict[str, Schema]:
         """The JSON schema of every field that is an option, by the field's alias where it has one."""
-        properties = self.model.model_json_schema()["properties"]
+        properties = self._known or self.model.model_json_schema().get("properties", {})
         return {name: each for name, each in properties.items() if name not in self._without}
 
-    @property
+    @cached_property
     def roles(self) -> list[str]:
-        """The fields that say who answers as a role."""
-        return [name for name, each in self.schemas.items() if _is_role(name, each)]
+        """The fields of a graph's context that say who answers as a role."""
+        if self._known is not None:
+            return []
+        from mneme.nodes.context import RESPONDER  # slow to import
+
+        roles = [name for name, each in self.schemas.items() if name != AGENTS]
+        return [each for each in roles if self.schemas[each].get("description", "").endswith(RESPONDER)]
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -73,7 +97,7 @@ class Fields:
 
     def _parameter(self, name: str, schema: Schema) -> Parameter:
         parsed, declared = TYPES[_item(schema)["type"]], self._declared(name, schema)
-        is_role = _is_role(name, schema)
+        is_role = name in self.roles
         default = "" if is_role else schema.get("default", ...)
         is_argument = not declared[0].startswith("-") or (default is ... and name not in self._names)
         metavar = None if parsed is bool else f"<{_kind(schema)}>"
@@ -104,7 +128,7 @@ class Fields:
             first = error.errors()[0]
             option = self.option(str(first["loc"][0]))
             raise BadInput(
-                f"{option} {first['input']}: {first['msg']}.", f"See `mneme {command} --help`."
+                f"{option} {first['input']}: {first['msg']}.", f"See `{command} --help`."
             ) from error
 
     def values(self, given: Values, command: str) -> Values:
@@ -113,114 +137,126 @@ class Fields:
         return {name: checked[name] for name in self.schemas}
 
 
-class OptionsCommand:
-    """A function for Typer whose parameters are a model's fields and `--json`."""
+class Command:
+    """A function for Typer in place of a coroutine or function, some of whose parameters are models.
 
-    def __init__(self, command: str, model: type[BaseModel], run: Callable[[BaseModel, bool], None]) -> None:
-        self._command, self._fields, self._run = command, Fields(model), run
-        _sign(self, self._fields.parameters)
+    Where a parameter is annotated with `Fields`, each field of the model is an option.
+    """
 
-    def __call__(self, *, as_json: bool, **given: Any) -> None:
-        self._run(self._fields.checked(given, self._command), as_json)
-
-
-class WithModels:
-    """A function for Typer in place of one some of whose parameters are models."""
-
-    def __init__(
-        self,
-        command: str,
-        function: Callable[..., None],
-        models: Mapping[str, str],
-        names: Names,
-        without: Sequence[str],
-    ) -> None:
-        self._command, self._function = command, function
-        self._fields = {name: Fields(_named(model), names, without) for name, model in models.items()}
-        own = [each for each in inspect.signature(function).parameters.values() if each.name not in models]
-        self._own = {each.name for each in own}
-        declared = [each for fields in self._fields.values() for each in fields.parameters]
-        _sign(self, [*(each for each in own if each.name != AS_JSON), *declared])
+    def __init__(self, function: Callable[..., Any], *, prints_json: bool = True) -> None:
+        self._function, self._fields = function, dict[str, tuple[Fields, bool]]()
+        parameters, declared = list[Parameter](), list[Parameter]()
+        hints = get_type_hints(function, include_extras=True)
+        for each in inspect.signature(function).parameters.values():
+            hint = hints[each.name]
+            more = getattr(hint, "__metadata__", ())
+            if fields := next((found for found in more if isinstance(found, Fields)), None):
+                self._fields[each.name] = fields, hint.__origin__ is BaseModel
+                declared += fields.parameters
+            else:
+                parameters.append(each.replace(annotation=hint))
+        self._own = {each.name for each in parameters}
+        _sign(self, [*parameters, *declared], prints_json=prints_json)
 
     def __call__(self, **given: Any) -> None:
+        path = given.pop(CONTEXT).command_path
         own = {name: each for name, each in given.items() if name in self._own}
-        models = {name: fields.values(given, self._command) for name, fields in self._fields.items()}
-        self._function(**own, **models)
+        models = {
+            name: fields.checked(given, path) if is_model else fields.values(given, path)
+            for name, (fields, is_model) in self._fields.items()
+        }
+        with json_lines(given.get(AS_JSON, False)):
+            done = self._function(**own, **models)
+            if inspect.iscoroutine(done):
+                run_command(done)
+        raise typer.Exit(done or 0)
 
 
 class Call:
     """A function for Typer that calls an operation and prints what it returns.
 
-    `told` makes of the result and what was given the result that is printed; `called` is what one that is no
-    object is called in JSON; `fails` says whether it is a failure; `versions` is the command that lists the
-    versions where one was not found; `searching` says whether vectors are searched.
+    `shows` is the function that prints it, as `module:name`, or else it is printed as rows; `told` makes of
+    the result and what was given the result that is printed; `called` is what one that is no object is called
+    in JSON; `fails` says whether it is a failure; `versions` is the command that lists the versions where one
+    was not found; `searching` says whether vectors are searched.
     """
 
     def __init__(
         self,
         operations: str,
-        shows: str,
         owner: Any,
-        command: str,
         operation: str,
-        show: str,
         names: Names,
         *,
         without: str = "",
+        shows: str = "",
         told: str = "",
         called: str = "",
         fails: str = "",
         versions: str = "",
         searching: bool = False,
     ) -> None:
-        self._kind = _named(operations)
-        self._command, self._called, self._versions, self._searching = command, called, versions, searching
-        module = import_module(shows)
-        self._show = getattr(module, show)
-        self._told, self._fails = (getattr(module, each) if each else None for each in (told, fails))
-        self._operation: Operation = self._kind.OFFERED[operation]
-        self._fields = Fields(_arguments(self._operation), names, without.split())
-        whose = owner or OWNERS[self._kind.OWNER]
+        self._operations, self._name = operations, operation
+        self._shows, self._told, self._fails = shows, told, fails
+        self._called, self._versions, self._searching = called, versions, searching
+        declared = json.loads(DECLARED.read_text(encoding="utf-8"))[f"{operations}.{operation}"]
+        self._fields = Fields(
+            lambda: _arguments(self._operation), names, without, known=declared["parameters"]
+        )
+        whose = owner or OWNERS[declared["owner"]]
         mine = Parameter(OWNER, Parameter.KEYWORD_ONLY, default="local", annotation=whose)
         _sign(self, [*self._fields.parameters, mine])
 
-    def __call__(self, *, as_json: bool, **given: Any) -> None:
-        run_command(self._called_with(given.pop(OWNER), given, as_json))
+    @property
+    def _operation(self) -> "Operation":
+        found: Operation = named(self._operations).OFFERED[self._name]
+        return found
 
-    async def _called_with(self, owner: str, given: Values, as_json: bool) -> int:
-        values = dict(self._fields.checked(given, self._command))
+    def __call__(self, *, as_json: bool, **given: Any) -> None:
+        with json_lines(as_json):
+            run_command(self._called_with(given.pop(OWNER), given))
+
+    async def _called_with(self, owner: str, given: Values) -> int:
+        values = dict(self._fields.checked(given, given[CONTEXT].command_path))
         values = {name: _with_zone(each) for name, each in values.items() if name in self._fields.schemas}
-        reading = self._operation.route.method == "GET"
-        async with open_operations(self._kind, owner, reading=reading, searching=self._searching) as on:
+        from mneme.client.home import open_operations  # slow to import
+
+        operation = self._operation
+        reading, searching = operation.route.method == "GET", self._searching
+        async with open_operations(operation.kind, owner, reading=reading, searching=searching) as on:
             try:
-                result = await getattr(on, self._operation.name)(**values)
+                result = await getattr(on, operation.name)(**values)
             except NotFound as error:
                 if self._versions and not error.hint:
                     error.hint = f"`{self._versions.format(**values)}` lists the versions."
                 raise
-        result = self._told(result, values) if self._told else result
-        print_result(result, as_json, self._show, self._called)
-        return int(self._fails is not None and self._fails(result))
+        result = named(self._told)(result, values) if self._told else result
+        print_result(result, named(self._shows) if self._shows else print_rows, self._called)
+        return int(bool(self._fails) and named(self._fails)(result))
 
 
-def _sign(function: Any, parameters: Iterable[Parameter]) -> None:
+def _sign(function: Any, parameters: Iterable[Parameter], *, prints_json: bool = True) -> None:
     """Give a function these parameters and `--json`, each once: what several declare is one option."""
     found = {each.name: each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters}
-    found[AS_JSON] = Parameter(AS_JSON, Parameter.KEYWORD_ONLY, default=False, annotation=Json)
+    if prints_json:
+        found[AS_JSON] = Parameter(AS_JSON, Parameter.KEYWORD_ONLY, default=False, annotation=Json)
+    found[CONTEXT] = Parameter(CONTEXT, Parameter.KEYWORD_ONLY, annotation=typer.Context)
     function.__signature__ = Signature(list(found.values()))
     function.__annotations__ = {name: each.annotation for name, each in found.items()}
 
 
-def _named(where: str) -> Any:
-    """Return what `module:name` names; a class of operations and one of them: its parameters as a model."""
-    module, _, names = where.partition(":")
-    name, _, operation = names.partition(".")
-    found = getattr(import_module(module), name)
-    return _arguments(found.OFFERED[operation]) if operation else found
+def named(where: str) -> Any:
+    """Return what `module:name` names."""
+    module, _, name = where.partition(":")
+    return getattr(import_module(module), name)
 
 
-def _arguments(operation: Operation) -> type[BaseModel]:
+def arguments_of(kind: "type[Operations]", name: str) -> type[BaseModel]:
     """Return an operation's parameters as a model."""
+    return _arguments(kind.OFFERED[name])
+
+
+def _arguments(operation: "Operation") -> type[BaseModel]:
     taken = {
         name: (each.annotation, ... if each.default is Parameter.empty else each.default)
         for name, each in operation.parameters.items()
@@ -241,11 +277,9 @@ def option_of(name: str, schema: Schema) -> str:
     return "--" + str(schema.get("option", name)).replace("_", "-")
 
 
-def _is_role(name: str, schema: Schema) -> bool:
-    return name != AGENTS and str(schema.get("description", "")).endswith(RESPONDER)
-
-
 def _help_of_role(schema: Schema) -> str:
+    from mneme.nodes.context import RESPONDER  # slow to import
+
     return f"{schema['description'].removesuffix(RESPONDER).strip(' .')}; default: --agents."
 
 

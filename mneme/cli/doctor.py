@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +10,7 @@ from langsmith.utils import tracing_is_enabled
 from pydantic import BaseModel
 
 from mneme.api.pools import Pools, RetrieverState
-from mneme.cli.show import console, print_json, print_table
+from mneme.cli.show import console, emit, print_table
 from mneme.client.home import open_operations, open_or_find_server
 from mneme.client.measured import Measured, measured_models
 from mneme.core.errors import MnemeError
@@ -31,25 +31,30 @@ ENGLISH_ONLY = (
 SIGNS = {"ok": "ok", "warning": "!", "failure": "FAILED"}
 
 
+State = Literal["ok", "warning", "failure"]
+
+
 class Finding(BaseModel):
     """The result of one check; only a `failure` keeps Mneme from running."""
 
     what: str
-    state: Literal["ok", "warning", "failure"]
+    state: State
     detail: str
     fix: str = ""
 
 
-async def doctor(as_json: bool) -> int:
-    """Print every finding; return 1 if Mneme cannot run."""
+def _found(what: str, detail: str, fix: str = "", state: State = "ok") -> Finding:
+    return Finding(what=what, state=state, detail=detail, fix=fix)
+
+
+async def doctor() -> int:
+    """Check models, embedder, store, checkpoints, folders and tracing; print how to fix each problem."""
     findings = [finding async for finding in examine()]
-    if as_json:
-        for finding in findings:
-            print_json(finding)
-    else:
-        rows = ((SIGNS[each.state], each.what, each.detail, each.fix) for each in findings)
-        print_table("", ("", "what", "state", "how to fix it"), rows)
-        console.print(_summary(findings))
+    for finding in findings:
+        emit(finding)
+    rows = ((SIGNS[each.state], each.what, each.detail, each.fix) for each in findings)
+    print_table("", ("", "what", "state", "how to fix it"), rows)
+    console.print(_summary(findings))
     return 1 if any(each.state == "failure" for each in findings) else 0
 
 
@@ -65,59 +70,44 @@ async def examine() -> AsyncIterator[Finding]:
     try:
         settings()
     except MnemeError as error:
-        yield Finding(what="settings", state="failure", detail=str(error), fix=error.hint)
+        yield _found("settings", str(error), error.hint, "failure")
         return
-    async for finding in _ollama() if not settings().auto else _named():
-        yield finding
-    for finding in _measured():
-        yield finding
-    yield await _embedder()
-    async for finding in _ledger():
-        yield finding
-    async for finding in _pools():
-        yield finding
-    yield await _checkpoints()
-    yield _home()
-    yield _data()
-    yield _langsmith()
-    yield _users()
+    for what, state, check_ in CHECKS:
+        try:
+            async for finding in check_():
+                yield finding
+        except MnemeError as error:
+            yield _found(what, str(error), error.hint, state)
 
 
-async def _ollama() -> AsyncIterator[Finding]:
+async def _responders() -> AsyncIterator[Finding]:
+    """See who answers; the responder that MNEME_AUTO names is asked no question."""
+    if settings().auto:
+        await check("auto")
+        yield _found("auto", f"{settings().auto} answers (MNEME_AUTO)")
+        return
     try:
         server = await survey(settings().ollama_url)
     except MnemeError as error:
-        yield Finding(
-            what="Ollama", state="warning", detail=f"{error} `rules` answers instead.", fix=error.hint
-        )
+        yield _found("Ollama", f"{error} `rules` answers instead.", error.hint, "warning")
         return
-    yield Finding(what="Ollama", state="ok", detail=f"{server.version} at {server.url}")
+    yield _found("Ollama", f"{server.version} at {server.url}")
     loaded = {model.name: model for model in server.loaded}
     for model in server.models:
         yield _model(model, loaded.get(model.name))
     yield _default_model(server)
 
 
-async def _named() -> AsyncIterator[Finding]:
-    """See whether the responder that MNEME_AUTO names can answer; it is asked no question."""
-    try:
-        await check("auto")
-    except MnemeError as error:
-        yield Finding(what="auto", state="failure", detail=f"MNEME_AUTO: {error}", fix=error.hint)
-    else:
-        yield Finding(what="auto", state="ok", detail=f"{settings().auto} answers (MNEME_AUTO)")
-
-
 def _model(model: Facts, loaded: Loaded | None) -> Finding:
     parts = [model.parameters, model.quantization, ", ".join(sorted(model.capabilities))]
     parts.append(f"context {model.context_length}" if model.context_length else "")
     if loaded is None:
-        return Finding(what=model.name, state="ok", detail=_join(*parts, "not loaded"))
+        return _found(model.name, _join(*parts, "not loaded"))
     parts.append(f"loaded with context {loaded.context_length}, {loaded.gpu_share:.0%} on the GPU")
     if loaded.gpu_share >= 1:
-        return Finding(what=model.name, state="ok", detail=_join(*parts))
+        return _found(model.name, _join(*parts))
     fix = "Lower MNEME_NUM_CTX or use a smaller model: the part that is not on the GPU is slow."
-    return Finding(what=model.name, state="warning", detail=_join(*parts), fix=fix)
+    return _found(model.name, _join(*parts), fix, "warning")
 
 
 def _default_model(server: Server) -> Finding:
@@ -125,22 +115,17 @@ def _default_model(server: Server) -> Finding:
     model = next((each for each in server.models if each.name in {name, f"{name}:latest"}), None)
     if model is None:
         missing = f"Ollama does not have {name}: `rules` answers instead."
-        return Finding(what="auto", state="warning", detail=missing, fix=f"ollama pull {name}")
+        return _found("auto", missing, f"ollama pull {name}", "warning")
     if model.context_length and model.context_length < settings().num_ctx:
         detail = f"{name} has a context of {model.context_length}, less than {settings().num_ctx}"
-        return Finding(
-            what="auto", state="warning", detail=detail, fix=f"MNEME_NUM_CTX={model.context_length}"
-        )
-    return Finding(what="auto", state="ok", detail=f"{name} answers")
+        return _found("auto", detail, f"MNEME_NUM_CTX={model.context_length}", "warning")
+    return _found("auto", f"{name} answers")
 
 
-def _measured() -> Iterator[Finding]:
+async def _measured() -> AsyncIterator[Finding]:
     """Say for which roles each model was found fit by `mneme eval model`."""
-    try:
-        for responder, measured in measured_models().items():
-            yield _fitness(responder, measured)
-    except MnemeError as error:
-        yield Finding(what="measured models", state="warning", detail=str(error), fix=error.hint)
+    for responder, measured in measured_models().items():
+        yield _fitness(responder, measured)
 
 
 def _fitness(responder: str, measured: Measured) -> Finding:
@@ -154,7 +139,7 @@ def _fitness(responder: str, measured: Measured) -> Finding:
     ]
     detail = _join(f"{responder} was measured on {when}", *told)
     fix = "Give these roles another model (`mneme eval model` says why)." if unfit else ""
-    return Finding(what="fitness", state="warning" if unfit else "ok", detail=detail, fix=fix)
+    return _found("fitness", detail, fix, "warning" if unfit else "ok")
 
 
 def _by_workflow(roles: list[str]) -> str:
@@ -165,35 +150,28 @@ def _by_workflow(roles: list[str]) -> str:
     return ", ".join(f"{workflow} ({', '.join(of)})" for workflow, of in named.items())
 
 
-async def _embedder() -> Finding:
-    try:
-        embedder = await open_embedder(settings().embedder)
-        if isinstance(embedder, Absent):
-            detail = f"{embedder.missing[0]} Searches go by words."
-            return Finding(what="embedder", state="warning", detail=detail, fix=embedder.missing[1])
-        await embedder.embed_query("a test")
-    except MnemeError as error:
-        return Finding(what="embedder", state="failure", detail=str(error), fix=error.hint)
-    detail = f"{embedder.name}, {embedder.dimension} dimensions"
+async def _embedder() -> AsyncIterator[Finding]:
+    embedder = await open_embedder(settings().embedder)
+    if isinstance(embedder, Absent):
+        why, fix = embedder.missing
+        yield _found("embedder", f"{why} Searches go by words.", fix, "warning")
+        return
+    await embedder.embed_query("a test")
     fix = ENGLISH_ONLY if embedder.name == BUNDLED.name else ""
-    return Finding(what="embedder", state="ok", detail=detail, fix=fix)
+    yield _found("embedder", f"{embedder.name}, {embedder.dimension} dimensions", fix)
 
 
 async def _ledger() -> AsyncIterator[Finding]:
     """Check the ledger, or the server that has it open."""
-    try:
-        ledger = await open_or_find_server(reading=True)
-    except MnemeError as error:
-        yield Finding(what="ledger", state="failure", detail=str(error), fix=error.hint)
-        return
+    ledger = await open_or_find_server(reading=True)
     if isinstance(ledger, str):
-        yield Finding(what="ledger", state="ok", detail=f"served by {ledger}")
+        yield _found("ledger", f"served by {ledger}")
         yield await _workers(ledger)
         return
     info, records = await ledger.info(), await ledger.count()
     await ledger.close()
     detail = f"{info.kind} at {info.location}: {records} records, {info.embedder} ({info.dimension})"
-    yield Finding(what="ledger", state="ok", detail=detail)
+    yield _found("ledger", detail)
     if info.layout:
         yield _layout(info.layout)
 
@@ -204,7 +182,7 @@ def _layout(layout: Layout) -> Finding:
     if layout.not_in_use:
         gone = f"{detail}; not in use: {', '.join(layout.not_in_use)}"
         fix = "Start the node again: it catches up by itself. One that is lost: docs/scaling.md."
-        return Finding(what="Qdrant", state="warning", detail=gone, fix=fix)
+        return _found("Qdrant", gone, fix, "warning")
     given = settings()
     asked = {
         "MNEME_QDRANT_SHARDS": (given.qdrant_shards, layout.shards),
@@ -217,8 +195,8 @@ def _layout(layout: Layout) -> Finding:
         fix = (
             "Stop the writers and run `mneme memories reembed`: it makes the ledger anew as the settings say."
         )
-        return Finding(what="Qdrant", state="warning", detail=detail, fix=fix)
-    return Finding(what="Qdrant", state="ok", detail=detail)
+        return _found("Qdrant", detail, fix, "warning")
+    return _found("Qdrant", detail)
 
 
 async def _workers(url: str) -> Finding:
@@ -228,48 +206,57 @@ async def _workers(url: str) -> Finding:
     try:
         workers = await workers_of(url)
     except MnemeError as error:
-        return Finding(what="server", state="warning", detail=str(error), fix=error.hint)
+        return _found("server", str(error), error.hint, "warning")
     if workers == 1:
         detail = "It runs one thing at a time: replies wait for background work."
-        return Finding(what="server", state="warning", detail=detail, fix=MORE_WORKERS)
-    return Finding(what="server", state="ok", detail=f"{workers} runs at once")
+        return _found("server", detail, MORE_WORKERS, "warning")
+    return _found("server", f"{workers} runs at once")
 
 
 async def _pools() -> AsyncIterator[Finding]:
     """Check the team's pools, and which version of each retriever is in use."""
-    try:
-        async with open_operations(Pools, os.environ.get("MNEME_TEAM", "local"), reading=True) as shared:
-            found = [_pool(each, await shared.serving_problem(each.pool)) for each in await shared.list()]
-    except MnemeError as error:
-        yield Finding(what="pools", state="warning", detail=str(error), fix=error.hint)
-        return
-    for finding in found:
-        yield finding
+    async with open_operations(Pools, os.environ.get("MNEME_TEAM", "local"), reading=True) as shared:
+        for each in await shared.list():
+            yield _pool(each, await shared.serving_problem(each.pool))
 
 
 def _pool(pool: RetrieverState, problem: str) -> Finding:
     what = f"pool {pool.pool}"
     if problem:
         fix = f"mneme share retriever rollback --pool {pool.pool} --to 0"
-        return Finding(what=what, state="warning", detail=problem, fix=fix)
+        return _found(what, problem, fix, "warning")
     used = f"retriever {pool.serving} of {len(pool.versions)}" if pool.serving else "the untrained embedder"
-    detail = f"{pool.memories} memories, {pool.waiting} not learned yet; {used} is in use"
-    return Finding(what=what, state="ok", detail=detail)
+    return _found(what, f"{pool.memories} memories, {pool.waiting} not learned yet; {used} is in use")
 
 
-async def _checkpoints() -> Finding:
+async def _checkpoints() -> AsyncIterator[Finding]:
     location = settings().checkpoints_location
-    try:
-        async with open_checkpointer(location) as checkpointer:
-            kind = type(checkpointer).__name__
-    except MnemeError as error:
-        return Finding(what="checkpoints", state="failure", detail=str(error), fix=error.hint)
-    return Finding(what="checkpoints", state="ok", detail=f"{kind} at {_without_password(location)}")
+    async with open_checkpointer(location) as checkpointer:
+        yield _found("checkpoints", f"{type(checkpointer).__name__} at {_without_password(location)}")
 
 
 def _without_password(location: str) -> str:
     head, at, tail = location.rpartition("@")
     return f"{head.partition('://')[0]}://…@{tail}" if at else location
+
+
+async def _surroundings() -> AsyncIterator[Finding]:
+    yield _home()
+    yield _data()
+    yield _langsmith()
+    yield _users()
+
+
+CHECKS: tuple[tuple[str, State, Callable[[], AsyncIterator[Finding]]], ...] = (
+    ("auto", "failure", _responders),
+    ("measured models", "warning", _measured),
+    ("embedder", "failure", _embedder),
+    ("ledger", "failure", _ledger),
+    ("pools", "warning", _pools),
+    ("checkpoints", "failure", _checkpoints),
+    ("home", "failure", _surroundings),
+)
+"""The checks in order, and what it is where one raises an error."""
 
 
 def _home() -> Finding:
@@ -279,42 +266,40 @@ def _home() -> Finding:
     detail = f"{home} keeps memories, checkpoints and runs (MNEME_HOME); {free / 1024**3:.1f} GiB free"
     if not os.access(folder, os.W_OK):
         fix = "Set MNEME_HOME to a folder that you may write to."
-        return Finding(what="home", state="failure", detail=f"{folder} is read-only", fix=fix)
+        return _found("home", f"{folder} is read-only", fix, "failure")
     if free < ENOUGH_DISK:
-        return Finding(what="home", state="warning", detail=detail, fix="Free some space, or set MNEME_HOME.")
-    return Finding(what="home", state="ok", detail=detail)
+        return _found("home", detail, "Free some space, or set MNEME_HOME.", "warning")
+    return _found("home", detail)
 
 
 def _data() -> Finding:
     """Say what MNEME_DATA is for, since it is easily taken for the folder of the memories."""
     folder = settings().data
     if folder is None:
-        return Finding(what="benchmarks", state="ok", detail="no folder (MNEME_DATA is not set)")
+        return _found("benchmarks", "no folder (MNEME_DATA is not set)")
     if folder.is_dir() and any(folder.iterdir()):
-        return Finding(what="benchmarks", state="ok", detail=f"files in {folder}")
+        return _found("benchmarks", f"files in {folder}")
     fix = "MNEME_DATA is for benchmark files only. To keep your memories there, set MNEME_HOME instead."
-    return Finding(what="benchmarks", state="warning", detail=f"{folder} has no files", fix=fix)
+    return _found("benchmarks", f"{folder} has no files", fix, "warning")
 
 
 def _langsmith() -> Finding:
     if not tracing_is_enabled():
-        return Finding(what="LangSmith", state="ok", detail="off (LANGSMITH_TRACING=true turns it on)")
+        return _found("LangSmith", "off (LANGSMITH_TRACING=true turns it on)")
     if not os.environ.get("LANGSMITH_API_KEY") and not os.environ.get("LANGCHAIN_API_KEY"):
         fix = "Set LANGSMITH_API_KEY, or LANGSMITH_TRACING=false."
-        return Finding(what="LangSmith", state="warning", detail="on, but without a key", fix=fix)
-    return Finding(what="LangSmith", state="ok", detail="on: runs and their texts are sent to LangSmith")
+        return _found("LangSmith", "on, but without a key", fix, "warning")
+    return _found("LangSmith", "on: runs and their texts are sent to LangSmith")
 
 
 def _users() -> Finding:
     file = settings().auth
     if file is None:
-        return Finding(
-            what="users", state="ok", detail="one person, this machine only (MNEME_AUTH is not set)"
-        )
+        return _found("users", "one person, this machine only (MNEME_AUTH is not set)")
     if not Path(file).exists():
         missing = f"{file} does not exist: nobody can use the server."
-        return Finding(what="users", state="failure", detail=missing, fix="mneme users add NAME")
-    return Finding(what="users", state="ok", detail=f"keys in {file}")
+        return _found("users", missing, "mneme users add NAME", "failure")
+    return _found("users", f"keys in {file}")
 
 
 def _join(*parts: str) -> str:

@@ -1,20 +1,27 @@
 """Draw a graph: as Mermaid text, and as a picture where Graphviz is installed."""
 
-import json
 import re
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from langchain_core.runnables.graph import Graph
 
+from mneme.cli.show import emit, prints_json
 from mneme.core.errors import MnemeError
 from mneme.graphs import load
 
 
-async def draw(name: str, png: Path | None, as_json: bool) -> None:
-    """Print a graph as Mermaid; with `png`, draw it into that file."""
+def graph(
+    name: Annotated[str, typer.Argument(help="A graph in langgraph.json, e.g. memory_agent.")],
+    png: Annotated[Path | None, typer.Option("--png", help="Also write it as an image to this file.")] = None,
+) -> None:
+    """Print a graph as Mermaid."""
     drawing = load(name).graph.get_graph(xray=True)
     mermaid = as_mermaid(drawing)
-    print(json.dumps({"graph": name, "mermaid": mermaid}) if as_json else mermaid)
+    emit({"graph": name, "mermaid": mermaid})
+    if not prints_json():
+        print(mermaid)
     if png is not None:
         _draw_png(drawing, png)
 

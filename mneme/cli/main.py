@@ -1,4 +1,4 @@
-"""The command line, assembled from the commands of each workflow.
+"""The command line: the options of all commands, and what becomes of an error.
 
 Nothing heavy is imported at the top: `mneme --help` answers at once. Commands import what they need.
 """
@@ -10,19 +10,8 @@ from typing import Annotated
 
 import typer
 
-from mneme.cli import commands, embedder
-from mneme.cli.chat import commands as chat
-from mneme.cli.discussion.commands import discuss
-from mneme.cli.evaluations import commands as evaluations
+from mneme.cli.commands import add_commands
 from mneme.cli.groups import Group
-from mneme.cli.household import commands as household
-from mneme.cli.importing import commands as importing
-from mneme.cli.learning import commands as learning
-from mneme.cli.pddl.commands import pddl
-from mneme.cli.prompts.commands import prompts
-from mneme.cli.sharing import commands as share
-from mneme.cli.threads.commands import threads
-from mneme.cli.users.commands import users
 from mneme.core.errors import DISTRIBUTION, MnemeError
 from mneme.models.asking.counting import Asked, counting
 
@@ -34,19 +23,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.add_typer(chat.app)
-app.add_typer(threads, name="threads")
-app.add_typer(importing.app, name="import")
-app.add_typer(learning.app)
-app.add_typer(household.app, name="household")
-app.add_typer(pddl, name="pddl")
-app.add_typer(discuss, name="discuss")
-app.add_typer(share.app, name="share")
-app.add_typer(embedder.app, name="embedder")
-app.add_typer(evaluations.app, name="eval")
-app.add_typer(users, name="users")
-app.add_typer(prompts, name="prompts")
-app.add_typer(commands.app)
+add_commands(app)
 
 
 def _print_version(wanted: bool) -> None:
@@ -77,7 +54,10 @@ def options(
     """Take the options of all commands."""
     if wait is not None:
         os.environ["MNEME_WAIT"] = str(wait)
-    embedder.install_where_missing(context.invoked_subcommand)
+    if sys.stderr.isatty():
+        from mneme.cli.embedder import install_where_missing
+
+        install_where_missing(context.invoked_subcommand)
     if "--json" in sys.argv:  # whoever reads JSON Lines wants nothing else, and finds an error at the end
         logging.getLogger("mneme.client.waiting").setLevel(logging.ERROR)
 
@@ -86,7 +66,7 @@ def main() -> None:
     """Run the command line; a failure is one line and a hint, with a non-zero exit status."""
     with counting() as asked:
         try:
-            app()
+            app(prog_name="mneme")
         except MnemeError as error:
             _fail(error, asked)
         except OSError as error:
@@ -99,7 +79,8 @@ def main() -> None:
 
 
 def _fail(error: MnemeError, asked: Asked) -> None:
-    from mneme.cli.show import print_error
+    from mneme.cli.show import json_lines, print_error
 
-    print_error(error, "--json" in sys.argv, asked)
+    with json_lines("--json" in sys.argv):
+        print_error(error, asked)
     sys.exit(1)

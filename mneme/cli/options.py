@@ -1,6 +1,5 @@
 """The options that commands share, and how a command is run."""
 
-import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Annotated, Any
 
@@ -10,6 +9,9 @@ User = Annotated[
     str, typer.Option("--user", "-u", envvar="MNEME_USER", help="The user whose memories are used.")
 ]
 Team = Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="The team whose data is used.")]
+Owner = Annotated[
+    str, typer.Option("--owner", "-o", envvar="MNEME_TEAM", help="The owner of the discussions.")
+]
 Agents = Annotated[
     str,
     typer.Option("--agents", envvar="MNEME_AGENTS", help="Who answers: auto, rules, ollama:MODEL, …"),
@@ -24,6 +26,8 @@ Names = Mapping[str, str]
 
 def run_command(command: Coroutine[Any, Any, int | None]) -> None:
     """Run a command to its end and leave with its exit status."""
+    import asyncio  # `--help` needs none
+
     try:
         status = asyncio.run(command)
     except KeyboardInterrupt:

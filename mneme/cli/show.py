@@ -1,5 +1,7 @@
 """Print results: text for people, JSON Lines for programs.
 
+Where a command prints JSON (`--json`), `console` prints nothing, and `emit` prints; else it is the other way.
+
 Memories, replies, files and answers of a server can hold characters that a terminal obeys: they clear the
 screen, write to the clipboard or hide text. Nothing printed here has any of them.
 """
@@ -9,14 +11,27 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import chain
+from textwrap import shorten
 from typing import Any
 
 from pydantic import BaseModel
 from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.segment import Segment
 from rich.text import Text
 
+from mneme.api.rendering import Cell, cell_of, row_of
 from mneme.cli.tables import Table
 from mneme.core.errors import MnemeError
 from mneme.models.asking.counting import NOTHING, Asked, in_words
@@ -27,6 +42,12 @@ CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 NARROWEST = 20
 """Columns for a text beside its label, however narrow the window is."""
+KEY, SHORT = re.compile(r"\b[0-9a-f]{32}\b"), 8
+"""A key, and how many letters of it are shown in a table."""
+EXCERPTS, EXCERPT = {"prompt", "answer"}, 60
+"""Columns of which a table shows the beginning, and how many characters."""
+JSON_LINES = ContextVar("JSON_LINES", default=False)
+"""Whether the command prints JSON Lines."""
 PIPED, HEIGHT = 80, 25
 """The columns and lines of what is no terminal."""
 
@@ -40,6 +61,11 @@ class CleanConsole(Console):
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, highlight=False, emoji=False)  # ollama:fire:7b is a name
         self._width = None  # what COLUMNS says counts when something is printed, not when this is loaded
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Print, unless this is standard output and the command prints JSON."""
+        if self.stderr or not JSON_LINES.get():
+            super().print(*objects, **how)
 
     @property
     def size(self) -> ConsoleDimensions:
@@ -72,46 +98,95 @@ SIGNS = {
 }
 
 
-def print_json(value: BaseModel | Mapping[str, Any]) -> None:
-    """Print one line of JSON."""
+@contextmanager
+def json_lines(wanted: bool = True) -> Iterator[None]:
+    """Print JSON Lines meanwhile, where that is wanted."""
+    before = JSON_LINES.set(wanted)
+    try:
+        yield
+    finally:
+        JSON_LINES.reset(before)
+
+
+def prints_json() -> bool:
+    """Return whether the command prints JSON Lines."""
+    return JSON_LINES.get()
+
+
+def emit(value: BaseModel | Mapping[str, Any]) -> None:
+    """Print one line of JSON, where the command prints JSON."""
+    if not prints_json():
+        return
     if isinstance(value, BaseModel):
         print(_escaped(value.model_dump_json()), flush=True)
         return
     print(_escaped(json.dumps(value, ensure_ascii=False, default=str)), flush=True)
 
 
-def print_result(result: Any, as_json: bool, show: Callable[[Any], object], called: str = "") -> None:
+def print_rows(found: Any, *, titled: str = "") -> None:
+    """Print records as a table, or one as a row of it; columns without any cell are left out."""
+    records = found if isinstance(found, Sequence) and not isinstance(found, str) else [found]
+    if not records:
+        console.print("[dim]nothing[/]")
+        return
+    rows = [{name: _cell(name, each) for name, each in row_of(record).items()} for record in records]
+    columns = [name for name in dict.fromkeys(chain(*rows)) if any(row.get(name) for row in rows)]
+    print_table(titled, columns, ([row.get(name, "") for name in columns] for row in rows))
+
+
+def _cell(name: str, cell: Cell) -> str:
+    """Return a cell as text: a key by its first letters, the beginning of what may be long."""
+    if isinstance(cell, float):
+        return f"{cell:.2f}"
+    text = shortened("" if cell is None else str(cell))
+    return shorten(text, EXCERPT, placeholder="…") if name in EXCERPTS else text
+
+
+def shortened(text: str) -> str:
+    """Return a text with the first letters of each key in it."""
+    return KEY.sub(lambda found: found[0][:SHORT], text)
+
+
+def print_record(record: BaseModel | Mapping[str, Any]) -> None:
+    """Print all fields of a record, and of a record in it, below one another."""
+    fields = dict(record)
+    inside = [name for name, each in fields.items() if isinstance(each, BaseModel)]
+    for name in inside:
+        fields |= dict(fields.pop(name))
+    print_table("", ("field", "value"), ((name, cell_of(each)) for name, each in fields.items()))
+
+
+def print_result(result: Any, show: Callable[[Any], object] = print_rows, called: str = "") -> None:
     """Print what an operation returned: as JSON Lines, or as text by `show`, which is not asked for nothing.
 
     In JSON, what is no object is `called` so.
     """
     several = isinstance(result, Sequence) and not isinstance(result, str)
-    if not as_json:
-        console.print("[dim]nothing[/]") if result is None or (several and not result) else show(result)
+    if not prints_json():
+        print_rows([]) if result is None or (several and not result) else show(result)
     elif called:
-        print_json({called: result})
+        emit({called: result})
     else:
         for each in result if several else filter(None, [result]):
-            print_json(each)
+            emit(each)
 
 
-def print_records(
-    found: Sequence[Mapping[str, Any]], as_json: bool, title: str = "", columns: Sequence[str] = ()
-) -> None:
-    """Print records with the same fields, as JSON Lines or as a table with a column for each field."""
-    if as_json:
-        for each in found:
-            print_json(each)
-        return
-    print_table(title, columns or [*(found[0] if found else ())], (each.values() for each in found))
+def print_text(text: str) -> None:
+    """Print a text as it is."""
+    console.print(escape(text))
 
 
-def print_fields(what: Mapping[str, object], as_json: bool = False) -> None:
-    """Print a few named figures on one line."""
-    if as_json:
-        print_json(what)
-        return
-    console.print(", ".join(f"{name}: {value}" for name, value in what.items()))
+def print_fields(what: Mapping[str, object]) -> None:
+    """Print a few named figures: on one line, or as JSON."""
+    emit(what)
+    console.print(", ".join(f"{name}: {value}" for name, value in what.items()), soft_wrap=True)
+
+
+def progress_bar(*, elapsed: bool = False) -> Progress:
+    """Return a bar that says how many of how many are done, on the terminal's error stream."""
+    clock = TimeElapsedColumn() if elapsed else TimeRemainingColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), clock)
+    return Progress(*columns, console=errors, transient=elapsed)
 
 
 def print_lines(text: str) -> None:
@@ -124,9 +199,9 @@ def _escaped(text: str) -> str:
     return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def print_error(error: MnemeError, as_json: bool = False, asked: Asked = NOTHING) -> None:
+def print_error(error: MnemeError, asked: Asked = NOTHING) -> None:
     """Print what went wrong in one line, and how to fix it in the next; before it, what was asked so far."""
-    if as_json:
+    if prints_json():
         said: dict[str, Any] = {"error": type(error).__name__, "message": str(error), "hint": error.hint}
         if asked["questions"]:
             said["asked"] = asked

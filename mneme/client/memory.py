@@ -23,17 +23,8 @@ from mneme.api.operation import Kind, Operations
 from mneme.api.pools import Pools
 from mneme.api.remembering import Remembered
 from mneme.api.threads import Threads
-from mneme.client.blocking import (
-    Blocking,
-    BlockingCards,
-    BlockingMemories,
-    BlockingMessages,
-    BlockingPools,
-    BlockingTeamDiscussions,
-    BlockingThreads,
-    Loop,
-    Waits,
-)
+from mneme.client.blocking import Loop
+from mneme.client.blocking_memory import BlockingMemory
 from mneme.client.home import open_or_find_server, open_own_ledger
 from mneme.client.remote import Remote, client_of
 from mneme.client.waiting import alone
@@ -97,29 +88,6 @@ class Memory:
         twice. After so many `seconds` it goes on in the background. Raises BadInput, TooMany.
         """
         return await self.memories.remember(chat_messages(messages), thread, memory_agent, seconds)
-
-
-class BlockingMemory(Blocking):
-    """A `Memory` whose calls block: what `with mneme.open()` gives."""
-
-    remember = Waits(Memory.remember)
-    recall = Waits(Memories.recall)
-    list = Waits(Memories.list)
-    history = Waits(Memories.history)
-    rollback = Waits(Memories.rollback)
-    undo = Waits(Memories.undo)
-    forget = Waits(Memories.forget)
-    export = Waits(Memories.export)
-
-    def __init__(self, of: Memory, loop: Loop) -> None:
-        super().__init__(of, loop)
-        self.user, self.team = of.user, of.team
-        self.memories = BlockingMemories(of.memories, loop)
-        self.inbox = BlockingMessages(of.inbox, loop)
-        self.threads = BlockingThreads(of.threads, loop)
-        self.cards = BlockingCards(of.cards, loop)
-        self.pools = BlockingPools(of.pools, loop)
-        self.discussions = BlockingTeamDiscussions(of.discussions, loop)
 
 
 class Door:

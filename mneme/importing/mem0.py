@@ -3,13 +3,14 @@
 The store holds pickled points. They are read without making their objects, so that no code of them runs.
 """
 
+import io
 import os
+import pickle
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mneme.api.inert_pickle import Kept, load
 from mneme.core.errors import BadInput
 from mneme.importing.copied import opened_copy
 from mneme.importing.elements import elements_of
@@ -75,13 +76,29 @@ def _stored(folder: Path, collection: str) -> Iterator[dict[str, Any]]:
                 yield as_dict(point.get("payload")) | {"id": name}
 
 
+class _Kept:
+    """An object of a pickle as its state alone: it is of no class, and nothing of it runs."""
+
+    inside: Any = None
+
+    def __init__(self, *_: Any) -> None: ...
+
+    def __setstate__(self, state: Any) -> None:
+        self.inside = state
+
+
+class _Reader(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> type[_Kept]:
+        return _Kept
+
+
 def _point(pickled: object) -> dict[str, Any]:
     """Return the fields of a pickled point; nothing where it is none."""
     try:
-        made = load(pickled if isinstance(pickled, bytes) else b"")
-    except ValueError:
+        made = _Reader(io.BytesIO(pickled if isinstance(pickled, bytes) else b"")).load()
+    except (pickle.UnpicklingError, EOFError, TypeError, AttributeError, IndexError, KeyError, ValueError):
         return {}
-    inside = made.inside if isinstance(made, Kept) else None
+    inside = made.inside if isinstance(made, _Kept) else None
     return as_dict(as_dict(inside).get("__dict__", inside))
 
 

@@ -51,11 +51,11 @@ def mcp_server(do: Do) -> Server[Any]:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {asked.name[:100]}.")
         offer = BY_NAME[asked.name]
         try:
-            told = offer.told(await do(offer, asked.arguments or {}, context.request))
+            result = await do(offer, asked.arguments or {}, context.request)
         except FAILURES as error:
             return types.CallToolResult(content=_text(told_of(error)), is_error=True)
-        data = told.model_dump(mode="json")
-        return types.CallToolResult(content=_text(told.text), structured_content=data)
+        told = "\n".join(offer.told(result))
+        return types.CallToolResult(content=_text(told), structured_content=offer.data(result))
 
     return Server(
         "mneme",

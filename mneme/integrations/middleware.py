@@ -4,7 +4,8 @@ Memory that fails never fails the agent: the failure is logged, and stands in th
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Annotated, Any, NotRequired
 
@@ -13,10 +14,11 @@ from langgraph.runtime import Runtime
 
 from mneme.api.memories import Memories
 from mneme.api.messages import LONGEST, ROLES, ChatMessage
+from mneme.api.rendering import row_of
 from mneme.client.memory import Owned
 from mneme.core.errors import needs
-from mneme.integrations.memory_briefs import memories
 from mneme.integrations.offers import FAILURES, told_of
+from mneme.integrations.results import short
 from mneme.integrations.shared import awaited, blocking
 from mneme.integrations.tools import CALLER
 from mneme.nodes.context import LOCAL
@@ -85,19 +87,17 @@ class MemoryMiddleware(AgentMiddleware[MemoryState]):
 
     def before_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall what fits the last message of the user."""
-        query = _query(state["messages"])
-        try:
+        with _reported("recall") as problem:
+            query = _query(state["messages"])
             return _recalled(blocking(self._owned, self._recall(query), self._seconds) if query else [])
-        except FAILURES as error:
-            return {"recalled": "", **_problem("recall", error)}
+        return {"recalled": "", **problem}
 
     async def abefore_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall what fits the last message of the user."""
-        query = _query(state["messages"])
-        try:
+        with _reported("recall") as problem:
+            query = _query(state["messages"])
             return _recalled(await awaited(self._owned, self._recall(query), self._seconds) if query else [])
-        except FAILURES as error:
-            return {"recalled": "", **_problem("recall", error)}
+        return {"recalled": "", **problem}
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -116,24 +116,18 @@ class MemoryMiddleware(AgentMiddleware[MemoryState]):
     def after_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Let what the user said be remembered."""
         thread = _thread(runtime)
-        turns = _turns(state["messages"], thread)
-        try:
-            if turns:
+        with _reported("remember") as problem:
+            if turns := _turns(state["messages"], thread):
                 blocking(self._owned, self._remember(turns, thread), self._seconds + self._wait)
-        except FAILURES as error:
-            return _problem("remember", error)
-        return None
+        return problem or None
 
     async def aafter_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Let what the user said be remembered."""
         thread = _thread(runtime)
-        turns = _turns(state["messages"], thread)
-        try:
-            if turns:
+        with _reported("remember") as problem:
+            if turns := _turns(state["messages"], thread):
                 await awaited(self._owned, self._remember(turns, thread), self._seconds + self._wait)
-        except FAILURES as error:
-            return _problem("remember", error)
-        return None
+        return problem or None
 
     def _recall(self, query: str) -> Callable[[Any], Awaitable[Sequence[MemoryRecord]]]:
         return lambda on: on.recall(query, self._limit, min_similarity=self._min_similarity)
@@ -148,13 +142,20 @@ def _query(messages: Sequence[AnyMessage]) -> str:
 
 
 def _recalled(found: Sequence[MemoryRecord]) -> dict[str, Any]:
-    lines = [f"- {each.content} (since {each.since})" for each in memories(found).memories]
+    rows = map(row_of, found)
+    lines = [f"- {short(str(row['memory']))} (since {row['since']})" for row in rows]
     return {"recalled": "\n".join([HEADING, *lines]) if lines else "", "memory_problem": ""}
 
 
-def _problem(what: str, error: BaseException) -> dict[str, Any]:
-    log.warning("The agent goes on without memory; it could not %s: %s", what, error, exc_info=error)
-    return {"memory_problem": f"{what}: {told_of(error)}"}
+@contextmanager
+def _reported(what: str) -> Iterator[dict[str, Any]]:
+    """Log a failure instead of raising it, and put it into the dictionary that the `with` gives."""
+    problem = dict[str, Any]()
+    try:
+        yield problem
+    except FAILURES as error:
+        log.warning("The agent goes on without memory; it could not %s: %s", what, error, exc_info=error)
+        problem["memory_problem"] = f"{what}: {told_of(error)}"
 
 
 def _with_memories(request: ModelRequest[Any]) -> ModelRequest[Any]:

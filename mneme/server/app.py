@@ -28,9 +28,11 @@ from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
 from mneme.api.operation import Operations
 from mneme.api.pools import Pools
+from mneme.api.server_state import FOLDER
 from mneme.api.threads import Threads
 from mneme.client.announcement import announced
 from mneme.core.errors import MnemeError
+from mneme.core.private import close_to_others, make_private_folder
 from mneme.core.settings import settings
 from mneme.nodes.chat.waking import agenda, remember_later
 from mneme.nodes.context import own_team, own_user
@@ -88,10 +90,17 @@ async def _dropping(ledger: Ledger) -> None:
         await asyncio.sleep(KEPT_FOR.total_seconds())
 
 
+def _keep_private() -> None:
+    """Let nobody else into the folder in which the server keeps its threads and runs."""
+    make_private_folder(FOLDER)
+    close_to_others(FOLDER)
+
+
 @asynccontextmanager
 async def lifespan(_: FastAPI) -> AsyncIterator[None]:
     """Announce the server, remember what waits, and close the ledger at the end."""
     ledger = (await store()).ledger
+    await asyncio.to_thread(_keep_private)
     await asyncio.to_thread(note_server)
     always = [asyncio.create_task(each) for each in (agenda.serve(ledger), _dropping(ledger))]
     try:

@@ -1,112 +1,111 @@
-"""The server's own rows of threads and runs, in this process: `langgraph dev` keeps them in its memory.
+"""The threads and runs of the server in this process, beside their checkpoints: asked for, and erased.
 
-Another LangGraph server keeps them in a database of its own, where only its API reaches them.
+All goes through the server's own API. It deletes a thread with its checkpoints; those of a thread that goes
+on are copied before, and back.
 """
 
 import asyncio
-import os
-import pickle
-import sys
 import time
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, NotFoundError, UnprocessableEntityError
-from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
-from mneme.api import server_tables
-from mneme.api.inert_pickle import PROTOCOL
-from mneme.api.server_files import FILE, replace
 from mneme.core.errors import Conflict
 from mneme.nodes.chat.waking import remember_later
+from mneme.nodes.context import LOCAL
 from mneme.server.opened import store
-from mneme.stores.checkpoints.erasing import Eraser
+from mneme.stores.checkpoints.checkpointer import opened_checkpointer
 from mneme.stores.users.inbox import Inbox
 
-TABLES_OF_DEV = "langgraph_runtime_inmem.database"
-STREAMS_OF_DEV = "langgraph_runtime_inmem.inmem_stream"
 PATIENCE = 20.0
 """Seconds to wait for the end of a reply."""
-LAST_WORDS = 5.0
-"""Seconds that a run may go on after it was stopped."""
 POLL = 0.1
-ELSEWHERE = "the server's own database of threads and runs (it is not `langgraph dev`): delete the threads"
+PAGE = 1000
+UNKNOWN = (NotFoundError, UnprocessableEntityError)
+"""The server knows no such id, or takes none such."""
 
 
 class ServerRows:
-    """The rows of the server that runs in this process."""
+    """The threads and runs of the server that runs in this process."""
 
     async def owners(self) -> Mapping[str, str]:
-        return server_tables.owners(_tables())
+        client, found = _client(), dict[str, str]()
+        while page := await client.threads.search(
+            limit=PAGE, offset=len(found), select=["thread_id", "metadata"]
+        ):
+            found |= {each["thread_id"]: str((each["metadata"] or {}).get("owner") or LOCAL) for each in page}
+            if len(page) < PAGE:
+                break
+        return found
 
     @asynccontextmanager
     async def quiet(self, threads: Collection[str], background: Collection[str]) -> AsyncIterator[None]:
-        stopped = server_tables.active(_tables(), background)
-        for run in stopped:
-            with suppress(APIError):  # it has ended meanwhile
-                await get_client(api_key=None).runs.cancel(str(run["thread_id"]), str(run["run_id"]))
+        client = _client()
+        stopped = [each for each in background if each in await _busy(client)]
+        for thread in stopped:
+            for run in await client.runs.list(thread, limit=PAGE):
+                if run["status"] in ("pending", "running"):
+                    with suppress(APIError):  # it has ended meanwhile
+                        await client.runs.cancel(thread, run["run_id"], wait=True)
         try:
-            await _until_quiet({*threads, *background})
+            await _until_quiet(client, {*threads, *background})
             yield
         finally:
-            if stopped:
-                await _go_on(stopped[-1]["kwargs"]["context"])
+            for thread in stopped[-1:]:
+                await _go_on(thread)
 
     async def delete(self, threads: Collection[str]) -> list[str]:
-        client = get_client(api_key=None)
         for thread in threads:
-            with suppress(NotFoundError, UnprocessableEntityError):  # it knows no such id, or takes none such
-                await client.threads.delete(thread)
-        return await _write() if _tables() else []
+            with suppress(*UNKNOWN):
+                await _client().threads.delete(thread)
+        return []
 
-    async def erase(self, threads: Collection[str], eraser: Eraser) -> list[str]:
-        if not _tables():
-            return [ELSEWHERE]
-        return await _write() if server_tables.erase(_tables(), threads, eraser) else []
-
-
-async def _go_on(context: dict[str, Any]) -> None:
-    """Let what was stopped go on, if anything still waits to be remembered."""
-    ledger = (await store()).ledger
-    if await Inbox(ledger).pending(context["user"]):
-        await remember_later(ledger, context)
+    async def renew(self, threads: Collection[str]) -> list[str]:
+        for thread in threads:
+            with suppress(*UNKNOWN):
+                await _renew(_client(), thread)
+        return []
 
 
-def _tables() -> Mapping[str, Any]:
-    dev = sys.modules.get(TABLES_OF_DEV)
-    return dev.GLOBAL_STORE if dev else {}
+def _client() -> LangGraphClient:
+    return get_client(api_key=None)
 
 
-async def _until_quiet(threads: Collection[str]) -> None:
+async def _renew(client: LangGraphClient, thread: str) -> None:
+    """Let the server forget a thread and its runs, and know it again by its id."""
+    known = await client.threads.get(thread)
+    async with opened_checkpointer() as saver:
+        copy = str(uuid4())
+        await saver.acopy_thread(thread, copy)
+        await client.threads.delete(thread)
+        await saver.acopy_thread(copy, thread)
+        await saver.adelete_thread(copy)
+    await client.threads.create(thread_id=thread, metadata=known["metadata"], if_exists="do_nothing")
+
+
+async def _go_on(thread: str) -> None:
+    """Let what was stopped go on, if anything still waits to be remembered, with the model that it had."""
+    async with opened_checkpointer() as saver:
+        latest = await saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
+    about: Any = latest.metadata if latest else {}
+    ledger, user = (await store()).ledger, str(about.get("user") or about.get("owner") or LOCAL)
+    if await Inbox(ledger).pending(user):
+        await remember_later(ledger, {"user": user, "memory_agent": about.get("memory_agent", "auto")})
+
+
+async def _busy(client: LangGraphClient) -> set[str]:
+    found = await client.threads.search(status="busy", limit=PAGE, select=["thread_id"])
+    return {each["thread_id"] for each in found}
+
+
+async def _until_quiet(client: LangGraphClient, threads: set[str]) -> None:
     end = time.monotonic() + PATIENCE
-    while server_tables.active(_tables(), threads):
+    while threads & await _busy(client):
         if time.monotonic() > end:
             raise Conflict("A reply is still being written.", "Wait for its end, then forget again.")
         await asyncio.sleep(POLL)
-    end = time.monotonic() + LAST_WORDS
-    while _is_listening(threads) and time.monotonic() < end:
-        await asyncio.sleep(POLL)
-
-
-def _is_listening(threads: Collection[str]) -> bool:
-    """Tell whether a run that was stopped still works for a moment, and so listens to its thread.
-
-    One that was stopped at its very beginning is begun once more by the server, and leaves a listener behind
-    for ever.
-    """
-    streams = sys.modules.get(STREAMS_OF_DEV)
-    working = streams.get_stream_manager().control_queues if streams else {}
-    return any(queue for thread, runs in working.items() if str(thread) in threads for queue in runs.values())
-
-
-# A run on another thread can add to a table while it is read.
-@retry(retry=retry_if_exception_type(RuntimeError), stop=stop_after_attempt(5), reraise=True)
-async def _write() -> list[str]:
-    """Write the tables to their file now, as the server does every ten seconds."""
-    if os.environ.get("LANGGRAPH_DISABLE_FILE_PERSISTENCE", "").lower() != "true":
-        data = pickle.dumps(dict(_tables()), PROTOCOL)
-        await asyncio.to_thread(replace, Path(FILE), data)
-    return []

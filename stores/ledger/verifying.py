@@ -10,7 +10,6 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from mneme.core.errors import LedgerMismatch, MnemeError
-from mneme.core.processes import pool
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger import journal
 from mneme.stores.ledger.building import build
@@ -18,6 +17,7 @@ from mneme.stores.ledger.engine import Payload
 from mneme.stores.ledger.folder import Folder
 from mneme.stores.ledger.journal import JOURNAL, Content, Histories
 from mneme.stores.ledger.manifest import MANIFEST
+from mneme.stores.ledger.processes import pool
 from mneme.stores.ledger.reconciling import disagreements, points_of, reconcile
 from mneme.stores.ledger.sealing import differing, is_cut, mark_open, power_cut, read_seal, seal
 from mneme.stores.ledger.shards import guarded, load

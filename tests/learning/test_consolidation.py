@@ -10,7 +10,8 @@ import httpx
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from mneme.cli.learning.consolidation import figures, row_of
+from mneme.api.rendering import row_of
+from mneme.cli.learning.consolidation import figures
 from mneme.core.errors import BadInput, ModelUnavailable
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
@@ -156,10 +157,10 @@ async def test_a_model_that_is_not_worse_serves_and_its_cards_are_archived_until
     assert rows["adapter"][1].endswith(" MB") and rows["training loss"][1]
     assert rows["training repaid"][1].startswith(("after ", "never"))
 
-    assert [row_of(each)[:2] for each in await cycle.attempts()] == [["v1", "yes"]]
+    assert [[*row_of(each).values()][:2] for each in await cycle.attempts()] == [["v1", "yes"]]
     undone = await cycle.take_back(change=CHANGE)
     assert (await cycle.serving(), undone.taken_back) == ("", True)
-    assert [row_of(each)[:2] for each in await cycle.attempts()] == [["v1", "rolled back"]]
+    assert [[*row_of(each).values()][:2] for each in await cycle.attempts()] == [["v1", "rolled back"]]
     after = {card.id: card for card in await cards.records.list()}
     same = {"version": 0}
     assert {key: card.model_copy(update=same) for key, card in after.items()} == {

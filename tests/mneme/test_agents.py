@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 import mneme
 from mneme.core.settings import settings
 from mneme.evals.commands import NOWHERE, quiet
-from mneme.integrations.brief import LONGEST
+from mneme.integrations.results import LONGEST
 from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.pools.memory_pool import Pair
 
@@ -67,7 +67,7 @@ def test_a_memory_is_remembered_found_explained_taken_back_and_erased() -> None:
     assert f"similarity {record.similarity:.2f}" in found.text
     assert "insert" in tool["memory_history"].invoke({"key": record.key[:8]})
     assert "not recalled any more" in tool["undo_memory_change"].invoke({})
-    assert tool["list_memories"].invoke({}) == "No memories."
+    assert tool["list_memories"].invoke({}) == "Nothing was found."
     assert "Erased for good: 1" in tool["forget_memory"].invoke({"key": record.key})
     gone = asked_for(tool["memory_history"], key=record.key)
     assert (gone.status, gone.artifact) == ("error", None)
@@ -84,7 +84,7 @@ async def test_a_result_is_bounded_and_one_line_for_each_memory() -> None:
     assert len(lines) == 20 and LONGEST < len(lines[0]) < LONGEST + 100
     too_many = asked_for(by_name()["list_memories"], limit=21)
     assert too_many.status == "error" and "limit" in too_many.text
-    assert await by_name("bob")["list_memories"].ainvoke({}) == "No memories."
+    assert await by_name("bob")["list_memories"].ainvoke({}) == "Nothing was found."
 
 
 async def test_a_proposed_card_is_provisional_and_shown_and_a_second_one_changes_nothing() -> None:
@@ -127,9 +127,9 @@ async def test_a_pool_is_searched_for_pairs_that_help() -> None:
     assert best.similarity is not None and other.similarity is not None
     assert best.similarity > other.similarity
     tool = by_name()
-    assert tool["list_pools"].invoke({}) == "verses: 2 pairs"
+    assert tool["list_pools"].invoke({}).startswith("[verses] (pairs 2")
     told = tool["search_pool"].invoke({"pool": "verses", "question": "cats", "limit": 1})
-    assert "Answer: A cat sat. (poet, score 90, similarity" in told
+    assert "answer: A cat sat. (agent poet, score 90, similarity" in told
 
 
 def test_tools_are_chosen_by_name() -> None:
@@ -215,4 +215,4 @@ async def test_tools_work_in_several_event_loops_at_once() -> None:
         return asyncio.run(search.ainvoke({"query": "anything"}))
 
     found = await asyncio.gather(*(asyncio.to_thread(in_a_loop_of_its_own) for _ in range(3)))
-    assert found == ["No memories."] * 3
+    assert found == ["Nothing was found."] * 3

@@ -3,12 +3,14 @@
 import asyncio
 import json
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from mneme.cli.derived import DECLARED
 from mneme.cli.show import console
 from mneme.evals.commands import quiet
 from mneme.models.embedding.embedders import open_embedder
@@ -277,6 +279,12 @@ def test_quick_commands_load_nothing_heavy() -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
+
+
+def test_options_that_are_known_without_an_import_are_those_that_are_declared() -> None:
+    generator = Path(__file__).parents[2] / "docs" / "generate" / "declared.py"
+    written = runpy.run_path(str(generator))["declared"]()
+    assert json.loads(DECLARED.read_text(encoding="utf-8")) == json.loads(json.dumps(written)), generator
 
 
 def test_every_graph_can_be_drawn(mneme: Run) -> None:

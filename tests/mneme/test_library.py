@@ -1,7 +1,9 @@
 """The library: `mneme.open`, in this process, beside others, and through a server."""
 
+import ast
 import asyncio
 import doctest
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -12,20 +14,14 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 import mneme
-from mneme.api.cards import Cards
-from mneme.api.discussions import TeamDiscussions
-from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
-from mneme.api.pools import Pools
-from mneme.api.threads import Threads
-from mneme.client import blocking as blocking_calls
-from mneme.client.blocking import Waits
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.commands import NOWHERE, quiet
 from tests.doubles.command_line import run_mneme
 from tests.doubles.langgraph_server import Server, serving
 
+ROOT = Path(__file__).parents[2]
 RULES: Any = {"memory_agent": "rules"}
 
 
@@ -74,10 +70,13 @@ def test_a_call_is_held_to_the_declared_bounds_before_anything_is_done() -> None
 
 def test_what_blocks_has_every_operation_with_its_types() -> None:
     """`assert_type` is read by mypy, which `make check` runs."""
-    for kind in (Memories, Messages, Threads, Cards, Pools, TeamDiscussions):
-        blocking = vars(getattr(blocking_calls, f"Blocking{kind.__name__}"))
-        assert {name for name, each in blocking.items() if isinstance(each, Waits)} == {*kind.OFFERED}
+    generator = ROOT / "docs" / "generate" / "blocking_stub.py"
+    written = runpy.run_path(str(generator))["stub"]()
+    kept = (ROOT / "mneme" / "client" / "blocking_memory.pyi").read_text(encoding="utf-8")
+    assert ast.dump(ast.parse(kept)) == ast.dump(ast.parse(written)), f"run {generator}"
     with mneme.open("ann") as memory:
+        assert {"remember", "recall", "memories"} <= {*dir(memory)}
+        assert {*Memories.OFFERED} <= {*dir(memory.memories)}
         assert_type(memory.memories.add("Ann has a dog."), mneme.Written)
         assert_type(memory.recall("a dog", limit=1), Sequence[mneme.MemoryRecord])
         assert_type(memory.remember("I live in Oslo.", **RULES), Sequence[mneme.Remembered])

@@ -56,7 +56,8 @@ async def called(client: Client, name: str, **arguments: Any) -> Any:
     (schema,) = [each.output_schema for each in (await client.list_tools()).tools if each.name == name]
     assert schema is not None
     jsonschema_rs.validate(schema, result.structured_content)
-    return result.structured_content
+    assert result.structured_content is not None
+    return result.structured_content["result"]
 
 
 async def refused(client: Client, name: str, **arguments: Any) -> str:
@@ -81,40 +82,41 @@ async def test_a_client_remembers_recalls_explains_undoes_and_forgets(tmp_path: 
         hints = {each.name: each.annotations for each in listed if each.annotations}
         assert {name: (each.read_only_hint, each.destructive_hint) for name, each in hints.items()} == TOOLS
         assert all(len(each.description or "") > 80 for each in listed)
-        told = await called(client, "remember", text="I live in Oslo.")
+        (told,) = await called(client, "remember", text="I live in Oslo.")
         assert told["status"] == "stored"
-        (found,) = (await called(client, "search_memories", query="Where does the user live?"))["memories"]
-        assert found["content"] == "The user lives in Oslo." and found["key"] in told["keys"]
+        (found,) = await called(client, "search_memories", query="Where does the user live?")
+        assert found["memory"]["content"] == "The user lives in Oslo."
+        assert found["key"] in [each["key"] for each in told["outcome"]["operations"]]
         beside = run_mneme(("memories", "list", "--user", "ann", "--json"), quiet(tmp_path))
         assert "Oslo" in beside.stdout  # an idle client lets other processes at the memories
-        (version,) = (await called(client, "memory_history", key=found["key"]))["versions"]
+        (version,) = await called(client, "memory_history", key=found["key"])
         assert version["event"] == "insert"
         recorded = datetime.now(UTC).isoformat()
-        assert (await called(client, "undo_memory_change"))["recalled"] is False
+        assert (await called(client, "undo_memory_change"))["live"] is False
         rent = await called(client, "add_memory", content="Ann's rent is 900 euros.", until="2026-12")
         again = await called(client, "add_memory", content="ann's rent is 900 euros")
         assert (rent["is_new"], again["is_new"]) == (True, False)
         later = await called(client, "add_memory", content="Ann's rent is 950 euros.", since="2027-01")
         assert [each["key"] for each in later["beside"]] == later["memory"]["may_contradict"]
-        assert later["beside"][0]["key"] == rent["memory"]["key"]
-        rents = (await called(client, "search_memories", query="Ann's rent"))["memories"]
-        links = {each["key"]: each["may_contradict"] for each in rents}
-        pair = [rent["memory"]["key"], later["memory"]["key"]]
+        assert later["beside"][0]["key"] == rent["key"]
+        rents = await called(client, "search_memories", query="Ann's rent")
+        links = {each["key"]: each["memory"]["may_contradict"] for each in rents}
+        pair = [rent["key"], later["key"]]
         assert (links[pair[0]], links[pair[1]]) == ([pair[1]], [pair[0]])
         for name, query in (
             ("search_memories", {"query": "Where does the user live?"}),
             ("list_memories", {}),
         ):
             then = await called(client, name, as_of=recorded, **query)
-            assert [each["content"] for each in then["memories"]] == ["The user lives in Oslo."]
-        (held,) = (await called(client, "list_memories", at="2027-06-01"))["memories"]
-        assert "950" in held["content"] and held["holds"] == "(from 2027-01)"
-        key = later["memory"]["key"]
+            assert [each["memory"]["content"] for each in then] == ["The user lives in Oslo."]
+        (held,) = await called(client, "list_memories", at="2027-06-01")
+        assert "950" in held["memory"]["content"] and held["memory"]["since"] == "2027-01"
+        key = later["key"]
         changed = await called(client, "update_memory", key=key, content="Bea pays 950 euros in Porto.")
         assert changed["memory"]["content"] == "Bea pays 950 euros in Porto."
         for each in (rent, later):
-            assert (await called(client, "forget_memory", key=each["memory"]["key"]))["records"] == 1
-        assert (await called(client, "list_memories"))["memories"] == []
+            assert (await called(client, "forget_memory", key=each["key"]))["records"] == 1
+        assert await called(client, "list_memories") == []
         assert (await called(client, "forget_memory", key=found["key"]))["records"] == 1
         assert "has no memory" in await refused(client, "memory_history", key=found["key"])
         assert "query" in await refused(client, "search_memories", query="")
@@ -127,11 +129,11 @@ async def test_a_client_remembers_recalls_explains_undoes_and_forgets(tmp_path: 
 async def test_cards_and_pools_and_a_client_of_an_older_protocol(tmp_path: Path) -> None:
     async with process(tmp_path, "legacy") as client:
         made = await called(client, "propose_card", claim="Indexes speed up selective filters.")
-        assert made["is_new"] and made["card"]["status"] == "provisional"
-        (card,) = (await called(client, "search_cards", task="a faster filter"))["cards"]
-        shown = await called(client, "show_card", card_id=card["id"])
-        assert (shown["successes"], shown["card"]["claim"]) == (0, card["claim"])
-        assert (await called(client, "list_pools"))["pools"] == []
+        assert made["event"] == "created" and made["card"]["status"] == "provisional"
+        (found,) = await called(client, "search_cards", task="a faster filter")
+        shown = await called(client, "show_card", card_id=found["card"]["id"])
+        assert (shown["evidence"]["success_count"], shown["claim"]) == (0, found["card"]["claim"])
+        assert await called(client, "list_pools") == []
         assert "holds no pairs" in await refused(client, "search_pool", pool="x", question="y")
 
 
@@ -164,21 +166,21 @@ async def test_under_the_server_each_key_has_its_user_s_memories(guarded: Guarde
     key_of_cas, key_of_dan = map(guarded.key, (cas, dan))
     async with keyed(guarded, key_of_cas, mode) as client:
         assert {each.name for each in (await client.list_tools()).tools} == {*TOOLS}
-        told = await called(client, "remember", text="I have a dog called Kestrel.")
+        (told,) = await called(client, "remember", text="I have a dog called Kestrel.")
         assert told["status"] in {"stored", "discarded"}  # the second client tells what is known
-        found = (await called(client, "search_memories", query="Kestrel"))["memories"]
+        found = await called(client, "search_memories", query="Kestrel")
         key = found[0]["key"]
-        assert "dog called Kestrel" in found[0]["content"]
+        assert "dog called Kestrel" in found[0]["memory"]["content"]
         await called(client, "propose_card", claim="Kestrels hover before they dive.")
     async with keyed(guarded, key_of_dan, mode, f"?user={cas}&team={cas}") as client:
         assert f"The key is {dan}'s" in await refused(client, "list_memories")
     async with keyed(guarded, key_of_dan, mode) as client:
         for name, asked in (("search_memories", {"query": "Kestrel"}), ("list_memories", {})):
-            assert (await called(client, name, **asked))["memories"] == []
+            assert await called(client, name, **asked) == []
         for name in ("memory_history", "forget_memory"):
             assert "has no memory" in await refused(client, name, key=key)
-        assert (await called(client, "undo_memory_change"))["memory"] is None
-        assert (await called(client, "search_cards", task="Kestrel"))["cards"] == []
+        assert await called(client, "undo_memory_change") is None
+        assert await called(client, "search_cards", task="Kestrel") == []
 
 
 @pytest.mark.xdist_group("server")

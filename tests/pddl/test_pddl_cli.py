@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from mneme.cli.pddl import play as pddl
+from mneme.cli import pddl
+from mneme.cli.show import json_lines
 from mneme.core.errors import BadInput
 from mneme.evals.commands import quiet
 from tests.doubles.command_line import Done, Run, Running, run_mneme
@@ -35,18 +36,19 @@ def lines(text: str) -> list[dict[str, Any]]:
 
 
 async def test_problems_are_listed_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    await pddl.list_(None, 6, 2, as_json=True)
-    listed = lines(capsys.readouterr().out)
-    assert len(listed) == 6
-    await pddl.show(listed[0]["name"], None, 1, as_json=True)
-    (shown,) = lines(capsys.readouterr().out)
-    assert shown["name"] == listed[0]["name"]
-    for part in ("domain", "problem"):
-        (tmp_path / f"{part}.pddl").write_text(shown[f"{part}_pddl"])
-    await pddl.show(str(tmp_path / "problem.pddl"), None, 1, as_json=True)
-    assert lines(capsys.readouterr().out)[0]["manual"] == shown["manual"]
-    await pddl.list_(tmp_path, 6, 1, as_json=True)
-    assert [each["name"] for each in lines(capsys.readouterr().out)] == ["gripper/problem"]
+    with json_lines():
+        await pddl.list_(None, 6, 2)
+        listed = lines(capsys.readouterr().out)
+        assert len(listed) == 6
+        await pddl.show(listed[0]["name"], None, 1)
+        (shown,) = lines(capsys.readouterr().out)
+        assert shown["name"] == listed[0]["name"]
+        for part in ("domain", "problem"):
+            (tmp_path / f"{part}.pddl").write_text(shown[f"{part}_pddl"])
+        await pddl.show(str(tmp_path / "problem.pddl"), None, 1)
+        assert lines(capsys.readouterr().out)[0]["manual"] == shown["manual"]
+        await pddl.list_(tmp_path, 6, 1)
+        assert [each["name"] for each in lines(capsys.readouterr().out)] == ["gripper/problem"]
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from textwrap import shorten
 from threading import Thread
+from typing import Annotated
 from uuid import uuid4
 
+import typer
 from rich.markup import escape
 
-from mneme.cli.chat.memories import print_erased, print_history, print_memories, print_memory_line
+from mneme.cli.chat.memories import print_erased
 from mneme.cli.chat.talk import Context, Talk, get_ready, with_contents
-from mneme.cli.show import console, errors, print_error, print_json, print_outcome, print_result
+from mneme.cli.derived import Fields
+from mneme.cli.show import console, emit, errors, print_error, print_outcome, print_result, prints_json
 from mneme.client.session import PoliteSession
 from mneme.core.errors import BadInput, MnemeError, ServerGone, TooMany
 from mneme.models.asking.counting import in_words
@@ -24,14 +27,22 @@ IDLE_SECONDS = 0.2
 """How often, while the user types, the chat looks whether another process waits for the memories."""
 
 
-async def chat(user: str, thread: str, context: Context, as_json: bool) -> int:
-    """Chat until the user ends it, then wait for the memory agent; return 1 if a script failed."""
+NO_OPTIONS = "similar min_similarity retrieval compose_first window recall debounce"
+"""Fields of the chatbot's context that are no options."""
+
+
+async def chat(
+    context: Annotated[Context, Fields(ChatContext, without=NO_OPTIONS)],
+    thread: Annotated[str, typer.Option("--thread", "-t", help="Name of the conversation.")] = "main",
+) -> int:
+    """Chat; a memory agent remembers in the background (/memories /history /forget /undo /quit)."""
+    user = context.pop("user")
     await get_ready(context)
     polite = PoliteSession(user)
     try:
-        terminal = Terminal(Talk(await polite.open(), thread, context), as_json, polite)
+        terminal = Terminal(Talk(await polite.open(), thread, context), polite)
         await terminal.greet()
-        async for line in _lines(as_json, terminal.idle):
+        async for line in _lines(terminal.idle):
             if not await terminal.take(line):
                 break
         await terminal.finish()
@@ -40,12 +51,12 @@ async def chat(user: str, thread: str, context: Context, as_json: bool) -> int:
     return 1 if terminal.has_failed and not sys.stdin.isatty() else 0
 
 
-async def _lines(as_json: bool, idle: Callable[[], Awaitable[None]]) -> AsyncIterator[str]:
+async def _lines(idle: Callable[[], Awaitable[None]]) -> AsyncIterator[str]:
     """Yield what the user types, line by line, until the end of the input; call `idle` again and again.
 
     A daemon thread reads, so that Ctrl-C at the prompt ends the process at once.
     """
-    prompt = "you: " if sys.stdin.isatty() and not as_json else ""
+    prompt = "you: " if sys.stdin.isatty() and not prints_json() else ""
     loop = asyncio.get_running_loop()
     while True:
         line: asyncio.Future[str] = loop.create_future()
@@ -70,15 +81,13 @@ class Terminal:
     """A conversation in the terminal, printed as text or as JSON Lines."""
 
     talk: Talk
-    as_json: bool
     polite: PoliteSession
     open: list[str] = field(default_factory=list)
     has_failed: bool = False
 
     async def greet(self) -> None:
         """Print the commands, and finish a turn that a killed process left."""
-        if not self.as_json:
-            console.print(f"[dim]{HELP}[/]")
+        console.print(f"[dim]{HELP}[/]")
         try:
             await self._go_on()
         except MnemeError as error:
@@ -88,16 +97,11 @@ class Terminal:
     async def _go_on(self) -> None:
         if not (words := await self.talk.left_unanswered()):
             return
-        if not self.as_json:
-            console.print(
-                f"[dim]answering your last message:[/] {escape(shorten(words, 80))}", soft_wrap=True
-            )
+        console.print(f"[dim]answering your last message:[/] {escape(shorten(words, 80))}", soft_wrap=True)
         async for piece in self.talk.resume():
             self._say(piece)
-        if self.as_json:
-            print_json({"message": words, "reply": self.talk.reply})
-        else:
-            console.print()
+        emit({"message": words, "reply": self.talk.reply})
+        console.print()
 
     async def take(self, line: str) -> bool:
         """Answer a message or run a command; return whether the chat goes on."""
@@ -118,7 +122,7 @@ class Terminal:
 
     def _complain(self, error: MnemeError) -> None:
         self.has_failed = True
-        print_error(error, self.as_json)
+        print_error(error)
 
     async def idle(self) -> None:
         """Let others have the memories, unless the memory agent is at work."""
@@ -128,13 +132,12 @@ class Terminal:
     async def finish(self) -> None:
         """Wait for the memory agent, and print what it did."""
         self.talk.session = await self.polite.open()
-        if self.open and not self.as_json:
+        if self.open:
             console.print(f"[dim]remembering {len(self.open)} message(s) …[/]")
         await self.talk.finish()
         await self._report(wait=True)
-        if self.as_json:
-            print_json({"asked": self.talk.asked})
-        elif self.talk.asked["questions"]:
+        emit({"asked": self.talk.asked})
+        if self.talk.asked["questions"]:
             whose = "replies: " if self.talk.session.is_served else ""
             console.print(f"[dim]{whose}{in_words(self.talk.asked)}[/]")
 
@@ -150,16 +153,13 @@ class Terminal:
             raise
         except ServerGone:
             await self._answer_without(words, message_id)
-        if self.as_json:
-            print_json({"message_id": message_id, "message": words, "reply": self.talk.reply})
-        else:
-            console.print()
+        emit({"message_id": message_id, "message": words, "reply": self.talk.reply})
+        console.print()
         await self._report(wait=False)
 
     async def _answer_without(self, words: str, message_id: str) -> None:
         """Answer a message in whose turn the server ended: in this process, or on a server that took over."""
-        if not self.as_json:
-            console.print()
+        console.print()
         errors.print("[yellow]The server has ended. Your message is kept, and is answered without it.[/]")
         await self.polite.close()
         self.talk.session = await self.polite.open()
@@ -167,8 +167,7 @@ class Terminal:
             self._say(piece)
 
     def _say(self, piece: str) -> None:
-        if not self.as_json:
-            console.print(escape(piece), end="", soft_wrap=True)
+        console.print(escape(piece), end="", soft_wrap=True)
 
     async def _report(self, wait: bool) -> None:
         """Print what the memory agent did with each message; with `wait`, wait for the last one."""
@@ -183,7 +182,8 @@ class Terminal:
                 await self._kept(message_id)
                 continue
             shown = {"message_id": message_id, **await with_contents(outcome, memories)}
-            print_json(shown) if self.as_json else print_outcome(shown)
+            emit(shown)
+            print_outcome(shown)
 
     async def _kept(self, message_id: str) -> None:
         reason = (await self.talk.failures()).get(message_id, "")
@@ -195,15 +195,15 @@ class Terminal:
         command, _, argument = words.partition(" ")
         memories = self.talk.session.memories
         if command == "/memories":
-            print_result(await memories.list(), self.as_json, print_memories)
+            print_result(await memories.list())
         elif command == "/history":
-            print_result(await memories.history(argument), self.as_json, print_history)
+            print_result(await memories.history(argument))
         elif command == "/forget":
             if not self.talk.session.is_served:  # what is being remembered would write the old words again
                 await self.talk.finish()
             erased = await memories.forget(argument, reason="requested in the chat")
-            print_erased(erased, self.as_json)
+            print_erased(erased)
         elif command == "/undo":
-            print_result(await memories.undo(), self.as_json, print_memory_line)
+            print_result(await memories.undo())
         else:
             raise BadInput(f"There is no command {command}.", HELP)

@@ -6,48 +6,28 @@ import time
 from collections.abc import Sequence
 from uuid import uuid4
 
+import yaml
 from rich.markup import escape
 
-from mneme.cli.chat.memories import print_memories
 from mneme.cli.chat.talk import Talk, show_notice, with_contents
-from mneme.cli.show import console, print_json, print_outcome, print_result
+from mneme.cli.show import console, emit, print_outcome, print_rows
 from mneme.client.session import open_session
 from mneme.core.settings import settings
+from mneme.library import EXAMPLES
 
 USER = "demo"
 ROLES = {"chatbot": "auto", "memory_agent": "auto"}
-SESSIONS = (
-    (
-        "My dog Max is a golden retriever. He loves playing fetch.",
-        "Actually, Max is a Labrador mix, not a purebred.",
-        "Max gets anxious during thunderstorms.",
-        "Max lives with my sister Emily in Portland.",
-        "Thanks, you are a good listener!",
-        "I work as a nurse at Mercy Hospital, and on Thursdays I play badminton with Priya.",
-        "I'm allergic to penicillin.",
-    ),
-    (
-        "What do we know about Max?",
-        "Max is now 5 years old.",
-        "I quit my job at Mercy Hospital in May. I teach first aid at Lincoln College now.",
-        "She moved from Portland to Seattle last month. I mean Emily.",
-        "I can't eat shellfish. Can you suggest a dinner for Emily's visit on 5 December?",
-        "My neighbour's dog is called Max too, he is a poodle.",
-        "I am allergic to penicillin, did you know?",
-        "Where does Emily live?",
-    ),
-)
+SESSIONS = EXAMPLES / "demo.yaml"
 
 
-async def demo(as_json: bool) -> None:
-    """Run both sessions with an empty memory, and print what happens."""
+async def demo() -> None:
+    """Run a conversation over two sessions and show what the memory agent does with it."""
     _use_own_folder()
     await show_notice(*ROLES.values())
-    for number, messages in enumerate(SESSIONS, start=1):
-        await _session(number, messages, as_json)
-    if not as_json:
-        folder = settings().home / "demo"
-        console.print(f"\n[dim]Everything is in {folder}. Start your own chat: mneme chat[/]", soft_wrap=True)
+    for number, messages in enumerate(yaml.safe_load(SESSIONS.read_text(encoding="utf-8")), start=1):
+        await _session(number, messages)
+    folder = settings().home / "demo"
+    console.print(f"\n[dim]Everything is in {folder}. Start your own chat: mneme chat[/]", soft_wrap=True)
 
 
 def _use_own_folder() -> None:
@@ -59,37 +39,31 @@ def _use_own_folder() -> None:
     settings.cache_clear()
 
 
-async def _session(number: int, messages: Sequence[str], as_json: bool) -> None:
+async def _session(number: int, messages: Sequence[str]) -> None:
     """Run one session; the ledger is closed and opened again between sessions."""
     async with open_session(USER) as session:
         talk = Talk(session, f"session {number}", ROLES)
-        if not as_json:
-            console.rule(f"session {number}", align="left")
-            console.print("memory before:")
-            print_result(await session.memories.list(), as_json, print_memories)
+        console.rule(f"session {number}", align="left")
+        console.print("memory before:")
+        print_rows(await session.memories.list())
         for message in messages:
-            await _turn(talk, message, as_json)
+            await _turn(talk, message)
         await talk.finish()
-        if not as_json:
-            console.print("memory after:")
-            print_result(await session.memories.list(), as_json, print_memories)
+        console.print("memory after:")
+        print_rows(await session.memories.list())
 
 
-async def _turn(talk: Talk, message: str, as_json: bool) -> None:
+async def _turn(talk: Talk, message: str) -> None:
     """Send one message; print the reply as it streams, then what the memory agent did and why."""
     message_id, started = uuid4().hex, time.perf_counter()
-    if not as_json:
-        console.print(f"\n[bold]you:[/] {escape(message)}\n[bold]mneme:[/] ", end="", soft_wrap=True)
+    console.print(f"\n[bold]you:[/] {escape(message)}\n[bold]mneme:[/] ", end="", soft_wrap=True)
     async for piece in talk.say(message, message_id):
-        if not as_json:
-            console.print(escape(piece), end="", soft_wrap=True)
+        console.print(escape(piece), end="", soft_wrap=True)
     replied = time.perf_counter() - started
     outcome = await talk.outcome(message_id)
     remembered = time.perf_counter() - started
     done = await with_contents(outcome, talk.session.memories) if outcome else {"kept": await talk.failures()}
-    if as_json:
-        print_json({"message": message, "reply": talk.reply, "seconds": replied, "memory": done})
-        return
+    emit({"message": message, "reply": talk.reply, "seconds": replied, "memory": done})
     model = outcome["model"] if outcome else "nobody"
     console.print(
         f"\n[dim]memory agent ({model}): reply after {replied:.2f} s, remembered after {remembered:.2f} s[/]"

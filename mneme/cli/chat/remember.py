@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+import typer
 
 from mneme.api.messages import ChatMessage, to_remember
 from mneme.cli.chat.conversation import Conversation, read_conversation
 from mneme.cli.chat.talk import Context, get_ready
-from mneme.cli.show import errors, print_error, print_json
+from mneme.cli.options import Agents, User
+from mneme.cli.show import emit, errors, print_error, prints_json, progress_bar
 from mneme.client.session import Session, open_session
 from mneme.core.errors import BadInput
 from mneme.models.asking.counting import NOTHING, added, in_words
@@ -21,17 +22,26 @@ AT_ONCE = 20
 """Messages in one run; a killed process leaves at most this many unfinished."""
 
 
-async def remember(source: str, user: str, context: Context, as_json: bool) -> int:
-    """Remember a text, or the user's messages in a file; return 1 if a line or a message failed."""
+async def remember(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT|FILE",
+            help="What the user said; or a file with a conversation: JSON Lines or plain text; `-` is stdin.",
+        ),
+    ],
+    user: User = "local",
+    agents: Agents = "auto",
+) -> int:
+    """Remember a sentence or a whole conversation; the same command continues an interrupted run."""
+    context: Context = {"memory_agent": agents}
     conversation, thread = _given(source)
     for number, reason in conversation.broken:
-        print_error(
-            BadInput(f"{source}, line {number}: {reason}.", "The other lines are remembered."), as_json
-        )
+        print_error(BadInput(f"{source}, line {number}: {reason}.", "The other lines are remembered."))
     await get_ready(context)
     async with open_session(user) as session:
         report = await _remember(session, conversation, thread, context)
-    _print_report(report, len(conversation.broken), as_json)
+    _print_report(report, len(conversation.broken))
     return 1 if conversation.broken or report["failed"] else 0
 
 
@@ -57,7 +67,7 @@ async def _remember(
         "asked": NOTHING,
         "outcomes": [],
     }
-    with _progress() as progress:
+    with progress_bar() as progress:
         bar = progress.add_task("remembering", total=len(messages))
         for start in range(0, len(messages), AT_ONCE):
             batch = messages[start : start + AT_ONCE]
@@ -78,17 +88,12 @@ async def _outcomes(session: Session, ids: Sequence[str]) -> list[dict[str, Any]
     return [{"message_id": each, **outcome} for each, outcome in found if outcome]
 
 
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=errors)
-
-
-def _print_report(report: dict[str, Any], broken: int, as_json: bool) -> None:
+def _print_report(report: dict[str, Any], broken: int) -> None:
     for failure in report["failed"]:
         hint = "Run the command again, or see `mneme inbox list`."
-        print_error(BadInput(f"Not remembered yet: {failure['error']}", hint), as_json)
-    if as_json:
-        print_json(report | {"broken_lines": broken})
+        print_error(BadInput(f"Not remembered yet: {failure['error']}", hint))
+    if prints_json():
+        emit(report | {"broken_lines": broken})
         return
     known = report["messages"] - report["remembered"] - len(report["failed"])
     errors.print(

@@ -1,23 +1,27 @@
 """`mneme discuss TASK`: run a discussion, or continue one."""
 
 import asyncio
+import os
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from uuid import uuid4
 
+import typer
 from langgraph.types import Command
 
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.chat.talk import show_notice
+from mneme.cli.derived import Fields
 from mneme.cli.discussion.person import answer_of
 from mneme.cli.discussion.printing import print_end, print_step, say_waiting, write_files
 from mneme.cli.files import read_file
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable
 from mneme.library.teams.team import Team, load_team
+from mneme.nodes.discussion.context import DiscussionContext
 from mneme.stores.discussions.discussions import Discussion, check_id
 
 GRAPH = "intrinsic_memory"
@@ -25,17 +29,49 @@ TASK_FILES = {".md", ".txt"}
 Values = dict[str, Any]
 
 
-async def discuss(
-    task: str,
-    team: str,
-    models: Sequence[str],
-    discussion_id: str,
-    context: Values,
-    out: Path | None,
-    as_json: bool,
+OPTIONS = Fields(DiscussionContext, {"team": "--owner -o", "person": "--as"}, "agents")
+
+
+async def run(
+    context: Annotated[Values, OPTIONS],
+    task: Annotated[
+        str, typer.Argument(help="A file with the task, the task's words, or `-` for stdin.")
+    ] = "",
+    discussing: Annotated[
+        str,
+        typer.Option("--team", "-t", help="data_pipeline, design_review, pddl, or a team's YAML file."),
+    ] = "data_pipeline",
+    agents: Annotated[
+        list[str],
+        typer.Option(
+            "--agents",
+            envvar="MNEME_AGENTS",
+            help="Who answers: auto, rules, ollama:MODEL, …; ROLE=MODEL: for one role. Repeatable.",
+        ),
+    ] = ["auto"],  # noqa: B006  (typer makes a new list of it)
+    discussion_id: Annotated[
+        str,
+        typer.Option(
+            "--id",
+            help="Id of a new discussion (letters, digits, - and _), or of the one to continue.",
+        ),
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for document and report; default: discussions/ID.")
+    ] = None,
 ) -> int:
-    """Run a discussion, or continue one that was killed or waits; write the results."""
-    given = None if discussion_id and not task else {"task": task_of(task), "team": team_of(team, models)}
+    """Discuss a task until all accept, and write the document (the word `run` may be left out)."""
+    everyone = [each for each in agents if "=" not in each]
+    models = [each for each in agents if "=" in each]
+    context |= {"agents": everyone[-1] if everyone else os.environ.get("MNEME_AGENTS", "auto")}
+    if discussion_id and not task:
+        return await discuss(discussion_id, None, context, out)
+    given = {"task": task_of(task), "team": team_of(discussing, models)}
+    return await discuss(discussion_id, given, context, out)
+
+
+async def discuss(discussion_id: str, given: Values | None, context: Values, out: Path | None) -> int:
+    """Begin a discussion of a task, or continue one that was killed or waits; write the results."""
     if given is not None and discussion_id:
         check_id(discussion_id)
     chosen = _chosen_models(given) if given else []
@@ -46,16 +82,16 @@ async def discuss(
     ):
         prepared = await _prepared(done, discussion_id, given, context)
         try:
-            values = await _run(flows, prepared, context, as_json)
+            values = await _run(flows, prepared, context)
         except (BadAnswer, ModelUnavailable) as error:
             kept = f"What was said is kept: `mneme discuss --id {prepared.id}` goes on."
             error.hint = f"{error.hint} {kept}".strip()
             raise
         if values is None:
-            return say_waiting(prepared.id, as_json)
+            return say_waiting(prepared.id)
         ended = await done.get(prepared.id)
         files = await write_files(done, ended, out)
-    print_end(ended, values["asked"], files, as_json)
+    print_end(ended, values["asked"], files)
     return 0
 
 
@@ -154,7 +190,7 @@ def _model(given: str, team: Team) -> tuple[str, str]:
     return team.role(name).name, who
 
 
-async def _run(flows: Workflows, about: Prepared, context: Values, as_json: bool) -> Values | None:
+async def _run(flows: Workflows, about: Prepared, context: Values) -> Values | None:
     """Run the graph; return its state at the end, None where it waits for a person who is not here.
 
     A discussion that has begun is resumed without input, even where no step seems to be left: a thread
@@ -165,11 +201,11 @@ async def _run(flows: Workflows, about: Prepared, context: Values, as_json: bool
     step: Any = None if values else {**about.given, "discussion_id": about.id}
     while True:
         async for event in flows.stream(GRAPH, step, config, context, "custom"):
-            print_step(event, as_json)
+            print_step(event)
         question = await _waiting(flows, config)
         if question is None:
             return (await flows.left_at(GRAPH, config))[1]
-        answer = await asyncio.to_thread(answer_of, question, as_json)
+        answer = await asyncio.to_thread(answer_of, question)
         if answer is None:
             return None
         step = Command(resume=answer)

@@ -5,14 +5,16 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 import yaml
 from rich.syntax import Syntax
 
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.discussion.discuss import task_of
-from mneme.cli.show import console, print_json
+from mneme.cli.options import Agents
+from mneme.cli.show import console, emit, prints_json
 from mneme.core.errors import BadInput, StorageFailure
 from mneme.library.teams.team import Delegated, Document, RoundRobin, Team, load_team, read_team
 from mneme.models.asking.asking import ask, resolve
@@ -28,16 +30,21 @@ NAMED = re.compile("[a-z]")
 
 
 async def new_team(
-    name: str,
-    task: str,
-    roles: Sequence[str],
-    like: str,
-    out: Path | None,
-    agents: str,
-    yes: bool,
-    as_json: bool,
+    name: Annotated[str, typer.Argument(help="The team's name; the file is NAME.yaml.")],
+    task: Annotated[str, typer.Option("--task", help="A file with the task, or the task in words.")],
+    roles: Annotated[
+        list[str] | None, typer.Option("--role", help='An expert: "Title: duties"; repeatable.')
+    ] = None,
+    like: Annotated[
+        str,
+        typer.Option("--like", help="A team to copy document and facilitators from; else designed."),
+    ] = "",
+    out: Annotated[Path | None, typer.Option("--out", help="The file; default: NAME.yaml.")] = None,
+    agents: Agents = "auto",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Use the templates without review.")] = False,
 ) -> int:
-    """Make a team for a task, or with the facilitators and document of another; return 1 if not accepted."""
+    """Make a team: a model designs it for the task, with memory templates, and you review it."""
+    roles = roles or []
     experts = [_expert(role) for role in roles]
     path = out or Path(f"{name}.yaml")
     if path.exists():
@@ -51,11 +58,10 @@ async def new_team(
     made = [{**each, "memory": await _template(each, task_of(task), model, agents)} for each in experts]
     team = _team(name, made, model)
     text = f"{REVIEW}\n{yaml.safe_dump(team, sort_keys=False, allow_unicode=True, width=100)}"
-    if not as_json:
-        console.print(Syntax(text, "yaml", word_wrap=True))
-    reviewed = yes or await asyncio.to_thread(_is_accepted, as_json)
+    console.print(Syntax(text, "yaml", word_wrap=True))
+    reviewed = yes or await asyncio.to_thread(_is_accepted)
     _write(path, text.replace("reviewed: false", f"reviewed: {str(reviewed).lower()}", 1))
-    _say(path, team, reviewed, as_json)
+    _say(path, team, reviewed)
     return 0 if reviewed else 1
 
 
@@ -143,8 +149,8 @@ def _team(name: str, experts: list[Values], model: Team) -> Values:
     return team
 
 
-def _is_accepted(as_json: bool) -> bool:
-    if as_json or not sys.stdin.isatty():
+def _is_accepted() -> bool:
+    if prints_json() or not sys.stdin.isatty():
         return False
     console.print("Have you read the templates, and may they be used? [y/N]> ", end="", markup=False)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
@@ -159,10 +165,9 @@ def _write(path: Path, text: str) -> None:
         ) from error
 
 
-def _say(path: Path, team: Values, reviewed: bool, as_json: bool) -> None:
-    if as_json:
-        print_json({"file": str(path), "reviewed": reviewed, "team": team})
-    elif reviewed:
+def _say(path: Path, team: Values, reviewed: bool) -> None:
+    emit({"file": str(path), "reviewed": reviewed, "team": team})
+    if reviewed:
         console.print(f"{path}: use it with `mneme discuss TASK.md --team {path}`", soft_wrap=True)
     else:
         console.print(f"{path}: read it, change what does not fit, and set reviewed: true.", soft_wrap=True)

@@ -8,16 +8,16 @@ from typing import Any
 from rich.markup import escape
 from rich.syntax import Syntax
 
-from mneme.cli.show import console, print_json
+from mneme.cli.show import console, emit, prints_json
 from mneme.core.errors import BadInput
 
 Values = dict[str, Any]
 
 
-def answer_of(question: Values, as_json: bool) -> Values | None:
+def answer_of(question: Values) -> Values | None:
     """Read a person's answer from the terminal or as a line of JSON; None at the end of the input."""
-    if as_json:
-        print_json({"waits": question})
+    if prints_json():
+        emit({"waits": question})
         line = sys.stdin.readline()
         return _json(line) if line.strip() else None
     _print_question(question)

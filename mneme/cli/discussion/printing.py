@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.discussion.report import ending, write_report
-from mneme.cli.show import console, print_json
+from mneme.cli.show import console, emit
 from mneme.models.asking.counting import Asked, in_words
 from mneme.stores.discussions.discussions import Discussion, Turn
 
@@ -20,10 +20,9 @@ WAITING = 3
 Values = dict[str, Any]
 
 
-def print_step(event: Values, as_json: bool) -> None:
-    if as_json:
-        print_json(event)
-    elif event["step"] == "turn":
+def print_step(event: Values) -> None:
+    emit(event)
+    if event["step"] == "turn":
         print_turn(Turn.model_validate({name: each for name, each in event.items() if name != "step"}))
     elif event["step"] == "open":
         console.print(f"[bold]discussion[/] {event['discussion']} [dim]({escape(event['team'])})[/]")
@@ -37,24 +36,20 @@ def print_turn(turn: Turn) -> None:
         console.print(f"[yellow]{escape(turn.complaint)}[/]", soft_wrap=True)
 
 
-def say_waiting(known: str, as_json: bool) -> int:
-    if as_json:
-        print_json({"discussion": known, "waits": True})
-    else:
-        console.print(f"\nThe discussion waits for you: mneme discuss --id {known}")
+def say_waiting(known: str) -> int:
+    emit({"discussion": known, "waits": True})
+    console.print(f"\nThe discussion waits for you: mneme discuss --id {known}")
     return WAITING
 
 
-def print_end(ended: Discussion, asked: Asked | None, files: Sequence[Path], as_json: bool) -> None:
-    if as_json:
-        print_json(
-            {
-                **ended.model_dump(mode="json", exclude={"team", "task"}),
-                "asked": asked,
-                "files": [str(each) for each in files],
-            }
-        )
-        return
+def print_end(ended: Discussion, asked: Asked | None, files: Sequence[Path]) -> None:
+    emit(
+        {
+            **ended.model_dump(mode="json", exclude={"team", "task"}),
+            "asked": asked,
+            "files": [str(each) for each in files],
+        }
+    )
     cost = f" [dim]{in_words(asked)}[/]" if asked else ""
     console.print(f"\n[bold]{escape(ending(ended))}[/] {ended.turns} turns, {ended.tokens} tokens.{cost}")
     if ended.complaints:

@@ -1,22 +1,23 @@
-"""`mneme discuss list, show, report, memory, teams`: what was discussed, and what agents remember of it."""
+"""`mneme discuss show, report, memory, teams`: what was discussed, and what agents remember of it."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.markup import escape
 from rich.syntax import Syntax
 
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.discussion.printing import print_end, print_turn, write_files
 from mneme.cli.discussion.report import ending
-from mneme.cli.show import console, print_json, print_result, print_table
+from mneme.cli.options import Owner
+from mneme.cli.show import console, emit, print_result, print_rows
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
-from mneme.library.teams.team import Team, load_team, shipped
+from mneme.library.teams.team import load_team, shipped
 from mneme.stores.discussions.agent_memory import MemoryVersion
-from mneme.stores.discussions.discussions import Discussion
 
 Values = dict[str, Any]
 
@@ -28,62 +29,65 @@ def one_of(discussion: str, named: str) -> str:
     return discussion or named
 
 
-def print_discussions(found: Sequence[Discussion]) -> None:
-    """Print discussions as a table."""
-    rows = (
-        [each.id, each.team["name"], each.ended or "not ended", each.turns, _title(each)] for each in found
-    )
-    print_table("", ("id", "team", "ended", "turns", "task"), rows)
+Which = Annotated[
+    str,
+    typer.Argument(metavar="[ID]", help="A discussion's id, or its first letters; default: the latest."),
+]
+Named = Annotated[str, typer.Option("--id", "--discussion", "-d", help="The same as the argument ID.")]
 
 
-def _title(about: Discussion) -> str:
-    return about.task.strip().splitlines()[0][:60]
-
-
-async def show(owner: str, discussion: str, as_json: bool) -> None:
-    """Print a discussion with its turns."""
+async def show(discussion: Which = "", named: Named = "", owner: Owner = "local") -> None:
+    """Show a discussion: how it ended, the document, the transcript."""
     async with open_operations(TeamDiscussions, owner, reading=True) as done:
-        about = await done.starting(discussion)
+        about = await done.starting(one_of(discussion, named))
         turns = await done.turns(about.id)
-    if as_json:
-        print_json(about)
+    emit(about)
     for turn in turns:
-        print_json(turn) if as_json else print_turn(turn)
-    if not as_json:
-        console.print(f"\n[bold]{escape(ending(about))}[/]")
-        console.print(Syntax(json.dumps(about.document, indent=1, ensure_ascii=False), "json"))
+        emit(turn)
+        print_turn(turn)
+    console.print(f"\n[bold]{escape(ending(about))}[/]")
+    console.print(Syntax(json.dumps(about.document, indent=1, ensure_ascii=False), "json"))
 
 
-async def report(owner: str, discussion: str, out: Path | None, as_json: bool) -> None:
-    """Write a discussion's report again."""
+async def report(
+    discussion: Which = "",
+    named: Named = "",
+    out: Annotated[Path | None, typer.Option("--out", help="Folder; default: discussions/ID.")] = None,
+    owner: Owner = "local",
+) -> None:
+    """Write a discussion's document, transcript, memories and report again."""
     async with open_operations(TeamDiscussions, owner, reading=True) as done:
-        about = await done.starting(discussion)
+        about = await done.starting(one_of(discussion, named))
         files = await write_files(done, about, out)
-    print_end(about, None, files, as_json)
+    print_end(about, None, files)
 
 
 async def memory(
-    owner: str,
-    discussion: str,
-    agent: str,
-    turns: tuple[int | None, int | None],
-    history: bool,
-    as_json: bool,
+    agent: Annotated[str, typer.Argument(help="A role's name, e.g. data_engineer.")],
+    discussion: Which = "",
+    named: Named = "",
+    turn: Annotated[
+        int | None, typer.Option("--turn", "-n", min=0, help="The memory after this turn.")
+    ] = None,
+    since: Annotated[
+        int | None, typer.Option("--since", min=0, help="Show what changed since this turn.")
+    ] = None,
+    history: Annotated[bool, typer.Option("--history", help="List every version.")] = False,
+    owner: Owner = "local",
 ) -> None:
-    """Print an agent's memory after a turn, its versions, or what changed in it between two turns."""
-    since, turn = turns
+    """Show an agent's memory now, after a turn, or what changed between two turns."""
     async with open_operations(TeamDiscussions, owner, reading=True) as done:
-        about = await done.starting(discussion)
+        about = await done.starting(one_of(discussion, named))
         if history:
-            print_result(await done.memory_history(about.id, agent), as_json, _print_versions)
+            print_result(await done.memory_history(about.id, agent), _print_versions)
             return
         last = MANY if turn is None else turn
         if since is not None:
             diff = await done.memory_diff(about.id, agent, since, last)
-            print_result(diff, as_json, _print_diff, "diff")
+            print_result(diff, _print_diff, "diff")
             return
         found = await done.memory_at(about.id, agent, last)
-    print_result(found, as_json, _print_memory)
+    print_result(found, _print_memory)
 
 
 def _print_memory(found: MemoryVersion) -> None:
@@ -103,11 +107,11 @@ def _print_diff(diff: str) -> None:
     console.print(Syntax(diff, "diff", word_wrap=True) if diff else "[dim]nothing changed[/]")
 
 
-async def teams(as_json: bool) -> None:
-    """List the teams that come with Mneme, with their roles."""
-    print_result([load_team(name) for name in shipped()], as_json, _print_teams)
-
-
-def _print_teams(loaded: Sequence[Team]) -> None:
-    rows = ([team.name, f"{team.purpose}\nRoles: {', '.join(team.names)}."] for team in loaded)
-    print_table("", ("team", "what it is for"), rows)
+def teams() -> None:
+    """List the teams that come with Mneme."""
+    loaded = [load_team(name) for name in shipped()]
+    rows = [
+        {"team": each.name, "what it is for": f"{each.purpose}\nRoles: {', '.join(each.names)}."}
+        for each in loaded
+    ]
+    print_result(loaded, lambda _: print_rows(rows))

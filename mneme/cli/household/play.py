@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Annotated, Any, Literal, Protocol, cast
 from uuid import uuid4
 
+import typer
 from langchain_core.runnables import RunnableConfig
 from rich.markup import escape
 
@@ -27,9 +29,10 @@ from mneme.api.household_runs import (
 )
 from mneme.api.memories import Memories
 from mneme.cli.chat.talk import show_notice
+from mneme.cli.derived import Fields
 from mneme.cli.household.missed import rebuild
 from mneme.cli.household.screen import Screen
-from mneme.cli.show import console, print_json
+from mneme.cli.show import console, emit, prints_json
 from mneme.client.remote import api_key
 from mneme.client.workflows import Workflows, open_workflows, server_errors
 from mneme.core.errors import BadInput
@@ -42,7 +45,7 @@ from mneme.environments.household.rewards import discounted_return
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.world import World
 from mneme.nodes.context import LOCAL
-from mneme.nodes.household.context import MOST_ROUNDS
+from mneme.nodes.household.context import MOST_ROUNDS, HouseholdContext
 
 STEPS = (5 + MOST_ROUNDS) * World.LIMIT + 20
 """The most steps of a graph in an episode: so many per round, which is at least one step of the world."""
@@ -102,24 +105,83 @@ class Display(Protocol):
     def stepped(self, frame: Frame) -> None: ...
 
 
-async def run(given: Given, context: Context, watch: bool, as_json: bool) -> int:
+class Method(StrEnum):
+    """How a team decides; the names are those of the command line."""
+
+    MITA = "mita"
+    COELA = "coela"
+    PROAGENT = "proagent"
+    MHP = "mhp"
+    ALONE = "alone"
+
+
+class Weak(StrEnum):
+    """Whose model `--weak-model` is."""
+
+    MEMBERS = "members"
+    MANAGER = "manager"
+    BOTH = "both"
+
+
+WEAKENED = {Weak.MEMBERS: ["member"], Weak.MANAGER: ["manager"], Weak.BOTH: ["member", "manager"]}
+OPTIONS = Fields(HouseholdContext, {"simulator": "--virtualhome"}, "lapse_kind member_lapses manager_lapses")
+
+
+async def run(
+    context: Annotated[Context, OPTIONS],
+    task: Annotated[
+        str, typer.Option("--task", help="Prepare Tea, Wash Dishes, … (default: chosen by the seed).")
+    ] = "",
+    method: Annotated[
+        Method,
+        typer.Option(
+            "--method", help="How the team decides: MiTa, or one of those that it is compared with."
+        ),
+    ] = Method.MITA,
+    members: Annotated[
+        int | None,
+        typer.Option("--members", "-n", help="Members of the team, 1 to 4 (default: 3; alone: 1)."),
+    ] = None,
+    episode: Annotated[
+        Path | None, typer.Option("--episode", help="An episode file (C-WAH's or your own), not a task.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="The run's name (default: task, members and seed).")
+    ] = None,
+    weak_model: Annotated[
+        str, typer.Option("--weak-model", help="A weaker model for some: see --weak (the paper's figure 3b).")
+    ] = "",
+    weak: Annotated[
+        Weak, typer.Option("--weak", help="Whose model --weak-model is: members, manager or both.")
+    ] = Weak.MEMBERS,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show rooms, hands and decisions while the team acts.")
+    ] = False,
+) -> int:
+    """Play an episode. After a kill, the same command continues it."""
+    context |= dict.fromkeys(WEAKENED[weak], weak_model) if weak_model else {}
+    context |= {"allocation": False, "summary": False} if method == Method.ALONE else {}
+    size = (1 if method == Method.ALONE else 3) if members is None else members
+    return await play(Given(task, size, episode, context["seed"], name, method), context, watch)
+
+
+async def play(given: Given, context: Context, watch: bool) -> int:
     """Play an episode, or continue a killed run; return 1 if the goals were not reached in time."""
-    if watch and as_json:
+    if watch and prints_json():
         raise BadInput("--watch and --json cannot be combined.", "Leave one of them out.")
     episode = given.made()
     await show_notice(context["member"], context["manager"])
     graph = GRAPHS[given.method]
     async with open_workflows(graph) as flows:
         found = to_play(given.name, given.described(), Request(episode, context, given.method))
-        if not as_json:
-            how = "continues" if found.began() else "begins"
-            console.print(f"[bold]{escape(found.name)}[/] {how}", soft_wrap=True)
+        how = "continues" if found.began() else "begins"
+        console.print(f"[bold]{escape(found.name)}[/] {how}", soft_wrap=True)
         with _screen(episode, found, watch) as screen:
             whose = await _key_of(flows)
-            shown = screen or _Lines(as_json)
+            shown = screen or _Lines()
             played = _Played(found, flows, episode, context, shown, given.method, whose)
             ended = await played.to_the_end()
-    _print_result(found, ended, as_json)
+    _print_result(found, ended)
     return 0 if ended["success"] else 1
 
 
@@ -230,13 +292,9 @@ class _Played:
 class _Lines:
     """Print a line per decision; steps are not printed."""
 
-    as_json: bool
-
     def decided(self, line: Line) -> None:
-        if self.as_json:
-            print_json(line)
-        else:
-            print_decision(line)
+        emit(line)
+        print_decision(line)
 
     def stepped(self, frame: Frame) -> None:
         """Print nothing."""
@@ -275,10 +333,8 @@ COUNTED = {
 """The counters of the last line, with their names there."""
 
 
-def _print_result(found: Run, ended: Line, as_json: bool) -> None:
-    if as_json:
-        print_json({**ended, "name": found.name, "trace": str(found.trace.path)})
-        return
+def _print_result(found: Run, ended: Line) -> None:
+    emit({**ended, "name": found.name, "trace": str(found.trace.path)})
     counters = ended["counters"]
     how = "[green]done[/]" if ended["success"] else "[red]not done[/]"
     cost = ", ".join(f"{counters.get(name, 0)} {words}" for name, words in COUNTED.items())

@@ -1,16 +1,18 @@
 """`mneme household replay` and `list`: print or draw what happened in a run."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.markup import escape
 
-from mneme.api.household import Played, played
+from mneme.api.household import played
 from mneme.api.household_runs import Run, run_named, runs
 from mneme.cli.household.beside import print_beside
 from mneme.cli.household.play import print_decision
-from mneme.cli.show import console, errors, print_json, print_result, print_table
+from mneme.cli.show import console, emit, errors, print_result, print_rows, print_table, prints_json
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.scene import NAMES, Scene, scenes
 
@@ -20,9 +22,15 @@ if TYPE_CHECKING:
     from mneme.environments.household.picture import Film
 
 
-def replay(names: Sequence[str], step: int | None, png: Path | None, gif: Path | None, as_json: bool) -> None:
-    """Draw one run or two side by side, or print their decisions up to a step and the state after it."""
-    found = [run_named(name) for name in names]
+def replay(
+    name: Annotated[str, typer.Argument(help="The name of a run (see `mneme household list`), or its file.")],
+    other: Annotated[str | None, typer.Argument(help="Another run, to be shown beside the first.")] = None,
+    step: Annotated[int | None, typer.Option("--step", help="Up to this step (default: the last).")] = None,
+    png: Annotated[Path | None, typer.Option("--png", help="Draw the floor plan at that step.")] = None,
+    gif: Annotated[Path | None, typer.Option("--gif", help="Draw the whole run as an animation.")] = None,
+) -> None:
+    """Print or draw what happened in a run."""
+    found = [run_named(each) for each in (name, other) if each]
     last = max(_last(run, None) for run in found) if step is None else step
     if not any(_reaches(run, last) for run in found):
         _last(found[0], step)
@@ -35,11 +43,11 @@ def replay(names: Sequence[str], step: int | None, png: Path | None, gif: Path |
         _animate(found, gif)
     written = [str(file) for file in (png, gif) if file is not None]
     if written:
-        _print_files(written, as_json)
-    elif as_json:
+        _print_files(written)
+    elif prints_json():
         for run in found:
             for line in run.lines():
-                print_json({"run": run.name, **line} if len(found) > 1 else line)
+                emit({"run": run.name, **line} if len(found) > 1 else line)
     elif len(found) > 1:
         print_beside(found, last)
     else:
@@ -111,11 +119,9 @@ def _synopses(run: Run) -> dict[int, str]:
     return {line["at"]: line["synopsis"] for line in decisions if line.get("synopsis")}
 
 
-def _print_files(files: list[str], as_json: bool) -> None:
-    if as_json:
-        print_json({"written": files})
-    else:
-        console.print(f"Written: {escape(', '.join(files))}", soft_wrap=True)
+def _print_files(files: list[str]) -> None:
+    emit({"written": files})
+    console.print(f"Written: {escape(', '.join(files))}", soft_wrap=True)
 
 
 def _print_run(run: Run, last: int) -> None:
@@ -138,16 +144,10 @@ def _print_scene(run: Run, scene: Scene) -> None:
     console.print(f"  placed: {escape(', '.join(progress))}", soft_wrap=True)
 
 
-def list_runs(as_json: bool) -> None:
-    """List the runs with their task, team, steps and outcome."""
+def list_() -> None:
+    """List the runs, the latest first."""
     found = [played(run) for run in runs()]
-    if not found and not as_json:
+    if not found:
         console.print("No runs yet. Start one: mneme household run")
         return
-    print_result(found, as_json, _print_runs)
-
-
-def _print_runs(found: Sequence[Played]) -> None:
-    columns = ("run", "task", "agents", "steps", "lower bound", "outcome", "answered by")
-    rows = (["" if value is None else str(value) for value in each.model_dump().values()] for each in found)
-    print_table("Runs", columns, rows)
+    print_result(found, partial(print_rows, titled="Runs"))

@@ -1,18 +1,21 @@
-"""`mneme cards …`: list, search and change a team's knowledge cards."""
+"""`mneme cards …`: what does more than call an operation and print its result."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.markup import escape
 
 from mneme.api.cards import Cards
+from mneme.cli.derived import Fields, arguments_of
 from mneme.cli.files import is_written, read_file
 from mneme.cli.learning.trend import tables
+from mneme.cli.options import Reason, Team
 from mneme.cli.show import console, print_fields, print_result, print_table
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import Card, CardVersion, Retrieved, Rule
+from mneme.stores.cards.card import Card, Rule
 from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import Metrics, Period
@@ -21,19 +24,29 @@ from mneme.stores.cards.upkeep import Kept
 from mneme.stores.cards.yaml_form import dump
 
 ACTOR = "user"
+APPROVED = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
+CardId = Annotated[str, typer.Argument(help="A card's id, or its first letters.")]
+Rules = Annotated[list[str] | None, typer.Option("--rule", help='"CONDITION: WHAT TO DO"; may be repeated.')]
+Lesson = Annotated[
+    dict[str, Any], Fields(arguments_of(Cards, "propose"), {"expires_at": "--expires"}, "rules")
+]
+Abstraction = Annotated[dict[str, Any], Fields(arguments_of(Cards, "share"), without="reason")]
 
 
 async def add(
-    team: str, lesson: Mapping[str, Any], rules: Sequence[str], supersedes: str, as_json: bool
+    lesson: Lesson,
+    rule: Rules = None,
+    supersedes: Annotated[str, typer.Option("--supersedes", help="The card that it replaces.")] = "",
+    team: Team = "local",
 ) -> None:
-    """Store a lesson as a provisional card, let it replace another where asked, and print it."""
-    read = [rule_of(each) for each in rules]
+    """Store a lesson that no task has tested, as a provisional card for a person to review."""
+    read = [rule_of(each) for each in rule or ()]
     async with open_operations(Cards, team) as cards:
         old = (await cards.get(supersedes)).id if supersedes else ""
         learned = await cards.propose(**lesson, rules=read)
         if old:
             await cards.supersede(old, learned.card.id, lesson["reason"])
-    print_result(learned, as_json, _print_learned)
+    print_result(learned, _print_learned)
 
 
 def _print_learned(learned: Learned) -> None:
@@ -50,91 +63,69 @@ def rule_of(text: str) -> Rule:
     return Rule(condition=condition, pattern=pattern)
 
 
-def print_found(found: Sequence[Retrieved]) -> None:
-    """Print cards that were searched for, with the parts of each score (§4)."""
-    parts = ("similarity", "confidence", "standing", "recency", "success")
-    rows = (
-        [
-            each.card.id,
-            each.card.status,
-            each.card.claim,
-            f"{each.score:.3f}",
-            *(f"{each.parts.get(p, 0):.3f}" for p in parts),
-        ]
-        for each in found
-    )
-    print_table("", ("id", "status", "claim", "score", *parts), rows)
-
-
 def print_card(card: Card) -> None:
     """Print a card in its YAML form."""
     console.print(escape(dump(card)), end="", soft_wrap=True)
 
 
-def print_history(versions: Sequence[CardVersion]) -> None:
-    """Print every version of a card with its reason, oldest first."""
-    columns = ("v", "status", "confidence", "s/f", "claim", "when", "who", "why")
-    print_table("", columns, (_row(version) for version in versions))
-
-
-def _row(version: CardVersion) -> list[str]:
-    card, evidence = version.card, version.card.evidence
-    return [
-        str(card.version),
-        card.status,
-        f"{card.confidence:.2f}",
-        f"{evidence.success_count}/{evidence.failure_count}",
-        card.claim,
-        f"{version.at:%Y-%m-%d %H:%M:%S}",
-        " / ".join(filter(None, (version.actor, version.model))),
-        version.reason,
-    ]
-
-
-async def promote(team: str, card: str, reason: str, as_json: bool) -> None:
-    """Approve a card instead of the leader; the conditions for promotion still apply."""
-    rubric = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
-    approval = Approval(by=ACTOR, approved=True, rubric=rubric, reason=reason)
+async def promote(card: CardId, team: Team = "local", reason: Reason = "decided on the command line") -> None:
+    """Approve a provisional card; to become verified it still needs enough successes."""
+    approval = Approval(by=ACTOR, approved=True, rubric=APPROVED, reason=reason)
     async with open_operations(Cards, team) as cards:
         changed = await cards.promote(card, approval, reason)
-    print_result(changed, as_json, print_card)
+    print_result(changed, print_card)
 
 
-async def export(team: str, file: Path, versions: bool, told: Mapping[str, Any], as_json: bool) -> None:
-    """Write all cards as YAML; with `versions`, every version of each; refuse what abstract cards take."""
-    if told["epsilon"] or told["private"] or told["budget"] != BUDGET:
+async def export(
+    abstraction: Abstraction,
+    file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
+    team: Team = "local",
+    versions: Annotated[bool, typer.Option("--history", help="With every version of each card.")] = False,
+    abstract: Annotated[
+        bool,
+        typer.Option(
+            "--abstract",
+            help="For another organisation: no names, no figures, no counts but those of --epsilon.",
+        ),
+    ] = False,
+) -> None:
+    """Write all cards as YAML; with --abstract, what another organisation may see."""
+    _check_abstraction(abstraction, abstract, versions)
+    async with open_operations(Cards, team, reading=not abstract) as cards:
+        if abstract:
+            shared = await cards.share(**abstraction)
+            text, counts = shared.text, {"exported": shared.cards, "file": str(file)}
+            counts |= {"names taken out": shared.names, "figures": shared.figures}
+            counts |= {"ε": shared.epsilon or "no counts", "ε in all": shared.spent.epsilon}
+        else:
+            text = await cards.export(all_versions=versions)
+            counts = {"exported": await cards.count(), "file": str(file)}
+    if is_written(text, file):
+        print_fields(counts)
+
+
+def _check_abstraction(given: dict[str, Any], abstract: bool, versions: bool) -> None:
+    """Raise BadInput for options of the other kind of export."""
+    if not abstract and (given["epsilon"] or given["private"] or given["budget"] != BUDGET):
         raise BadInput(
             "--epsilon, --budget and --private are for abstract cards.", "Give --abstract as well."
         )
-    async with open_operations(Cards, team, reading=True) as cards:
-        text = await cards.export(all_versions=versions)
-        count = await cards.count()
-    if is_written(text, file):
-        print_fields({"exported": count, "file": str(file)}, as_json)
-
-
-async def share(team: str, file: Path, versions: bool, told: Mapping[str, Any], as_json: bool) -> None:
-    """Write cards for another organisation, and say what was taken out and what it has cost."""
-    if versions:
+    if abstract and versions:
         raise BadInput("An abstract card has no history.", "Leave --history or --abstract out.")
-    if told["budget"] != BUDGET and told["epsilon"] is None:
+    if abstract and given["budget"] != BUDGET and given["epsilon"] is None:
         raise BadInput("Without --epsilon no counts go out, and nothing is spent.", "Leave --budget out.")
-    async with open_operations(Cards, team) as cards:
-        shared = await cards.share(**told)
-    if is_written(shared.text, file):
-        counts = {"exported": shared.cards, "file": str(file)}
-        taken = {"names taken out": shared.names, "figures": shared.figures}
-        spent = {"ε": shared.epsilon or "no counts", "ε in all": shared.spent.epsilon}
-        print_fields(counts | taken | spent, as_json)
 
 
-async def import_(team: str, file: Path, as_json: bool) -> None:
-    """Import cards from YAML; if one is invalid, none is stored."""
+async def import_(
+    file: Annotated[Path, typer.Argument(help="A YAML file of cards; `-` reads stdin.")],
+    team: Team = "local",
+) -> None:
+    """Import cards from YAML; an invalid field is named, and then nothing is stored."""
     text = read_file(file, "Give a file that `export` wrote.")
     async with open_operations(Cards, team) as cards:
         report = await cards.import_(text, f"imported from {file.name}")
     counts = {"stored": len(report.stored), "unchanged": len(report.unchanged)}
-    print_fields(counts | {"unsigned, so provisional": len(report.unsigned)}, as_json)
+    print_fields(counts | {"unsigned, so provisional": len(report.unsigned)})
 
 
 def is_critical(found: Metrics) -> bool:
@@ -157,22 +148,6 @@ def _figure(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}: {count}" for name, count in value.items()) or "none"
     return "–" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def print_cards(found: Sequence[Card]) -> None:
-    """Print cards as a table."""
-    rows = (
-        [
-            card.id,
-            str(card.version),
-            card.status + (" (flagged)" if card.flags else ""),
-            f"{card.confidence:.2f}",
-            f"{card.evidence.success_count}/{card.evidence.failure_count}",
-            card.claim,
-        ]
-        for card in found
-    )
-    print_table("", ("id", "v", "status", "confidence", "s/f", "claim"), rows)
 
 
 def counted(kept: Kept, _: Any) -> dict[str, int]:

@@ -1,19 +1,24 @@
 """`mneme cards consolidate`: tune a model on what the cards have taught, or undo it."""
 
 from collections.abc import Sequence
-from typing import Any
+from contextlib import AbstractAsyncContextManager
+from typing import Annotated, Any
 
+import typer
 from langgraph.types import StreamMode
 from pydantic import BaseModel, Field
 from rich.markup import escape
 
 from mneme.api.cards import Cards
+from mneme.api.operation import Operations
 from mneme.api.pools import Pools
-from mneme.cli.show import console, print_json, print_table
+from mneme.cli.derived import Fields
+from mneme.cli.show import console, emit, print_rows, print_table
 from mneme.client.home import open_operations
-from mneme.client.team import open_team_session
+from mneme.client.team import open_team
 from mneme.core.errors import BadInput
-from mneme.stores.tuned_models import Attempt
+from mneme.nodes.learning.consolidation.state import TuningContext
+from mneme.stores.tuned_models import Archive, Attempt
 
 GRAPH = "consolidation"
 SAME = ("base", "served_base")
@@ -50,28 +55,49 @@ class Wanted(BaseModel):
     reason: str = Field("", description="The reason of a rollback; kept in the history.")
 
 
-async def run(wanted: dict[str, Any], context: dict[str, Any], as_json: bool) -> int:
+Wish = Annotated[dict[str, Any], Fields(Wanted, {"served_base": "--ollama"})]
+
+
+async def consolidate_cards(
+    wanted: Wish,
+    context: Annotated[dict[str, Any], Fields(TuningContext, without="pool above")],
+) -> int:
+    """Tune a model on the proven cards; it serves, and they are archived, where it is not worse."""
+    return await _run(wanted, context)
+
+
+async def consolidate_pool(
+    pool: Annotated[str, typer.Option("--pool", help="The pool: a domain, or single_pool.")],
+    wanted: Wish,
+    context: Annotated[dict[str, Any], Fields(TuningContext, without="pool successes recall")],
+    shots: Annotated[int, typer.Option("--shots", "-k", min=1, max=3, help="Examples of a question.")] = 3,
+) -> int:
+    """Tune a model on a pool's good pairs; it answers where the answerer is auto, if it is not worse."""
+    return await _run(wanted, context | {"pool": pool, "recall": shots})
+
+
+async def _run(wanted: dict[str, Any], context: dict[str, Any]) -> int:
     """Consolidate, tell of consolidations, or undo the latest; return the exit status."""
     team, pool = context["team"], context.get("pool", "")
     asked = {name: wanted.pop(name) for name in ("anew", "status", "rollback", "reason")}
     if asked["status"]:
-        await status(team, as_json, pool)
+        await status(team, pool)
     elif asked["rollback"]:
-        await rollback(team, asked["reason"], as_json, pool)
+        await rollback(team, asked["reason"], pool)
     else:
-        return await consolidate(wanted, context, anew=asked["anew"], as_json=as_json)
+        return await consolidate(wanted, context, anew=asked["anew"])
     return 0
 
 
-async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: bool, as_json: bool) -> int:
+async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: bool) -> int:
     """Consolidate, or go on with what was killed; return 1 where no model was promoted though it was due."""
     if not (wanted["base"] and wanted["served_base"]):
         raise BadInput(
             "Which model is tuned, and where is it served?",
             "Give --base (a GGUF file, a folder, or smollm2) and --ollama (the same model's name in Ollama).",
         )
-    async with open_team_session(context["team"], [GRAPH]) as session:
-        config = await session.consolidation(context.get("pool", ""))
+    async with open_team(Cards, context["team"], GRAPH) as session:
+        config = await session.thread(GRAPH, context.get("pool", ""))
         left, values = await session.flows.left_at(GRAPH, config)
         goes_on = bool(left) and "examine" not in left and not anew  # what was refused begins anew
         other = [name for name in SAME if goes_on and values.get(name) != wanted[name]]
@@ -85,10 +111,9 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: 
         given = None if goes_on else wanted
         modes: list[StreamMode] = ["updates", "custom"]
         async for mode, told in session.flows.stream(GRAPH, given, config, context, modes, "sync"):
-            if not as_json:
-                _print_step(mode, told)
+            _print_step(mode, told)
         _, ended = await session.flows.left_at(GRAPH, config)
-    _print_ended(ended, as_json)
+    _print_ended(ended)
     return int(bool(ended.get("tag")) and not ended.get("promoted"))
 
 
@@ -102,11 +127,9 @@ def _print_step(mode: str, told: dict[str, Any]) -> None:
         console.print(f"  [dim]{DONE.get(step, step)}[/]")
 
 
-def _print_ended(ended: dict[str, Any], as_json: bool) -> None:
+def _print_ended(ended: dict[str, Any]) -> None:
     told = {name: ended.get(name) for name in ("tag", "promoted", "why", "due", "figures")}
-    if as_json:
-        print_json(told)
-        return
+    emit(told)
     if told["due"]:
         console.print(f"due: {escape('; '.join(told['due']))}")
     if rows := figures(told["figures"] or {}):
@@ -162,42 +185,30 @@ def _repaid(seconds: float, an_answer: dict[str, float]) -> str:
     return f"after {seconds / saved:,.0f} answers" if saved > 0 else "never: an answer takes no less"
 
 
-async def status(team: str, as_json: bool, pool: str = "") -> None:
+def _operations(team: str, pool: str, *, reading: bool = False) -> AbstractAsyncContextManager[Any]:
+    """Open the operations on what is consolidated, which the cards and each pool have."""
+    kind: type[Operations] = Pools if pool else Cards
+    return open_operations(kind, team, reading=reading)
+
+
+async def status(team: str, pool: str = "") -> None:
     """Print why a consolidation is due, which model serves, and how earlier ones ended."""
-    if pool:
-        async with open_operations(Pools, team, reading=True) as pools:
-            due, serving = await pools.consolidation_due(pool), await pools.serving(pool)
-            attempts = await pools.consolidations(pool)
-    else:
-        async with open_operations(Cards, team, reading=True) as cards:
-            due, serving = await cards.consolidation_due(), await cards.serving()
-            attempts = await cards.consolidations()
-    if as_json:
-        print_json({"due": [*due], "serving": serving, "attempts": [each.model_dump() for each in attempts]})
-        return
+    of = [pool] if pool else []
+    async with _operations(team, pool, reading=True) as on:
+        due, serving = await on.consolidation_due(*of), await on.serving(*of)
+        attempts: Sequence[Attempt] = await on.consolidations(*of)
+    emit({"due": [*due], "serving": serving, "attempts": [each.model_dump() for each in attempts]})
     console.print(f"due: {escape('; '.join(due)) or 'no'}")
     console.print(f"serving: {escape(serving) or 'no tuned model'}")
     if attempts:
-        print_table("", ("tag", "promoted", "model", "why"), map(row_of, attempts))
+        print_rows(attempts)
 
 
-def row_of(attempt: Attempt) -> list[str]:
-    """Return an earlier consolidation's tag, what became of it, its model and why."""
-    promoted = "rolled back" if attempt.taken_back else "yes" if attempt.promoted else "no"
-    return [attempt.tag, promoted, attempt.model, attempt.why]
-
-
-async def rollback(team: str, reason: str, as_json: bool, pool: str = "") -> None:
+async def rollback(team: str, reason: str, pool: str = "") -> None:
     """Undo the latest consolidation: its cards come back, and the model before it serves."""
-    if pool:
-        async with open_operations(Pools, team) as pools:
-            undone = await pools.roll_back_consolidation(pool, reason)
-    else:
-        async with open_operations(Cards, team) as cards:
-            undone = await cards.roll_back_consolidation(reason)
-    if as_json:
-        print_json(undone)
-        return
+    async with _operations(team, pool) as on:
+        undone: Archive = await on.roll_back_consolidation(*([pool] if pool else []), reason)
+    emit(undone)
     now = undone.before or "no tuned model"
     told = "its pairs never left the pool" if pool else f"{len(undone.ids)} cards are as before"
     console.print(f"{undone.tag} is taken back: {told}; {escape(now)} serves.")

@@ -7,14 +7,20 @@ that has been read is not read again, so that a run that was stopped goes on wit
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from mneme.api.cards import Cards
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.files import read_file
+from mneme.cli.learning.disputes import LEARNING
 from mneme.cli.learning.learn import ROLES, Given, Place, finished, solve
+from mneme.cli.options import Agents, Team
 from mneme.cli.show import console
-from mneme.client.team import open_team_session
+from mneme.client.team import open_team
 from mneme.core.errors import BadInput
 from mneme.models.asking.responders import resolve
 
@@ -25,20 +31,24 @@ QUESTION = """What does this record of past work teach that would help with othe
 that holds; claim nothing that the record does not show. Where it teaches nothing, say so."""
 
 
-async def intake(team: str, files: Sequence[Path], scope: str, agents: str, as_json: bool) -> None:
-    """Learn from each part of each file that has not been read before."""
+async def intake(
+    files: Annotated[list[Path], typer.Argument(help="Logs, tickets or conversations; `-` reads stdin.")],
+    scope: Annotated[str, typer.Option("--scope", help="The domain that the lessons hold in.")] = "",
+    agents: Agents = "auto",
+    team: Team = "local",
+) -> None:
+    """Learn from what was written before: each part is drafted, challenged and compiled into cards."""
     parts = [given for file in files for given in parts_of(file, scope)]
     context = dict.fromkeys(ROLES, agents) | {"team": team}
     await show_notice(agents)
     if await resolve(agents) == "rules":
         raise BadInput("Rules learn nothing from texts.", "Give a model that reads: --agents ollama:MODEL.")
-    async with open_team_session(team) as session:
+    async with open_team(Cards, team, *LEARNING) as session:
         done = await finished(session)
         new = [each for each in parts if each.id not in done]
         for each in new:
-            await solve(session, each, context, as_json)
-    if not as_json:
-        console.print(f"{len(new)} read, {len(parts) - len(new)} read before.")
+            await solve(session, each, context)
+    console.print(f"{len(new)} read, {len(parts) - len(new)} read before.")
 
 
 def parts_of(file: Path, scope: str) -> list[Place]:

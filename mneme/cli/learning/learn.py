@@ -3,25 +3,29 @@
 import hashlib
 from collections.abc import Set
 from functools import partial
-from itertools import count
+from itertools import count as numbers
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import Annotated, Any, cast, get_type_hints
 
+import typer
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from rich.markup import escape
 
+from mneme.api.cards import Cards
 from mneme.cli.chat.talk import show_notice
+from mneme.cli.derived import Fields
 from mneme.cli.files import read_file
-from mneme.cli.learning.disputes import print_dispute, run_dispute
-from mneme.cli.show import console, print_beside, print_json, print_result
-from mneme.client.team import TeamSession, open_team_session
+from mneme.cli.learning.disputes import LEARNING, Session, print_dispute, run_dispute
+from mneme.cli.show import console, emit, print_beside, print_result
+from mneme.client.team import open_team
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import tasks
 from mneme.environments.worlds import find_world
 from mneme.environments.worlds.registry import SHIPPED
 from mneme.library import EXAMPLES
 from mneme.models.asking.counting import in_words
+from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.learning.worlds import Problem
 
 Context = dict[str, Any]
@@ -87,27 +91,36 @@ Given = create_model(
 )
 
 
-async def learn(
-    words: str,
-    file: Path | None,
-    suite: str,
-    size: tuple[int, int],
-    where: Context,
-    context: Context,
-    as_json: bool,
-) -> int:
-    """Solve the given tasks one after the other; return 1 if one was not solved.
+OPTIONS = Fields(LearningContext, without="environment schema_name database_seed successes_to_verify")
 
-    A task counts only once for the cards that it used, so a task that is done is not run again.
-    """
-    given = tasks_of(words, file, suite, size, where)
+
+async def learn(
+    where: Annotated[Context, Fields(Where)],
+    context: Annotated[Context, OPTIONS],
+    task: Annotated[str, typer.Argument(help="The task in words.")] = "",
+    file: Annotated[Path | None, typer.Option("--file", help="A YAML list of tasks.")] = None,
+    suite: Annotated[
+        str,
+        typer.Option(
+            "--suite",
+            help="Tasks of Mneme: story, sql_tuning (generated), python_functions, shell_pipelines.",
+        ),
+    ] = "",
+    count: Annotated[int, typer.Option("--count", help="Number of generated tasks.")] = 8,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the generated tasks.")] = 1,
+) -> int:
+    """Solve a task as a team that learns: draft, challenge, patch, verify, decide, compile."""
+    # A task counts only once for the cards that it used, so a task that is done is not run again.
+    if count < 1:
+        raise BadInput(f"--count {count}: a suite needs at least one task.", "Give --count 1 or more.")
+    given = tasks_of(task, file, suite, (count, seed), where)
     await show_notice(*(context[role] for role in ROLES))
-    async with open_team_session(context["team"]) as session:
+    async with open_team(Cards, context["team"], *LEARNING) as session:
         done = await finished(session)
         given = [numbered(each, done) for each in given]
-        failed = [not await solve(session, each, context, as_json) for each in given if each.id not in done]
+        failed = [not await solve(session, each, context) for each in given if each.id not in done]
     skipped = len(given) - len(failed)
-    if not as_json and (len(given) > 1 or skipped):
+    if len(given) > 1 or skipped:
         console.print(f"{len(failed) - sum(failed)} solved, {sum(failed)} not solved, {skipped} done before.")
     return int(any(failed))
 
@@ -121,14 +134,14 @@ def numbered(given: Place, done: Set[str]) -> Place:
         return given
     said = given.model_dump_json(exclude={"id"}, by_alias=True)
     name = hashlib.sha256(said.encode()).hexdigest()[:16]
-    number = next(n for n in count(1) if f"{name}-{n}" not in done)
+    number = next(n for n in numbers(1) if f"{name}-{n}" not in done)
     return given.model_copy(update={"id": f"{name}-{number}"})
 
 
-async def finished(session: TeamSession) -> set[str]:
+async def finished(session: Session) -> set[str]:
     """Return the ids of all finished tasks."""
     done = set[str]()
-    while page := await session.cards.list_tasks(PAGE, len(done)):
+    while page := await session.on.list_tasks(PAGE, len(done)):
         done |= {record.id for record in page}
     return done
 
@@ -203,32 +216,23 @@ def _of_file(file: Path, where: Context) -> list[Place]:
     return given
 
 
-async def solve(session: TeamSession, given: Place, context: Context, as_json: bool) -> bool:
+async def solve(session: Session, given: Place, context: Context) -> bool:
     """Solve one task, or continue one that was killed; then resolve the disputes that it opened."""
-    config = await session.task(given.id)
+    config = await session.thread("compound_learning", given.id)
     own, problem = context | _environment(given), problem_of(given)
     left, _ = await session.flows.left_at("compound_learning", config)
-    if not as_json:
-        console.print()
-        print_beside("[bold]task[/] ", escape(given.told["task"]))
+    console.print()
+    print_beside("[bold]task[/] ", escape(given.told["task"]))
     posed = None if left else problem
     async for event in session.flows.stream("compound_learning", posed, config, own, "custom"):
-        if not as_json:
-            _print_step(cast(dict[str, Any], event))
+        _print_step(cast(dict[str, Any], event))
     _, values = await session.flows.left_at("compound_learning", config)
-    if as_json:
-        print_json(
-            {
-                key: values[key]
-                for key in ("task_id", "packet", "learned", "iterations", "answered_by", "asked")
-            }
-        )
-    else:
-        _print_result(values)
+    emit({key: values[key] for key in ("task_id", "packet", "learned", "iterations", "answered_by", "asked")})
+    _print_result(values)
     for dispute in [each["dispute"] for each in values["learned"] if each["dispute"]]:
         resolved = await run_dispute(session, dispute, own)
-        rests_on = await session.cards.evidence(dispute)
-        print_result(resolved, as_json, partial(print_dispute, rests_on=rests_on))
+        rests_on = await session.on.evidence(dispute)
+        print_result(resolved, partial(print_dispute, rests_on=rests_on))
     return bool(values["packet"]["solved"])
 
 
@@ -283,10 +287,3 @@ def _print_result(values: dict[str, Any]) -> None:
         )
         print_beside("    [dim]why:[/] ", f"[dim]{escape(_short(each['why']))}[/]")
     console.print(f"  [dim]{in_words(values['asked'])}[/]")
-
-
-def size_of(count: int, seed: int) -> tuple[int, int]:
-    """Return the number of tasks of a suite, and their seed. Raises BadInput."""
-    if count < 1:
-        raise BadInput(f"--count {count}: a suite needs at least one task.", "Give --count 1 or more.")
-    return count, seed

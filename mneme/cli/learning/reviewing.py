@@ -8,13 +8,14 @@ from rich.markup import escape
 
 from mneme.api.card_reviews import ToReview
 from mneme.api.cards import Cards
-from mneme.cli.learning.cards import ACTOR
+from mneme.cli.learning.cards import ACTOR, APPROVED
 from mneme.cli.learning.disputes import print_dispute
-from mneme.cli.show import console, print_beside, print_json
+from mneme.cli.options import Limit, Team
+from mneme.cli.show import console, print_beside, print_result, prints_json
 from mneme.client.home import open_operations
 from mneme.core.errors import MnemeError
 from mneme.nodes.learning.dispute_decisions import Decision, Verdict
-from mneme.stores.cards.lifecycle import Approval, PromotionRubric
+from mneme.stores.cards.lifecycle import Approval
 
 Act = Callable[[], Awaitable[object]]
 FURTHER = {"s": "skip", "q": "quit"}
@@ -30,13 +31,12 @@ WORDS = {
 }
 
 
-async def review(team: str, limit: int, as_json: bool) -> None:
-    """Walk through what a person should look at; without a terminal, list it."""
+async def review(team: Team = "local", limit: Limit = 100) -> None:
+    """Walk through the cards that are flagged, disputed or provisional, and decide on each."""
     async with open_operations(Cards, team, reading=True) as cards:
         waiting = await cards.review(limit)
-        if as_json:
-            for each in waiting:
-                print_json(each)
+        if prints_json():
+            print_result(waiting)
             return
         if not waiting:
             console.print("[dim]nothing waits for a review[/]")
@@ -98,8 +98,7 @@ def _acts(cards: Cards, item: ToReview) -> dict[str, Act]:
     given_up = {"d": partial(cards.deprecate, card, reason)}
     if item.why == "flagged":
         return {"c": partial(cards.clear_flag, card, reason), **given_up}
-    rubric = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
-    approval = Approval(by=ACTOR, approved=True, rubric=rubric, reason=reason)
+    approval = Approval(by=ACTOR, approved=True, rubric=APPROVED, reason=reason)
     return {
         "p": partial(cards.promote, card, approval, reason),
         "g": partial(cards.rate, card, True),

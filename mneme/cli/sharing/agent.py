@@ -1,14 +1,16 @@
 """`mneme share agent …`: agents of one's own, known by name."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+import typer
 import yaml
 from rich.markup import escape
 
 from mneme.api.pools import Pools
+from mneme.cli.options import Agents, Team
 from mneme.cli.sharing import rubric
-from mneme.cli.show import console, print_json, print_result, print_table
+from mneme.cli.show import console, emit, print_result, print_rows
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, MnemeError
 from mneme.library.agents.agent import AGENTS, Agent, load_agent
@@ -17,38 +19,42 @@ from mneme.library.agents.reading import read_yaml, text_of
 
 
 async def new(
-    name: str,
-    file: Path | None,
-    fields: dict[str, str],
-    replace: bool,
-    team: str,
-    designer: str,
-    as_json: bool,
+    name: Annotated[str, typer.Argument(help="Its short name: small letters, digits and _.")],
+    file: Annotated[Path | None, typer.Option("--file", help="A YAML file that describes it.")] = None,
+    does: Annotated[str, typer.Option("--does", help="What it writes, as an instruction to it.")] = "",
+    questions: Annotated[str, typer.Option("--questions", help="What its questions look like.")] = "",
+    domain: Annotated[str, typer.Option("--domain", help="Whose pool and rubric; default: its own.")] = "",
+    title: Annotated[str, typer.Option("--title", help="Its name for people.")] = "",
+    language: Annotated[str, typer.Option("--language", help="Of its answers, by ISO 639.")] = "",
+    form: Annotated[str, typer.Option("--form", help="A check of form, of a shipped agent.")] = "",
+    replace: Annotated[bool, typer.Option("--replace", help="In place of the one of this name.")] = False,
+    agents: Agents = "auto",
+    team: Team = "local",
 ) -> None:
-    """Keep an agent under its name, and draft a rubric where its domain has none."""
+    """Make an agent of your own; with its name alone, write a file to fill in."""
+    fields = {"does": does, "questions": questions, "domain": domain, "title": title}
+    fields |= {"language": language, "form": form}
     given = {field: value for field, value in fields.items() if value}
     if file is None and not given:
         _write_example(name)
         return
     agent = save_agent(*_described(name, file, given), replace=replace)
-    if as_json:
-        print_json(agent)
-    else:
-        console.print(f'{agent.name} is known now: mneme share ask --agent {agent.name} "…"')
+    emit(agent)
+    console.print(f'{agent.name} is known now: mneme share ask --agent {agent.name} "…"')
     try:
-        await _draft_missing_rubric(agent, team, designer, as_json)
+        await _draft_missing_rubric(agent, team, agents)
     except MnemeError as error:
         saved = f"{agent.name} is saved, but its domain {agent.domain} may lack a rubric: {error}"
         hint = f"Then draft one: mneme share rubric design {agent.domain}"
         raise MnemeError(saved, f"{error.hint} {hint}".strip()) from error
 
 
-async def _draft_missing_rubric(agent: Agent, team: str, designer: str, as_json: bool) -> None:
+async def _draft_missing_rubric(agent: Agent, team: str, designer: str) -> None:
     async with open_operations(Pools, team, reading=True) as shared:
         known = {each.rubric.name for each in await shared.rubrics()}
     if agent.domain not in known:
         context = {"team": team, "designer": designer}
-        await rubric.design(agent.domain, [agent.task], "", context, as_json)
+        await rubric.draft(agent.domain, [agent.task], "", context)
 
 
 def _write_example(name: str) -> None:
@@ -78,15 +84,16 @@ def _described(name: str, file: Path | None, given: dict[str, str]) -> tuple[str
     return text, str(file)
 
 
-def list_(as_json: bool) -> None:
-    """List one's own agents and the shipped ones."""
-    agents = [*map(load_agent, AGENTS), *(_own(name) for name in own_agents())]
-    print_result(agents, as_json, _print_agents)
-
-
-def _print_agents(agents: Sequence[Agent]) -> None:
-    rows = ([each.name, each.domain, "yours" if each.name in own_agents() else "shipped"] for each in agents)
-    print_table("", ("agent", "domain", "whose"), rows)
+def list_() -> None:
+    """List the shipped agents and yours."""
+    own = own_agents()
+    agents = [*map(load_agent, AGENTS), *map(_own, own)]
+    whose = ["yours" if each.name in own else "shipped" for each in agents]
+    rows = [
+        {"agent": each.name, "domain": each.domain, "whose": who}
+        for each, who in zip(agents, whose, strict=True)
+    ]
+    print_result(agents, lambda _: print_rows(rows))
 
 
 def _own(name: str) -> Agent:

@@ -1,16 +1,17 @@
 """`mneme share pool …`: list, search, show, import, export and remove shared pairs."""
 
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.markup import escape
 
-from mneme.api.pools import Pools, RetrieverState
+from mneme.api.pools import Pools
 from mneme.cli.files import is_written
+from mneme.cli.options import Limit, Reason, Team
 from mneme.cli.sharing.share import agent_text, lines_of
-from mneme.cli.show import console, print_json, print_result, print_table
+from mneme.cli.show import console, emit, print_result
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.library import PAIRS
@@ -26,45 +27,33 @@ CHOSEN_BY_HAND = 100
 """The score of a pair without one: a person chose it by hand (§3.2)."""
 
 
-async def list_(team: str, pool: str, agent: str, limit: int, as_json: bool) -> None:
+PoolName = Annotated[str, typer.Option("--pool", help="The pool: a domain, or single_pool.")]
+PairKey = Annotated[str, typer.Argument(help="A pair's key, or its first letters.")]
+
+
+async def list_(
+    pool: PoolName = "",
+    agent: Annotated[str, typer.Option("--agent", help="Only pairs of this agent.")] = "",
+    team: Team = "local",
+    limit: Limit = 100,
+) -> None:
     """List the pools, or the pairs of one."""
     async with open_operations(Pools, team, reading=True) as shared:
         if pool:
-            print_result(await shared.pairs(pool, agent, limit), as_json, print_pairs)
+            print_result(await shared.pairs(pool, agent, limit))
             return
-        if not (found := await shared.list()) and not as_json:
+        if not (found := await shared.list()):
             console.print("[dim]no pool yet: `mneme share pool import --shipped` imports examples[/]")
             return
-    print_result(found, as_json, _print_pools)
+    print_result(found)
 
 
-def _print_pools(pools: Sequence[RetrieverState]) -> None:
-    rows = ([each.pool, each.memories, each.serving, len(each.versions), each.waiting] for each in pools)
-    print_table("", ("pool", "pairs", "retriever", "versions", "not learned"), rows)
-
-
-def print_pairs(pairs: Sequence[Pooled]) -> None:
-    """Print pairs as a table."""
-    rows = (
-        [each.key[:8], each.pair.agent, each.pair.score, _short(each.pair.prompt), _short(each.pair.answer)]
-        for each in pairs
-    )
-    print_table("", ("key", "agent", "score", "prompt", "answer"), rows)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) < 60 else f"{line[:59]}…"
-
-
-async def show(team: str, pool: str, key: str, as_json: bool) -> None:
-    """Print a pair with its earlier turns and its history."""
+async def show(key: PairKey, pool: PoolName, team: Team = "local") -> None:
+    """Show a pair with its earlier turns and its history."""
     async with open_operations(Pools, team, reading=True) as shared:
         found = await shared.pair(pool, key)
         history = await shared.history(pool, found.key)
-    if as_json:
-        print_json(found.model_dump() | {"history": [each.model_dump(mode="json") for each in history]})
-        return
+    emit(found.model_dump() | {"history": [each.model_dump(mode="json") for each in history]})
     pair = found.pair
     console.print(
         f"[bold]{found.key}[/] {pair.agent} ({pair.domain}), {_scored(pair)}, examples by "
@@ -102,35 +91,50 @@ def print_rated(rated: Pooled) -> None:
     console.print(f"{rated.key[:8]}: {pair.judged} by its scorer, {pair.score} with {thumbs}.{told}")
 
 
-async def remove(team: str, pool: str, key: str, reason: str, for_good: bool, as_json: bool) -> None:
-    """Remove a pair from retrieval, or erase it."""
+async def remove(
+    key: PairKey,
+    pool: PoolName,
+    for_good: Annotated[
+        bool, typer.Option("--forget", help="Erase it with its history; this cannot be undone.")
+    ] = False,
+    reason: Reason = "decided on the command line",
+    team: Team = "local",
+) -> None:
+    """Remove a pair from retrieval."""
     async with open_operations(Pools, team) as shared:
         gone = await (shared.forget if for_good else shared.remove)(pool, key, reason)
-    if as_json:
-        print_json({"key": gone, "forgotten": for_good})
-        return
+    emit({"key": gone, "forgotten": for_good})
     console.print(f"{gone} is {'erased' if for_good else 'removed; its history is kept'}.")
 
 
-async def export(team: str, pool: str, file: Path, as_json: bool) -> None:
+async def export(
+    pool: PoolName,
+    file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
+    team: Team = "local",
+) -> None:
     """Write a pool as JSON Lines."""
+    lines = list[str]()
     async with open_operations(Pools, team, reading=True) as shared:
-        lines = [line async for line in _exported(shared, pool)]
+        while page := await shared.export_lines(pool, len(lines), PAGE):
+            lines += page
     text = "".join(f"{line}\n" for line in lines)
     if is_written(text, file):
-        print_json({"exported": len(lines)}) if as_json else console.print(f"{len(lines)} pairs in {file}.")
+        emit({"exported": len(lines)})
+        console.print(f"{len(lines)} pairs in {file}.")
 
 
-async def _exported(shared: Pools, pool: str) -> AsyncIterator[str]:
-    start = 0
-    while lines := await shared.export_lines(pool, start, PAGE):
-        for line in lines:
-            yield line
-        start += PAGE
-
-
-async def import_(team: str, pool: str, file: Path | None, agent: str, shipped: bool, as_json: bool) -> int:
-    """Import pairs; return 1 if a line was broken: it is reported, and the others are imported."""
+async def import_(
+    file: Annotated[Path | None, typer.Argument(help="JSON Lines; `-` reads stdin.")] = None,
+    pool: PoolName = "",
+    agent: Annotated[
+        str, typer.Option("--agent", help="The agent of lines that name none: its name or YAML file.")
+    ] = "",
+    shipped: Annotated[
+        bool, typer.Option("--shipped", help="Import the pairs that come with Mneme.")
+    ] = False,
+    team: Team = "local",
+) -> int:
+    """Import pairs; a broken line is reported, and the others are imported."""
     if (file is None) == (not shipped):
         raise BadInput(
             "The pairs are missing.", f"Give a file, or --shipped for the pairs that come with Mneme. {FORM}"
@@ -138,15 +142,15 @@ async def import_(team: str, pool: str, file: Path | None, agent: str, shipped: 
     sources = _shipped(pool, agent) if file is None else [(pool, _lines(file, agent))]
     if not all(name for name, _ in sources):
         raise BadInput("The pool is missing.", f"Give --pool NAME, for example --pool {next(iter(DOMAINS))}.")
+    done = Added()
     async with open_operations(Pools, team) as shared:
-        parts = [await _import(shared, name, lines) for name, lines in sources]
-    whole = Added(
-        added=sum(each.added for each in parts),
-        known=sum(each.known for each in parts),
-        broken=[line for each in parts for line in each.broken],
-    )
-    _print_added(whole, as_json)
-    return int(bool(whole.broken))
+        for name, lines in sources:
+            for start in range(0, len(lines), AT_ONCE):
+                more = await shared.import_lines(name, lines[start : start + AT_ONCE], start + 1)
+                done.added, done.known = done.added + more.added, done.known + more.known
+                done.broken += more.broken
+    _print_added(done)
+    return int(bool(done.broken))
 
 
 def _shipped(pool: str, agent: str) -> list[tuple[str, list[str]]]:
@@ -211,25 +215,8 @@ def _agent_and_domain(row: dict[str, Any], given: Agent | None) -> dict[str, Any
     return {name: value for name, value in (("agent", named), ("domain", domain)) if value is not None}
 
 
-async def _import(shared: Pools, pool: str, lines: list[str]) -> Added:
-    sum_ = Added()
-    for first, part in _parts(lines):
-        more = await shared.import_lines(pool, part, first)
-        sum_ = Added(
-            added=sum_.added + more.added, known=sum_.known + more.known, broken=sum_.broken + more.broken
-        )
-    return sum_
-
-
-def _parts(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    for start in range(0, len(lines), AT_ONCE):
-        yield start + 1, list(lines[start : start + AT_ONCE])
-
-
-def _print_added(added: Added, as_json: bool) -> None:
-    if as_json:
-        print_json(added)
-        return
+def _print_added(added: Added) -> None:
+    emit(added)
     console.print(f"{added.added} added, {added.known} there before, {len(added.broken)} broken.")
     for line in added.broken:
         console.print(f"[red]{escape(line)}[/]", soft_wrap=True)

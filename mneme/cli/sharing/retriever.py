@@ -2,30 +2,35 @@
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any
+from typing import Annotated, Any
 
 from rich.markup import escape
 
 from mneme.api.pools import Pools, RetrieverState
 from mneme.cli.chat.talk import show_notice
-from mneme.cli.show import console, print_json, print_result, print_table
+from mneme.cli.derived import Fields
+from mneme.cli.options import Team
+from mneme.cli.sharing.pools import PoolName
+from mneme.cli.show import console, emit, print_result, print_table
 from mneme.client.home import open_operations
-from mneme.client.sharing import open_sharing
+from mneme.client.team import open_team
+from mneme.client.team import train as train_retriever
 from mneme.core.errors import BadInput
 from mneme.library.agents.own import own_texts
+from mneme.nodes.sharing.context import PoolContext
 from mneme.stores.pools.retrievers import Retriever
 
 NOTE = "Only the query encoder is trained: a new version goes live with one write, without a new index."
 
 
-async def status(team: str, pool: str, as_json: bool) -> None:
-    """Print every version of a pool's retriever with its training data and why it was accepted or not."""
+async def status(pool: PoolName = "", team: Team = "local") -> None:
+    """Show each version: its training data, loss and recall, and why it was accepted or not."""
     async with open_operations(Pools, team, reading=True) as shared:
         found = [await shared.retriever(pool)] if pool else await shared.list()
-    if not found and not as_json:
+    if not found:
         console.print("[dim]no pool yet[/]")
         return
-    print_result(found, as_json, _print_states)
+    print_result(found, _print_states)
 
 
 def _print_states(states: Sequence[RetrieverState]) -> None:
@@ -69,40 +74,40 @@ def _change(before: float | None, after: float | None) -> str:
     return "" if before is None or after is None else f"{before:.3f} → {after:.3f}"
 
 
-async def train(pool: str, context: dict[str, Any], as_json: bool) -> None:
-    """Train a pool's retriever on the pairs that were not learned yet."""
+async def train(
+    pool: PoolName,
+    context: Annotated[dict[str, Any], Fields(PoolContext, without="pools agent")],
+) -> None:
+    """Train on the pairs that are new since the last training."""
     if not pool.strip():
         raise BadInput("The pool is missing.", "Give --pool NAME; see `mneme share pool list`.")
     await show_notice(context["grader"])
-    async with open_sharing(context["team"], "retriever_training") as session:
-        before = await session.shared.retriever(pool)
+    async with open_team(Pools, context["team"], "retriever_training") as session:
+        before = await session.on.retriever(pool)
         known = {each.number for each in before.versions}
-        ended = await session.train(
-            pool, context | {"agent": own_texts()}, _progress(before.waiting, as_json)
+        ended = await train_retriever(
+            session, pool, context | {"agent": own_texts()}, _progress(before.waiting)
         )
-        made = [each for each in (await session.shared.retriever(pool)).versions if each.number not in known]
+        made = [each for each in (await session.on.retriever(pool)).versions if each.number not in known]
     for each in made:
-        _print_training(each, each.reason, as_json)
+        _print_training(each, each.reason)
     if not made:
-        _print_training(None, ended.get("why", ""), as_json)
+        _print_training(None, ended.get("why", ""))
 
 
-def _progress(waiting: int, as_json: bool) -> Callable[[dict[str, Any]], None]:
+def _progress(waiting: int) -> Callable[[dict[str, Any]], None]:
     """Return what prints each memory that was graded: a small model takes a minute for one."""
     numbers = count(1)
 
     def told(event: dict[str, Any]) -> None:
-        if not as_json:
-            graded = f"graded {next(numbers)} of {waiting} pairs by {event['by']}"
-            console.print(f"[dim]{escape(graded)} (candidates: {event['candidates']})[/]", soft_wrap=True)
+        graded = f"graded {next(numbers)} of {waiting} pairs by {event['by']}"
+        console.print(f"[dim]{escape(graded)} (candidates: {event['candidates']})[/]", soft_wrap=True)
 
     return told
 
 
-def _print_training(made: Retriever | None, why: str, as_json: bool) -> None:
-    if as_json:
-        print_json({"retriever": made and made.model_dump(), "why": why})
-        return
+def _print_training(made: Retriever | None, why: str) -> None:
+    emit({"retriever": made and made.model_dump(), "why": why})
     number = f"retriever {made.number}: " if made else ""
     console.print(f"{number}{escape(why)}")
 

@@ -2,9 +2,10 @@
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from uuid import uuid4
 
+import typer
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import TypeAdapter, ValidationError
@@ -12,19 +13,23 @@ from rich.markup import escape
 
 from mneme.api.pools import Pools
 from mneme.cli.chat.talk import show_notice
+from mneme.cli.derived import Fields
 from mneme.cli.files import read_file
-from mneme.cli.show import console, print_json
-from mneme.client.sharing import SharingSession, Training, open_sharing
+from mneme.cli.options import Agents
+from mneme.cli.show import console, emit
+from mneme.client.team import TeamSession, Training, open_team
 from mneme.core.errors import BadInput
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent
 from mneme.library.agents.own import PARTED, own_text, own_texts
 from mneme.library.agents.reading import read_yaml, text_of
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.asking.counting import in_words
+from mneme.nodes.sharing.context import GrowthContext, SharingContext
 from mneme.nodes.sharing.interactive_learning import Given
 from mneme.nodes.sharing.pools import agent_of, agents_in
 
 Context = dict[str, Any]
+Session = TeamSession[Pools]
 ASKING = ("memory_sharing", "retriever_training")
 GROWING = ("interactive_learning", "retriever_training")
 STANDARD = TypeAdapter(Given)
@@ -84,20 +89,45 @@ def answerers_of(given: Sequence[str], agents: str) -> Context:
     }
 
 
-async def ask(question: str, context: Context, thread: str, train: bool, as_json: bool) -> None:
-    """Ask an agent; the answer is printed before it is scored, stored and learned."""
+OWN_PARAMETERS = "agent answerer answerers"
+Answerer = Annotated[
+    list[str],
+    typer.Option(
+        "--answerer",
+        help="Who answers the questions; default: --agents. AGENT=MODEL: for this agent; may be repeated.",
+    ),
+]
+
+
+async def ask(
+    question: Annotated[str, typer.Argument(help="What the agent should write.")],
+    agent: Annotated[
+        str, typer.Option("--agent", help="A shipped agent, one of yours, or an agent's YAML file.")
+    ],
+    context: Annotated[Context, Fields(SharingContext, without=OWN_PARAMETERS)],
+    agents: Agents = "auto",
+    answerer: Answerer = [],  # noqa: B006  (typer makes a new list of it)
+    thread: Annotated[
+        str,
+        typer.Option(
+            "--thread", "-t", help="Name of a conversation; earlier turns are stored with the pair."
+        ),
+    ] = "",
+    train: Annotated[bool, typer.Option(help="Train the retriever on the stored pair.")] = True,
+) -> None:
+    """Ask an agent: it sees similar pairs as examples; a good answer is added to the pool."""
+    context |= {"agent": agent_text(agent), **answerers_of(answerer, agents)}
     await show_notice(context["answerer"], context["scorer"], context["grader"])
-    async with open_sharing(context["team"], *ASKING) as session:
-        await check_rubric(session.shared, agent_of(context["agent"]).domain, context)
-        config = await session.conversation(thread or uuid4().hex)
+    async with open_team(Pools, context["team"], *ASKING) as session:
+        await check_rubric(session.on, agent_of(context["agent"]).domain, context)
+        config = await session.thread("memory_sharing", thread or uuid4().hex)
         await _finish_what_was_left(session, config, context)
         async for piece in _streamed(session, {"question": question}, config, context):
-            if not as_json:
-                console.print(escape(piece), end="", soft_wrap=True)
+            console.print(escape(piece), end="", soft_wrap=True)
         _, values = await session.flows.left_at("memory_sharing", config)
-        _print_outcome(values, as_json)
+        _print_outcome(values)
         if values["stored"] and train:
-            await _learn(session, values["pool"], context, as_json)
+            await _learn(session, values["pool"], context)
 
 
 async def check_rubric(shared: Pools, domain: str, context: Context) -> None:
@@ -105,7 +135,7 @@ async def check_rubric(shared: Pools, domain: str, context: Context) -> None:
     await shared.rubric(domain if context["pools"] == "domain" else SINGLE_POOL)
 
 
-async def _finish_what_was_left(session: SharingSession, config: RunnableConfig, context: Context) -> None:
+async def _finish_what_was_left(session: Session, config: RunnableConfig, context: Context) -> None:
     """Finish a question that a killed process left on this thread."""
     left, _ = await session.flows.left_at("memory_sharing", config)
     if left:
@@ -113,7 +143,7 @@ async def _finish_what_was_left(session: SharingSession, config: RunnableConfig,
 
 
 async def _streamed(
-    session: SharingSession, given: Context, config: RunnableConfig, context: Context
+    session: Session, given: Context, config: RunnableConfig, context: Context
 ) -> AsyncIterator[str]:
     """Yield the answer piece by piece; a new attempt begins on a new line."""
     said = ""
@@ -125,10 +155,8 @@ async def _streamed(
         yield str(part["content"])
 
 
-def _print_outcome(values: Context, as_json: bool) -> None:
-    if as_json:
-        print_json({name: values.get(name) for name in SHOWN})
-        return
+def _print_outcome(values: Context) -> None:
+    emit({name: values.get(name) for name in SHOWN})
     scored = "not scored" if values["score"] is None else f"{values['score']} of 100 by {values['scored_by']}"
     console.print(f"\n\n[dim]{scored}: {escape(values['rationale'])}[/]", soft_wrap=True)
     examples = ", ".join(f"{each['agent']} {each['key'][:8]}" for each in values["shown"]) or "none"
@@ -138,37 +166,56 @@ def _print_outcome(values: Context, as_json: bool) -> None:
     console.print(f"[dim]{in_words(values['asked'])}[/]")
 
 
-async def _learn(session: SharingSession, pool: str, context: Context, as_json: bool) -> None:
+async def _learn(session: Session, pool: str, context: Context) -> None:
     """Train the retriever on the stored pair; after Ctrl-C the next training does it."""
     training = Training(session, context | {"agent": own_texts()})
     training.wake(pool)
     for result in await training.finish():
-        if not as_json:
-            console.print(f"[dim]training {escape(result)}[/]", soft_wrap=True)
+        console.print(f"[dim]training {escape(result)}[/]", soft_wrap=True)
 
 
-async def grow(domain: str, file: Path | None, name: str, context: Context, as_json: bool) -> int:
-    """Grow a pool, or continue a run that was killed; return 1 if everything failed."""
+GROWING_CONTEXT = Fields(GrowthContext, without=f"{OWN_PARAMETERS} at_once laps")
+
+
+async def grow(
+    domain: Annotated[str, typer.Option("--domain", help="The domain whose agents ask each other.")],
+    context: Annotated[Context, GROWING_CONTEXT],
+    file: Annotated[
+        Path | None,
+        typer.Option("--from", help='Standard answers, JSON Lines: {"agent": "sonnet", "answer": "…"}.'),
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--id", help="The run's id; the id of a killed run continues it.")
+    ] = "",
+    agent: Annotated[
+        str,
+        typer.Option("--agent", help="One more agent beside the domain's and yours: its name or YAML file."),
+    ] = "",
+    agents: Agents = "auto",
+    answerer: Answerer = [],  # noqa: B006  (typer makes a new list of it)
+) -> int:
+    """Grow a pool: agents write questions to standard answers and answer them."""
+    context |= {"agent": members_text(domain, agent), **answerers_of(answerer, agents)}
     standards = standards_of(file)
     await show_notice(context["answerer"], context["scorer"], context["grader"])
-    async with open_sharing(context["team"], *GROWING) as session:
-        await check_rubric(session.shared, domain, context)
-        config = await session.growth(f"{name or uuid4().hex}/{domain}")
+    async with open_team(Pools, context["team"], *GROWING) as session:
+        await check_rubric(session.on, domain, context)
+        config = await session.thread("interactive_learning", name or uuid4().hex, domain)
         left, _ = await session.flows.left_at("interactive_learning", config)
         given = None if left else {"domain": domain, "standards": standards}
-        if left and not as_json:
+        if left:
             console.print(f"[dim]continuing the run {escape(name)}[/]")
         training = Training(session, context | {"agent": own_texts()})
         try:
             async for event in session.flows.stream("interactive_learning", given, config, context, "custom"):
                 if event["step"] == "exchange" and (event["stored"] or event["known"]):
                     training.wake(event["pool"])
-                _print_step(event, as_json)
+                _print_step(event)
             trained = await training.finish()
         finally:
             await training.leave()
         _, values = await session.flows.left_at("interactive_learning", config)
-    _print_growth(values, trained, as_json)
+    _print_growth(values, trained)
     return int(bool(values["failed"]) and not values["stored"])
 
 
@@ -199,9 +246,7 @@ def _standards(number: int) -> str:
     return "1 standard answer" if number == 1 else f"{number} standard answers"
 
 
-def _print_step(event: Context, as_json: bool) -> None:
-    if as_json:
-        return
+def _print_step(event: Context) -> None:
     if event["step"] == "choose":
         console.print(
             f"[dim]round {event['lap']}: {_standards(event['standards'])}; "
@@ -213,13 +258,9 @@ def _print_step(event: Context, as_json: bool) -> None:
         console.print(f"{sign} {scored} [cyan]{event['agent']:<10}[/] {escape(event['question'][:WIDE])}")
 
 
-def _print_growth(values: Context, trained: list[str], as_json: bool) -> None:
-    if as_json:
-        names = ("pool", "memories", "calls", "known", "rejected", "failed", "why", "asked")
-        print_json(
-            {name: values[name] for name in names} | {"stored": len(values["stored"]), "trained": trained}
-        )
-        return
+def _print_growth(values: Context, trained: list[str]) -> None:
+    names = ("pool", "memories", "calls", "known", "rejected", "failed", "why", "asked")
+    emit({name: values[name] for name in names} | {"stored": len(values["stored"]), "trained": trained})
     console.print(
         f"{len(values['stored'])} stored, {values['known']} there before, "
         f"{values['rejected']} not good enough, {len(values['failed'])} failed, "

@@ -2,18 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from pydantic import Field
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from mneme.api.memories import Memories
 from mneme.cli.chat.talk import get_ready
-from mneme.cli.show import console, errors, print_error, print_json, print_table
+from mneme.cli.derived import Fields
+from mneme.cli.show import console, emit, errors, print_error, print_table, prints_json, progress_bar
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, MnemeError
+from mneme.importing import chatgpt, claude, langmem, markdown, mem0
 from mneme.importing.directly import Written, write
 from mneme.importing.item import Item, Reading
 from mneme.importing.through_agent import Sent, send
@@ -45,39 +48,107 @@ class How(OwnedByUser):
     memory_agent: str = responder("The memory agent's model.")
 
 
-async def through_agent(program: str, read: Read, given: dict[str, Any], as_json: bool) -> int:
+Choice = Annotated[dict[str, Any], Fields(How)]
+Export = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The zip file, the folder in it, or a conversations.json.")
+]
+ThroughAgent = Annotated[
+    bool,
+    typer.Option(
+        "--through-agent",
+        help="Let the memory agent compare them with known memories, instead of importing them unchanged.",
+    ),
+]
+
+
+async def import_chatgpt(export: Export, how: Choice) -> int:
+    """Remember what you told ChatGPT, from its data export (Settings, Data controls, Export)."""
+    return await through_agent("ChatGPT", lambda: chatgpt.read(export), how)
+
+
+async def import_claude(export: Export, how: Choice) -> int:
+    """Remember what you told Claude, from its data export (Settings, Privacy, Export data)."""
+    return await through_agent("Claude", lambda: claude.read(export), how)
+
+
+async def import_markdown(
+    notes: Annotated[Path, typer.Argument(metavar="FILE|FOLDER", help="A note, or a folder of notes.")],
+    how: Choice,
+) -> int:
+    """Remember what your notes say, e.g. those of Obsidian; a second run reads only what is new."""
+    return await through_agent("Markdown", lambda: markdown.read(notes), how)
+
+
+async def import_mem0(
+    how: Choice,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|FOLDER", help="What `get_all` returned, as JSON; or the folder of a local store."
+        ),
+    ] = Path("/tmp/qdrant"),  # noqa: S108  (where Mem0 puts it)
+    of: Annotated[
+        str, typer.Option("--of", metavar="NAME", help="The user to import, if the source has several.")
+    ] = "",
+    collection: Annotated[str, typer.Option("--collection", help="The store's collection.")] = "mem0",
+    history: Annotated[
+        Path | None, typer.Option("--history", help="Mem0's history.db. With a store: the one in ~/.mem0.")
+    ] = None,
+    by_agent: ThroughAgent = False,
+) -> int:
+    """Import the memories of Mem0, with their times and earlier versions."""
+    written = through_agent if by_agent else directly
+    return await written("Mem0", lambda: mem0.read(source, of, collection, history), how)
+
+
+async def import_langmem(
+    how: Choice,
+    source: Annotated[
+        str,
+        typer.Argument(metavar="FILE|URL", help="Items as JSON, an SQLite store, or the URL of a Postgres."),
+    ],
+    namespace: Annotated[
+        str,
+        typer.Option("--namespace", metavar="PATH", help="Only items below it, e.g. memories/ann."),
+    ] = "",
+    by_agent: ThroughAgent = False,
+) -> int:
+    """Import the memories of LangMem, or of another LangGraph store, with their times."""
+    written = through_agent if by_agent else directly
+    return await written("LangMem", lambda: langmem.read(source, namespace), how)
+
+
+async def through_agent(program: str, read: Read, given: dict[str, Any]) -> int:
     """Let the memory agent read what a program knows; return 1 if a message failed."""
     how = How.model_validate(given)
     reading = _chosen(read, how)
-    _announce(
-        program, reading, how, as_json, "The memory agent asks a model up to four questions about each."
-    )
+    _announce(program, reading, how, "The memory agent asks a model up to four questions about each.")
     if how.dry_run or not reading.items:
         return 0
     context = {"memory_agent": how.memory_agent}
     await get_ready(context)
     report = Sent(messages=len(reading.items))
-    with _progress() as progress:
+    with progress_bar() as progress:
         bar = progress.add_task("remembering", total=len(reading.items))
         async for report in send(reading.items, how.user, context):
             progress.update(bar, completed=report.done)
-    return _print_sent(report, reading, as_json)
+    return _print_sent(report, reading)
 
 
-async def directly(program: str, read: Read, given: dict[str, Any], as_json: bool) -> int:
+async def directly(program: str, read: Read, given: dict[str, Any]) -> int:
     """Write a program's memories as they are; return 1 if one was refused."""
     how = How.model_validate(given)
     reading = _chosen(read, how)
-    _announce(program, reading, how, as_json, "They are written as they are.")
+    _announce(program, reading, how, "They are written as they are.")
     if how.dry_run or not reading.items:
         return 0
     report = Written(memories=len(reading.items))
-    with _progress() as progress:
+    with progress_bar() as progress:
         bar = progress.add_task("writing", total=len(reading.items))
         async with open_operations(Memories, how.user) as memories:
             async for report in write(reading.items, program, memories):
                 progress.update(bar, completed=report.known + report.imported + len(report.refused))
-    return _print_written(report, reading, as_json)
+    return _print_written(report, reading)
 
 
 def _chosen(read: Read, how: How) -> Reading:
@@ -89,16 +160,13 @@ def _chosen(read: Read, how: How) -> Reading:
     return read().chosen(since, how.limit)
 
 
-def _announce(program: str, reading: Reading, how: How, as_json: bool, cost: str) -> None:
+def _announce(program: str, reading: Reading, how: How, cost: str) -> None:
     """Say what will come before anything is done: in a dry run that is the result."""
-    if how.dry_run and as_json:
+    if how.dry_run:
         for item in reading.items:
-            print_json(
-                {"id": item.id, "text": item.text, "time": _iso(item), "thread": item.thread, **_more(item)}
-            )
-    if as_json:
-        if how.dry_run:
-            print_json({"items": len(reading.items)} | _passed_over(reading))
+            emit({"id": item.id, "text": item.text, "time": _iso(item), "thread": item.thread, **_more(item)})
+        emit({"items": len(reading.items)} | _passed_over(reading))
+    if prints_json():
         return
     screen, (noun, place) = console if how.dry_run else errors, NOUNS[program]
     found, places = (
@@ -137,39 +205,30 @@ def _days(items: Sequence[Item]) -> str:
     return f", from {days[0]} to {days[-1]}" if days else ""
 
 
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=errors)
-
-
-def _print_sent(report: Sent, reading: Reading, as_json: bool) -> int:
+def _print_sent(report: Sent, reading: Reading) -> int:
     for failure in report.failed[:SHOWN]:
-        print_error(BadInput(f"Not remembered yet: {failure.error}", AGAIN), as_json)
-    if as_json:
-        print_json(report.model_dump(exclude={"underway"}) | _passed_over(reading))
-    else:
-        console.print(
-            f"{report.messages} messages: {report.remembered} remembered, {report.nothing} with nothing to "
-            f"remember, {report.known} known before, "
-            f"{len(report.failed)} failed. {in_words(report.asked)}",
-            soft_wrap=True,
-        )
+        print_error(BadInput(f"Not remembered yet: {failure.error}", AGAIN))
+    emit(report.model_dump(exclude={"underway"}) | _passed_over(reading))
+    console.print(
+        f"{report.messages} messages: {report.remembered} remembered, {report.nothing} with nothing to "
+        f"remember, {report.known} known before, "
+        f"{len(report.failed)} failed. {in_words(report.asked)}",
+        soft_wrap=True,
+    )
     if report.stopped:
         left = report.messages - report.done
         raise MnemeError(f"Stopped with {left} messages not tried: {report.stopped}", AGAIN)
     return 1 if report.failed else 0
 
 
-def _print_written(report: Written, reading: Reading, as_json: bool) -> int:
+def _print_written(report: Written, reading: Reading) -> int:
     for reason in report.refused[:SHOWN]:
-        print_error(BadInput(f"Not imported: {reason}", "The others are."), as_json)
-    if as_json:
-        print_json(report.model_dump() | _passed_over(reading))
-    else:
-        console.print(
-            f"{report.memories} memories: {report.imported} imported, {report.known} here before "
-            f"({report.differing} with other words), {report.forgotten} erased before, "
-            f"{len(report.refused)} refused.",
-            soft_wrap=True,
-        )
+        print_error(BadInput(f"Not imported: {reason}", "The others are."))
+    emit(report.model_dump() | _passed_over(reading))
+    console.print(
+        f"{report.memories} memories: {report.imported} imported, {report.known} here before "
+        f"({report.differing} with other words), {report.forgotten} erased before, "
+        f"{len(report.refused)} refused.",
+        soft_wrap=True,
+    )
     return 1 if report.refused else 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 OPENS = """
 import time
-from mneme.core.processes import pool
+from mneme.stores.ledger.processes import pool
 
 if __name__ == "__main__":
     opened = pool(1)

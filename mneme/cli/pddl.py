@@ -2,14 +2,17 @@
 
 import asyncio
 import re
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 from uuid import uuid4
 
+import typer
 from rich.markup import escape
 
 from mneme.cli.chat.talk import show_notice
-from mneme.cli.show import console, print_json, print_records
+from mneme.cli.derived import Fields
+from mneme.cli.show import console, emit, print_result, print_rows
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadInput
 from mneme.environments.pddl import (
@@ -23,6 +26,7 @@ from mneme.environments.pddl import (
     load_one,
 )
 from mneme.models.asking.counting import in_words
+from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES
 
 Context = dict[str, Any]
@@ -41,57 +45,73 @@ GENERATED = re.compile(r"(?P<domain>[a-z]+)(?:/seed(?P<seed>-?\d+)(?:-size(?P<si
 """The name of a generated problem: `gripper`, `gripper/seed3`, `gripper/seed3-size6`."""
 
 
-async def list_(data: Path | None, count: int, seed: int, as_json: bool) -> None:
-    """Print the problems of a folder, or generated problems."""
-    problems = await asyncio.to_thread(_suite, data, count, seed)
+Data = Annotated[Path | None, typer.Option("--data", help="A folder of PDDL problems, such as AgentBoard's.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the generated problems.")]
+
+
+async def list_(
+    data: Data = None,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of generated problems.")] = 60,
+    seed: Seed = 1,
+) -> None:
+    """List the problems of a folder, or generated problems."""
+    problems = await asyncio.to_thread(lambda: load_folder(data) if data else generate_suite(count, seed))
     found = [
         {"name": each.name, "difficulty": each.difficulty, "goals": len(each.compiled.goal)}
         for each in problems
     ]
-    print_records(found, as_json, f"{len(found)} problems", ("problem", "difficulty", "goal literals"))
+    print_result(found, partial(print_rows, titled=f"{len(found)} problems"))
 
 
-def _suite(data: Path | None, count: int, seed: int) -> list[Problem]:
-    return generate_suite(count, seed) if data is None else load_folder(data)
-
-
-async def show(name: str, data: Path | None, seed: int, as_json: bool) -> None:
-    """Print a problem as the team sees it."""
-    (problem,) = await asyncio.to_thread(find, [name], data, seed)
-    parts = {"name": problem.name, "goal": problem.goal, "manual": problem.manual}
-    parts["first_observation"] = PddlWorld(problem).first_observation
-    if as_json:
-        print_json(parts | {"domain_pddl": problem.domain_pddl, "problem_pddl": problem.problem_pddl})
-        return
+async def show(
+    problem: Annotated[str, typer.Argument(help="As for `mneme pddl run`.")],
+    data: Data = None,
+    seed: Seed = 1,
+) -> None:
+    """Show a problem as the team sees it: actions, goal, first observation."""
+    (found,) = await asyncio.to_thread(find, [problem], data, seed)
+    parts = {"name": found.name, "goal": found.goal, "manual": found.manual}
+    parts["first_observation"] = PddlWorld(found).first_observation
+    emit(parts | {"domain_pddl": found.domain_pddl, "problem_pddl": found.problem_pddl})
     for part in parts.values():
         console.print(escape(part), soft_wrap=True)
 
 
-async def memories(as_json: bool) -> None:
-    """Print the memories that a team can have, and what each does."""
+async def memories() -> None:
+    """List the memories that a team can have."""
     found = [
         {"memory": name, "what": (kind.__doc__ or "").strip().splitlines()[0]}
         for name, kind in MEMORIES.items()
     ]
-    print_records(found, as_json, "Memories", ("memory", "what it does"))
+    print_result(found)
 
 
 async def run(
-    names: list[str], data: Path | None, seed: int, context: Context, run_id: str, as_json: bool
+    problems: Annotated[
+        list[str],
+        typer.Argument(help="Problems: gripper, gripper/seed3-size6, a problem's file, or a name in --data."),
+    ],
+    context: Annotated[Context, Fields(PddlContext, {"memory": "--memory -m"}, "example project_insights")],
+    run_id: Annotated[
+        str, typer.Option("--id", help="The run's id; the id of a killed run continues it.")
+    ] = "",
+    data: Data = None,
+    seed: Seed = 1,
 ) -> None:
-    """Solve problems one after the other. Raises BadInput."""
-    problems = await asyncio.to_thread(find, names, data, seed)
+    """Solve problems one after the other; the memory carries over to the next.
+
+    The exit status is 0 also if a problem is not solved; the result says so.
+    """
+    found = await asyncio.to_thread(find, problems, data, seed)
     await show_notice(context["solver"], context["second_agent"], context["memory_model"])
     named = run_id or uuid4().hex[:8]
-    if not as_json:
-        console.print(f"run {named}; after a kill, --id {named} continues it", style="dim")
+    console.print(f"run {named}; after a kill, --id {named} continues it", style="dim")
     async with open_workflows("pddl_team") as flows:
-        solved = [await _play(flows, problem, context, named, as_json) for problem in problems]
-    if not as_json:
-        console.print(f"\n{sum(solved)} of {len(solved)} problems solved.")
+        solved = [await _play(flows, each, context, named) for each in found]
+    console.print(f"\n{sum(solved)} of {len(solved)} problems solved.")
 
 
-async def _play(flows: Workflows, problem: Problem, context: Context, run_id: str, as_json: bool) -> bool:
+async def _play(flows: Workflows, problem: Problem, context: Context, run_id: str) -> bool:
     """Solve one problem, or continue one that was killed; a finished one is only printed.
 
     A thread that was killed between two steps can look finished, so it is always resumed.
@@ -99,21 +119,18 @@ async def _play(flows: Workflows, problem: Problem, context: Context, run_id: st
     task_id = f"{run_id}/{problem.name}"
     config = await flows.thread(f"pddl/{context['team']}/{task_id}", "pddl_team")
     _, left = await flows.left_at("pddl_team", config)
-    if not as_json:
-        console.print(f"\n[bold]{escape(problem.name)}[/] {escape(problem.goal)}", soft_wrap=True)
+    console.print(f"\n[bold]{escape(problem.name)}[/] {escape(problem.goal)}", soft_wrap=True)
     given = None if left else {"problem": problem.model_dump(), "task_id": task_id}
     async for event in flows.stream("pddl_team", given, config, context, "custom", "sync"):
-        print_step(cast(dict[str, Any], event), as_json)
+        print_step(cast(dict[str, Any], event))
     _, values = await flows.left_at("pddl_team", config)
-    _print_result(values, as_json)
+    _print_result(values)
     return bool(values["success"])
 
 
-def print_step(event: dict[str, Any], as_json: bool) -> None:
+def print_step(event: dict[str, Any]) -> None:
     """Print an agent's action and its result."""
-    if as_json:
-        print_json(event)
-        return
+    emit(event)
     if "action" not in event:
         return
     console.print(
@@ -124,11 +141,9 @@ def print_step(event: dict[str, Any], as_json: bool) -> None:
     console.print(f"      [dim]{escape(event['observation'])}[/]", soft_wrap=True)
 
 
-def _print_result(values: dict[str, Any], as_json: bool) -> None:
+def _print_result(values: dict[str, Any]) -> None:
     cost = values["cost"]
-    if as_json:
-        print_json({name: values[name] for name in SHOWN})
-        return
+    emit({name: values[name] for name in SHOWN})
     solved = "[green]solved[/]" if values["success"] else "[red]not solved[/]"
     grounded = values["valid_steps"] / max(1, values["steps"])
     console.print(

@@ -1,1 +1,0 @@
-"""`mneme eval`: evaluations and their options."""

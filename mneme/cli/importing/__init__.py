@@ -1,1 +1,0 @@
-"""`mneme import …`."""

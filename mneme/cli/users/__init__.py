@@ -1,1 +1,0 @@
-"""`mneme users`: who may use the server."""

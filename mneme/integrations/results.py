@@ -1,0 +1,110 @@
+"""Results as a model reads them: short, bounded, and each record on a line of its own.
+
+What was stored came from somebody's words. Its line breaks are taken out, so that no text can pose as another
+line of the result.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mneme.api.memories import Erased, Written
+from mneme.api.remembering import Remembered
+from mneme.api.rendering import row_of
+from mneme.stores.cards.card import Card
+from mneme.stores.cards.knowledge_cards import Learned
+from mneme.stores.users.memories import MemoryRecord
+
+LONGEST = 600
+"""Characters that are shown of one text."""
+MOST = 20
+"""Items that are shown of one list."""
+TEXTS = ("memory", "claim", "prompt", "answer")
+"""The columns with what a record says; they stand first in its line."""
+FOR_TABLES = {"v", "kind", "confidence", "standing", "recency", "success", "s/f", "versions", "not learned"}
+"""Columns that tell a model nothing that it needs; a card's confidence is told where it is shown."""
+
+
+def short(text: str) -> str:
+    """Return a text on one line, cut where it is too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+
+
+def bounded(value: Any) -> Any:
+    """Return JSON with each text and list cut where it is too long."""
+    if isinstance(value, str):
+        return value if len(value) <= LONGEST else f"{value[: LONGEST - 1]}…"
+    if isinstance(value, Mapping):
+        return {name: bounded(each) for name, each in value.items()}
+    return [bounded(each) for each in value[:MOST]] if isinstance(value, list) else value
+
+
+def line(record: Any) -> str:
+    """Return a record on one line: its key for other tools, what it says, and what is known of it."""
+    row = {name: short(str(each)) for name, each in row_of(record).items() if each not in ("", None)}
+    first = next(iter(row))
+    texts = [name for name in TEXTS if name in row]
+    said = [row[name] if len(texts) == 1 else f"{name}: {row[name]}" for name in texts]
+    others = [name for name in row if name != first and name not in TEXTS and name not in FOR_TABLES]
+    more = ", ".join(f"{name} {row[name]}" for name in others)
+    return " ".join([f"[{row[first]}]", *said, *([f"({more})"] if more else [])])
+
+
+def records(found: Sequence[Any]) -> list[str]:
+    return [line(each) for each in found[:MOST]] or ["Nothing was found."]
+
+
+def history(versions: Sequence[Any]) -> list[str]:
+    return [
+        f"version {row['v']}, {row['event']} at {row['when']} by {row['who']}: {short(str(row['memory']))} "
+        f"(reason: {short(str(row['why'])) or 'none given'})"
+        for row in map(row_of, versions[-MOST:])
+    ]
+
+
+def remembered(told: Sequence[Remembered]) -> list[str]:
+    (one,) = told
+    done = one.outcome
+    keys = [each["key"] for each in done["operations"] if each["event"] != "discard"] if done else []
+    why = short(done["rationale"] if done else one.error)
+    memories = f" Memories: {', '.join(dict.fromkeys(keys))}." if keys else ""
+    return [f"{one.status}{f': {why}' if why else '.'}{memories}"]
+
+
+def written(record: Written) -> list[str]:
+    done = "Written" if record.is_new else "It was there already"
+    return [f"{done}: {line(record)}", *(f"Compare it with: {line(each)}" for each in record.beside)]
+
+
+def undone(record: MemoryRecord | None) -> list[str]:
+    if record is None:
+        return ["There is no change to take back."]
+    now = "It is now" if record.live else "It is not recalled any more; it was"
+    return [f"{now}: {line(record)}"]
+
+
+def erased(what: Erased) -> list[str]:
+    told = f"Erased for good: {what.records} memories, {what.turns} turns of conversations."
+    return [told, *(f"May still hold it: {each}" for each in [*what.left, *what.backups][:MOST])]
+
+
+def card(found: Card) -> list[str]:
+    parts = {"Rationale": [found.rationale], "Scope": [found.scope]}
+    parts["Rule"] = [f"when {each.condition}: {each.pattern}" for each in found.rules]
+    parts["Fails"] = [
+        "; ".join(filter(None, [each.condition, each.impact, each.mitigation]))
+        for each in found.failure_modes
+    ]
+    parts["Avoid"] = [
+        "; ".join(filter(None, [each.approach, each.reason])) for each in found.deprecated_approaches
+    ]
+    said = [f"{name}: {short(each)}" for name, texts in parts.items() for each in texts[:MOST] if each]
+    known = found.evidence
+    tried = f"Evidence: {known.success_count} successes, {known.failure_count} failures"
+    return [line(found), *said, f"{tried}; confidence {found.confidence:.2f}."]
+
+
+def proposed(learned: Learned) -> list[str]:
+    is_new = learned.event == "created"
+    did = "Stored for a person to review" if is_new else "It is there already, unchanged"
+    return [f"{did}: {line(learned.card)}"]
