@@ -70,7 +70,9 @@ class ThinkingFilter:
         like_a_call = any(start.startswith(mark) or mark.startswith(start) for mark in CALL_STARTS)
         if self._hold or (like_a_call and not self.said):
             return None
-        ready = len(self._buffer) - _begun_tag(self._buffer)
+        end = self._buffer[-LONGEST_TAG:].lower()
+        begun = (len(end) - at for at in range(len(end)) if any(tag.startswith(end[at:]) for tag in TAGS))
+        ready = len(self._buffer) - next(begun, 0)
         shown, self._buffer = self._buffer[:ready], self._buffer[ready:]
         return shown or None
 
@@ -78,13 +80,6 @@ class ThinkingFilter:
         text = text if self.said else text.lstrip()
         self.said += text
         return text
-
-
-def _begun_tag(text: str) -> int:
-    """Return the length of the text's end that may be the beginning of a tag."""
-    end = text[-LONGEST_TAG:].lower()
-    begun = (len(end) - at for at in range(len(end)) if any(tag.startswith(end[at:]) for tag in TAGS))
-    return next(begun, 0)
 
 
 SAME_TOKENS = 30

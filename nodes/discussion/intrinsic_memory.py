@@ -198,7 +198,12 @@ async def speak(state: State, runtime: DiscussionRuntime) -> Update:
     """Let the selected agent speak on its own context (equations 1 and 2), and keep the turn."""
     table = await Table.of(state["discussion_id"], runtime)
     number = state["turn"] + 1
-    prepared = await _prepared(state, table)
+    memory, held = table.baseline(), state["held"]
+    if table.about.memory not in OWN:
+        turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
+        held = await memory.prepare(table.task, held, turns)
+    tokens = state["tokens"] + memory.means.tally.tokens
+    prepared = Prepared(held=held, tokens=tokens, complaints=memory.means.complaints)
     said = await table.conversation.get(number)  # kept already where this step was killed after it
     known: State = {**state, **prepared}
     turn = said or await table.conversation.add(await _spoken(number, known, table))
@@ -286,16 +291,6 @@ def _raised(value: Raising, table: Table) -> list[Raised]:
         )
         for each in {each.about: each for each in value.raises}.values()
     ]
-
-
-async def _prepared(state: State, table: Table) -> Prepared:
-    """Let a baseline memory get ready for one more context; return what it holds then, and all tokens."""
-    memory, held = table.baseline(), state["held"]
-    if table.about.memory not in OWN:
-        turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
-        held = await memory.prepare(table.task, held, turns)
-    tokens = state["tokens"] + memory.means.tally.tokens
-    return Prepared(held=held, tokens=tokens, complaints=memory.means.complaints)
 
 
 async def _asked(

@@ -40,7 +40,15 @@ async def _updated(turn: Turn, state: State, table: Table) -> Update:
         if room < 0:
             break
         shown.insert(0, str(other))
-    done = await f_memory_update(agent, known.memory, _output(turn), tally, shown)
+    raised = [f"Issue raised: {each.about}" for each in turn.raises if each.about not in turn.message]
+    is_silent = turn.accept and "accept" not in turn.message.lower()
+    done = await f_memory_update(
+        agent,
+        known.memory,
+        "\n".join([turn.message, *raised, *["I accept the solution as it stands."] * is_silent]),
+        tally,
+        shown,
+    )
     change = Change(reason=done.reason, actor=turn.speaker, model=done.responder)
     await memory.update(done.memory, turn=turn.number, change=change, expected_version=known.version)
     update: Update = {"tokens": state["tokens"] + tally.tokens}
@@ -49,13 +57,3 @@ async def _updated(turn: Turn, state: State, table: Table) -> Update:
     told = f"Turn {turn.number}: {done.complaint}"
     table.runtime.stream_writer({"step": "complaint", "turn": turn.number, "complaint": told})
     return update | {"complaints": [told]}
-
-
-def _output(turn: Turn) -> str:
-    """Return O_{n,m} whole: the message, and what it does not say of the issues raised and the acceptance.
-
-    Issues that are answered are left out: they are the words of others.
-    """
-    raised = [f"Issue raised: {each.about}" for each in turn.raises if each.about not in turn.message]
-    is_silent = turn.accept and "accept" not in turn.message.lower()
-    return "\n".join([turn.message, *raised, *["I accept the solution as it stands."] * is_silent])

@@ -120,11 +120,20 @@ def _streamed(state: State) -> list[dict[str, Any]]:
 
 def _decided(state: State, options: Sequence[Option], reason: str) -> Update:
     """Note the joint action, and what is to be told of it."""
+    pairs = [
+        (each["member"], option_of(each), option)
+        for each, option in zip(in_order(state), options, strict=True)
+    ]
     return {
         "decided": [as_json(macro_of(option)) for option in options],
         "reason": reason,
         "said": _said(state, options, reason),
-        "overruled": _overruled(state, options, reason),
+        "overruled": {
+            NAMES[member]: f"Manager at step {state['steps']}: {NAMES[member]} does {macro_of(chosen)}, not"
+            f" {macro_of(proposed)} as proposed: {reason}"
+            for member, proposed, chosen in pairs
+            if macro_of(proposed) != macro_of(chosen)
+        },
         "proposed_in": {NAMES[each["member"]]: each["mark"] for each in state["proposals"]},
     }
 
@@ -140,20 +149,6 @@ def _said(state: State, options: Sequence[Option], reason: str) -> dict[str, str
         words = "" if why.startswith(FALLBACK) else f"as {who} said at step {step}: {why}"
         said[name] = before[name] if option.under_way and name in before else words
     return said
-
-
-def _overruled(state: State, options: Sequence[Option], reason: str) -> dict[str, str]:
-    """Tell each member whose proposal the manager did not follow what it shall do instead, and why."""
-    pairs = [
-        (each["member"], option_of(each), option)
-        for each, option in zip(in_order(state), options, strict=True)
-    ]
-    return {
-        NAMES[member]: f"Manager at step {state['steps']}: {NAMES[member]} does {macro_of(chosen)}, not"
-        f" {macro_of(proposed)} as proposed: {reason}"
-        for member, proposed, chosen in pairs
-        if macro_of(proposed) != macro_of(chosen)
-    }
 
 
 async def allocate(state: State, runtime: HouseholdRuntime) -> Update:

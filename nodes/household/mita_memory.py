@@ -128,6 +128,7 @@ def taught_by(state: State) -> EpisodeRecord:
     finds: dict[str, list[str]] = {}
     for thing, place in state["finds"].items():
         finds.setdefault(names[thing], []).append(place)
+    opened = (team.things[each].name for each in team.checked if each in team.things)
     return EpisodeRecord(
         run=state["run"],
         episode=episode.id,
@@ -137,15 +138,9 @@ def taught_by(state: State) -> EpisodeRecord:
         synopses=[in_words(earlier) for earlier in state["synopses"]],
         finds=finds,
         wanted=wanted_in(episode),
-        looked=_looked_at(team),
+        looked=dict(Counter([*opened, *(team.rooms[each] for each in team.room_seen)])),
         furniture=[_as_at_first(each) for each in team.things.values() if each.category != "object"],
     )
-
-
-def _looked_at(team: Beliefs) -> dict[str, int]:
-    """Count the places that somebody looked at: containers by class, rooms by name."""
-    opened = (team.things[each].name for each in team.checked if each in team.things)
-    return dict(Counter([*opened, *(team.rooms[each] for each in team.room_seen)]))
 
 
 def _as_at_first(known: Known) -> dict[str, Any]:

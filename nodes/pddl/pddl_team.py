@@ -22,7 +22,7 @@ from mneme.environments.turns import Turn
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import Asked, added
-from mneme.models.ollama.tokenizers import Count, counter_of
+from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.costs import Cost, counted, total
 from mneme.nodes.pddl.context import PddlContext, PddlRuntime
@@ -257,6 +257,8 @@ async def _at_work(state: State, runtime: PddlRuntime) -> tuple[TaskMemory, Task
 
 async def _memory(runtime: PddlRuntime, trial: str) -> TaskMemory:
     context, ledger, team = runtime.context, ledger_of(runtime), team_of(runtime)
+    responders = {await resolve(who) for who in (context.solver, context.second_agent)}
+    counters = [await counter_of(responder) for responder in responders]
     means = Means(
         ledger=ledger,
         trials=Trials(ledger, team, context.memory),
@@ -264,19 +266,12 @@ async def _memory(runtime: PddlRuntime, trial: str) -> TaskMemory:
         trial=trial,
         window=context.window,
         memory_tokens=context.memory_tokens,
-        count=await _counter(context),
+        count=counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters),
         team=team,
         roles=await asyncio.to_thread(_roles),
         project_insights=context.project_insights,
     )
     return open_memory(context.memory, means)
-
-
-async def _counter(context: PddlContext) -> Count:
-    """Return what counts the tokens of a context; where the two agents' models differ, the larger count."""
-    responders = {await resolve(who) for who in (context.solver, context.second_agent)}
-    counters = [await counter_of(responder) for responder in responders]
-    return counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters)
 
 
 @lru_cache(maxsize=1)

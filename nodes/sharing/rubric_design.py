@@ -146,18 +146,15 @@ def rubric_from(domain: str, criteria: Sequence[BaseModel]) -> Rubric:
 
 async def review(state: State, runtime: DesignRuntime) -> Update:
     """Wait for a person's word; what cannot be used is asked again, with the reason."""
-    found = ask_person(_question(state), Review, lambda said: plainly(said, state["domain"]))
-    wishes = "\n".join(filter(None, [state.get("wishes", ""), found.wishes]))
-    return {"review": found, "wishes": wishes}
-
-
-def _question(state: State) -> dict[str, Any]:
-    """Ask so that Studio, the command line, agent-inbox and agent-chat-ui can each show it."""
     rubric = Rubric.model_validate(state["rubric"])
     about = f"The rubric of {rubric.title}, drafted by {state['drafted_by']}:\n{rubric.as_text()}"
     allowed = ("approve", "edit", "reject")
     shown = action("freeze_rubric", about, Args(criteria=state["rubric"]["criteria"]), allowed)
-    return {"rubric": state["rubric"], **shown}
+    found = ask_person(
+        {"rubric": state["rubric"], **shown}, Review, lambda said: plainly(said, state["domain"])
+    )
+    wishes = "\n".join(filter(None, [state.get("wishes", ""), found.wishes]))
+    return {"review": found, "wishes": wishes}
 
 
 def plainly(said: object, domain: str) -> Review:

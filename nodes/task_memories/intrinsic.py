@@ -34,7 +34,10 @@ class Intrinsic(TaskMemory):
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
         """Show the agent its own memory, and the newest turns that fit."""
-        return self.means.within(task, _text(held.get(agent)), turns)
+        known = held.get(agent)
+        return self.means.within(
+            task, json.dumps(known["memory"], indent=1, ensure_ascii=False) if known else "", turns
+        )
 
     async def observe(self, task: Task, held: Held, turns: Sequence[Turn]) -> Held:
         """Update the memory of the agent whose turn it was with what it put out; all others stay."""
@@ -80,7 +83,3 @@ def _output(turn: Turn) -> str:
         return f"Action failed: {turn.output}. {turn.outcome}"
     seen = [] if LISTING.match(turn.outcome) else SENTENCES.split(turn.outcome)
     return "\n".join([f"Action worked: {turn.output}.", *(f"Observed: {each}" for each in seen)])
-
-
-def _text(known: Any) -> str:
-    return json.dumps(known["memory"], indent=1, ensure_ascii=False) if known else ""
