@@ -1,6 +1,6 @@
 """Which problem a team in a PDDL world is given: one that is drawn, or a whole one."""
 
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
 from langgraph.channels import EphemeralValue
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -13,53 +13,41 @@ LEAST = ", ".join(f"{domain} {least}" for domain, (least, _) in SIZES.items())
 HINT = "Load it with environments.pddl.load, and give problem.model_dump()."
 
 
-class Given(TypedDict):
+class Given(TypedDict, total=False):
     """A problem to be generated, or one as plain JSON; the same `task_id` is the same trial."""
 
-    domain: NotRequired[
-        Annotated[
-            Domain,
-            Field("gripper", description="The world of the problem.", examples=["gripper"]),
-            EphemeralValue,
-        ]
+    domain: Annotated[
+        Domain,
+        Field("gripper", description="The world of the problem.", examples=["gripper"]),
+        EphemeralValue,
     ]
-    seed: NotRequired[
-        Annotated[
-            int, Field(1, ge=0, description="Which problem of it is drawn.", examples=[1]), EphemeralValue
-        ]
+    seed: Annotated[
+        int, Field(1, ge=0, description="Which problem of it is drawn.", examples=[1]), EphemeralValue
     ]
-    size: NotRequired[
-        Annotated[
-            int | None,
-            Field(
-                None,
-                description=f"How large; none: drawn by the seed. At least: {LEAST}.",
-                examples=[4],
-            ),
-            EphemeralValue,
-        ]
+    size: Annotated[
+        int | None,
+        Field(None, description=f"How large; none: drawn by the seed. At least: {LEAST}.", examples=[4]),
+        EphemeralValue,
     ]
-    problem: NotRequired[
-        Annotated[
-            dict[str, Any],
-            Field(
-                {},
-                description="Instead of a domain: a whole problem, as `problem.model_dump()` gives it.",
-                examples=[
-                    {
-                        "name": "mine/1",
-                        "domain": "gripper",
-                        "difficulty": "easy",
-                        "goal": "The goal is: ball1 is at roomb.",
-                        "domain_pddl": "(define (domain …) …)",
-                        "problem_pddl": "(define (problem …) …)",
-                    }
-                ],
-            ),
-        ]
+    problem: Annotated[
+        dict[str, Any],
+        Field(
+            {},
+            description="Instead of a domain: a whole problem, as `problem.model_dump()` gives it.",
+            examples=[
+                {
+                    "name": "mine/1",
+                    "domain": "gripper",
+                    "difficulty": "easy",
+                    "goal": "The goal is: ball1 is at roomb.",
+                    "domain_pddl": "(define (domain …) …)",
+                    "problem_pddl": "(define (problem …) …)",
+                }
+            ],
+        ),
     ]
-    task_id: NotRequired[
-        Annotated[str, Field("", description="The id of the trial. Else one is made.", examples=["trial-1"])]
+    task_id: Annotated[
+        str, Field("", description="The id of the trial. Else one is made.", examples=["trial-1"])
     ]
 
 

@@ -3,11 +3,11 @@
 import hashlib
 from operator import add
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Required
 
 from langgraph.runtime import Runtime
 from pydantic import Field
-from typing_extensions import NotRequired, TypedDict  # noqa: UP035
+from typing_extensions import TypedDict
 
 from mneme.core.settings import read_settings
 from mneme.models.tuning.judging import Judged
@@ -40,31 +40,33 @@ class TuningContext(OwnedByTeam):
     seed: int = Field(0, ge=0, description="Seed of the training.")
 
 
-class Wanted(TypedDict):
+class Wanted(TypedDict, total=False):
     """Which base is tuned, and where it is served."""
 
-    base: Annotated[
-        str,
-        Field(
-            description="The model that is tuned: a GGUF file, a folder of safetensors, or smollm2.",
-            examples=["smollm2"],
-        ),
-    ]
-    served_base: Annotated[
-        str, Field(description="The same model in Ollama, by its name there.", examples=["smollm2"])
-    ]
-    force: NotRequired[
-        Annotated[bool, Field(False, description="Consolidate though nothing makes it due.", examples=[True])]
-    ]
-    generic: NotRequired[
+    base: Required[
         Annotated[
             str,
             Field(
-                "",
-                description="A YAML file of generic questions, in place of those that come with Mneme.",
-                examples=["/home/ada/generic.yaml"],
+                description="The model that is tuned: a GGUF file, a folder of safetensors, or smollm2.",
+                examples=["smollm2"],
             ),
         ]
+    ]
+    served_base: Required[
+        Annotated[
+            str, Field(description="The same model in Ollama, by its name there.", examples=["smollm2"])
+        ]
+    ]
+    force: Annotated[
+        bool, Field(False, description="Consolidate though nothing makes it due.", examples=[True])
+    ]
+    generic: Annotated[
+        str,
+        Field(
+            "",
+            description="A YAML file of generic questions, in place of those that come with Mneme.",
+            examples=["/home/ada/generic.yaml"],
+        ),
     ]
 
 
