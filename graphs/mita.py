@@ -7,15 +7,17 @@ from mneme.nodes.household.household_state import Task
 from mneme.nodes.household.mita import (
     after_perceiving,
     allocate,
+    answer,
     begin,
     execute,
     finish,
     follow_proposals,
+    negotiate,
+    negotiations,
     perceive,
     summarise,
     who_decides,
 )
-from mneme.nodes.household.mita_negotiation import answer, negotiate, negotiations
 from mneme.nodes.household.mita_state import Asked, Result, State
 from mneme.nodes.workflow import Workflow
 

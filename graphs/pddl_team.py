@@ -3,8 +3,7 @@
 from langgraph.graph import END, START
 
 from mneme.nodes.pddl.context import PddlContext
-from mneme.nodes.pddl.given import Given
-from mneme.nodes.pddl.pddl_team import Result, State, act, is_over, observe, recall, remember, solve
+from mneme.nodes.pddl.pddl_team import Given, Result, State, act, is_over, observe, recall, remember, solve
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=PddlContext, input_schema=Given, output_schema=Result)

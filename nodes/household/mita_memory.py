@@ -23,8 +23,14 @@ from mneme.nodes.household.household_state import (
     with_beliefs,
 )
 from mneme.nodes.household.mita_state import DatedSynopsis, State, change_of, in_words, together, wanted_in
-from mneme.nodes.household.mita_views import in_lines, progress_in_words, task_of, things_of
-from mneme.nodes.household.views import knowledge_of, worker_of
+from mneme.nodes.household.views import (
+    in_lines,
+    knowledge_of,
+    progress_in_words,
+    task_of,
+    things_of,
+    worker_of,
+)
 from mneme.prompts.household.synopsis import NARRATIVE, Found, Passage, Synopsis
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory, experience_of, furniture_of
 
