@@ -113,21 +113,7 @@ async def _keep(finding: Finding, state: State, cards: KnowledgeCards, scope: st
     if finding.event == "reinforce":
         return None  # what a model says of itself is no evidence
     if finding.event == "dispute":
-        known = knowns([used[finding.card]])[0]
-        followed = trials.best(known.advice) or next(iter(known.advice), None)  # in words, none is made out
-        old = f"{followed.condition} -> {followed.pattern}" if followed else ""
-        new = f"{finding.condition} -> {finding.pattern}"
-        refines = followed is not None and followed.condition != finding.condition
-        dispute = await cards.disputes.open(
-            used[finding.card]["id"],
-            old=Approach(claim=used[finding.card]["known"].claim, solution=old),
-            new=Approach(claim=finding.claim, solution=new, task=state["task_id"]),
-            change=change,
-            conflict_type="refinement" if refines else "contradiction",
-        )
-        return _learned(
-            "dispute", await cards.records.get(used[finding.card]["id"]), finding.rationale, dispute.id
-        )
+        return await _dispute(finding, used[finding.card], state, cards, change)
     lesson = _lesson(finding, state, scope)
     if not is_measured:
         judged = lesson.model_copy(update={"rationale": f"{JUDGED} {lesson.rationale}".strip()})
@@ -141,6 +127,25 @@ async def _keep(finding: Finding, state: State, cards: KnowledgeCards, scope: st
             is_new = card.status == "deprecated" and learned.event != "unchanged"
             return _learned("dead end" if is_new else learned.event, card, change.reason)
     return _learned(learned.event, learned.card, finding.rationale)
+
+
+async def _dispute(
+    finding: Finding, card: Recalled, state: State, cards: KnowledgeCards, change: Change
+) -> Learned:
+    """Set the finding against the verified card, which stays as it is."""
+    known = card["known"]
+    followed = trials.best(known.advice) or next(iter(known.advice), None)  # in words, none is made out
+    refines = followed is not None and followed.condition != finding.condition
+    old = f"{followed.condition} -> {followed.pattern}" if followed else ""
+    new = f"{finding.condition} -> {finding.pattern}"
+    dispute = await cards.disputes.open(
+        card["id"],
+        old=Approach(claim=known.claim, solution=old),
+        new=Approach(claim=finding.claim, solution=new, task=state["task_id"]),
+        change=change,
+        conflict_type="refinement" if refines else "contradiction",
+    )
+    return _learned("dispute", await cards.records.get(card["id"]), finding.rationale, dispute.id)
 
 
 async def _promote(
