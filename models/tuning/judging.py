@@ -75,23 +75,19 @@ def _chosen(base: Base, pair: Pair, asked: str, others: Sequence[str]) -> float:
 
 
 def _loss(base: Base, asked: str, answer: str) -> float:
-    import torch  # noqa: PLC0415  (an extra, and slow)
-
     tokens, before = base.tokens(SYSTEM, asked, answer, LONGEST)
-    with torch.inference_mode(), base.precision():
+    with base.torch.inference_mode(), base.precision():
         return float(loss_of(base, [tokens], [before]))
 
 
 def _answered(base: Base, question: Question) -> float:
     """Return 1 where what the model says by itself, without chance, has the right answer as words."""
-    import torch  # noqa: PLC0415  (an extra, and slow)
-
     asked, _ = base.tokens(GENERIC, question.question, "", LONGEST)
-    ids = torch.tensor([asked[:-1]], device=base.device)  # without the end of the empty answer
-    with torch.inference_mode(), base.precision():
+    ids = base.torch.tensor([asked[:-1]], device=base.device)  # without the end of the empty answer
+    with base.torch.inference_mode(), base.precision():
         said = base.model.generate(
             input_ids=ids,
-            attention_mask=torch.ones_like(ids),
+            attention_mask=base.torch.ones_like(ids),
             max_new_tokens=REPLY_TOKENS,
             do_sample=False,
             eos_token_id=base.tokenizer.eos_token_id,
@@ -103,14 +99,12 @@ def _answered(base: Base, question: Question) -> float:
 
 def loss_of(base: Base, batch: Sequence[Sequence[int]], before: Sequence[int]) -> "torch.Tensor":
     """Return the mean loss of the answers' tokens, in nats; what was asked is not learned."""
-    import torch  # noqa: PLC0415  (an extra, and slow)
-
     width = max(map(len, batch))
-    ids = torch.zeros((len(batch), width), dtype=torch.long)
-    labels = torch.full((len(batch), width), -100)
-    mask = torch.zeros((len(batch), width), dtype=torch.long)
+    ids = base.torch.zeros((len(batch), width), dtype=base.torch.long)
+    labels = base.torch.full((len(batch), width), -100)
+    mask = base.torch.zeros((len(batch), width), dtype=base.torch.long)
     for row, (tokens, start) in enumerate(zip(batch, before, strict=True)):
-        ids[row, : len(tokens)] = torch.tensor(tokens)
+        ids[row, : len(tokens)] = base.torch.tensor(tokens)
         mask[row, : len(tokens)] = 1
         labels[row, start : len(tokens)] = ids[row, start : len(tokens)]
     where = base.device

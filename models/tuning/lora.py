@@ -147,14 +147,12 @@ class Training:
         return losses, time.perf_counter() - began
 
     def _step(self, batch: Sequence[tuple[list[int], int]], share: float) -> float:
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
         for group in self._optimiser.param_groups:
             group["lr"] = self._recipe.rate * (1 - 0.9 * share)
         with self._base.precision():
             loss = loss_of(self._base, [each for each, _ in batch], [before for _, before in batch])
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self._weights.values(), CLIP)
+        self._base.torch.nn.utils.clip_grad_norm_(self._weights.values(), CLIP)
         self._optimiser.step()
         self._optimiser.zero_grad()
         return float(loss.detach())
@@ -180,9 +178,7 @@ class Training:
 
     def _resumed(self) -> tuple[int, list[float], float]:
         """Return the step to go on with, the losses until there and their seconds."""
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
-        file = self._folder / SAVED
+        file, torch = self._folder / SAVED, self._base.torch
         if not file.exists():
             return 0, [], 0.0
         try:
