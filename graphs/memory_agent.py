@@ -55,9 +55,13 @@ def remembering(first: str) -> Workflow:
 
 builder = remembering("read")
 builder.add_node(read)
-builder.add_sequence([find_similar, compare, weigh])
+builder.add_node(find_similar)
+builder.add_node(compare)
+builder.add_node(weigh)
 
 builder.add_conditional_edges("read", routed, ["find_similar", "forget", "settle"])
+builder.add_edge("find_similar", "compare")
+builder.add_edge("compare", "weigh")
 builder.add_conditional_edges("weigh", each_decision, OPERATIONS)
 
 graph = builder.compile(name="memory_agent")

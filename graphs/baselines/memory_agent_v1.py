@@ -5,8 +5,12 @@ from mneme.nodes.chat.memory_tools import compose_quoted, find_similar_to_messag
 from mneme.nodes.chat.remembering import each_decision
 
 builder = remembering("find_similar")
-builder.add_sequence([("find_similar", find_similar_to_message), manage, ("compose", compose_quoted)])
+builder.add_node("find_similar", find_similar_to_message)
+builder.add_node(manage)
+builder.add_node("compose", compose_quoted)
 
+builder.add_edge("find_similar", "manage")
+builder.add_edge("manage", "compose")
 builder.add_conditional_edges("compose", each_decision, OPERATIONS)
 
 graph = builder.compile(name="memory_agent_v1")
