@@ -61,13 +61,13 @@ def show(title: str, rows: Sequence[Row]) -> Table:
 
 
 def _cells(test: Test, row: Row) -> list[str]:
-    why = " ".join(dict.fromkeys(op["rationale"] for op in row["operations"])) or str(row["rationale"])
+    why = " ".join(dict.fromkeys(op["reason"] for op in row["operations"])) or str(row["rationale"])
     return [
         f"{test.name} (session {test.session})",
         test.message,
         test.paper,
         test.database or "–",
-        " + ".join(op["operation"].title() for op in row["done"]) or "Discard",
+        " + ".join(op["event"].title() for op in row["done"]) or "Discard",
         row["failed"] or why,
         _listed(row["before"]),
         _listed(row["after"]),
