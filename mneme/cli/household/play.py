@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -176,7 +176,7 @@ async def play(given: Given, context: Context, watch: bool) -> int:
         found = to_play(given.name, given.described(), Request(episode, context, given.method))
         how = "continues" if found.began() else "begins"
         console.print(f"[bold]{escape(found.name)}[/] {how}", soft_wrap=True)
-        with _screen(episode, found, watch) as screen:
+        with Screen(episode, found.lines(), console) if watch else nullcontext() as screen:
             whose = await _key_of(flows)
             shown = screen or _Lines()
             played = _Played(found, flows, episode, context, shown, given.method, whose)
@@ -191,10 +191,6 @@ async def _key_of(flows: Workflows) -> str | None:
         return None
     async with flows.operations(Memories, LOCAL) as mine:
         return await mine.whoami()
-
-
-def _screen(episode: Episode, found: Run, watch: bool) -> AbstractContextManager[Screen | None]:
-    return Screen(episode, found.lines(), console) if watch else nullcontext()
 
 
 @dataclass(frozen=True)
