@@ -157,11 +157,7 @@ def _costs(found: dict[str, Any]) -> list[list[str]]:
     rows = []
     if "trained" in found:
         trained = found["trained"]
-        losses = (
-            trained["losses"]
-            if len(trained["losses"]) < 2
-            else trained["losses"][:: len(trained["losses"]) - 1]
-        )
+        losses = [*trained["losses"][:1], *trained["losses"][1:][-1:]]  # of the first epoch and the last
         where = trained["device"] + (", mixed precision" if trained["mixed"] else "")
         rows += [
             ["training", "", f"{trained['steps']} steps, {trained['seconds']:.0f} s on {where}"],
