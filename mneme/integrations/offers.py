@@ -63,8 +63,8 @@ class Offer:
     description: str
     told: Callable[[Any], list[str]]
     """Tells a result in lines of text."""
-    takes: Mapping[str, int | None] = field(default_factory=dict)
-    """The parameters that a model gives, as declared; a number is another default of how many."""
+    takes: Mapping[str, int | str | None] = field(default_factory=dict)
+    """The parameters that a model gives: as declared; a number is another default, a word the name there."""
     is_destructive: bool = False
     is_idempotent: bool = False
 
@@ -87,12 +87,12 @@ class Offer:
         model: type[BaseModel] = create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
         return model
 
-    def _taken(self, name: str, other: int | None) -> tuple[Any, Any]:
+    def _taken(self, name: str, other: int | str | None) -> tuple[Any, Any]:
         if name == TEXT:
             return Text, ...
-        if other is not None:
+        if isinstance(other, int):
             return FewAtMost, other
-        declared = self.operation.parameters[name]
+        declared = self.operation.parameters[other or name]
         return declared.annotation, ... if declared.default is Parameter.empty else declared.default
 
     @cached_property
@@ -112,7 +112,10 @@ class Offer:
         except ValidationError as error:
             wrong = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
             raise BadInput(f"{self.name} cannot use this: {'; '.join(wrong)}.", "Correct it.") from error
-        taken = {name: getattr(read, name) for name in self.takes}
+        taken = {
+            other if isinstance(other, str) else name: getattr(read, name)
+            for name, other in self.takes.items()
+        }
         if TEXT not in taken:
             return taken
         return {"messages": [ChatMessage(role="user", content=taken[TEXT])], "seconds": SECONDS}
