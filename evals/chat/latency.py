@@ -255,7 +255,7 @@ async def _remember(name: str, ledger: Ledger, who: str) -> Row:
         "seconds": monotonic() - started,
         "calls": asked["questions"],
         "prompt_tokens": asked["prompt_tokens"],
-        "operations": [operation["operation"] for operation in outcome["operations"]],
+        "operations": [operation["event"] for operation in outcome["operations"]],
     }
 
 

@@ -34,7 +34,7 @@ def _of(workflow: str, *names: str) -> list[Key]:
 _CHANGING = ("rewrite_memory", "choose_forgotten")
 _WRITING = ("route_message", "compose_memories", *_CHANGING)
 _TURNS = ("contribute", "delegate", "integrate", "evaluate", "write_document", "update_memory")
-_JUDGING = ("judge_design", "judge_as_printed", "compare_designs")
+_JUDGING = ("judge_design", "judge_as_printed")
 _TRIALS = ("summarise_trial", "rate_relevance", "summarise_phase", "extract_key_steps", "explain_failure")
 _INSIGHTS = ("revise_insights", "merge_insights", "project_insights")
 
@@ -80,5 +80,3 @@ ROLES: Sequence[Role] = (
     Role("task_memories", "memory_model", _of("task_memories", *_TRIALS, *_INSIGHTS)),
 )
 """Every role, in the order of the tables; memories of tasks serve discussions (`agents`) as well."""
-
-WORKFLOWS = tuple(CONTEXTS)

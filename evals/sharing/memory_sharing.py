@@ -19,7 +19,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import get_args
 
 from pydantic import BaseModel, Field
 
@@ -27,14 +27,13 @@ from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.measuring import home_beside, in_environment, ledger_at
 from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
-from mneme.evals.report import Journal, Progress, Report, Row, digest, open_journal
-from mneme.evals.sharing.arms import AS_AUTHORS, Arm, arms_of, flagged, notes_on_expansion, table_flagged
+from mneme.evals.report import Journal, Progress, Report, Row, digest, open_journal, together
+from mneme.evals.sharing.arms import AS_AUTHORS, Arm, arms_of, flagged, table_flagged
 from mneme.evals.sharing.authors import is_authors, read_all
 from mneme.evals.sharing.data import NEAR, Item, Split, closest_across, read_items, split
 from mneme.evals.sharing.plots import draw_all
-from mneme.evals.sharing.pool_runs import Growth, PoolRun, Roles, pools_of, steps
-from mneme.evals.sharing.scores import LAYERS, BertScore
-from mneme.evals.sharing.scoring import score_all, with_scores
+from mneme.evals.sharing.pool_runs import Growth, PoolRun, pools_of, steps
+from mneme.evals.sharing.scores import LAYERS, BertScore, score_all, with_scores
 from mneme.evals.sharing.tables import (
     ALL,
     MEASURES,
@@ -49,7 +48,7 @@ from mneme.evals.sharing.tables import (
 from mneme.library.agents.agent import AGENTS
 from mneme.models.embedding.embedders import open_embedder
 from mneme.models.retriever.retriever import Learning
-from mneme.nodes.sharing.context import Scoring, Stored
+from mneme.nodes.sharing.context import Scoring, SharingContext, Stored
 
 FEW = 10
 """Items of each agent in a short run."""
@@ -81,11 +80,6 @@ class Options(BaseModel):
     labels: int = Field(6, ge=2, le=100, description="v: candidates that are labelled.")
     as_authors: bool = Field(
         False, description=f"As in their code: {', '.join(f'{k} {v}' for k, v in AS_AUTHORS.items())}."
-    )
-    beyond: list[Annotated[int, Field(gt=100)]] = Field(
-        [],
-        description="Go on growing each domain pool to so many memories; repeat it.",
-        json_schema_extra={"option": "grow-to"},
     )
     learning: Learning = Field("projection", description="What the retriever learns.")
     encoder: Path | None = Field(None, description="Folder of BERTScore's encoder; default: the bundled one.")
@@ -122,21 +116,16 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         async with ledger_at(home / "ledger", embedder) as ledger:
             gate = asyncio.Semaphore(options.at_once)
             made = partial(PoolRun, ledger=ledger, journal=journal, gate=gate)
-            runs = [
-                partial(made, arm=arm.name, roles=_roles(options, who, arm), beyond=options.beyond)
-                for arm in arms
-            ]
+            runs = [partial(made, arm=arm.name, roles=_roles(options, who, arm)) for arm in arms]
             await _run(splits, runs, progress)
     await asyncio.to_thread(score_all, journal, bert, progress)
     rows = with_scores(journal)
     results = {arm.name: Results(rows, seeds, arm.name) for arm in arms}
-    first = next(iter(results.values()))
     notes = [
         *_notes(splits, items, bert),
-        *(notes_on_expansion(first, options.threshold) if options.beyond else []),
         *([] if who.is_model else [OF_RULES]),
     ]
-    report = _report(journal, results, who, notes, options.beyond)
+    report = _report(journal, results, who, notes)
     if held := flagged(next(iter(splits.values()))):
         report.tables.append(table_flagged(results, held))
     return report
@@ -169,7 +158,7 @@ def _notes(splits: dict[int, Split], items: Sequence[Item], bert: BertScore) -> 
     ]
 
 
-SETTINGS = ("scorer", "threshold", "learning", "mixed", "scoring", "stored", "candidates", "labels", "beyond")
+SETTINGS = ("scorer", "threshold", "learning", "mixed", "scoring", "stored", "candidates", "labels")
 """Options that make another experiment of it."""
 
 
@@ -187,22 +176,12 @@ def _few(items: list[Item]) -> list[Item]:
     return [item for agent in agents for item in [each for each in items if each.agent == agent][:FEW]]
 
 
-def _roles(options: Options, who: Identity, arm: Arm) -> Roles:
+def _roles(options: Options, who: Identity, arm: Arm) -> SharingContext:
     """Return who does what in an arm; one scorer, who also grades, stands beside all arms."""
-    fixed = options.scorer or who.responder
-    answerer = arm.answerer or who.responder
-    return Roles(
-        answerer=answerer,
-        scorer=fixed,
-        grader=fixed,
-        threshold=options.threshold,
-        learning=options.learning,
-        answerers=arm.answerers,
-        scoring=options.scoring,
-        stored=options.stored,
-        candidates=options.candidates,
-        labels=options.labels,
-    )
+    fixed, answerer = options.scorer or who.responder, arm.answerer or who.responder
+    given = options.model_dump(include={*SharingContext.model_fields} - {"scorer", "agent", "pools"})
+    people = {"answerer": answerer, "answerers": arm.answerers, "scorer": fixed, "grader": fixed}
+    return SharingContext(**given | people)
 
 
 async def _run(splits: dict[int, Split], runs: Sequence[Callable[..., PoolRun]], progress: Progress) -> None:
@@ -220,10 +199,7 @@ async def _run(splits: dict[int, Split], runs: Sequence[Callable[..., PoolRun]],
         async with beside:
             await made.run()
 
-    async with asyncio.TaskGroup() as group:
-        for run in runs:
-            for made in _pool_runs(splits, partial(run, report=report)):
-                group.create_task(go(made))
+    await together(go(made) for run in runs for made in _pool_runs(splits, partial(run, report=report)))
 
 
 def _pool_runs(splits: dict[int, Split], pool_run: Callable[..., PoolRun]) -> Iterator[PoolRun]:
@@ -233,11 +209,9 @@ def _pool_runs(splits: dict[int, Split], pool_run: Callable[..., PoolRun]) -> It
                 yield pool_run(seed=seed, growth=growth, pools=pools, pool=pool, items=own)
 
 
-def _report(
-    journal: Journal, arms: dict[str, Results], who: Identity, notes: list[str], beyond: Sequence[int]
-) -> Report:
+def _report(journal: Journal, arms: dict[str, Results], who: Identity, notes: list[str]) -> Report:
     first = next(iter(arms))
-    summary, tables = _summary(arms[first]), tables_of(arms[first], beyond)
+    summary, tables = _summary(arms[first]), tables_of(arms[first])
     for each in tables if first else []:
         each.title += f" ({first})"
     return Report(

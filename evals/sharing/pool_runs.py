@@ -12,19 +12,17 @@ Every answer is in the journal at once; the pools lie beside it, so that an inte
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from mneme.evals.report import Journal, Row
+from mneme.evals.report import Journal, Row, together
 from mneme.evals.sharing.data import Item, Split
-from mneme.evals.sharing.expansion import expand
 from mneme.evals.sharing.retrievers import Judging, judge
 from mneme.graphs import memory_sharing, retriever_training
 from mneme.library.agents.rubric import SINGLE_POOL
-from mneme.models.retriever.retriever import Learning
-from mneme.nodes.sharing.context import PoolContext, Scoring, SharingContext, Stored
+from mneme.nodes.sharing.context import PoolContext, SharingContext
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.pools import retrievers_of
 from mneme.stores.ledger.base_store import LedgerStore
@@ -45,22 +43,6 @@ CLOSED = 100
 BY_HAND = Change(reason="Archived by hand before the run (§3.2).", actor="evaluation")
 
 
-@dataclass(frozen=True)
-class Roles:
-    """Who answers, who scores pairs, who grades candidates; above which score a pair is kept, and how."""
-
-    answerer: str
-    scorer: str
-    grader: str
-    threshold: int
-    learning: Learning
-    answerers: str = ""
-    scoring: Scoring = "criteria"
-    stored: Stored = "question"
-    candidates: int = 12
-    labels: int = 6
-
-
 @dataclass
 class PoolRun:
     """One pool of one seed, with the items of its agents; `arm` says whose answers it is about."""
@@ -71,12 +53,11 @@ class PoolRun:
     pool: str
     items: Split
     ledger: Ledger
-    roles: Roles
+    roles: SharingContext
     journal: Journal
     gate: asyncio.Semaphore
     report: Callable[[str], None]
     arm: str = ""
-    beyond: Sequence[int] = ()
 
     @property
     def name(self) -> str:
@@ -93,16 +74,13 @@ class PoolRun:
 
     @property
     def training(self) -> PoolContext:
-        roles = self.roles
-        return PoolContext(
-            team=self.team,
-            pools=self.pools,
-            grader=roles.grader,
-            learning=roles.learning,
-            seed=self.seed,
-            candidates=roles.candidates,
-            labels=roles.labels,
-        )
+        """Return what the retriever learns with."""
+        names = {*PoolContext.model_fields} - {"agent"}
+        return PoolContext(**self._context().model_dump(include=names))
+
+    def _context(self, **more: Any) -> SharingContext:
+        own = {"team": self.team, "pools": self.pools, "seed": self.seed, **more}
+        return self.roles.model_copy(update=own)
 
     @cached_property
     def _sharing_graph(self) -> Any:
@@ -124,9 +102,6 @@ class PoolRun:
                 await self._test(percent, shots)
         if self.pools == "domain":
             await self._judge()
-        if (self.pools, self.growth) == ("domain", "own"):
-            for size in self.beyond:
-                await self._go_on(size)
         self.journal.add(f"{self.name}/end", {"kind": "end", **await self._state()})
 
     async def _store(self, items: Sequence[Item]) -> None:
@@ -155,16 +130,6 @@ class PoolRun:
                 found = await self._known(item) or await self._ask(item, MOST_SHOTS, self.roles.threshold)
                 self.journal.add(case, self._row("grow", percent, MOST_SHOTS, item) | found)
             self._report(f"growing to {percent} %")
-
-    async def _go_on(self, size: int) -> None:
-        """Let the pool grow on to so many memories, learn, and ask the test questions again (§4.2)."""
-        case = f"{self.name}/expand/{size}"
-        if case not in self.journal:
-            asking = self._asking(self.items.test[0], MOST_SHOTS, self.roles.threshold)
-            found = await expand(self.memories, size, asking)
-            self.journal.add(case, {"kind": "expand", "percent": size, **self._where, **found})
-        await self._train(size)
-        await self._test(size, MOST_SHOTS)
 
     async def _known(self, item: Item) -> Row | None:
         """Return what a run that was killed between pool and journal has stored already."""
@@ -196,7 +161,7 @@ class PoolRun:
         }
 
     async def _test(self, percent: int, shots: int) -> None:
-        await _all(self._tested(item, percent, shots) for item in self.items.test)
+        await together(self._tested(item, percent, shots) for item in self.items.test)
 
     async def _tested(self, item: Item, percent: int, shots: int) -> None:
         case = f"{self.name}/test/{percent}/{shots}/{item.id}"
@@ -226,22 +191,11 @@ class PoolRun:
         return {name: found[name] for name in kept} | {"shown": shown, "own_kind": own}
 
     def _asking(self, item: Item, shots: int, threshold: int) -> SharingContext:
-        roles = self.roles
-        return SharingContext(
-            **self.training.model_dump(exclude={"agent"}),
-            agent=item.agent,
-            shots=shots,
-            threshold=threshold,
-            answerer=roles.answerer,
-            answerers=roles.answerers,
-            scorer=roles.scorer,
-            scoring=roles.scoring,
-            stored=roles.stored,
-        )
+        return self._context(agent=item.agent, shots=shots, threshold=threshold)
 
     async def _judge(self) -> None:
         """Compare ways to choose examples, for each test question, over the pool as it is in the end."""
-        await _all(self._judged(item) for item in self.items.test)
+        await together(self._judged(item) for item in self.items.test)
 
     async def _judged(self, item: Item) -> None:
         case = f"{self.name}/judge/{item.id}"
@@ -283,16 +237,6 @@ def _part(items: Sequence[Item], percent: int) -> list[Item]:
         first, last = (round(len(own) * part / 100) for part in (steps[percent], percent))
         chosen += enumerate(own[first:last])
     return [item for _, item in sorted(chosen, key=lambda each: each[0])]
-
-
-async def _all(waiting: Iterator[Awaitable[None]]) -> None:
-    async with asyncio.TaskGroup() as group:
-        for each in waiting:
-            group.create_task(_awaited(each))
-
-
-async def _awaited(each: Awaitable[None]) -> None:
-    await each
 
 
 def pools_of(items: Split) -> list[tuple[Pools, str, Split]]:
