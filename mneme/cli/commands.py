@@ -33,7 +33,7 @@ def add_commands(app: typer.Typer) -> None:
     _add(app, declared())
     evaluations = group("Run an evaluation and print its table next to the paper's.")
     for name, each in import_module(EVALS).EVALUATIONS.items():
-        built(evaluations, name, each.does, partial(_evaluation, name, each.module))
+        built(evaluations, name, each.does, partial(_evaluation, name, each.module), panel=each.paper)
     app.add_typer(evaluations, name="eval")
 
 
