@@ -18,22 +18,20 @@ from langchain_core.messages import HumanMessage
 from langchain_core.utils.uuid import uuid7
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from mneme.core.errors import BadAnswer, PromptTooLong
-from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.chat import baselines, contradictions, table_1
 from mneme.evals.chat.arms import ARMS, Arm, Name
 from mneme.evals.chat.contradictions import Case, as_row, score, summarise
 from mneme.evals.measuring import temporary_ledger
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out, Role
-from mneme.evals.report import Journal, Progress, Report, Row, draw, file_digest, framed, open_journal
+from mneme.evals.options import Agents, Role, RunOptions
+from mneme.evals.report import Journal, Progress, Report, Row, draw, file_digest, framed
 from mneme.evals.scoring import Done
 from mneme.graphs import chatbot
 from mneme.models.asking.asking import SEED
 from mneme.models.asking.counting import NOTHING
-from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.context import ChatContext, MemoryContext
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
@@ -48,7 +46,7 @@ LIMIT = 1000
 """More memories than any case leads to."""
 
 
-class Options(BaseModel):
+class Options(RunOptions):
     """What to run, who answers, and where results go."""
 
     data: Path | None = Field(None, description="Labelled messages, as JSON Lines; default: the shipped.")
@@ -62,9 +60,6 @@ class Options(BaseModel):
     )
     skip_table_1: bool = Field(False, description="Leave out the paper's table 1.")
     at_once: int = Field(1, ge=1, description="Labelled messages that are worked on at a time.")
-    embedder: EmbedderName = ""
-    out: Out = RUNS
-    fresh: Fresh = False
 
 
 @dataclass
@@ -89,7 +84,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     """Run table 1 and the contradiction set with each memory agent, and the baselines."""
     data = options.data or contradictions.DEFAULT
     cases = contradictions.load(data)
-    embedder = await open_embedder(options.embedder or settings().embedder)
+    embedder = await options.opened_embedder()
     chatbot = await identify(options.chatbot or options.agents)
     agent = await identify(options.memory_agent or options.agents)
     configuration = {
@@ -99,7 +94,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "embedder": embedder.name,
         "seed": SEED,
     }
-    journal = open_journal(options.out, "msc", configuration, fresh=options.fresh)
+    journal = options.journal("msc", configuration)
     async with temporary_ledger(embedder) as ledger:
         await _run(options, cases, Setup(ledger, chatbot, agent), journal, progress)
     played = await baselines.play(cases, embedder)

@@ -18,18 +18,17 @@ from statistics import fmean
 from typing import Any, Literal, get_args
 
 import pandas as pd
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from mneme.core.errors import BadAnswer, BadInput
-from mneme.core.settings import settings
 from mneme.evals.answering import identify
 from mneme.evals.discussion.storehouse import AISLES, ROUNDS, Storehouse, storehouse
 from mneme.evals.measuring import temporary_ledger, wilcoxon_p
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, NotNegative, Out, Positive
-from mneme.evals.report import Progress, Report, Row, framed, open_journal
+from mneme.evals.options import Agents, NotNegative, Positive, RunOptions
+from mneme.evals.report import Progress, Report, Row, framed
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN, empty
 from mneme.models.asking.asking import ask
-from mneme.models.embedding.embedders import Embedder, open_embedder
+from mneme.models.embedding.embedders import Embedder
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.costs import Cost, CostCounter
 from mneme.nodes.discussion.experts import SHARE, told_by
@@ -57,7 +56,7 @@ ARMS: tuple[Arm, ...] = get_args(Arm)
 OWNER, TEAM = "eval", "the_team"
 
 
-class Options(BaseModel):
+class Options(RunOptions):
     """How long, in what room, and who remembers."""
 
     agents: Agents = "auto"
@@ -66,9 +65,6 @@ class Options(BaseModel):
     seeds: list[NotNegative] = Field(list(range(1, 11)), min_length=1, description="Storehouses.")
     context_tokens: int = Field(1000, ge=600, description="Tokens of task, memory and turns, for every arm.")
     memory_tokens: int = Field(400, ge=100, description="Tokens of a memory.")
-    embedder: EmbedderName = ""
-    out: Out = RUNS
-    fresh: Fresh = False
 
 
 @dataclass(frozen=True)
@@ -91,10 +87,10 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     if min(options.turns) < (least := ROUNDS * options.roles):
         raise BadInput(f"--turn {min(options.turns)}: facts are said until turn {least}; look after them.")
     who = await identify(options.agents)
-    embedder = await open_embedder(options.embedder or settings().embedder)
+    embedder = await options.opened_embedder()
     configuration: Row = options.model_dump(include={"turns", "roles", "context_tokens", "memory_tokens"})
     configuration |= {"agents": who.model_dump(), "embedder": embedder.name}
-    journal = open_journal(options.out, "information_survival", configuration, fresh=options.fresh)
+    journal = options.journal("information_survival", configuration)
     measure = partial(_measured, who=who.responder, options=options, embedder=embedder)
     rows = await journal.play({str(seed): seed for seed in options.seeds}, measure, progress)
     shares = _shares(pd.DataFrame(look | {"row": row["case"]} for row in rows for look in row["looks"]))

@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from mneme.cli.tables import Table
 from mneme.core.errors import BadInput
@@ -34,8 +34,8 @@ from mneme.evals.discussion.pipeline_design_tables import (
     summarise,
     table_2,
 )
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out, Role
-from mneme.evals.report import Journal, Progress, Report, Row, digest, draw, open_journal
+from mneme.evals.options import Agents, Role, RunOptions
+from mneme.evals.report import Journal, Progress, Report, Row, digest, draw
 from mneme.library.teams.team import Team, load_team
 from mneme.models.asking.asking import SEED, ask
 from mneme.models.asking.responders import drawn
@@ -49,7 +49,7 @@ MIN_CONTEXT = 512
 JUDGES: dict[Wording, Prompt[Design, Any]] = {"ours": judge_design, "printed": judge_as_printed}
 
 
-class Options(BaseModel):
+class Options(RunOptions):
     """How many runs, on what context, about which task, by which team, and who answers and judges."""
 
     runs: int = Field(10, ge=2, description="Discussions in each arm.")
@@ -65,9 +65,6 @@ class Options(BaseModel):
         ["ours"], min_length=1, description="Task and judge: ours, or as figures 5 and 6 print them."
     )
     temperature: float = Field(0.7, ge=0, le=2, description="Of the agents' replies; the judge's is 0.")
-    out: Out = RUNS
-    embedder: EmbedderName = ""
-    fresh: Fresh = False
     quick: bool = Field(False, description="A short run: 2 discussions in each arm, one size.")
 
     @property
@@ -112,7 +109,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "temperature": sized.temperature,
         "scores": SCORES,
     }
-    journal = open_journal(sized.out, "pipeline_design", configuration, fresh=sized.fresh)
+    journal = sized.journal("pipeline_design", configuration)
     plan = [Case(*each) for each in product(sized.wordings, sized.all_sizes, ARMS, range(sized.runs))]
     plan.sort(key=lambda case: (case.wording, case.size, case.seed))
 

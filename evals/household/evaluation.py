@@ -57,11 +57,11 @@ from mneme.stores.episodes.episodic_memory import EpisodeRecord, Experience, exp
 
 QUICK = 3
 """Episodes per category of a short run."""
-PART = 5
+SUBSET = 5
 """Episodes per category that the tables of weaknesses and of negotiation are played on."""
-LESSONS = 6
+LESSONS_PER_CATEGORY = 6
 """Episodes per category from which taught teams learn."""
-SCHOOL = 40_000
+FIRST_LESSON_SEED = 40_000
 """The first seed of a lesson, far from those of the episodes."""
 REPEATS = 3
 """How often an arm that lapses plays each episode of a file, with other lapses."""
@@ -142,7 +142,7 @@ def _lessons(options: Options, plan: Plan) -> list[Case]:
     pupil = next((replace(arm, taught=False) for arm in plan.arms if arm.taught), None)
     if pupil is None:
         return []
-    seeds = range(SCHOOL, SCHOOL + min(LESSONS, options.count))
+    seeds = range(FIRST_LESSON_SEED, FIRST_LESSON_SEED + min(LESSONS_PER_CATEGORY, options.count))
     return [
         Case(pupil, generate(seed, category, pupil.agents), teaches=True)
         for category in CATEGORIES
@@ -174,7 +174,7 @@ def _bounded(journal: Journal, case: Case) -> Case:
 
 
 def _is_of_the_part(options: Options, episode: Episode) -> bool:
-    return episode.source != "generated" or episode.seed < options.seed + PART
+    return episode.source != "generated" or episode.seed < options.seed + SUBSET
 
 
 def _with_bound(journal: Journal, case: Case) -> Row:

@@ -23,7 +23,7 @@ from mneme.evals.report import Progress, Report, Row, framed
 
 ARMS = {"with memory": 5, "without memory": 0}
 """Cards that a task is shown."""
-CLEAR = 2.0
+MIN_DELTA_AIC = 2.0
 """Less AIC between two shapes decides nothing."""
 WINDOW = 40
 """Tasks over which the plot averages."""
@@ -140,9 +140,9 @@ def _levels(values: pd.DataFrame) -> Table:
 def _verdict(name: str, arm: str, shapes: pd.DataFrame) -> str:
     """Say which shape is best, or that nothing tells it from a constant."""
     worse = shapes.set_index("shape")["ΔAIC"]
-    if worse["constant"] <= CLEAR:
+    if worse["constant"] <= MIN_DELTA_AIC:
         return f"{name}, {arm}: nothing tells it from a constant, so it shows no learning."
-    near = [shape for shape in worse.index[1:] if worse[shape] <= CLEAR]
+    near = [shape for shape in worse.index[1:] if worse[shape] <= MIN_DELTA_AIC]
     rivals = f", not to be told from {' and '.join(near)}" if near else ""
     return f"{name}, {arm}: {worse.index[0]}{rivals} (a constant is worse by {worse['constant']:.0f})."
 

@@ -26,10 +26,10 @@ PATTERNS = {
     "third": "INDEX (range, group) WHERE equality",
 }
 """The indexes of the paper's dispute."""
-FASTER = 1.1
+MIN_GAIN = 1.1
 """A difference of less than a tenth is none."""
 NEAR = 0.1
-DRAWN = 200
+TASKS_DRAWN = 200
 
 
 def printed_story() -> list[TuningTask]:
@@ -48,7 +48,7 @@ def printed_story() -> list[TuningTask]:
 
 def printed_trials() -> list[TuningTask]:
     """Return five queries with several filters as in the paper's dispute: four plain, one that bloats."""
-    drawn = tasks(7, DRAWN)
+    drawn = tasks(7, TASKS_DRAWN)
     plain = {each.schema_name: each for each in drawn if each.family == "multi_filter"}
     many = next(each for each in drawn if "more than three filters" in each.description)
     return [*[plain[name] for name in sorted(plain)][:4], many]
@@ -267,4 +267,4 @@ def _standing(row: Row) -> str:
 
 def _wins(old: Row, new: Row) -> bool:
     """Say whether the index on all filters is the better one: it alone solves, or it does and is faster."""
-    return bool(new["solved"] and (not old["solved"] or new["gain"] > FASTER * old["gain"]))
+    return bool(new["solved"] and (not old["solved"] or new["gain"] > MIN_GAIN * old["gain"]))

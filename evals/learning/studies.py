@@ -7,29 +7,25 @@ from dataclasses import dataclass
 
 import pandas as pd
 from matplotlib.axes import Axes
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from mneme.core.settings import settings
 from mneme.environments.sql_tuning import TuningTask
 from mneme.evals.answering import Identity, identify
 from mneme.evals.learning.arms import OURS, RECALL, Team, make_databases
 from mneme.evals.measuring import home_beside, ledger_at
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
-from mneme.evals.report import Journal, Progress, Report, Row, draw, open_journal
-from mneme.models.embedding.embedders import Embedder, open_embedder
+from mneme.evals.options import Agents, RunOptions
+from mneme.evals.report import Journal, Progress, Report, Row, draw
+from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import Ledger
 
 Prepare = Callable[[Team], Awaitable[None]]
 
 
-class StudyOptions(BaseModel):
+class StudyOptions(RunOptions):
     """What every study has."""
 
     rows: int = Field(8_000, ge=100, description="Rows of each database's table of facts.")
     agents: Agents = "auto"
-    embedder: EmbedderName = ""
-    out: Out = RUNS
-    fresh: Fresh = False
 
 
 @dataclass(frozen=True)
@@ -93,11 +89,11 @@ async def study(
     name: str, options: StudyOptions, varied: Iterable[str], progress: Progress
 ) -> AsyncIterator[Study]:
     """Open a study, whose results are those of the options that are `varied`, and make its databases."""
-    embedder = await open_embedder(options.embedder or settings().embedder)
+    embedder = await options.opened_embedder()
     who = await identify(options.agents)
     configuration: Row = {"agents": who.model_dump(), "embedder": embedder.name, "rows": options.rows}
     configuration |= options.model_dump(mode="json", include={*varied})
-    journal = open_journal(options.out, name, configuration, fresh=options.fresh)
+    journal = options.journal(name, configuration)
     async with ledger_at(home_beside(journal), embedder) as ledger:
         await asyncio.to_thread(make_databases, options.rows)
         yield Study(who, embedder, ledger, journal, options.rows, progress)

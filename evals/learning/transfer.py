@@ -41,7 +41,7 @@ NOTHING, LEARNING, TRIED = "no cards", "learn", "tried"
 COPIED = Change(reason="copied", actor="evaluation")
 SHUFFLES = 9_999
 GAINS = {"drafts saved": "saved", "solved by the first draft": "gained"}
-SURE = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 """The level of a test; two gains are tested, so each at half of it."""
 Matrix = NDArray[np.float64]
 
@@ -96,34 +96,30 @@ async def _copied(cards: Sequence[Card], team: Team) -> None:
 
 async def similarity(
     cards: Mapping[Family, Sequence[Card]], tried: Mapping[Family, Sequence[TuningTask]], embedder: Embedder
-) -> dict[str, Matrix]:
+) -> Matrix:
     """Return how similar each family's cards are to each family's tasks, a row for each source of cards.
 
-    `nearest` is the mean over the tasks of the cosine with the most similar card, `average` with all of them.
-    A family that has no card in use is similar to nothing: not a number.
+    It is the mean over the tasks of the cosine with the most similar card. A family that has no card in use
+    is similar to nothing: not a number.
     """
-    nearest, average = np.full((2, len(cards), len(cards)), np.nan)
-    asked = [
+    similar = np.full((len(cards), len(cards)), np.nan)
+    searched = [
         np.array(
             [
-                await embedder.embed_query(about("; ".join(general(features_of(each))), "queries"))
-                for each in mine
+                await embedder.embed_query(about("; ".join(general(features_of(task))), "queries"))
+                for task in own
             ]
         )
-        for mine in tried.values()
+        for own in tried.values()
     ]
     for row, source in enumerate(cards.values()):
         if texts := [card.text for card in source if card.shelf == "active"]:
             vectors = np.array(await embedder.embed_documents(texts))
-            cosines = [mine @ vectors.T for mine in asked]
-            nearest[row] = [each.max(axis=1).mean() for each in cosines]
-            average[row] = [each.mean() for each in cosines]
-    return {"nearest card": nearest, "average of all cards": average}
+            similar[row] = [(own @ vectors.T).max(axis=1).mean() for own in searched]
+    return similar
 
 
-def report(
-    now: Study, families: Sequence[Family], similar: dict[str, Matrix], counts: Mapping[Family, int]
-) -> Report:
+def report(now: Study, families: Sequence[Family], similar: Matrix, counts: Mapping[Family, int]) -> Report:
     """Report gains by pair, within and across families, and whether similarity predicts them."""
     played = [row for row in now.journal.rows if row["arm"] == TRIED]
     alone = [row for row in played if row["source"] == NOTHING]
@@ -131,14 +127,12 @@ def report(
     pairs = rows.pivot_table(index="source", columns="target", values=[*GAINS.values()], aggfunc="mean")
     gains = {said: pairs[name].loc[[*families], [*families]] for said, name in GAINS.items()}
     predicted = pd.DataFrame(
-        {"similarity": said, "gain": name, **correlation(matrix, gain.to_numpy())}
-        for name, gain in gains.items()
-        for said, matrix in similar.items()
+        {"gain": name, **correlation(similar, gain.to_numpy())} for name, gain in gains.items()
     )
     own = rows["source"] == rows["target"]
     within = {"of the task's own family": rows[own], "of another family": rows[~own]}
     compared = pd.DataFrame([{"cards": name, **_compared(part)} for name, part in within.items()])
-    nearest = pd.DataFrame(similar["nearest card"], [*families], [*families])
+    nearest = pd.DataFrame(similar, [*families], [*families])
     summary: Row = {
         "families": [*families],
         "pairs": compared.to_dict("records"),
@@ -216,9 +210,9 @@ def _orders(count: int, dice: np.random.Generator) -> list[tuple[int, ...]]:
 
 def _verdict(each: Mapping[Hashable, Any]) -> str:
     strict = each["p_families"]
-    shown = strict is not None and strict < SURE / len(GAINS) and each["rho"] > 0
+    shown = strict is not None and strict < SIGNIFICANCE_LEVEL / len(GAINS) and each["rho"] > 0
     said = "predicts" if shown else "is not shown to predict"
-    return f"Similarity ({each['similarity']}) {said} the gain in another family: {each['gain']}."
+    return f"The cosine with the nearest card {said} the gain in another family: {each['gain']}."
 
 
 def _plot(similar: Matrix, saved: Matrix, axes: Axes) -> None:

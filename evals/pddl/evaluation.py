@@ -15,30 +15,29 @@ from itertools import zip_longest
 from pathlib import Path
 from random import Random
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.environments.pddl import Problem, generate_suite, load_folder
 from mneme.evals.answering import Identity, identify
 from mneme.evals.measuring import home_beside, processes
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
+from mneme.evals.options import Agents, RunOptions
 from mneme.evals.pddl.play import Case, Team, play, play_in_process
 from mneme.evals.pddl.tables import report
-from mneme.evals.report import Journal, Progress, Report, Row, digest, open_journal
+from mneme.evals.report import Journal, Progress, Report, Row, digest
 from mneme.models.asking.budget import tokens
-from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.pddl.pddl_team import task_of
 from mneme.nodes.task_memories.kinds import MEMORIES
 
 PROBLEMS = 60
-AGAIN = ("none", "intrinsic")
+TIGHT_MEMORIES = ("none", "intrinsic")
 """The memories that are compared once more in a tight window, where turns are lost that a memory can keep."""
 MIN_WINDOW = 512
 """Tokens of the smallest window."""
 
 
-class Options(BaseModel):
+class Options(RunOptions):
     """Which problems with which memories, in which orders, and who answers."""
 
     data: Path | None = Field(
@@ -61,9 +60,6 @@ class Options(BaseModel):
     )
     example: bool = Field(True, description="Show one worked example of the domain, as AgentBoard does.")
     project_insights: bool = Field(False, description="Word G-Memory's insights for each role.")
-    out: Out = RUNS
-    embedder: EmbedderName = ""
-    fresh: Fresh = False
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
@@ -116,7 +112,7 @@ def _cases(
     if MIN_WINDOW <= tight < options.window:
         # the problems whose task and memory leave something of the window, by the estimate, to turns
         fitting = [each for each in problems if tokens(task_of(each).text) + kept < tight]
-        made += [order(each, tight, kept, fitting) for each in AGAIN if each in options.memories]
+        made += [order(each, tight, kept, fitting) for each in TIGHT_MEMORIES if each in options.memories]
     return made
 
 
@@ -134,6 +130,6 @@ async def _journal(options: Options, who: Identity, loaded: Sequence[Problem]) -
         "agents": who.model_dump(),
         "rooms": [options.window, options.memory_tokens, options.tight_window, options.tight_memory_tokens],
         "shown": [options.example, options.project_insights],
-        "embedder": (await open_embedder(options.embedder or settings().embedder)).name,
+        "embedder": (await options.opened_embedder()).name,
     }
-    return open_journal(options.out, "pddl", configuration, fresh=options.fresh)
+    return options.journal("pddl", configuration)

@@ -26,7 +26,7 @@ from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 
-LONGEST_WAIT = 20.0
+MAX_WAIT = 20.0
 """Seconds for which a process that was stopped may still hold the ledger."""
 
 
@@ -103,7 +103,7 @@ async def _opened(team: Team) -> AsyncIterator[tuple[Ledger, BaseCheckpointSaver
     embedder = await open_embedder(team.embedder)
     retrying = AsyncRetrying(
         retry=retry_if_exception_type(LedgerInUse),
-        stop=stop_after_delay(LONGEST_WAIT),
+        stop=stop_after_delay(MAX_WAIT),
         wait=wait_fixed(0.2),
         reraise=True,
     )

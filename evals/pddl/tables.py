@@ -35,18 +35,8 @@ PAPER = {
 }
 """Table 1: average rewards and tokens of Llama 3.1 8B over AgentBoard's 60 problems, one run."""
 CROSS_TRIAL = ("g_memory", "generative", "memory_bank", "meta_gpt", "voyager")
-ACROSS = {"success": "success", "grounding": "grounding accuracy", "steps": "steps"}
+MEASURES = {"success": "success", "grounding": "grounding accuracy", "steps": "steps"}
 PROBLEM = ["seed", "number"]
-RULES = (
-    "Answered by rules: a planner (pyperplan) over what task, memory and visible turns tell; it never sees "
-    "the world's state, and looks around after an action that failed.",
-    "What that can tell: whether the harness and the memories work from end to end, and what showing a "
-    "memory costs in tokens of context. It takes nothing from other tasks, so that memories that recall them "
-    "end alike.",
-    "What it cannot tell: how well a language model reads long or cluttered contexts, invents a plan, or "
-    "writes a summary; tokens are estimated from the words that a model would have read and written. "
-    "The paper's figures are Llama 3.1 8B's.",
-)
 
 
 def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, raw: Path) -> Report:
@@ -154,7 +144,7 @@ def _line(each: Row) -> tuple[object, ...]:
 
 def _by_domain(wide: pd.DataFrame) -> list[Table]:
     made = []
-    for measure, title in {"reward": "average reward", **ACROSS}.items():
+    for measure, title in {"reward": "average reward", **MEASURES}.items():
         means: Any = wide.pivot_table(
             index="memory", columns="domain", values=measure, margins=True, margins_name="all", sort=False
         )
@@ -191,7 +181,8 @@ def _notes(
     ]
     if unusable := int(played["complaints"].map(len).sum()):
         notes.append(f"{unusable} answers stayed unusable after their repairs; the raw results say which.")
-    return notes if who.is_model else [*notes, *RULES]
+    by_rules = "Answered by rules, a planner: docs/measurements.md says what that cannot tell."
+    return notes if who.is_model else [*notes, by_rules]
 
 
 def _same_moves(wide: pd.DataFrame) -> list[str]:

@@ -11,7 +11,7 @@ from mneme.core.errors import BadInput
 from mneme.evals.report import table
 from mneme.evals.sharing.authors import clean
 from mneme.evals.sharing.data import Split
-from mneme.evals.sharing.pool_runs import MOST_SHOTS
+from mneme.evals.sharing.pool_runs import MAX_SHOTS
 from mneme.evals.sharing.tables import ALL, Results
 from mneme.library.agents.agent import AGENTS
 
@@ -56,7 +56,7 @@ def table_flagged(arms: Mapping[str, Results], held: set[str]) -> Table:
     """Compare all test items with those that no pool holds: three shots, domain pools."""
     rows = []
     for arm, found in arms.items():
-        answers = found.tests("domain", "own", 100, MOST_SHOTS)
+        answers = found.tests("domain", "own", 100, MAX_SHOTS)
         for agent in [*found.agents, ALL]:
             own = answers if agent == ALL else answers[answers["agent"] == agent]
             fresh = own[~own["item"].isin(held)]

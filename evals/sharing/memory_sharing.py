@@ -21,13 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.measuring import home_beside, in_environment, ledger_at
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
-from mneme.evals.report import Journal, Progress, Report, Row, digest, open_journal, together
+from mneme.evals.options import Agents, RunOptions
+from mneme.evals.report import Journal, Progress, Report, Row, digest, together
 from mneme.evals.sharing.arms import AS_AUTHORS, Arm, arms_of, flagged, table_flagged
 from mneme.evals.sharing.authors import is_authors, read_all
 from mneme.evals.sharing.data import NEAR, Item, Split, closest_across, read_items, split
@@ -42,21 +41,27 @@ from mneme.evals.sharing.tables import (
     memories,
     tables_of,
     tables_of_arms,
-    trainings,
     ways,
 )
 from mneme.library.agents.agent import AGENTS
-from mneme.models.embedding.embedders import open_embedder
 from mneme.models.retriever.retriever import Learning
 from mneme.nodes.sharing.context import Scoring, SharingContext, Stored
 
-FEW = 10
+QUICK_ITEMS = 10
 """Items of each agent in a short run."""
-BESIDE = 3
+CONCURRENT_POOLS = 3
 """Pools that are worked on at the same time."""
+UNREADABLE = 0.2
+"""Share of unknown tokens from which on an agent's BERTScore is called into question."""
+OF_RULES = (
+    "Answered by rules, which write nothing of their own: the figures show whether examples reach the "
+    "agents, not how well a language model writes (docs/explanation/memory-sharing.md)."
+)
+SETTINGS = ("scorer", "threshold", "learning", "mixed", "scoring", "stored", "candidates", "labels")
+"""Options that make another experiment of it."""
 
 
-class Options(BaseModel):
+class Options(RunOptions):
     """Which items, how many seeds, who answers, and what BERTScore compares with."""
 
     data: Path | None = Field(None, description="A folder of AGENT.jsonl, or one file; default: the shipped.")
@@ -85,9 +90,6 @@ class Options(BaseModel):
     encoder: Path | None = Field(None, description="Folder of BERTScore's encoder; default: the bundled one.")
     layers: int = Field(LAYERS, ge=1, description="The encoder's layer whose vectors are compared.")
     at_once: int = Field(8, ge=1, le=64, description="Test questions that are asked at the same time.")
-    out: Out = RUNS
-    embedder: EmbedderName = ""
-    fresh: Fresh = False
     quick: bool = Field(False, description="A short run: one seed, ten items an agent.")
 
 
@@ -99,7 +101,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     items = [item for part in next(iter(splits.values())) for item in part]
     arms = arms_of(options.models, mixed=options.mixed)
     bert = await asyncio.to_thread(BertScore, options.encoder, options.layers)
-    embedder = await open_embedder(options.embedder or settings().embedder)
+    embedder = await options.opened_embedder()
     who = await identify(options.agents)
     configuration = {
         "items": digest({item.id: item.model_dump() for item in items}),
@@ -109,7 +111,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "encoder": f"{bert.name}, layer {bert.layers}",
         "embedder": embedder.name,
     }
-    journal = open_journal(options.out, "memory_sharing", configuration, fresh=options.fresh)
+    journal = options.journal("memory_sharing", configuration)
     home = home_beside(journal)
     # the retrievers' files stay with the run: they belong to no pool of the user's
     with in_environment({"MNEME_HOME": str(home.resolve())}):
@@ -131,16 +133,6 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     return report
 
 
-UNREADABLE = 0.2
-"""Share of unknown tokens from which on an agent's BERTScore is called into question."""
-
-
-OF_RULES = (
-    "Answered by rules, which write nothing of their own: the figures show whether examples reach the "
-    "agents, not how well a language model writes (docs/explanation/memory-sharing.md)."
-)
-
-
 def _notes(splits: dict[int, Split], items: Sequence[Item], bert: BertScore) -> list[str]:
     """Say what was compared by what, and for which agents that cannot tell answers apart."""
     closest = max(closest_across(each) for each in splits.values())
@@ -158,10 +150,6 @@ def _notes(splits: dict[int, Split], items: Sequence[Item], bert: BertScore) -> 
     ]
 
 
-SETTINGS = ("scorer", "threshold", "learning", "mixed", "scoring", "stored", "candidates", "labels")
-"""Options that make another experiment of it."""
-
-
 def _splits(options: Options, seeds: list[int]) -> dict[int, Split]:
     """Return each seed's split; the authors' own is the same for all."""
     if options.data and is_authors(options.data):
@@ -173,7 +161,9 @@ def _splits(options: Options, seeds: list[int]) -> dict[int, Split]:
 
 def _few(items: list[Item]) -> list[Item]:
     agents = dict.fromkeys(item.agent for item in items)
-    return [item for agent in agents for item in [each for each in items if each.agent == agent][:FEW]]
+    return [
+        item for agent in agents for item in [each for each in items if each.agent == agent][:QUICK_ITEMS]
+    ]
 
 
 def _roles(options: Options, who: Identity, arm: Arm) -> SharingContext:
@@ -193,7 +183,7 @@ async def _run(splits: dict[int, Split], runs: Sequence[Callable[..., PoolRun]],
         done += 1
         progress(done, total, what)
 
-    beside = asyncio.Semaphore(BESIDE)
+    beside = asyncio.Semaphore(CONCURRENT_POOLS)
 
     async def go(made: PoolRun) -> None:
         async with beside:
@@ -241,5 +231,4 @@ def _summary(results: Results) -> Row:
         },
         "memories": {growth: memories(results, growth, 100) for growth in get_args(Growth)},
         "retriever": {growth: ways(results, growth) for growth in get_args(Growth)},
-        "trainings": trainings(results),
     }

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mneme.evals.report import draw
-from mneme.evals.sharing.pool_runs import MOST_SHOTS, PARTS_OF_GROWTH, SHOTS, Growth
+from mneme.evals.sharing.pool_runs import MAX_SHOTS, PARTS_OF_GROWTH, SHOTS, Growth
 from mneme.evals.sharing.tables import Results, ways
 from mneme.library.agents.agent import DOMAINS, load_agent
 
@@ -19,7 +19,7 @@ STYLES: dict[Growth, str] = {"own": "-", "standard": "--"}
 def draw_all(results: Results, stem: Path, who: str) -> list[Path]:
     """Draw the three figures beside the journal; return their paths."""
     over = f"mean over {len(results.seeds)} seeds; whole lines: own answers, dashed: standard answers"
-    growth = _by_agent(results, "new questions, %", [(x, MOST_SHOTS) for x in PARTS_OF_GROWTH], 0)
+    growth = _by_agent(results, "new questions, %", [(x, MAX_SHOTS) for x in PARTS_OF_GROWTH], 0)
     shots = _by_agent(results, "examples", [(100, x) for x in SHOTS], 1)
     chosen = pd.DataFrame(
         {

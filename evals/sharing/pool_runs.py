@@ -37,7 +37,7 @@ Growth = Literal["own", "standard"]
 PARTS_OF_GROWTH = (0, 20, 40, 60, 80, 100)
 """Per cent of the new questions that have been asked; 0: what was archived by hand alone (§4.1)."""
 SHOTS = (0, 1, 2, 3)
-MOST_SHOTS = 3
+MAX_SHOTS = 3
 CLOSED = 100
 """A threshold that no score exceeds: what is asked for a test is not remembered."""
 BY_HAND = Change(reason="Archived by hand before the run (§3.2).", actor="evaluation")
@@ -127,8 +127,8 @@ class PoolRun:
         for item in part:
             case = f"{self.name}/grow/{item.id}"
             if case not in self.journal:
-                found = await self._known(item) or await self._ask(item, MOST_SHOTS, self.roles.threshold)
-                self.journal.add(case, self._row("grow", percent, MOST_SHOTS, item) | found)
+                found = await self._known(item) or await self._ask(item, MAX_SHOTS, self.roles.threshold)
+                self.journal.add(case, self._row("grow", percent, MAX_SHOTS, item) | found)
             self._report(f"growing to {percent} %")
 
     async def _known(self, item: Item) -> Row | None:
@@ -200,12 +200,12 @@ class PoolRun:
     async def _judged(self, item: Item) -> None:
         case = f"{self.name}/judge/{item.id}"
         if case not in self.journal:
-            answerer = self._asking(item, MOST_SHOTS, CLOSED).answerer_of(item.agent)
+            answerer = self._asking(item, MAX_SHOTS, CLOSED).answerer_of(item.agent)
             judging = Judging(self.memories, answerer, self.roles.grader, self.seed)
-            by_graph = self.journal[f"{self.name}/test/100/{MOST_SHOTS}/{item.id}"]
+            by_graph = self.journal[f"{self.name}/test/100/{MAX_SHOTS}/{item.id}"]
             async with self.gate:
                 found = await judge(item, judging, by_graph["answer"])
-            self.journal.add(case, self._row("judge", 100, MOST_SHOTS, item) | {"ways": found})
+            self.journal.add(case, self._row("judge", 100, MAX_SHOTS, item) | {"ways": found})
         self._report("ways to choose examples")
 
     def _report(self, what: str) -> None:
@@ -218,11 +218,11 @@ def _shots(pools: Pools, growth: Growth, percent: int) -> tuple[int, ...]:
     Without examples, and before anything new is stored, both growths are the same, and one is asked.
     """
     if pools == "single":
-        return (MOST_SHOTS,) if percent == 100 else ()
+        return (MAX_SHOTS,) if percent == 100 else ()
     first = 0 if growth == "own" else 1
     if percent == 100:
         return SHOTS[:0:-1] if first else SHOTS[::-1]
-    return (MOST_SHOTS,) if percent or not first else ()
+    return (MAX_SHOTS,) if percent or not first else ()
 
 
 def _part(items: Sequence[Item], percent: int) -> list[Item]:

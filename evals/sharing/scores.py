@@ -26,7 +26,7 @@ from mneme.models.retriever.retriever import device
 
 LAYERS = 5
 BATCH = 16
-TOGETHER = 64
+SCORED_AT_ONCE = 64
 """Pairs that are scored and kept together."""
 WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+(?:['’-][^\W_\u3400-\u9fff]+)*")
 
@@ -133,8 +133,8 @@ def score_all(journal: Journal, bert: BertScore, progress: Progress) -> None:
     waiting = sorted(
         (pair for name, pair in pairs.items() if name not in journal), key=lambda pair: pair[::-1]
     )
-    for start in range(0, len(waiting), TOGETHER):
-        part = waiting[start : start + TOGETHER]
+    for start in range(0, len(waiting), SCORED_AT_ONCE):
+        part = waiting[start : start + SCORED_AT_ONCE]
         found = bert.both([answer for answer, _ in part], [reference for _, reference in part])
         for pair, value in zip(part, found, strict=True):
             scores = {"bert_score": value.f1, "bert_precision": value.precision, "rouge_l": rouge_l(*pair)}

@@ -12,7 +12,7 @@ from scipy.stats import false_discovery_control
 from mneme.cli.tables import Table
 from mneme.evals.measuring import p_cell, wilcoxon_p
 from mneme.evals.report import Row, table
-from mneme.evals.sharing.pool_runs import MOST_SHOTS, PARTS_OF_GROWTH, SHOTS, Growth, Pools
+from mneme.evals.sharing.pool_runs import MAX_SHOTS, PARTS_OF_GROWTH, SHOTS, Growth, Pools
 from mneme.evals.sharing.retrievers import WAYS, Way
 from mneme.library.agents.agent import AGENTS
 
@@ -39,7 +39,7 @@ class Results:
     def __init__(self, rows: Iterable[Row], seeds: Sequence[int], arm: str = "") -> None:
         chosen = [row for row in rows if row.get("seed") in seeds and row.get("arm", "") == arm]
         kinds = {kind: [row for row in chosen if row["kind"] == kind] for kind in KINDS}
-        self.seeds, self.ended = list(seeds), kinds["end"]
+        self.seeds = list(seeds)
         self.answers, self.grown, self.states = (
             pd.DataFrame(kinds[kind]) for kind in ("test", "grow", "retrievers")
         )
@@ -65,7 +65,7 @@ class Results:
         return spread(chosen.dropna(subset=[measure]).groupby("seed")[measure].mean())
 
 
-KINDS = ("test", "grow", "retrievers", "judge", "end")
+KINDS = ("test", "grow", "retrievers", "judge")
 
 
 def spread(values: Iterable[float]) -> Row:
@@ -98,7 +98,7 @@ class Column(NamedTuple):
     results: Results
     pools: Pools = "domain"
     growth: Growth = "own"
-    shots: int = MOST_SHOTS
+    shots: int = MAX_SHOTS
     measure: Measure = "bert_score"
     paper: str = ""
 
@@ -141,7 +141,7 @@ def tables_of(results: Results) -> list[Table]:
         ("standard,", "standard", "bert_score"),
     ]
     two += [
-        Column(f"{said} {pools}", results, pools, growth, MOST_SHOTS, measure)
+        Column(f"{said} {pools}", results, pools, growth, MAX_SHOTS, measure)
         for said, growth, measure in others
         for pools in get_args(Pools)
     ]
@@ -182,7 +182,7 @@ def table_of_growth(results: Results) -> Table:
     for percent in PARTS_OF_GROWTH:
         cells = [f"{percent} %"]
         for growth, names in figures.items():
-            answers = results.tests("domain", growth, percent, MOST_SHOTS)  # type: ignore[arg-type]
+            answers = results.tests("domain", growth, percent, MAX_SHOTS)  # type: ignore[arg-type]
             cells.append(cell(memories(results, growth, percent), 0))
             cells += [cell(results.spread(answers, ALL, name)) for name in names]
         rows.append(cells)
@@ -232,11 +232,11 @@ def _table_of_gains(results: Results) -> Table:
     """Say what examples, growth and pools by domain change, paired by item."""
     rows = []
     for growth in get_args(Growth):
-        whole = results.tests("domain", growth, 100, MOST_SHOTS)
+        whole = results.tests("domain", growth, 100, MAX_SHOTS)
         others = {
             "three examples, not none": results.tests("domain", growth, 100, 0),
-            "all new questions asked, not none": results.tests("domain", growth, 0, MOST_SHOTS),
-            "domain pools, not a single one": results.tests("single", growth, 100, MOST_SHOTS),
+            "all new questions asked, not none": results.tests("domain", growth, 0, MAX_SHOTS),
+            "domain pools, not a single one": results.tests("single", growth, 100, MAX_SHOTS),
         }
         for name, other in others.items():
             found = [compared(whole, other, measure) for measure in MEASURES]
@@ -255,17 +255,3 @@ def _table_of_pools(results: Results) -> Table:
     columns = ["agent", "asked", "stored", "rubric's score", "faults of form"]
     rows = [[row.Index, int(row.asked), int(row.stored), row.score, row.f] for row in kept.itertuples()]
     return table("What the agents wrote to new questions, domain and single pools together", columns, rows)
-
-
-def trainings(results: Results) -> Row:
-    """Return how the trainings went: versions kept and refused, their time, recall before and after."""
-    versions = [each for row in results.ended for each in row["versions"]]
-    kept = [each for each in versions if each["kept"]]
-    return {
-        "versions": len(versions),
-        "kept": len(kept),
-        "seconds": spread(each["seconds"] for each in versions)["mean"],
-        "recall before": spread(each["before"]["recall"] for each in kept)["mean"],
-        "recall after": spread(each["after"]["recall"] for each in kept)["mean"],
-        "device": sorted({each["device"] for each in versions}),
-    }
