@@ -36,16 +36,16 @@ Correction = tuple[int, str, str]
 
 def relations(
     fact: str, said: str, memories: Sequence[str], before: str
-) -> Iterator[tuple[int, Relation, str]]:
-    """Yield the memories that a fact repeats, corrects or may contradict, and the words that it corrects."""
-    meant, wrong, _ = correction(fact, said, memories, before) or (-1, "", "")
+) -> Iterator[tuple[int, Relation, str, str]]:
+    """Yield the memories that a fact repeats, corrects (the wrong words, the new text), or may contradict."""
+    meant, wrong, right = correction(fact, said, memories, before) or (-1, "", "")
     for at, memory in enumerate(memories):
         if count(fact, memory):
-            yield at, "duplicate", ""
+            yield at, "duplicate", "", ""
         elif at == meant:
-            yield at, "correction", wrong
+            yield at, "correction", wrong, corrected(memory, fact, wrong, right)
         elif any(_differ(one, other) for one in sentences(fact) for other in sentences(memory)):
-            yield at, "unclear", ""
+            yield at, "unclear", "", ""
 
 
 def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Correction | None:

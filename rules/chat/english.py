@@ -21,7 +21,7 @@ GRAMMAR = words_in(
     "same user ask asked like be am is are was were been being isn aren wasn do does did done doing don "
     "didn doesn has have had having haven hasn can could ca cant will would wo wont shall should may might "
     "must won couldn get got getting go going gonna goes gotta make makes made let lets give say said tell "
-    "told see saw look looks know think thought guess hope mean wait try need needed want find feel keep "
+    "told see saw look know think thought guess hope mean meant wait try need needed want find feel keep "
     "come back and or but if so as than then of to in on at by for from with without about up down out off "
     "over into again there here now today tomorrow later soon when where what who which why how not no "
     "never just only also too very really quite still already even ever actually exactly maybe probably "
