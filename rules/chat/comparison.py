@@ -29,7 +29,7 @@ TOPICS = [  # words of which two may contradict one another without being the sa
     words_in("marry wife husband boyfriend girlfriend divorce single"),
 ]
 ONE_AT_A_TIME = words_in("live work move turn weigh cost drive rent marry study earn commute")
-BEFORE_VALUES = words_in("a an the at in on for to of by from with")
+BEFORE_VALUES = words_in("the at in on for to of by from with")
 Correction = tuple[int, str, str]
 """The number of the memory that a correction means, its words that are wrong, and the right ones."""
 
@@ -60,14 +60,19 @@ def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Co
             is_about = subject in {_subject(memory), "it's", "that's"} or (
                 subject != "the user" and count(subject, memory) > 0
             )
-            shares = (stems(sentence) - stems(wrong)) & stems(memory)
-            is_meant = count(wrong, before) == 1 or (is_about and shares)
+            is_meant = count(wrong, before) == 1 or (is_about and _shares(sentence, wrong, memory))
             if is_meant and count(wrong, memory) == 1 and {*words(right)} <= {*words(fact)}:
                 exchanged.add((number, wrong, right))
         if CORRECTING.search(said):
             restated |= {(number, *pair) for pair in _restated(fact, memory) if count(pair[0], before) == 1}
     found = exchanged or restated
-    return found.pop() if len(found) == 1 else None
+    number, wrong, right = found.pop() if len(found) == 1 else (-1, "", "")
+    is_sure = number >= 0 and _shares(f"{said} {before}", wrong, memories[number])
+    return (number, wrong, right) if is_sure else None
+
+
+def _shares(text: str, wrong: str, memory: str) -> bool:
+    return bool((stems(text) - stems(wrong)) & stems(memory))
 
 
 def corrected(memory: str, fact: str, wrong: str, right: str) -> str:
@@ -89,7 +94,7 @@ def _exchanged(sentence: str, before: str) -> Iterator[tuple[str, str]]:
 
 def _paired(value: str, text: str) -> Iterator[tuple[str, str]]:
     """Yield the last word of a value and the only other one of its sort, a number or a name, of a text."""
-    last = VALUE.findall(value)[-1]
+    last = ["", *VALUE.findall(value)][-1]
     same = {each for each in VALUE.findall(text)[1:] if _sort(each) == _sort(last) and each != last}
     if len(same) == 1 and _sort(last) != "word":
         yield last, same.pop()
@@ -110,16 +115,14 @@ def _restated(fact: str, memory: str) -> Iterator[tuple[str, str]]:
         new, old = ([*WORD.finditer(each)] for each in (said, known))
         now, then = ([each[0].casefold() for each in read] for read in (new, old))
         start = then.index(now[0]) if now and now[0] in then else len(then)
-        size = sum(
-            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(now, then[start:], strict=False))
-        )
+        size = len([*takewhile(lambda pair: pair[0] == pair[1], zip(now, then[start:], strict=False))])
         if not stems(" ".join(now[:size])) or size == len(now) or start + size == len(then):
             continue
-        wrong, right = (
-            known[old[start + size].start() :].rstrip(".! "),
-            said[new[size].start() :].rstrip(".! "),
-        )
-        if _sort(wrong) == _sort(right) != "word" or now[size - 1] in BEFORE_VALUES:
+        wrong = known[old[start + size].start() :].rstrip(".! ")
+        right = said[new[size].start() :].rstrip(".! ")
+        is_one_sort = _sort(wrong) == _sort(right)
+        is_value = _sort(right) != "word" or now[size - 1] in BEFORE_VALUES
+        if (is_one_sort and is_value) or now[size - 1] in {"a", "an"}:
             yield wrong, right
 
 
@@ -138,8 +141,7 @@ def _differ(fact: str, memory: str) -> bool:
 
 def _subject(sentence: str) -> str:
     """Return the first words: `the user`, `the user's friend Ann`, `max`."""
-    found = SUBJECT.match(sentence)
-    return found[0].casefold() if found else ""
+    return str(SUBJECT.findall(sentence)[0]).casefold()
 
 
 def stems(text: str) -> set[str]:

@@ -194,7 +194,9 @@ def of_the_user(text: str) -> str:
 
 def _turned(found: re.Match[str]) -> str:
     if not found[1]:
-        return f"the user{found[2]}{f' {third_person(found[3])}' if found[3] else ''}"
+        before = found.string[max(found.start() - 9, 0) : found.start()].lower().split()[-1:]
+        verb = found[3] if not found[3] or (before and before[0] in AUXILIARY) else third_person(found[3])
+        return f"the user{found[2]}{f' {verb}' if verb else ''}"
     end = TURNED[re.sub("['’]", "", found[1].lower())]
     return f"the user {end}" if end.isalpha() else f"the user{end}"
 
