@@ -56,7 +56,7 @@ def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Co
     exchanged, restated = set[Correction](), set[Correction]()
     for sentence, (number, memory) in product(sentences(said), enumerate(memories)):
         for wrong, right in _exchanged(sentence, before):
-            subject = _subject(of_the_user(sentence))
+            subject = _subject(CORRECTING.sub("", of_the_user(sentence)))
             is_about = subject in {_subject(memory), "it's", "that's"} or (
                 subject != "the user" and count(subject, memory) > 0
             )
@@ -72,7 +72,7 @@ def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Co
 
 
 def _shares(text: str, wrong: str, memory: str) -> bool:
-    return bool((stems(text) - stems(wrong)) & stems(memory))
+    return len(words(wrong)) > 1 or bool((stems(text) - stems(wrong)) & stems(memory))
 
 
 def corrected(memory: str, fact: str, wrong: str, right: str) -> str:
@@ -93,11 +93,14 @@ def _exchanged(sentence: str, before: str) -> Iterator[tuple[str, str]]:
 
 
 def _paired(value: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the last word of a value and the only other one of its sort, a number or a name, of a text."""
-    last = ["", *VALUE.findall(value)][-1]
-    same = {each for each in VALUE.findall(text)[1:] if _sort(each) == _sort(last) and each != last}
-    if len(same) == 1 and _sort(last) != "word":
-        yield last, same.pop()
+    """Yield a value and what stands for it in a text: the end alike, or the only number or name."""
+    read, size = VALUE.findall(text), len(VALUE.findall(value))
+    tail = read[-size:] if size > 1 else []
+    same = {each for each in read[1:] if _sort(each) == _sort(value) != "word" and each != value.strip()}
+    if tail and any(words(" ".join(tail))[at] == words(value)[at] for at in (0, -1)):
+        yield value.strip(), " ".join(tail)
+    elif size == len(same) == 1:
+        yield value.strip(), same.pop()
 
 
 def _sort(value: str) -> str:

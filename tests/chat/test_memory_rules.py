@@ -145,6 +145,12 @@ def test_only_a_repetition_is_a_duplicate_and_a_contradiction_is_linked(
             "The user's dog Max is a Labrador mix",
         ),
         ("It's 8444, not 8443.", "The port is 8443.", ["The port is 8443.", "Staging is on 8443."], ""),
+        (
+            "Actually, Max is a Labrador mix, not a golden retriever.",
+            "",
+            ["The user's dog Max is a golden retriever."],
+            "The user's dog Max is a Labrador mix.",
+        ),
         ("Sorry, Thursday, not Tuesday", "We fly on Tuesday.", ["The user's job starts on Tuesday."], ""),
         ("I work in Leeds, not London", "", ["The user's sister works in London."], ""),
         ("Actually I work at home today", "I work at Google.", ["The user works at Google."], ""),
