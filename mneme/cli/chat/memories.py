@@ -1,8 +1,8 @@
 """`mneme memories …`: what does more than call an operation and print its result."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -26,13 +26,14 @@ from mneme.cli.show import (
     shortened,
 )
 from mneme.client.home import open_operations
-from mneme.client.session import open_session
+from mneme.client.session import Session, open_session
 from mneme.client.waiting import alone
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.responders import resolve
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.reembedding import reembed as rebuild
+from mneme.stores.users.inbox import Letter
 from mneme.stores.users.memories import RULES, MemoryRecord
 
 
@@ -56,18 +57,40 @@ def print_written(written: Written) -> None:
         console.print(f"To settle it: mneme memories review --accept {written.key[:SHORT]}, or update one.")
 
 
+def print_letters(found: Letter | Sequence[Letter]) -> None:
+    """Print messages of the inbox, without the replies that could not be used."""
+    letters: Sequence[Mapping[str, object]] = [found] if isinstance(found, dict) else found
+    columns = ("message_id", "status", "tries", "message", "error")
+    print_rows([{name: each[name] for name in columns} for each in letters])
+
+
+def dropped(letter: Letter, _: object) -> dict[str, object]:
+    """Return a message of the inbox as one that was closed."""
+    return {**letter, "status": "dropped"}
+
+
 async def reread(user: User = "local", agents: Agents = "auto") -> int:
     """Let a model read again what was remembered without one; each change is a version with its reason."""
     if await resolve(agents) == RULES:
         raise BadInput("No model is there to read again.", "Give one: --agents ollama:MODEL.")
     async with open_session(user) as session:
-        context = {"memory_agent": agents, "user": session.user}
-        report = await session.flows.invoke("remember", {}, await session.background(), context)
+        report = await _reread(session, agents)
     failed = [f"{each['message_id']}: {each['error']}" for each in report["failed"]]
     print_fields({"read again": report["reread"], "failed": len(failed)})
     for each in failed:
         print_error(BadInput(each, "See `mneme inbox list`."))
     return 1 if failed else 0
+
+
+async def _reread(session: Session, agents: str) -> dict[str, Any]:
+    """Run the memory agent, showing how far it is; return its report."""
+    config, context = await session.background(), {"memory_agent": agents, "user": session.user}
+    with Progress(TextColumn("{task.completed} read again"), console=errors, transient=True) as progress:
+        bar = progress.add_task("", total=None)
+        async for step in session.flows.stream("remember", {}, config, context, "updates"):
+            progress.update(bar, completed=(step.get("count") or {}).get("reread"))
+    _, report = await session.flows.left_at("remember", config)
+    return report
 
 
 async def review(
