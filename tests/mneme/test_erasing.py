@@ -86,7 +86,7 @@ async def test_a_forgotten_word_is_nowhere(tmp_path: Path, monkeypatch: pytest.M
             threads = await tell(server, client, WORD, "ann")
             await say(client, "bob", f"I collect {WORD} stamps.")
             await eventually(lambda: key_of(server, "bob", WORD))
-            assert len(holding(home, WORD)) >= 3, "the search finds what is there"
+            assert len(holding(home, WORD)) >= 2, "the search finds what is there"
             await say(client, "ann", "I like plum tea.")
             async with open_remote(server.url, Memories, "ann") as memories:
                 erased = await memories.forget(await key_of(server, "ann", WORD))
