@@ -26,15 +26,26 @@ def stem(word: str) -> str:
     return min(found, key=lambda each: (len(each), each), default=word)
 
 
+THIRD_PERSON = {
+    "have": "has", "do": "does", "go": "goes", "am": "is", "will": "will", "need": "needs", "was": "was",
+    "don't": "doesn't", "dont": "doesn't", "haven't": "hasn't",
+}  # fmt: skip
+
+
 def third_person(verb: str) -> str:
     """Return the form of a verb after `the user`: `work` → `works`; a word in another form as it is."""
+    if verb in THIRD_PERSON:
+        return THIRD_PERSON[verb]
     lemmas = lemmas_of(verb).get("VERB", ())
     past = {form for each in lemmas for form in _DICTIONARY.getInflection(each, "VBD")}
     if verb not in lemmas or verb in past:
         return verb
-    return {"have": "has", "do": "does", "go": "goes"}.get(verb) or _DICTIONARY.getInflection(verb, "VBZ")[0]
+    return str(_DICTIONARY.getInflection(verb, "VBZ")[0])
 
 
 def base_of(verb: str) -> str:
     """Return the base form of a verb in the third person, and any other word as it is."""
-    return next((each for each in lemmas_of(verb).get("VERB", ()) if third_person(each) == verb), verb)
+    known = {"is": "are", "was": "were", "has": "have", "isn't": "aren't", "doesn't": "don't"}.get(verb)
+    return known or next(
+        (each for each in lemmas_of(verb).get("VERB", ()) if third_person(each) == verb), verb
+    )

@@ -97,7 +97,6 @@ STANDARD = {"agent": "limerick", "answer": "There once was a man from Peru."}
 GIVEN: dict[str, Any] = {
     **dict.fromkeys(("mita", "coela", "proagent", "mhp"), HOME),
     "interactive_learning": {"domain": "literary_creation", "standards": [STANDARD]},
-    "memory_updater": {},
     "pddl_team": {"domain": "gripper", "size": 1},
     "retriever_training": {"pool": "literary_creation"},
 }

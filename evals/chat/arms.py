@@ -7,14 +7,9 @@ from typing import Any, Literal
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import StateGraph
 
+from mneme.evals.chat import two_agents
 from mneme.graphs import memory_agent
-from mneme.graphs.baselines import (
-    memory_agent_v1,
-    memory_agent_v2,
-    memory_agent_v3,
-    memory_inserter,
-    memory_updater,
-)
+from mneme.graphs.baselines import memory_agent_v1, memory_agent_v2, memory_agent_v3
 from mneme.models.asking.counting import added
 from mneme.nodes.chat.context import MemoryContext
 from mneme.stores.ledger.base_store import LedgerStore
@@ -60,5 +55,5 @@ ARMS: dict[Name, Arm] = {
     "v1": Arm(memory_agent_v1.builder),
     "v1-compose-first": Arm(memory_agent_v1.builder, {"compose_first": True}),
     "v1-searching": Arm(memory_agent_v1.builder, {"retrieval": "agent"}),
-    "two-agents": Arm(memory_inserter.builder, updater=memory_updater.builder),
+    "two-agents": Arm(two_agents.inserter, updater=two_agents.updater),
 }

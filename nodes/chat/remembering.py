@@ -1,7 +1,7 @@
 """What every version of the memory agent does with a message: take it in, find, carry out, forget, settle.
 
 How it is decided what to do is each version's own: `memory_agent.py`, `paper_versions.py`,
-`memory_tools.py`, `two_agents.py`. The writes are in `memory_operations.py`.
+`memory_tools.py`. The writes are in `memory_operations.py`.
 """
 
 from operator import add

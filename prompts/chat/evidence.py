@@ -6,10 +6,10 @@ for doubts alone, and would rather say nothing: it knows no list of words of any
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
-
-from sentencex import segment
+from functools import lru_cache
+from itertools import pairwise
 
 WORD = re.compile(r"\w+(?:['’]\w+)*")
 NUMBER = re.compile(r"\d+")
@@ -17,14 +17,15 @@ YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…)\s*")
 UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 """Letters of scripts that put no space between words: Thai, Lao, Japanese, Chinese."""
+SENTENCE_END = re.compile(
+    r"(?<=[.!?…])(?<![\s.][A-Za-z]\.)(?<!Mrs\.)(?<!Prof\.)(?<!Col\.)(?<!Mr\.)(?<!Ms\.)(?<!Dr\.)(?<!St\.)\s+"
+    r"|\s*\n\s*|(?<=[。！？])"
+)
+CLAUSE_END = re.compile(r"[.;!?。！？；](?:\s+|$)|(?<=[。！？；])|,\s+(?:and|but|und|y|et|e|ve|и)\s+")
 TYPING_ERRORS = 0.9
 """The similarity from which a quote with typing errors is accepted; its numbers must be the same."""
-SHORTEST_WITH_ERRORS = 8
-"""Letters of the shortest quote in which they are accepted."""
 STEM = 4
 """Letters at the beginning of a word that all its forms share."""
-CLAUSE_END = re.compile(r"[.;!?。！？；](?:\s+|$)|(?<=[。！？；])|,\s+(?:and|but|und|y|et|e|ve|и)\s+")
-HOURS = 12
 
 
 def folded(text: str) -> str:
@@ -39,58 +40,58 @@ def words(text: str) -> list[str]:
     return [part for each in found for part in (each if UNSPACED.search(each) else [each])]
 
 
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text; a full stop in code, in `a.m.` or after a title ends none."""
+    joined = [""]
+    for part in SENTENCE_END.split(text):
+        if joined[-1].count("`") % 2:
+            joined[-1] += f" {part}"
+        else:
+            joined.append(part)
+    return [each for part in joined if (each := part.strip().lstrip("-*•> ").strip())]
+
+
 def located(quote: str, text: str) -> str:
     """Return the words of a text that a quote means, as the text has them; empty where it has none.
 
     Unicode forms, case, quotation marks, punctuation and white space may differ, an ellipsis may leave
     something out, and small typing errors are passed over.
     """
-    spans: list[tuple[int, int]] = []
+    first = end = -1
     for part in filter(str.strip, ELLIPSIS.split(quote)):
-        span = _span(part, text, spans[-1][1] if spans else 0)
-        if span is None:
+        start, end = _span(part, text, max(end, 0))
+        if end < 0:
             return ""
-        spans.append(span)
-    if not spans:
-        return ""
-    end = spans[-1][1]
-    return text[spans[0][0] : end + (text[end : end + 1] in {".", "!", "?", "。"})]
+        first = start if first < 0 else first
+    return text[first : end + (text[end : end + 1] in {".", "!", "?", "。"})] if first >= 0 else ""
 
 
-def _span(quote: str, text: str, start: int) -> tuple[int, int] | None:
-    """Return where a quote begins and ends in a text, not before `start`, on whole words."""
-    exact = text.find(quote.strip(), start)
-    if exact >= 0 and not _cuts_a_word(text, exact, exact + len(quote.strip())):
-        return exact, exact + len(quote.strip())
-    letters = [(each, at) for at in range(start, len(text)) for each in folded(text[at]) if each.isalnum()]
-    plain, wanted = "".join(letter for letter, _ in letters), "".join(filter(str.isalnum, folded(quote)))
-    for found in re.finditer(re.escape(wanted), plain) if wanted else ():
-        first, end = letters[found.start()][1], letters[found.end() - 1][1] + 1
-        if not _cuts_a_word(text, first, end):
-            return first, end
-    if len(wanted) < SHORTEST_WITH_ERRORS:
-        return None
-    match = SequenceMatcher(None, plain, wanted, autojunk=False).find_longest_match()
-    window = slice(max(match.a - match.b, 0), max(match.a - match.b, 0) + len(wanted))
-    is_alike = SequenceMatcher(None, plain[window], wanted, autojunk=False).ratio() >= TYPING_ERRORS
-    if not is_alike or NUMBER.findall(plain[window]) != NUMBER.findall(wanted):
-        return None
-    first, end = letters[window][0][1], letters[window][-1][1] + 1
-    while _continues(text, first):
-        first -= 1
-    while _continues(text, end):
-        end += 1
-    return first, end
+def _span(quote: str, text: str, start: int) -> tuple[int, int]:
+    """Return where a quote begins and ends in a text, not before `start`, on whole words; else -1."""
+    (plain, places), (wanted, _) = _spaced(text, start), _spaced(quote, 0)
+    first = plain.find(wanted)
+    if first < 0:
+        match = SequenceMatcher(None, plain, wanted, autojunk=False).find_longest_match()
+        first = max(match.a - match.b, 0)
+    first, end = plain.rfind(" ", 0, first + 1), plain.find(" ", first + len(wanted) - 1) + 1
+    found = plain[first:end]
+    alike = 1.0 if found == wanted else SequenceMatcher(None, found, wanted, autojunk=False).ratio()
+    if not wanted.strip() or alike < TYPING_ERRORS or NUMBER.findall(found) != NUMBER.findall(wanted):
+        return -1, -1
+    return places[first + 1], places[end - 2] + 1
 
 
-def _cuts_a_word(text: str, first: int, end: int) -> bool:
-    return _continues(text, first) or _continues(text, end)
-
-
-def _continues(text: str, at: int) -> bool:
-    """Tell whether a word goes on across this place of a text."""
-    pair = text[at - 1 : at + 1] if at else ""
-    return len(pair) == 2 and pair.isalnum() and not UNSPACED.search(pair)
+@lru_cache(maxsize=64)
+def _spaced(text: str, start: int) -> tuple[str, list[int]]:
+    """Return the folded words of a text with one space around each, and where each letter stands."""
+    letters = [
+        (letter if letter.isalnum() else " ", at)
+        for at in range(start, len(text))
+        for letter in (f" {text[at]} " if UNSPACED.match(text[at]) else folded(text[at]))
+    ]
+    spaced = [(" ", 0), *letters, (" ", 0)]
+    kept = [spaced[0], *(new for old, new in pairwise(spaced) if (old[0], new[0]) != (" ", " "))]
+    return "".join(letter for letter, _ in kept), [at for _, at in kept]
 
 
 def rest(memory: str, outdated: str, fact: str) -> list[str]:
@@ -108,66 +109,53 @@ def left_out(memory: str, outdated: str, content: str) -> str:
     gone, kept = _stems(outdated), _stems(content)
     clauses = [each for each in map(str.strip, CLAUSE_END.split(memory)) if each]
     for number, clause in enumerate(clauses):
-        others = _stems(" ".join(clauses[:number] + clauses[number + 1 :]))
-        own = _stems(clause) - others
+        own = _stems(clause) - _stems(" ".join(clauses[:number] + clauses[number + 1 :]))
         if gone.isdisjoint(own) and 2 * len(own - kept) > len(own):
             return clause
     return ""
 
 
 def _stems(text: str) -> set[str]:
-    """Return the beginnings of the words of a text, without the shortest, and letters of unspaced scripts."""
     return {word[:STEM] for word in words(text) if len(word) > 2 or word.isdigit() or UNSPACED.search(word)}
 
 
 def changed_number(content: str, quote: str) -> str:
-    """Return a number of a content that stands for another one of the quote; empty where there is none.
+    """Return a number of a content that stands for another one of the quote, which it lacks; or empty.
 
-    A number is only doubted where one that was said is missing. It may be a part of the other (98, 1998),
-    the same hour of the afternoon, or belong to a date that was worked out.
+    It may be a part of the other (98, 1998), the same hour of the afternoon, or of a date worked out.
     """
+
+    def other_than(numbers: list[str], others: list[str]) -> list[str]:
+        return [each for each in numbers if not any(_one_number(each, other) for other in others)]
+
     said, wrote = NUMBER.findall(folded(quote)), NUMBER.findall(folded(content))
-    missing = [each for each in said if not any(_one_number(each, other) for other in wrote)]
-    strange = [each for each in wrote if not any(_one_number(each, other) for other in said)]
     dated = YEAR.search(content) is not None and YEAR.search(quote) is None
-    return strange[0] if missing and strange and not dated else ""
+    return next(iter(other_than(wrote, said)), "") if other_than(said, wrote) and not dated else ""
 
 
 def _one_number(one: str, other: str) -> bool:
     shorter, longer = sorted((one.lstrip("0") or "0", other.lstrip("0") or "0"), key=len)
-    return longer.startswith(shorter) or longer.endswith(shorter) or abs(int(one) - int(other)) == HOURS
+    return longer.startswith(shorter) or longer.endswith(shorter) or abs(int(one) - int(other)) == 12
 
 
 def strange_name(entities: Iterable[str], content: str, sources: Sequence[str]) -> str:
-    """Return the first entity with a capital of which no source has any word, in any form; or empty."""
-    known = [folded(each) for each in sources]
+    """Return the first entity with a capital of which no source has a word's beginning or the initials."""
+    said = " ".join(map(folded, sources))
     for entity in entities:
-        if entity[:1].isupper() and entity in content and not any(_is_said(entity, known)):
+        parts = words(entity)
+        known = [*(each[: STEM - 1] for each in parts), "".join(each[0] for each in parts)]
+        if entity[:1].isupper() and entity in content and not any(each in said for each in known):
             return entity
     return ""
 
 
-def _is_said(entity: str, sources: Sequence[str]) -> Iterator[bool]:
-    """Yield whether each word of an entity, or its initials, begins in a source."""
-    parts = words(entity)
-    for beginning in [*(each[: STEM - 1] for each in parts), "".join(each[0] for each in parts)]:
-        yield any(beginning in source for source in sources)
-
-
 def sentence_around(quote: str, message: str) -> str:
     """Return the sentences of a message in which a quote stands; the quote where it does not."""
-    start, end = message.find(quote), 0
-    if start < 0:
-        return quote
-    touched: list[str] = []
-    for sentence in segment("en", message):
-        begin, end = end, end + len(sentence)
-        touched += [sentence] if begin < start + len(quote) and end > start else []
-    return "".join(touched).strip() or quote
+    around = " ".join(each for each in sentences(message) if quote in each or each in quote)
+    return around if quote in around else quote
 
 
 def names(entities: Iterable[str], text: str) -> set[str]:
     """Return those of the entities that a text names, folded."""
     said = f" {' '.join(words(text))} "
-    found = {" ".join(words(each)) for each in entities}
-    return {each for each in found if each and f" {each} " in said}
+    return {each for entity in entities if (each := " ".join(words(entity))) and f" {each} " in said}

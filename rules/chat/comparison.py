@@ -2,65 +2,50 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
-from itertools import product
-from typing import NamedTuple
+from itertools import product, takewhile
 
-from mneme.prompts.chat.evidence import NUMBER, WORD, words
-from mneme.rules.chat.english import sentences
+from mneme.prompts.chat.evidence import NUMBER, WORD, sentences, words
+from mneme.prompts.chat.memory_agent.comparing import Relation
+from mneme.rules.chat.english import content_of, of_the_user
 from mneme.rules.words import stem, words_in
 
 CORRECTING = re.compile(
-    r"\b(?:actually|i mean|i meant|correction|scratch that|my mistake|my bad|i was wrong|typo)\b"
-    r"|^\W*(?:no|sorry|oops)\b",
-    re.IGNORECASE,
+    r"(?i)^\W*(?:no|sorry|oops)\b\W*|\b(?:actually|i meant?|correction|my mistake|i was wrong)\b\W*"
 )
-NOT_BUT = re.compile(r"\bnot (?P<wrong>[^,.;!?]{1,60}?),? but (?P<right>[^,.;!?]{1,60})", re.IGNORECASE)
-RATHER_THAN = re.compile(
-    r"(?P<before>[^.;!?]{1,200}?),? (?:and )?(?:not|rather than|instead of) (?P<wrong>[^,.;!?]{1,60})",
-    re.IGNORECASE,
+NOT_BUT = re.compile(r"(?i)\bnot ([^,.;!?]{1,60}?),? but ([^,.;!?]{1,60})")
+NOT_SO = re.compile(r"(?i)([^.;!?]{1,200}?),? (?:not|rather than|instead of) ([^,.;!?]{1,60})")
+MEANT = re.compile(r"(?i)\bi meant? ([^,.;!?]{1,60})[.!]*$")
+VALUE = re.compile(r"[\w'’.:/-]*\w")  # a word, or a number with its signs: `10-3`, `18:30`, `2.5`
+SUBJECT = re.compile(r"(?i)the user's \w+(?: (?-i:[A-Z])\w*)?|the user|\S*")
+CHANGED = re.compile(  # what tells that something is no longer as it was
+    r"(?i)n['’]?t\b|\b(?:no|never|not|none|used to|any ?more|quit|stopped|gave up|left|sold|lost|former|ex|"
+    r"died|moved|now|instead|as of|changed?|switched|renamed|raised|increased|delayed|(?:up|down) to)\b"
 )
-MEANT = re.compile(r"\bi mean(?:t)? (?P<right>[^,.;!?]{1,60})[.!]*$", re.IGNORECASE)
-ENDED = re.compile(
-    r"n['’]?t\b|\b(?:no|never|not|none|used to|any ?more|quit|quits|stopped|gave up|left|sold|lost|former|ex|"
-    r"died|moved)\b",
-    re.IGNORECASE,
-)
-CHANGED = re.compile(
-    r"\b(?:now|instead|from now on|as of|at the moment|changed?|switched|moved|renamed|raised|increased|"
-    r"delayed|(?:up|down) to|turned)\b",
-    re.IGNORECASE,
-)
-"""What tells that something is no longer as it was."""
-VALUE = re.compile(r"[\w'’.:/-]*\w")
-"""A word, or a number with its signs: `10-3`, `18:30`, `2.5`."""
-TOPICS = {
-    word: topic
-    for topic, listed in {
-        "diet": "vegan vegetarian eat meat fish dairy gluten diet pescatarian",
-        "work": "work job employ employer company hire fire retire resign unemployed freelance teach",
-        "home": "live move home house flat apartment rent reside relocate",
-        "couple": "marry wife husband girlfriend boyfriend divorce single partner engage",
-        "habit": "drink smoke alcohol coffee beer wine sober",
-    }.items()
-    for word in listed.split()
-}
-"""Words of which two may contradict one another without being the same."""
+TOPICS = [  # words of which two may contradict one another without being the same
+    words_in("vegan vegetarian eat meat fish dairy diet pescatarian"),
+    words_in("drink smoke alcohol coffee beer wine sober"),
+    words_in("work employ employer company hire retire resign unemployed freelance teach study"),
+    words_in("live move home house flat apartment rent relocate"),
+    words_in("marry wife husband boyfriend girlfriend divorce single"),
+]
 ONE_AT_A_TIME = words_in("live work move turn weigh cost drive rent marry study earn commute")
-PLAIN = words_in("a an the user is was are has have be not of and i at in on for to its it it's he she they")
+BEFORE_VALUES = words_in("a an the at in on for to of by from with")
+Correction = tuple[int, str, str]
+"""The number of the memory that a correction means, its words that are wrong, and the right ones."""
 
 
-class Correction(NamedTuple):
-    """Which memory a correction means, its words that are wrong, and the right ones."""
-
-    memory: int
-    wrong: str
-    right: str
-
-
-def is_repetition(fact: str, memory: str) -> bool:
-    """Tell whether a memory holds a statement already, word for word."""
-    return f" {' '.join(words(fact))} " in f" {' '.join(words(memory))} "
+def relations(
+    fact: str, said: str, memories: Sequence[str], before: str
+) -> Iterator[tuple[int, Relation, str]]:
+    """Yield the memories that a fact repeats, corrects or may contradict, and the words that it corrects."""
+    meant, wrong, _ = correction(fact, said, memories, before) or (-1, "", "")
+    for at, memory in enumerate(memories):
+        if count(fact, memory):
+            yield at, "duplicate", ""
+        elif at == meant:
+            yield at, "correction", wrong
+        elif any(_differ(one, other) for one in sentences(fact) for other in sentences(memory)):
+            yield at, "unclear", ""
 
 
 def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Correction | None:
@@ -68,115 +53,95 @@ def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Co
 
     It names the wrong words (`Y, not X`), or says again, with another end, what was said just `before`.
     """
-    exchanged = {
-        Correction(number, *pair)
-        for sentence in sentences(said)
-        for pair in _exchanged(sentence, before)
-        if {*words(pair[1])} <= {*words(fact)}
-        for number, memory in enumerate(memories)
-        if _once(pair[0], memory) and (_is_about(sentence, memory, pair[0]) or _once(pair[0], before))
-    }
-    restated = {
-        Correction(number, *pair)
-        for number, memory in enumerate(memories)
-        if CORRECTING.search(said) and not exchanged
-        for pair in _restated(fact, memory)
-        if _once(pair[0], before)
-    }
+    exchanged, restated = set[Correction](), set[Correction]()
+    for sentence, (number, memory) in product(sentences(said), enumerate(memories)):
+        for wrong, right in _exchanged(sentence, before):
+            subject = _subject(of_the_user(sentence))
+            is_about = subject in {_subject(memory), "it's", "that's"} or (
+                subject != "the user" and count(subject, memory) > 0
+            )
+            shares = (stems(sentence) - stems(wrong)) & stems(memory)
+            is_meant = count(wrong, before) == 1 or (is_about and shares)
+            if is_meant and count(wrong, memory) == 1 and {*words(right)} <= {*words(fact)}:
+                exchanged.add((number, wrong, right))
+        if CORRECTING.search(said):
+            restated |= {(number, *pair) for pair in _restated(fact, memory) if count(pair[0], before) == 1}
     found = exchanged or restated
     return found.pop() if len(found) == 1 else None
 
 
-def corrected(memory: str, fact: str, change: Correction) -> str:
+def corrected(memory: str, fact: str, wrong: str, right: str) -> str:
     """Put the right words in place of the wrong ones; add each sentence that says more than that."""
-    new = re.sub(
-        rf"(?<!\w){re.escape(change.wrong)}(?!\w)", lambda _: change.right, memory, flags=re.IGNORECASE
-    )
-    known = {*words(new), *words(change.wrong), "actually", "sorry", "mean", "meant", "correction"}
-    more = [each for each in sentences(fact) if any(len(word) > 3 for word in {*words(each)} - known)]
+    new = re.sub(rf"(?<!\w){re.escape(wrong)}(?!\w)", lambda _: right, memory, flags=re.IGNORECASE)
+    more = [each for each in sentences(fact) if stems(CORRECTING.sub("", each)) - stems(f"{new} {wrong}")]
     return " ".join([new, *more])
 
 
 def _exchanged(sentence: str, before: str) -> Iterator[tuple[str, str]]:
     """Yield the wrong and the right words of `not X but Y`, `Y, not X`, and `I meant Y` just after X."""
-    if meant := MEANT.search(sentence):
-        wrong = _counterpart(meant["right"], before)
-        yield from [(wrong, meant["right"])] if wrong else []
-    pattern = NOT_BUT if NOT_BUT.search(sentence) else RATHER_THAN
-    for found in pattern.finditer(sentence):
-        wrong, given = found["wrong"].strip(), found.groupdict()
-        right = given.get("right") or _counterpart(wrong, given["before"])
-        if right and words(right) != words(wrong):
-            yield wrong, right.strip()
+    if found := NOT_BUT.search(sentence):
+        yield found[1], found[2].strip()
+    elif found := NOT_SO.search(sentence):
+        yield from _paired(found[2], found[1])
+    elif found := MEANT.search(sentence):
+        yield from (pair[::-1] for pair in _paired(found[1], before))
 
 
-def _counterpart(value: str, text: str) -> str:
-    """Return the only word of a text of a value's sort, or those at its end that begin or end alike."""
-    read, size = VALUE.findall(text), len(VALUE.findall(value))
-    if size == 1 and (sort := _sort(value)) != "word":
-        same = {each for each in read[1:] if _sort(each) == sort}
-        return same.pop() if len(same) == 1 else ""
-    tail = " ".join(read[-size:])
-    is_alike = size > 1 and any(words(tail)[at] == words(value)[at] for at in (0, -1))
-    return tail if is_alike else ""
+def _paired(value: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the last word of a value and the only other one of its sort, a number or a name, of a text."""
+    last = VALUE.findall(value)[-1]
+    same = {each for each in VALUE.findall(text)[1:] if _sort(each) == _sort(last) and each != last}
+    if len(same) == 1 and _sort(last) != "word":
+        yield last, same.pop()
 
 
 def _sort(value: str) -> str:
     return "number" if NUMBER.search(value) else "name" if value[:1].isupper() else "word"
 
 
-def _once(part: str, text: str) -> bool:
-    return f" {' '.join(words(text))} ".count(f" {' '.join(words(part))} ") == 1
-
-
-def _is_about(sentence: str, memory: str, wrong: str) -> bool:
-    """Tell whether more than the wrong word points to the memory."""
-    others = _stems(sentence) - _stems(wrong) - PLAIN
-    return len(words(wrong)) > 1 or bool(others & _stems(memory))
+def count(part: str, text: str) -> int:
+    """Return how often a text has some words, one after the other."""
+    return f" {' '.join(words(text))} ".count(f" {' '.join(words(part))} ")
 
 
 def _restated(fact: str, memory: str) -> Iterator[tuple[str, str]]:
     """Yield the ends in which a sentence of a memory and of a fact alone differ, if they are of one sort."""
-    for said, known in product(sentences(fact), sentences(memory)):
-        new, old = list(WORD.finditer(said)), list(WORD.finditer(known))
-        folded = [[each[0].casefold() for each in read] for read in (old, new)]
-        steps = SequenceMatcher(None, folded[0], folded[1], autojunk=False).get_opcodes()
-        inside = steps[1:] if steps[0][0] in {"insert", "delete", "replace"} else steps
-        if [each[0] for each in inside] != ["equal", "replace"]:
+    for said, known in product(sentences(CORRECTING.sub("", fact)), sentences(memory)):
+        new, old = ([*WORD.finditer(each)] for each in (said, known))
+        now, then = ([each[0].casefold() for each in read] for read in (new, old))
+        start = then.index(now[0]) if now and now[0] in then else len(then)
+        size = sum(
+            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(now, then[start:], strict=False))
+        )
+        if not stems(" ".join(now[:size])) or size == len(now) or start + size == len(then):
             continue
-        (_, start, end, *_), (_, _, _, first, _) = inside
-        wrong, right = known[old[end].start() :].rstrip(".! "), said[new[first].start() :].rstrip(".! ")
-        is_one_sort = _sort(wrong) == _sort(right) != "word" or folded[1][first - 1] in PLAIN - {"is", "was"}
-        if is_one_sort and not PLAIN.issuperset(folded[0][start:end]):
+        wrong, right = (
+            known[old[start + size].start() :].rstrip(".! "),
+            said[new[size].start() :].rstrip(".! "),
+        )
+        if _sort(wrong) == _sort(right) != "word" or now[size - 1] in BEFORE_VALUES:
             yield wrong, right
 
 
-def may_contradict(fact: str, memory: str) -> bool:
-    """Tell whether sentences are of one subject, and differ in a number, an end, or what is one at a time."""
-    return any(_differ(one, other) for one in sentences(fact) for other in sentences(memory))
-
-
 def _differ(fact: str, memory: str) -> bool:
-    one, other = _stems(fact), _stems(memory)
+    """Tell whether sentences of one subject differ in a number, an end, or what is one at a time."""
+    shared = stems(fact) & stems(memory)
     if _subject(fact) != _subject(memory):
-        return CHANGED.search(fact) is not None and any(len(each) > 3 for each in (one & other) - PLAIN)
-    shared = (one & other) - PLAIN - set(_subject(fact))
-    numbers = set(NUMBER.findall(fact)), set(NUMBER.findall(memory))
-    has_ended = bool(ENDED.search(fact)) != bool(ENDED.search(memory))
-    same_topic = {TOPICS.get(each) for each in one} & {TOPICS.get(each) for each in other} - {None}
-    if has_ended and (shared or same_topic):
+        return CHANGED.search(fact) is not None and any(len(each) > 3 for each in shared)
+    shared -= stems(_subject(fact))
+    of_one_topic = any(stems(fact) & topic and stems(memory) & topic for topic in TOPICS)
+    if bool(CHANGED.search(fact)) != bool(CHANGED.search(memory)) and (shared or of_one_topic):
         return True
-    differ = all(numbers) and numbers[0] != numbers[1]
-    return bool(shared & ONE_AT_A_TIME) or (bool(shared) and differ)
+    numbers = [set(NUMBER.findall(each)) for each in (fact, memory)]
+    return bool(shared & ONE_AT_A_TIME) or (bool(shared) and all(numbers) and numbers[0] != numbers[1])
 
 
-def _subject(sentence: str) -> list[str]:
-    """Return the first words: `the user`, `the user's friend Ann`, `Max`."""
-    read = [each.casefold() for each in WORD.findall(sentence)]
-    if read[:2] == ["the", "user's"]:
-        return read[: 4 if WORD.findall(sentence)[3:4] and WORD.findall(sentence)[3][0].isupper() else 3]
-    return read[: 2 if read[:2] == ["the", "user"] else 1]
+def _subject(sentence: str) -> str:
+    """Return the first words: `the user`, `the user's friend Ann`, `max`."""
+    found = SUBJECT.match(sentence)
+    return found[0].casefold() if found else ""
 
 
-def _stems(text: str) -> set[str]:
-    return {stem(each) for each in words(text)}
+def stems(text: str) -> set[str]:
+    """Return what the forms of each content word of a text share."""
+    return {stem(each) for each in content_of(text)}

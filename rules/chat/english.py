@@ -1,120 +1,99 @@
-"""Which sentences of an English message say something, and how they read in the third person.
+"""Which sentences of a message state something, and how they read in the third person.
 
-Nothing is composed, resolved or left out of a sentence: it stays as it was typed, but for `I` → `the user`.
+A sentence is kept unless it surely holds nothing: it asks or sets a task, or it has only words of grammar,
+courtesy and reaction. One word more is enough where a clause points to the user's world (a person, a name, a
+number, code, a standing wish), else two. It stays as it was typed, but for `I` → `the user`.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from textwrap import wrap
 from typing import NamedTuple
 
-from sentencex import segment
-
-from mneme.prompts.chat.evidence import words
+from mneme.prompts.chat.evidence import WORD, sentences, words
 from mneme.rules.words import base_of, lemmas_of, third_person, words_in
 
-LONGEST_READ = 20_000
-"""Characters of a message that are read: what is longer is a document."""
-MAX_CHARS = 1000
-"""Characters of a statement that stands in one memory; a longer one is split between words."""
-SMALL_TALK = words_in(
-    "hi hello hey heya hiya yo sup good morning afternoon evening night day thanks thank thx ty cheers ta "
-    "you u so much very a lot for that this your the help again ok okay k kk cool great nice awesome "
-    "perfect brilliant lovely amazing wonderful fantastic excellent splendid sweet neat super grand fine "
-    "sure yes yep yeah yup no nope nah aye really lol lmao ha haha hahaha hehe rofl wow oh ah aha ooh hmm "
-    "hm huh um mm eh phew yay ugh well right alright bye goodbye see ya later soon tomorrow then talk to "
-    "ttyl one two three testing point true fair enough indeed exactly agreed makes make sense got it "
-    "understood noted interesting funny hilarious is it's thats that's was of course problem worries np "
-    "welcome please sorry oops whoops never mind nevermind nvm wait anyway appreciate obliged idea job work "
-    "done how are doing going what's up there all too just be useful helpful clear you're youre best legend "
-    "star lifesaver genius bot mate friend buddy partner dude man have weekend sounds like will do bit more "
-    "on same and or but not bad quick question here back i i'll i'm off now luck gotcha whatever kidding "
-    "totally absolutely definitely deal howdy hope sleep tight take care catch worked million kind poor "
-    "dear thing things happen touché spot hear knock typical close moment sec hang hold onwards carry go in "
-    "touch these button wrong ignore nite wassup"
+LONGEST_READ = 20_000  # characters of a message: what is longer is a document
+MAX_CHARS = 1000  # characters of a statement that stands in one memory; a longer one is split between words
+GRAMMAR = words_in(
+    "a an the this that these those it its i im ive id ill me my mine you u ur your yours youre ya we us "
+    "our he she they him her them his their one ones some any all more most much many lot lots bit less "
+    "same user ask asked like be am is are was were been being isn aren wasn do does did done doing don "
+    "didn doesn has have had having haven hasn can could ca cant will would wo wont shall should may might "
+    "must won couldn get got getting go going gonna goes gotta make makes made let lets give say said tell "
+    "told see saw look looks know think thought guess hope mean wait try need needed want find feel keep "
+    "come back and or but if so as than then of to in on at by for from with without about up down out off "
+    "over into again there here now today tomorrow later soon when where what who which why how not no "
+    "never just only also too very really quite still already even ever actually exactly maybe probably "
+    "thing things something anything everything nothing way time day night first while till until w n r "
+    "sure believe follow agree disagree knew owe looking such next second expected wondering rephrase "
+    "worked"
 )
-"""A sentence of these words alone is small talk."""
-POLITE = words_in("thanks thank thx ty cheers bless goodnight bye hello hi hey")
-OPENING = (
-    r"^(?:\W|(?:so|and|but|ok|okay|hey|hi|hello|well|also|oh|btw|um|sorry|please|pls|plz|kindly|thanks)\b)*"
+REACTION = words_in(
+    "hi hello hey heya hiya yo sup morning afternoon evening thanks thank thx ty cheers ta please pls plz "
+    "welcome sorry oops ok okay k okey right alright well oh ah aha ooh oof aw aww hmm hm huh um eh yay ugh "
+    "wow omg lol lmao haha hahaha ha hehe yes yeah yep yup aye nope nah sure fine good great nice awesome "
+    "cool perfect brilliant lovely amazing wonderful fantastic excellent splendid sweet neat super grand "
+    "fair true best better bad funny happy glad odd typical love loved dear mate pal man bro dude friend "
+    "god lord bless mercy darned bye goodbye gtg luck wish worries worry kind appreciate helpful helps "
+    "helped help indeed definitely gotcha understand noted agreed care catch mind anyway interesting weird "
+    "wonder idea quick question wild joking kidding testing bored confused curious pleasure goodness "
+    "problem complain whatever"
 )
-AUXILIARY = r"(?:can|could|would|will|should|shall|may|might|do|does|did|is|are|am|was|were|has|have)"
-ASKING = re.compile(
-    OPENING + rf"(?:(?:when|where)(?:['’]?s\b|(?= {AUXILIARY}\b))"
-    r"|(?:what|wat|wot|who|whose|whom|which|why|how|any\w*)(?:['’]?(?:s|re|d))?\b"
-    rf"|{AUXILIARY}(?:n['’]?t)? (?:i|you|u|we|he|she|it|they|this|that|there|the|an?|my|your|his|her|any\w*|"
-    r"some\w*|(?-i:[A-Z]\w+))\b)",
-    re.IGNORECASE,
+EMPTY = GRAMMAR | REACTION
+OPENING = REACTION | words_in("so and but now btw also kindly")
+PERSON = re.compile(r"(?i)\b(?:i|im|ive|me|we|us|my|mine|our|ours|he|she|they|his|her|their)\b")
+TIED = re.compile(  # what ties a clause to the user's world
+    PERSON.pattern
+    + r"|\b(?:always|never|every|each|only|no|not|dont|cant|wont|remember|please|pls|prefer|avoid|"
+    r"\w{3,6}days?|mum|mom|dad|kids?|baby|wife|husband|boss|parents)\b|n['’]t\b|\d|`"
+    r"|(?<=[\w,;:(] )(?-i:(?!I\b)[A-Z])"
+    r"|^\W*(?:be|use|call|keep|answer|reply|stop|am|have|had|got|was|been|love|hate|like|live)\b"
 )
-TASK = re.compile(
-    OPENING
-    + r"(?:(?:explain|translate|summari[sz]e|compare|define|describe|calculate|compute|convert|continue|"
-    r"recommend|suggest|proofread|rephrase|rewrite|generate|compose|solve|elaborate|expand|clarify|repeat|remind|help)\b"
-    r"|(?:write|tell|give|show|list|find|make|create|draft|sing|draw|plan|fix|debug|check|name|look up)"
-    r"(?= (?:me |us )?(?:this|these|it|out|with|an?|the|some|another|more|about|how|what|"
-    r"why|if|\d+|two|three|four|five|six|ten)\b))"
-    r"(?!.*\b(?:always|never|every|whenever|from now on)\b)",
-    re.IGNORECASE,
+THAT = re.compile(r"(?i)(?:that|this)(?:['’]?s)?\b(?!.*\b(?:my|our)\b)")  # a comment on an answer
+ASKING = words_in(
+    "what wat wot whit whats who whos whose whom which why how hows when's where's whens wheres"
 )
-REACTION = re.compile(
-    r"\W*(?:(?:and|so|but|ok|okay|well) )*(?:thanks?|thx|ty|cheers|good (?:morning|afternoon|evening|night|"
-    r"day)|g['’]day|hello|hi|hey|howdy|"
-    r"happy new year|happy \w+|merry \w+|see you|bye|talk to you|(?:ha)+|lol|wow|oh|ooh|aww?|sorry|ok|okay|"
-    r"perfect|amazing|nice|great|lovely|brilliant|bless|well done|gold star|not bad|no way|fair|spot on|hope|"
-    r"hang on|hold on|sure|you(?:['’]?re)?|that['’]?s|that (?:is|was|did|works|worked|helps|helped)|"
-    r"(?:it['’]?s |so |bit |proper |too )*(?:raining|snowing|sunny|cold|hot|humid|gr[ea]y|windy|freezing))\b",
-    re.IGNORECASE,
+INVERTED = words_in("is are does can could would should")
+AUXILIARY = INVERTED | words_in("do did will shall may am was were has have had")
+PRONOUN = words_in("i you u ya we he she it they this that there any")
+DETERMINER = words_in("a an the my your his her our some")
+TASK = words_in(
+    "explain translate summarize summarise compare define describe calculate compute convert continue "
+    "recommend suggest proofread rephrase rewrite generate compose solve elaborate expand clarify imagine "
+    "pretend act meaning difference synonym synonyms examples ideas tips recipe advice suggestions"
 )
-EVIDENCE = re.compile(
-    r"\b(?:i|i['’]?m|i['’]?ve|my(?! dear| friend| love)|mine|we|our|us|he|she|they|his|her|their|"
-    r"always|never|every|no|not|don['’]?t)\b"
-    r"|\d|`|(?<=[a-z,] )(?-i:(?!God)[A-Z][a-z])",
-    re.IGNORECASE,
+MAKING = words_in(
+    "write tell give show list find make create draft draw plan fix check name prepare help remind do turn "
+    "pick correct"
 )
-"""What tells something in a sentence: a person, a number, a name, code, or how it is always to be done."""
-COMMENT = re.compile(
-    r"\W*(?:nice|omg|yum|neat|right|alright|wow|yay|phew|super|brilliant|good one)\W+"
-    r"(?:that|those|off|back|take)(?:['’]?s)?\b[^,.;]{0,40}$",
-    re.IGNORECASE,
+OBJECT = words_in(
+    "me us mi this these it out with a an the some another how what why if two three four five six ten"
 )
-"""A short reaction to an answer, or a leave-taking: `Nice, that compiled`, `Right, off for a run!`.
-
-It counts only where the sentence has no `EVIDENCE`: `Right, that's my brother Tom` is a statement.
-"""
-STRETCHED = re.compile(r"(\w)\1{2,}")
-COMMA = re.compile(r"[,;!–—]\s*")
-TAG = re.compile(r",? (?:ok|okay|right|yeah|please|eh|innit)\?+$", re.IGNORECASE)
-"""What makes a question of a statement or an instruction: `No jokes at work, ok?`"""
+STANDING = re.compile(  # what makes a lasting wish of a task
+    r"(?i)\b(?:always|never|every ?time|whenever|from now on|(?:when|if) (?:i|you|we)|unless|only|without|"
+    r"instead|not|none|everything|no|each|in future|don['’]?t)\b"
+)
 CLAUSES = re.compile(
-    r"(?:[,;–—]|\s-)\s+"
-    r"|\s+(?=(?:because|since|given|now|considering) |(?:but|and|as) (?:i|im|my|we|he|she|they)\b)",
-    re.IGNORECASE,
+    r"(?i)(?:[,;:!–—.]|\s-+)\s+|\s+(?=(?:because|cause|cuz|bc|given|now that|considering|(?:but|and|as|so) "
+    r"(?:i|im|my|we|he|she|they))\b)|^\W*(?:did|have) i (?:mention|tell|told|sa)\w*(?: you)?\b"
 )
-STATING = re.compile(
-    r"(?:(?:because|since|given that|now that|considering|but|and|as|so|btw) )*"
-    r"(?:i|i['’]?m|i['’]?ve|my|we|our|he|she|it|they|his|her|their|there|been|(?-i:[A-Z]\w+))(?:['’]\w+)?\b",
-    re.IGNORECASE,
+PASTED = re.compile(r"(?i)\b(?:this|these|following|text|e?mail|sentence|code|spelling|grammar)\b[^:]{0,40}:")
+WISHING = re.compile(
+    r"(?i)^\W*i(?:(?: want| need| would like|['’]?d like)|['’]?m looking for)\b(?: (?:to know|an?|some)\b)?"
 )
-TITLE = re.compile(r"\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|St|Fr|Sr|Rev|Sgt|Lt|Capt|Col|Gen|Hon)\.\s*$")
-OF_SELF = re.compile(r"\b(?:i|im|ive|my|mine|me|we|our|us)\b", re.IGNORECASE)
+TAG = re.compile(r"(?i),? (?:ok|okay|right|yeah|please|eh|innit|can|no|yes|alright)\?+$")  # `No jokes, ok?`
 REFERRING = re.compile(
-    r"\W*(?:(?:and|but|so|also|then|sorry|oops|no|wait|actually)\W+)*"
-    r"(?:he|she|they|it|his|hers?|theirs?|its|him|them|ours|mine|there|that|this|these|both|i meant?)\b",
-    re.IGNORECASE,
+    r"(?i)\W*(?:(?:and|but|so|also|then|sorry|oops|no|wait|actually)\W+)*(?:he|she|they|it|his|hers?|theirs?|its|"
+    r"him|them|ours|mine|there|that|this|these|both|i meant?)\b"
 )
 VERBATIM = re.compile(r"(`[^`]*`|\"[^\"]*\"|“[^”]*”|https?://\S+)")
-ADVERBS = r"((?:\s+(?:\w+ly|also|always|never|just|still|often|sometimes|now|only|even|already))*)"
+VERB = r"((?:\s+(?:\w+ly|also|always|never|just|still|often|sometimes|now|only|even))*)(?:\s+([a-z'’]+))?"
 FIRST_PERSON = re.compile(
-    rf"\b(i['’]?m|i['’]?ve|i['’]ll|i am|my|mine|myself|me)\b(?!['’-])"
-    rf"|\bi\b(?!['’.]){ADVERBS}(?:\s+([a-z'’]+))?",
-    re.IGNORECASE,
+    rf"(?i)\b(i['’]?m|i['’]?ve|i['’]ll|my|mine|myself|me)\b(?!['’-])|\bi\b(?!['’.]){VERB}"
 )
-TURNED = {
-    "im": "the user is", "i am": "the user is", "ive": "the user has", "ill": "the user will",
-    "my": "the user's", "mine": "the user's", "myself": "themself", "me": "the user",
-}  # fmt: skip
-AFTER_USER = {"don't": "doesn't", "dont": "doesn't", "haven't": "hasn't", "will": "will", "need": "needs"}
-SECOND_PERSON = re.compile(rf"\bthe user(?:(['’]s)\b|{ADVERBS}(\s+[\w']+)?)", re.IGNORECASE)
-AFTER_YOU = {"is": "are", "was": "were", "has": "have", "isn't": "aren't", "doesn't": "don't"}
+TURNED = {"im": "is", "ive": "has", "ill": "will", "my": "'s", "mine": "'s", "me": "", "myself": ""}
+SECOND_PERSON = re.compile(rf"(?i)\bthe user(?:(['’]s)\b|{VERB})")
 
 
 class Statement(NamedTuple):
@@ -127,128 +106,104 @@ class Statement(NamedTuple):
 def statements(message: str, preceding: Sequence[str] = ()) -> list[Statement]:
     """Return all that a message states, in its own words.
 
-    What begins with a pronoun joins the statement before it; at the beginning, the user's turn before it.
+    What begins with a pronoun joins the statement before it, or has the question or turn before it in front.
     """
+    turns = [each.removeprefix("user: ") for each in preceding if each.startswith("user: ")]
+    before = statements(turns[-1])[-1:] if turns and turns[-1] != message else []
+    context = "".join(each.quote for each in before if not re.match(r"(?i)(?:i|we)\b", each.quote))
     found: list[Statement] = []
-    for said in _stated(message):
-        refers = REFERRING.match(said) is not None
-        if found and refers and len(found[-1].quote) + len(said) < MAX_CHARS:
+    is_long = len(message) > LONGEST_READ
+    for sentence in sentences(message[:LONGEST_READ].rpartition(" ")[0] if is_long else message):
+        is_question, refers = asks(sentence), REFERRING.match(sentence) is not None
+        if not (says_beside(sentence) if is_question else says(sentence, 1 if found else 2)):
+            context = sentence if is_question else context
+            if is_question and PASTED.search(sentence):
+                break  # what follows is the text that the task is about
+        elif refers and found and not context and len(found[-1].content) + len(sentence) < MAX_CHARS:
             quote, content = found[-1]
-            found[-1] = Statement(f"{quote} … {said}", f"{content} {of_the_user(said)}")
+            found[-1] = Statement(f"{quote} … {sentence}", f"{content} {of_the_user(sentence)}")
         else:
-            before = _last_said(preceding, message) if refers and not found else ""
-            ended = (
-                f"{before.rstrip('.')}. " if before[-1:].isalnum() or before.endswith(".") else f"{before} "
-            )
-            found.append(Statement(said, of_the_user(f"{ended.lstrip()}{said}")))
+            for part in wrap(sentence, MAX_CHARS, replace_whitespace=False):
+                ended = f"{context}." if context[-1:].isalnum() else context
+                found.append(Statement(part, of_the_user(f"{ended} {part}" if refers and context else part)))
+            context = ""
     return found
-
-
-def _last_said(preceding: Sequence[str], message: str) -> str:
-    """Return the last statement of the user's latest turn, if it is about somebody or something else."""
-    turns = [turn.removeprefix("user: ") for turn in preceding if turn.startswith("user: ")]
-    turns = [each for each in turns if each != message]
-    said = [each for each in _stated(turns[-1]) if len(each) < MAX_CHARS // 2] if turns else []
-    return said[-1] if said and not re.match(r"i\b|we\b", said[-1], re.IGNORECASE) else ""
-
-
-def _stated(message: str) -> Iterator[str]:
-    """Yield the sentences of a message that say something; questions where one of their clauses does.
-
-    A question stays with the sentence after it where a pronoun there refers to it.
-    """
-    asked = ""
-    for sentence in sentences(message[:LONGEST_READ]):
-        parts = CLAUSES.split(sentence) if asks(sentence) else []
-        if any(map(_states, parts)) if parts else not says_nothing(sentence):
-            yield from _pieces(f"{asked} {sentence}" if asked and REFERRING.match(sentence) else sentence)
-            asked = ""
-        else:
-            asked = sentence if parts else ""
-
-
-def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, without white space and list marks around them."""
-    joined: list[str] = []
-    for part in segment("en", text):
-        is_open = joined and (joined[-1].count("`") % 2 or TITLE.search(joined[-1]))
-        if is_open:  # a full stop in code or after a title ends no sentence
-            joined[-1] += part
-        else:
-            joined.append(part)
-    return [each for part in joined if (each := part.strip().lstrip("-*•> ").strip())]
 
 
 def asks(sentence: str) -> bool:
     """Tell whether a sentence is a question or sets a task."""
     said = TAG.sub("", sentence).rstrip(")\"'”’ ")
-    is_question = said.endswith(("?", "？"))
-    return is_question or any(pattern.match(sentence) for pattern in (ASKING, TASK))
+    opened = _opened(said)
+    first, second, third, *rest = [each.lower() for each in WORD.findall(opened)[:9]] + ["", "", ""]
+    if (
+        VERBATIM.fullmatch(sentence)
+        or said.endswith(("?", "？"))
+        or (first in AUXILIARY and second in PRONOUN)
+    ):
+        return True
+    if first in ASKING or _core(first) in ASKING:  # but `What I hate most is …`, `How I like it: …`
+        return not (second in {"i", "we"} and ({"is", "are"} & {*rest} or ": " in opened))
+    is_task = first in TASK or (first in MAKING and (second in OBJECT or second.isdigit()) and third != "to")
+    is_inverted = first in INVERTED and second in DETERMINER
+    is_when = first in {"when", "where"} and second in AUXILIARY
+    return is_inverted or is_when or (is_task and not STANDING.search(opened))
 
 
-def says_nothing(sentence: str) -> bool:
-    """Tell whether a sentence is a greeting, thanks or a reaction, or has no word at all."""
-    read = [STRETCHED.sub(r"\1", each) for each in words(sentence)]
-    if not EVIDENCE.search(sentence):
-        is_short = len(read) < 3 or (len(read) < 4 and not any(map(_is_thing, read)))
-        if is_short or (len(read) < 6 and not POLITE.isdisjoint(read)) or COMMENT.match(sentence):
-            return True
-    return all(
-        SMALL_TALK.issuperset(words(STRETCHED.sub(r"\1", clause)))
-        or ((found := REACTION.match(clause)) and not EVIDENCE.search(clause, found.end()))
-        for clause in COMMA.split(sentence)
-    )
+def says(sentence: str, least: int = 2) -> bool:
+    """Tell whether a sentence states something: a clause tied to the user, or enough of other words."""
+    read = words(sentence)
+    is_foreign = not any(lemmas_of(each) or each in GRAMMAR for each in read)
+    reacts = bool(read) and _core(read[0]) in REACTION | {"you"}
+    clauses = [each for each in CLAUSES.split(sentence) if TIED.search(each)]
+    is_tied = any(len(content_of(each)) > bool(THAT.match(_opened(each))) for each in clauses)
+    return is_tied or len(content_of(sentence)) >= least + (reacts or is_foreign)
 
 
-def _is_thing(word: str) -> bool:
-    return len(word) > 4 and "NOUN" in lemmas_of(word)
-
-
-def _states(clause: str) -> bool:
+def says_beside(question: str) -> bool:
     """Tell whether a clause of a question states something about the user or somebody they speak of."""
-    clause = clause.strip(" .")
-    if asks(clause.rstrip("?")) or says_nothing(clause) or len(words(clause)) < 3:
-        return False
-    return bool(OF_SELF.search(clause)) or (STATING.match(clause) is not None and clause[-1] != "?")
+    clauses = CLAUSES.split(VERBATIM.sub(" ", question).partition(":")[0])
+    said = [each.rstrip("? ") for each in clauses if PERSON.search(each) and len(words(each)) > 2]
+    return any(says(each) and not asks(each) for each in said)
 
 
-def _pieces(sentence: str) -> Iterator[str]:
-    """Yield a sentence, in parts where it is too long for one memory."""
-    while len(sentence) > MAX_CHARS:
-        end = max(sentence.rfind(" ", 0, MAX_CHARS), 0) or MAX_CHARS
-        yield sentence[:end].strip()
-        sentence = sentence[end:].strip()
-    yield sentence
+def content_of(text: str) -> list[str]:
+    """Return the words of a text that are neither of grammar nor of courtesy."""
+    return [each for each in map(_core, words(text)) if each and each not in EMPTY]
+
+
+def _core(word: str) -> str:
+    """Return a word without contractions and stretched letters."""
+    return re.sub(r"(?:n't|'\w+)$", "", re.sub(r"(\w)\1{2,}", r"\1", word.lower().replace("’", "'")))
+
+
+def _opened(sentence: str) -> str:
+    """Return a sentence without the courtesies at its beginning."""
+    sentence = WISHING.sub("", sentence)
+    while (first := re.match(r"\W*([\w’']+)\W*", sentence)) and _core(first[1]) in OPENING:
+        sentence = sentence[first.end() :]
+    return sentence
 
 
 def of_the_user(text: str) -> str:
     """Say of the user what the user says of themself; code, quotations and addresses stay."""
     parts = VERBATIM.split(text)
     parts[::2] = [FIRST_PERSON.sub(_turned, each) for each in parts[::2]]
-    return capitalised("".join(parts))
+    said = "".join(parts)
+    return said[:1].upper() + said[1:]
 
 
 def _turned(found: re.Match[str]) -> str:
-    if found[1]:
-        return TURNED[re.sub("['’]", "", found[1].lower())]
-    verb = (found[3] or "").replace("’", "'")
-    turned = AFTER_USER.get(verb.lower()) or third_person(verb.lower())
-    return f"the user{found[2] or ''}{f' {verb if turned == verb.lower() else turned}' if verb else ''}"
+    if not found[1]:
+        return f"the user{found[2]}{f' {third_person(found[3])}' if found[3] else ''}"
+    end = TURNED[re.sub("['’]", "", found[1].lower())]
+    return f"the user {end}" if end.isalpha() else f"the user{end}"
 
 
 def to_the_user(text: str) -> str:
     """Tell the user what is remembered of them: `The user's sister lives` → `Your sister lives`."""
-    return capitalised(SECOND_PERSON.sub(_told, text))
+    told = SECOND_PERSON.sub(_told, text)
+    return told[:1].upper() + told[1:]
 
 
 def _told(found: re.Match[str]) -> str:
-    verb = (found[3] or "").strip()
-    told = AFTER_YOU.get(verb) or base_of(verb)
-    return "your" if found[1] else f"you{found[2] or ''}{f' {told}' if verb else ''}"
-
-
-def capitalised(text: str) -> str:
-    """Return a text that begins with a capital, as does the user in each of its sentences."""
-    return text[:1].upper() + re.sub(
-        r"(?<=[.!?] )(the user|you)", lambda found: found[0].capitalize(), text[1:]
-    )
+    return "your" if found[1] else f"you{found[2]}{f' {base_of(found[3])}' if found[3] else ''}"

@@ -5,13 +5,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mneme.prompts.chat import memory_updater as updater
+from mneme.evals.chat.two_agents import Batch, find_updates
 from mneme.prompts.chat import paper_versions as versions
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
 from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
 from mneme.prompts.chat.memory_agent.reading import Incoming, read_message
 from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
-from mneme.prompts.chat.memory_updater import Batch
 from mneme.prompts.chat.paper_versions import Composing, ToolGiven, Upsert
 from mneme.prompts.prompt import Prompt
 from tests.doubles.questions import assert_bounded, assert_examples_hold
@@ -29,8 +28,8 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (versions.route_upsert, Upsert(fact="f", message="m", memories=["a", "b"])),
     (choose_forgotten, Forgetting(message="m", memories=[])),
     (choose_forgotten, Forgetting(message="m", memories=["a"])),
-    (updater.find_updates, Batch(memories=[Fact(content="a")], new=0)),
-    (updater.find_updates, Batch(memories=[Fact(content="a"), Fact(content="b", said="s")], new=1)),
+    (find_updates, Batch(memories=[Fact(content="a")], new=0)),
+    (find_updates, Batch(memories=[Fact(content="a"), Fact(content="b", said="s")], new=1)),
     (versions.choose_tools, ToolGiven(message="m")),
     (versions.manage_memory, ToolGiven(message="m")),
 ]

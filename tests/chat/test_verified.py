@@ -476,7 +476,7 @@ async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
     [
         ("Please forget that I like jazz.", ["The user lives in Ulm."]),
         ("Forget I live in Ulm.", ["The user likes jazz."]),
-        ("Forget where I live: Ulm.", ["The user likes jazz.", "The user lives in Ulm."]),
+        ("Forget where I live: Ulm.", ["The user likes jazz."]),
         ("Forget my shoe size.", ["The user likes jazz.", "The user lives in Ulm."]),
     ],
 )

@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from mneme.graphs.baselines.memory_inserter import builder as inserter
-from mneme.graphs.baselines.memory_updater import builder as updater
+from mneme.evals.chat.two_agents import Batch, FoundUpdates, find_updates, inserter, updater
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.context import MemoryContext
 from mneme.prompts.chat.memory_agent.comparing import Fact
-from mneme.prompts.chat.memory_updater import Batch, FoundUpdates, find_updates
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
