@@ -8,42 +8,43 @@ from typing import NamedTuple
 
 
 class Evaluation(NamedTuple):
-    """The module of an evaluation, within this package, and what it does in one line."""
+    """The module of an evaluation, within this package, what it does in one line, and of which paper."""
 
     module: str
     does: str
+    paper: str
 
 
+CHAT, MITA, INTRINSIC = "Agentic RAG memory", "MiTa", "Intrinsic memory agents"
+SHARING, LEARNING, OURS = "Memory sharing", "Self-improving memory", "Models, and our own parts"
 EVALUATIONS = {
-    "model": Evaluation("prompts.evaluation", "Test which model is good enough for which role."),
-    "msc": Evaluation("chat.msc", "Score what is remembered: table 1, contradictions."),
-    "locomo": Evaluation("chat.locomo", "Measure evidence recall and answers on LoCoMo."),
-    "latency": Evaluation("chat.latency", "Measure the wait for a reply while memory agents work."),
-    "household": Evaluation("household.evaluation", "Compare teams in a household: MiTa's tables 1 and 2."),
-    "pddl": Evaluation("pddl.evaluation", "Compare eight memories of a team on planning tasks."),
+    "msc": Evaluation("chat.msc", "Score what is remembered: table 1, contradictions.", CHAT),
+    "locomo": Evaluation("chat.locomo", "Measure evidence recall and answers on LoCoMo.", CHAT),
+    "latency": Evaluation("chat.latency", "Measure the wait for a reply while memory agents work.", CHAT),
+    "household": Evaluation("household.evaluation", "Compare teams: tables 1 and 2, figure 3.", MITA),
+    "pddl": Evaluation("pddl.evaluation", "Compare eight memories on planning: table 1.", INTRINSIC),
     "pipeline_design": Evaluation(
-        "discussion.pipeline_design", "Design a pipeline with intrinsic memory and without."
+        "discussion.pipeline_design", "Design a pipeline: table 2, figure 3.", INTRINSIC
     ),
     "information_survival": Evaluation(
-        "discussion.information_survival", "Measure which facts survive a discussion, by memory."
+        "discussion.information_survival", "Measure which facts survive, by memory.", INTRINSIC
     ),
     "memory_sharing": Evaluation(
-        "sharing.memory_sharing", "Compare pools of memories, and retrievers that learn."
+        "sharing.memory_sharing", "Compare pools, and retrievers: tables 1 and 2.", SHARING
     ),
     "compound_learning": Evaluation(
-        "learning.compound_learning", "Compare query tuning with cards, rivals and nothing."
-    ),
-    "learning_curve": Evaluation(
-        "learning.learning_curve", "Fit curves to what a task costs, over hundreds."
-    ),
-    "transfer": Evaluation("learning.transfer", "Try cards of one family of tasks in another (§11)."),
-    "private_sharing": Evaluation(
-        "learning.private_sharing", "Share cards between organisations: gain against ε."
+        "learning.compound_learning", "Compare query tuning with cards and rivals (§7).", LEARNING
     ),
     "consolidation": Evaluation(
-        "learning.consolidation", "Measure what a consolidation saves and costs (§8)."
+        "learning.consolidation", "Measure what a consolidation costs (§8).", LEARNING
     ),
-    "cadence": Evaluation("learning.cadence", "Measure what consolidating every n tasks costs (§11)."),
-    "bench": Evaluation("bench.bench", "Measure how fast Mneme's own parts are."),
+    "learning_curve": Evaluation(
+        "learning.learning_curve", "Fit curves to what a task costs (§11.1).", LEARNING
+    ),
+    "transfer": Evaluation("learning.transfer", "Try cards of one family in another (§11.2).", LEARNING),
+    "cadence": Evaluation("learning.cadence", "Consolidate every n tasks (§11.3).", LEARNING),
+    "private_sharing": Evaluation("learning.private_sharing", "Measure gain against ε (§11.4).", LEARNING),
+    "model": Evaluation("prompts.evaluation", "Test which model is good enough for which role.", OURS),
+    "bench": Evaluation("bench.bench", "Measure how fast Mneme's own parts are.", OURS),
 }
 """Every evaluation by the name that a user types; nothing is imported until it is run."""

@@ -1,9 +1,10 @@
 """What several evaluations measure with: ledgers, settings for one run, times, and significance."""
 
+import asyncio
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,13 +15,14 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from numpy.typing import NDArray
-from scipy.stats import wilcoxon
+from scipy.stats import bootstrap, wilcoxon
 
 from mneme.core.settings import settings
-from mneme.evals.report import Journal, Row
+from mneme.evals.report import C, Journal, Row
 from mneme.models.asking.asking import clear_endpoints
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.processes import pool
 
 
 @asynccontextmanager
@@ -69,6 +71,24 @@ def _set(variables: Mapping[str, str | None]) -> None:
     clear_endpoints()
 
 
+@contextmanager
+def processes(
+    count: int, here: Callable[[C], Awaitable[Row]], there: Callable[[C], Row]
+) -> Iterator[Callable[[C], Awaitable[Row]]]:
+    """Yield what does one case: `there`, in one of so many fresh processes, or `here` where one is enough.
+
+    What waits for a process is dropped when the run is interrupted.
+    """
+    if count == 1:
+        yield here
+        return
+    opened = pool(count)
+    try:
+        yield lambda case: asyncio.get_running_loop().run_in_executor(opened, there, case)
+    finally:
+        opened.shutdown(wait=False, cancel_futures=True)
+
+
 class TokenCounter(AsyncCallbackHandler):
     """Count a model's calls and their tokens, those of attempts too that end without an answer."""
 
@@ -105,6 +125,15 @@ def line(
 def wilcoxon_p(differences: Sequence[float] | NDArray[np.float64]) -> float | None:
     """Return p of Wilcoxon's signed-rank test, two-sided; None where nothing differs."""
     return float(wilcoxon(differences).pvalue) if np.any(differences) else None
+
+
+def interval_of_mean(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of a mean; a point where all values are alike."""
+    data: Any = (np.asarray(values, dtype=float),)
+    if np.ptp(data[0]) == 0:
+        return float(data[0][0]), float(data[0][0])
+    found = bootstrap(data, np.mean, rng=np.random.default_rng(1), method="percentile", n_resamples=2000)
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 
 def p_cell(p: float | None) -> str:

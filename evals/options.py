@@ -8,7 +8,11 @@ An evaluation's `Options` make its command line: a field `context_tokens` is `--
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, Field
+
+from mneme.core.settings import settings
+from mneme.evals.report import Journal, Row, open_journal
+from mneme.models.embedding.embedders import Embedder, open_embedder
 
 RUNS = Path("runs")
 
@@ -28,8 +32,22 @@ AgentsCompared = Annotated[
     ),
 ]
 Role = Annotated[str, Field(description="Model of this role; default: --agents.")]
-EmbedderName = Annotated[str, Field(description="Embedder of the ledger; default: the settings'.")]
 Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[int, Field(ge=0)]
 Out = Annotated[Path, Field(description="Folder of raw results and plots.")]
 Fresh = Annotated[bool, Field(description="Start anew instead of going on.")]
+
+
+class RunOptions(BaseModel):
+    """What every evaluation has that keeps a ledger: its embedder, and where its results go."""
+
+    embedder: str = Field("", description="Embedder of the ledger; default: the settings'.")
+    out: Out = RUNS
+    fresh: Fresh = False
+
+    async def opened_embedder(self) -> Embedder:
+        return await open_embedder(self.embedder or settings().embedder)
+
+    def journal(self, name: str, configuration: Row) -> Journal:
+        """Open the journal of a configuration, with the cases that an interrupted run has finished."""
+        return open_journal(self.out, name, configuration, fresh=self.fresh)

@@ -140,19 +140,18 @@ def _too_much(op: Done) -> Pairing:
 
 def per_operation(pairings: Sequence[Pairing]) -> dict[str, dict[str, float | int | None]]:
     """Return support, precision, recall and F1 of each operation, whatever its target and words."""
-    return {operation: _precision_recall(operation, pairings) for operation in OPERATIONS}
-
-
-def _precision_recall(operation: Operation, pairings: Sequence[Pairing]) -> dict[str, float | int | None]:
-    expected = sum(p.expected == operation for p in pairings)
-    actual = sum(p.actual == operation for p in pairings)
-    both = sum(p.expected == p.actual == operation for p in pairings)
-    return {
-        "support": expected,
-        "precision": ratio(both, actual),
-        "recall": ratio(both, expected),
-        "f1": ratio(2 * both, expected + actual),
-    }
+    counts = confusion(pairings)
+    found: dict[str, dict[str, float | int | None]] = {}
+    for operation in OPERATIONS:
+        both, expected = counts[operation][operation], sum(counts[operation].values())
+        actual = sum(row[operation] for row in counts.values())
+        found[operation] = {
+            "support": expected,
+            "precision": ratio(both, actual),
+            "recall": ratio(both, expected),
+            "f1": ratio(2 * both, expected + actual),
+        }
+    return found
 
 
 def confusion(pairings: Iterable[Pairing]) -> dict[str, dict[str, int]]:

@@ -5,8 +5,9 @@ The paper's own versions are in `graphs/baselines/`.
 
 from langgraph.graph import END, START
 
+from mneme.nodes.chat.conflict_router import conflict_router
 from mneme.nodes.chat.context import MemoryContext
-from mneme.nodes.chat.memory_agent import compare, find_similar, read, routed, weigh
+from mneme.nodes.chat.memory_agent import decide, find_similar, message_router, routed
 from mneme.nodes.chat.memory_operations import (
     Task,
     discard,
@@ -53,15 +54,15 @@ def remembering(first: str) -> Workflow:
     return builder
 
 
-builder = remembering("read")
-builder.add_node(read)
+builder = remembering("message_router")
+builder.add_node(message_router)
 builder.add_node(find_similar)
-builder.add_node(compare)
-builder.add_node(weigh)
+builder.add_node(conflict_router)
+builder.add_node(decide)
 
-builder.add_conditional_edges("read", routed, ["find_similar", "forget", "settle"])
-builder.add_edge("find_similar", "compare")
-builder.add_edge("compare", "weigh")
-builder.add_conditional_edges("weigh", each_decision, OPERATIONS)
+builder.add_conditional_edges("message_router", routed, ["find_similar", "forget", "settle"])
+builder.add_edge("find_similar", "conflict_router")
+builder.add_edge("conflict_router", "decide")
+builder.add_conditional_edges("decide", each_decision, OPERATIONS)
 
 graph = builder.compile(name="memory_agent")

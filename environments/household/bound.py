@@ -1,36 +1,8 @@
 """A lower bound on the steps that any team needs for an episode, even if it knows all locations.
 
-Which teams it holds for. Teams that use the household's high-level actions: what a hand holds is put down
-only on, or in, the target of a goal. (A team that puts things down elsewhere, for another agent to take, is
-not covered: no `goput` offers that.)
-
-Why no such team can be faster. Take any run that reaches the goals at step T. Let a goal ask for c things,
-of which s are in place at the start. Then at least c - s other things of its name are in place at the end.
-Each was taken a first time, from where it was at the start, by an agent that walked with it to a target and
-put it down there. For one agent and its things:
-
-- Between two stops (places where it takes, opens or puts) it walks at least as many steps as the shortest
-  path has metres, since no step is longer than one metre. A stop is where hands reach the thing
-  (`reach.py`). Steps are whole numbers, so the sum may be rounded up.
-- It holds at most two things, so its stops form trips of one or two things that end at a target. (A thing
-  that is put down later than at the first stop at a target could be put down there: the same path, as many
-  actions.)
-- Every thing costs one step to take and one step to put.
-- A container that was closed at the start and from which such a thing was taken was opened once, which is
-  one step of some agent. An agent that opened it and took nothing from it had at least to walk there and to
-  open it, and another agent then had to walk from there to a target and put the thing down.
-
-`lower_bound` is the smallest T for which things and openings can be divided among the agents so that no
-agent needs more than T steps. The best things, trips and division are searched exhaustively. What is left
-out only makes the bound smaller: waiting, conflicts, detours to open for another agent, that a thing must
-go to its own target if the goals name several (it counts at the first), and that goals of one name need
-different things. No team can be faster than the bound, but a team may not be able to reach it: in a real
-walk every stage ends on a whole step, rooms cost 1.05 steps per metre, and a walk stops closer than it
-must. The shortest run of one agent with full information, searched exhaustively over 16 generated episodes,
-took 1.07 to 1.26 times the bound (1.14 on average).
-
-If an episode needs more than MOST_LOADS loads to be searched, some things are left out, which also makes
-the bound smaller; `how` says so.
+It holds for teams that put down what they hold at the target of a goal only; docs/explanation/mita.md proves
+it. If an episode needs more than MOST_LOADS loads to be searched, some things are left out, which makes the
+bound smaller; `how` says so.
 """
 
 import math

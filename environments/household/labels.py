@@ -1,6 +1,6 @@
 """Where names stand on a floor plan, so that none covers another, a door or a piece of furniture."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
@@ -48,16 +48,23 @@ class Labels:
         branch._taken = list(self._taken)
         return branch
 
-    def write_anyway(self, name: str, places: Sequence[Place], **look: Any) -> Text:
-        """Write a name; where none of the places is free, where it covers least."""
+    def write(self, name: str, places: Iterable[Place], *, anyway: bool = False, **look: Any) -> Text | None:
+        """Write a name at the first place that is free; where none is, leave it out.
+
+        With `anyway` it then stands where it covers least.
+        """
         text = self._axes.text(0, 0, name, **look)
-        covered: list[tuple[float, int]] = []
+        covered: list[tuple[float, int, Place]] = []
         for number, place in enumerate(places):
             self._move(text, place)
-            covered.append((self._covered(text), number))
+            covered.append((self._covered(text), number, place))
             if not covered[-1][0]:
                 break
-        self._move(text, places[min(covered)[1]])
+        least, _, place = min(covered)
+        if least and not anyway:
+            text.remove()
+            return None
+        self._move(text, place)
         self._taken.append(text.get_window_extent(self._renderer))
         return text
 
@@ -72,38 +79,19 @@ class Labels:
         crossed = (Bbox.intersection(extent, other) for other in self._taken)
         return 10 * outside + sum(_area(each) for each in crossed if each is not None)
 
-    def write(self, name: str, places: Sequence[Place], **look: Any) -> Text | None:
-        """Write a name; where none of the places is free, leave it out."""
-        text = self._axes.text(0, 0, name, **look)
-        for place in places:
-            self._move(text, place)
-            extent = text.get_window_extent(self._renderer)
-            if not any(extent.overlaps(other) for other in self._taken):
-                self._taken.append(extent)
-                return text
-        text.remove()
-        return None
-
 
 def _area(box: Bbox) -> float:
     return float(box.width * box.height)
 
 
-def around(x: float, z: float, gap: float) -> list[Place]:
+def around(x: float, z: float, across: float, along: float) -> list[Place]:
     """Give places around a point, the nearest first: above, below, at its sides, then farther away."""
+    sides = {-1: ("right", "top"), 0: ("center", "center"), 1: ("left", "bottom")}
+    ways = ((0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1))
     return [
-        place
-        for far in (gap, gap + 0.35, gap + 0.8, gap + 1.4)
-        for place in (
-            Place(x, z + far, "center", "bottom"),
-            Place(x, z - far, "center", "top"),
-            Place(x + far, z, "left", "center"),
-            Place(x - far, z, "right", "center"),
-            Place(x + far, z + far, "left", "bottom"),
-            Place(x - far, z + far, "right", "bottom"),
-            Place(x + far, z - far, "left", "top"),
-            Place(x - far, z - far, "right", "top"),
-        )
+        Place(x + right * (across + far), z + up * (along + far), sides[right][0], sides[up][1])
+        for far in (0.0, 0.35, 0.8, 1.4)
+        for right, up in ways
     ]
 
 
@@ -127,7 +115,7 @@ def name_containers(labels: Labels, episode: Episode, opened: Collection[int], *
         if thing.id not in opened and kind in kinds:
             continue
         room = next(room for room in episode.rooms() if room.id == kind[0])
-        if text := labels.write(thing.name, list(_beside(thing, room)), **look):
+        if text := labels.write(thing.name, _beside(thing, room), **look):
             kinds.add(kind)
             written.append(text)
     return written
@@ -142,19 +130,13 @@ def _in_room(room: Thing) -> list[Place]:
     return [Place(at, height, ha, va) for height, va in [*walls, *parts] for at, ha in sides]
 
 
-def _beside(thing: Thing, room: Thing) -> Iterator[Place]:
-    """Give the places around a container that lie in its room: below, above, and at its sides."""
+def _beside(thing: Thing, room: Thing) -> list[Place]:
+    """Give the places around a container that lie in its room."""
     x, z = thing.center[0], thing.center[2]
-    across, along = max(thing.size[0], 0.3) / 2, max(thing.size[2], 0.3) / 2
-    if z > room.center[2]:
-        heights = [(z - along - MARGIN, "top"), (z + along + MARGIN, "bottom")]
-    else:
-        heights = [(z + along + MARGIN, "bottom"), (z - along - MARGIN, "top")]
-    inwards = "left" if x < room.center[0] else "right"
-    west, east = room.center[0] - room.size[0] / 2 + INSIDE, room.center[0] + room.size[0] / 2 - INSIDE
-    edge = max(x - across, west) if inwards == "left" else min(x + across, east)
-    within = [height for height in heights if abs(height[0] - room.center[2]) < room.size[2] / 2 - INSIDE]
-    beyond = x + across + MARGIN if inwards == "left" else x - across - MARGIN
-    yield Place(beyond, z, inwards, "center")
-    yield from (Place(edge, height, inwards, va) for height, va in within)
-    yield from (Place(x, height, "center", va) for height, va in within)
+    across, along = max(thing.size[0], 0.3) / 2 + MARGIN, max(thing.size[2], 0.3) / 2 + MARGIN
+    return [
+        place
+        for place in around(x, z, across, along)
+        if abs(place.x - room.center[0]) < room.size[0] / 2 - INSIDE
+        and abs(place.z - room.center[2]) < room.size[2] / 2 - INSIDE
+    ]

@@ -141,12 +141,18 @@ class Stage:
             labels.keep_clear(wish.x, wish.z, 0.3, 0.3)
         pad = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
         look: dict[str, Any] = {"fontsize": 7.5, "bbox": pad, "zorder": 7}
-        return [
-            labels.write_anyway(
-                wish.text, around(wish.x, wish.z, wish.gap), color=wish.colour, weight=wish.weight, **look
+        written = (
+            labels.write(
+                wish.text,
+                around(wish.x, wish.z, wish.gap, wish.gap),
+                anyway=True,
+                color=wish.colour,
+                weight=wish.weight,
+                **look,
             )
             for wish in reversed(self._wishes)
-        ]
+        )
+        return [text for text in written if text is not None]
 
     def _furniture(self, scene: Scene) -> list[Artist]:
         """Draw containers, shut or open, and the goals' targets, which are outlined and named."""

@@ -7,6 +7,7 @@ from small letters, so all names are small here.
 
 import re
 import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
@@ -44,6 +45,54 @@ class Schema:
     requires: tuple[Literal, ...]
     adds: tuple[Literal, ...]
     deletes: tuple[Literal, ...]
+
+    def ground(self, things: Sequence[str]) -> "GroundAction":
+        """Return the action with objects in the place of its parameters; what is added is not deleted."""
+        binding = dict(zip(self.parameters, things, strict=True))
+        requires, adds, deletes = (
+            frozenset(_bound(each, binding) for each in part)
+            for part in (self.requires, self.adds, self.deletes)
+        )
+        return GroundAction((self.name, *things), requires, adds, deletes - adds)
+
+    def holds(self, things: Sequence[str], literals: Set[Literal]) -> bool:
+        """Say whether what is required of the first parameters alone holds."""
+        binding = dict(zip(self.parameters, things, strict=False))
+        open_ = {*self.parameters[len(things) :]}
+        return all(_bound(each, binding) in literals for each in self.requires if open_.isdisjoint(each))
+
+    def instances(
+        self, objects: Mapping[str, Collection[str]], literals: Set[Literal], things: tuple[str, ...] = ()
+    ) -> "Iterator[GroundAction]":
+        """Bind one parameter after the other, as long as what is required of them holds."""
+        if not self.holds(things, literals):
+            return
+        if len(things) == len(self.parameters):
+            yield self.ground(things)
+            return
+        for thing in objects[self.types[len(things)]]:
+            yield from self.instances(objects, literals, (*things, thing))
+
+
+@dataclass(frozen=True)
+class GroundAction:
+    """An action on objects: what it requires, makes true and makes untrue."""
+
+    words: tuple[str, ...]
+    requires: frozenset[Literal]
+    adds: frozenset[Literal]
+    deletes: frozenset[Literal]
+
+    def after(self, literals: Set[Literal]) -> frozenset[Literal]:
+        """Return what holds once it is done."""
+        return frozenset((literals - self.deletes) | self.adds)
+
+    def __str__(self) -> str:
+        return " ".join(self.words)
+
+
+def _bound(literal: Literal, binding: Mapping[str, str]) -> Literal:
+    return tuple(binding.get(word, word) for word in literal)
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,12 @@ change nothing are not listed as valid, since they are answered as not valid.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from pydantic import BaseModel
 
-from mneme.environments.pddl.compiling import Compiled, Literal, Schema, compile_problem
+from mneme.environments.pddl.compiling import Compiled, compile_problem
 from mneme.environments.pddl.wording import (
     ILLEGAL,
     PARTIAL,
@@ -76,11 +75,11 @@ class PddlWorld:
         self.problem = problem
         self._compiled = problem.compiled
         self._goal = frozenset(self._compiled.goal)
-        self._literals = set(self._compiled.initial)
+        self._literals = self._compiled.initial
         self.steps = self.valid_steps = 0
         self.progress = 0.0
         if state is not None:
-            self._literals = {tuple(literal) for literal in state["literals"]}
+            self._literals = frozenset(tuple(literal) for literal in state["literals"])
             self.progress, self.steps = float(state["progress"]), int(state["steps"])
             self.valid_steps = int(state["valid_steps"])
 
@@ -137,19 +136,25 @@ class PddlWorld:
 
     def valid_actions(self) -> list[str]:
         """Return every action that would change something now, then the questions that are always allowed."""
-        schemas = [each for each in self._compiled.schemas.values() if self._holds(each, ())]
-        found = (action for schema in schemas for action in self._applicable(schema))
-        return [*sorted({" ".join(action) for action in found if self._changes(action)}), CHECK, LOOK]
+        found = (
+            action
+            for schema in self._compiled.schemas.values()
+            for action in schema.instances(self._compiled.objects, self._literals)
+        )
+        changing = {str(each) for each in found if each.after(self._literals) != self._literals}
+        return [*sorted(changing), CHECK, LOOK]
 
     def _act(self, action: Action | None) -> Observed:
         if action is None:
             return self._observed(UNPARSED, valid=False, parsed=False)
-        if not self._allows(action) or not self._changes(action):
+        schema, before = self._compiled.schemas[action[0]], self._literals
+        typed = zip(action[1:], schema.types, strict=True)
+        fits = all(thing in self._compiled.objects[kind] for thing, kind in typed)
+        if not fits or not schema.holds(action[1:], before):
             return self._observed(ILLEGAL, valid=False)
-        before = frozenset(self._literals)
-        adds, deletes = self._effects(action)
-        self._literals -= deletes
-        self._literals |= adds
+        self._literals = schema.ground(action[1:]).after(before)
+        if self._literals == before:
+            return self._observed(ILLEGAL, valid=False)
         self.progress = max(self.progress, self._share())
         shown = self._literals - before if self.problem.domain in PARTIAL else self._literals
         text = sentences(self.problem.domain, shown)
@@ -168,38 +173,3 @@ class PddlWorld:
 
     def _share(self) -> float:
         return len(self._goal & self._literals) / len(self._goal)
-
-    def _allows(self, action: Action) -> bool:
-        schema, things = self._compiled.schemas[action[0]], action[1:]
-        return all(
-            thing in self._compiled.objects[kind] for thing, kind in zip(things, schema.types, strict=True)
-        ) and self._holds(schema, things)
-
-    def _holds(self, schema: Schema, things: Sequence[str]) -> bool:
-        """Say whether what an action requires of its first parameters holds."""
-        binding = dict(zip(schema.parameters, things, strict=False))
-        bound = (_bound(literal, binding) for literal in schema.requires)
-        return all(each in self._literals for each in bound if not any(word[0] == "?" for word in each))
-
-    def _effects(self, action: Action) -> tuple[set[Literal], set[Literal]]:
-        schema = self._compiled.schemas[action[0]]
-        binding = dict(zip(schema.parameters, action[1:], strict=True))
-        adds = {_bound(literal, binding) for literal in schema.adds}
-        return adds, {_bound(literal, binding) for literal in schema.deletes} - adds
-
-    def _changes(self, action: Action) -> bool:
-        adds, deletes = self._effects(action)
-        return not adds <= self._literals or bool(deletes & self._literals)
-
-    def _applicable(self, schema: Schema, things: tuple[str, ...] = ()) -> Iterator[Action]:
-        """Bind one parameter after the other, as long as what is required of them holds."""
-        if len(things) == len(schema.parameters):
-            yield (schema.name, *things)
-            return
-        for thing in self._compiled.objects[schema.types[len(things)]]:
-            if self._holds(schema, (*things, thing)):
-                yield from self._applicable(schema, (*things, thing))
-
-
-def _bound(literal: Literal, binding: Mapping[str, str]) -> Literal:
-    return (literal[0], *(binding.get(word, word) for word in literal[1:]))

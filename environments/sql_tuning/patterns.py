@@ -17,10 +17,12 @@ have is left out, but an index whose first part is absent does not apply.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, cast, get_args
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
 
 import sqlglot
+import yaml
 from pydantic import BaseModel
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -34,48 +36,13 @@ from mneme.environments.worlds import Solution
 
 Shape = Literal["INDEX", "COVERING INDEX", "EACH INDEX", "REWRITE", "ANALYZE", "KEEP"]
 
-PARTS: Mapping[str, str] = {
-    "time": "the time that a range filters",
-    "filter": "the time that is filtered, else the first filter",
-    "filters": "all filters: equality first, then ranges",
-    "equality": "columns compared with = or IN",
-    "range": "columns compared with <, >, BETWEEN",
-    "inequality": "columns compared with <>",
-    "others": "the filters but the time",
-    "selective": "all filters, the most selective first where shares are known",
-    "group": "columns of GROUP BY",
-    "order": "columns of ORDER BY",
-    "join": "columns that tie this table to another, or to an outer query",
-    "alternatives": "columns of an OR",
-    "hidden": "columns within a function, a cast, arithmetic or a pattern",
-    "expression": "that function, cast or arithmetic itself",
-    "rest": "every other column of the table that the query uses",
-}
-_SPELLINGS = {
-    **{"equalities": "equality", "ranges": "range", "groups": "group", "orders": "order", "joins": "join"},
-    **{"other": "others", "alternative": "alternatives", "expressions": "expression", "covering": "rest"},
-    **{"all filters": "filters", "time range": "time", "joined": "join", "join key": "join"},
-    **{"order by": "order", "group by": "group", "...": "filters", "…": "filters"},
-}
-
-REMEDIES = (
-    *("INDEX (filter, group)", "INDEX (equality, range, group)", "INDEX (equality)", "INDEX (join)"),
-    *("COVERING INDEX (filter, group)", "COVERING INDEX (selective, group)"),
-    *("COVERING INDEX (group, filters)", "COVERING INDEX (join)", "COVERING INDEX (join, filters)"),
-    *("INDEX (range, group) WHERE equality", "COVERING INDEX (range, group) WHERE equality"),
-    *("INDEX (equality, order)", "INDEX (order)", "INDEX (expression)", "COVERING INDEX (hidden)"),
-    *("REWRITE sargable; INDEX (filters, group)", "REWRITE correlated", "REWRITE correlated; INDEX (join)"),
-    *("EACH INDEX (alternatives)", "REWRITE alternatives; EACH INDEX (alternatives)"),
+_words: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("patterns.yaml").read_text(encoding="utf-8"))
+PARTS: Mapping[str, str] = _words["parts"]
+_SPELLINGS: Mapping[str, str] = _words["spellings"]
+FIRST_IDEAS, REMEDIES = tuple(_words["first_ideas"]), tuple(_words["remedies"])
+DEFINITION = "\n".join(
+    [_words["definition"], f"Parts are: {'; '.join(f'{name}: {what}' for name, what in PARTS.items())}."]
 )
-"""The remedies that are worth a try."""
-DEFINITION = f"""A pattern is steps with `;` between them. A step is one of:
-INDEX (parts): one index on these columns, in this order; INDEX (parts) WHERE parts: a partial one.
-COVERING INDEX (parts): the same, with every other column of the table that the query uses.
-EACH INDEX (parts): an index for each of the columns.
-REWRITE sargable | suffix | alternatives | correlated: take what hides a column off it | compare the end of a
-text | turn OR across columns into a union | turn a correlated aggregate into a join.
-ANALYZE: statistics. KEEP: leave everything as it is.
-Parts are: {"; ".join(f"{name}: {what}" for name, what in PARTS.items())}."""
 _INDEX = re.compile(r"(?:(COVERING|EACH|PARTIAL)\s+)?INDEX\s*\(([^()]*)\)(?:\s+WHERE\s+(.+))?", re.IGNORECASE)
 _REWRITE = re.compile(r"REWRITE\s+(\w+)", re.IGNORECASE)
 _NUMBERED = re.compile(r"filter[ _]?(\d)")
@@ -189,19 +156,41 @@ def _part(text: str) -> str:
     return word
 
 
+def columns_by_part(
+    structure: Structure, time: Column | None, shares: Mapping[str, float] | None = None
+) -> dict[str, list[Column]]:
+    """Return the columns of each part; an unknown share of rows counts as all."""
+    equality, ranges = structure.of("equality"), structure.of("range")
+    times, filters = [time] if time and time in ranges else ranges[:1], equality + ranges
+    known = shares or {}
+    share = {each.column: min(known.get(each.predicate, 1.0), 1.0) for each in reversed(structure.filters)}
+    return {
+        "time": times,
+        "filter": (times or filters)[:1],
+        "filters": filters,
+        "equality": equality,
+        "range": ranges,
+        "inequality": structure.of("inequality"),
+        "others": [each for each in filters if each not in times],
+        "selective": sorted(filters, key=lambda column: share.get(column, 1.0)),
+        "group": structure.group,
+        "order": [key.column for key in structure.order],
+        "join": [end for join in structure.joins for end in (join.left, join.right)],
+        "alternatives": structure.alternatives,
+        "hidden": [each.column for each in structure.hidden],
+    }
+
+
 class _Maker:
     """Make a pattern out for one task."""
 
     def __init__(self, task: TuningTask, shares: Mapping[str, float], dialect: Dialect) -> None:
         layout = task.layout
         self._catalogue: Catalogue = layout.tables
-        self._time = layout.time
-        self._task = task
-        self._shares = shares
-        self._dialect = dialect
+        self._time, self._task, self._shares, self._dialect = layout.time, task, shares, dialect
         self._query = task.query
-        self._structure = self._read()
         self._statements: list[str] = []
+        self._read()
 
     def make(self, steps: Sequence[Step]) -> Solution:
         for step in steps:
@@ -214,8 +203,9 @@ class _Maker:
         changed = self._query if self._query != self._task.query else ""
         return Solution(statements=self._statements, query=changed)
 
-    def _read(self) -> Structure:
-        return analyse(self._query, self._catalogue, self._dialect)
+    def _read(self) -> None:
+        self._structure = analyse(self._query, self._catalogue, self._dialect)
+        self._parts = columns_by_part(self._structure, self._time, self._shares)
 
     def _rewrite(self, how: Rewriting) -> None:
         rewritten = rewrite(how, self._query, self._catalogue, self._dialect)
@@ -223,7 +213,7 @@ class _Maker:
             raise DoesNotApply(f"There is nothing to rewrite as {how}.")
         self._query = rewritten
         if how in ("sargable", "suffix"):  # the others leave the original's structure the better guide
-            self._structure = self._read()
+            self._read()
 
     def _index(self, step: Step) -> None:
         table = self._table_for(step)
@@ -264,46 +254,13 @@ class _Maker:
             return [found for each in hidden if (found := self._expression(each))]
         if part == "order":
             return self._order(table)
-        return [each.column for each in self._of(part) if each.table == table]
+        return [each.column for each in self._parts[part] if each.table == table]
 
     def _expression(self, hidden: Hidden) -> str:
         """Write what is compared as an index holds it; SQLite's LIKE takes no account of ASCII's case."""
         if hidden.by == "pattern" and self._dialect == "sqlite":
             return f"{hidden.column.column} COLLATE NOCASE"
         return f"({hidden.expression})" if hidden.expression != hidden.column.column else ""
-
-    def _of(self, part: str) -> list[Column]:
-        read: Mapping[str, Callable[[], list[Column]]] = {
-            "time": self._times,
-            "filter": lambda: (self._times() or self._filters())[:1],
-            "filters": self._filters,
-            "equality": lambda: self._structure.of("equality"),
-            "range": lambda: self._structure.of("range"),
-            "inequality": lambda: self._structure.of("inequality"),
-            "others": lambda: [each for each in self._filters() if each not in self._times()],
-            "selective": self._selective,
-            "group": lambda: self._structure.group,
-            "join": lambda: [end for join in self._structure.joins for end in (join.left, join.right)],
-            "alternatives": lambda: self._structure.alternatives,
-            "hidden": lambda: [each.column for each in self._structure.hidden],
-        }
-        return read[part]()
-
-    def _times(self) -> list[Column]:
-        ranges = self._structure.of("range")
-        return [self._time] if self._time and self._time in ranges else ranges[:1]
-
-    def _filters(self) -> list[Column]:
-        return self._structure.of("equality") + self._structure.of("range")
-
-    def _selective(self) -> list[Column]:
-        """Sort the filters by the share they let through; an unknown share counts as all."""
-        wanted = self._filters()
-        share = {
-            each.column: min(self._shares.get(each.predicate, 1.0), 1.0)
-            for each in reversed(self._structure.filters)
-        }
-        return sorted(wanted, key=lambda column: share.get(column, 1.0))
 
     def _order(self, table: str) -> list[str]:
         keys = [key for key in self._structure.order if key.column.table == table]
@@ -379,18 +336,11 @@ def _said_index(index: exp.Index, roles: Mapping[Column, str]) -> str:
 
 def _roles(structure: Structure, task: TuningTask) -> dict[Column, str]:
     """Give each column its first role, filters before groups before orders."""
-    ranges, time = structure.of("range"), task.layout.time
-    found = {
-        "equality": structure.of("equality"),
-        "time": [column for column in ranges if column == time],
-        "others" if time in ranges else "range": ranges,
-        "join": [end for join in structure.joins for end in (join.left, join.right)],
-        "group": structure.group,
-        "order": [key.column for key in structure.order],
-        "alternatives": structure.alternatives,
-        "hidden": [each.column for each in structure.hidden],
-    }
-    return {column: role for role in reversed(found) for column in found[role]}
+    time = task.layout.time
+    parts = columns_by_part(structure, time)
+    ranges = ("time", "others") if time in parts["range"] else ("range",)
+    roles = ("equality", *ranges, "join", "group", "order", "alternatives", "hidden")
+    return {column: role for role in reversed(roles) for column in parts[role]}
 
 
 def _said_part(column: exp.Expr, table: str, roles: Mapping[Column, str]) -> str:

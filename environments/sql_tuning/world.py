@@ -16,6 +16,7 @@ from mneme.environments.sql_tuning.analysis import Structure, analyse
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.patterns import (
     DEFINITION,
+    FIRST_IDEAS,
     REMEDIES,
     canonical,
     describe,
@@ -28,10 +29,6 @@ from mneme.environments.sql_tuning.tasks import TuningTask, judge, tasks
 from mneme.environments.sql_tuning.tuning import SqlTuning, is_postgres, own_database
 from mneme.environments.worlds import Metric, Solution, Task, Trial, World, WorldKind, parts_of
 
-FIRST_IDEAS = (
-    *("REWRITE sargable", "INDEX (filter)", "INDEX (join)", "INDEX (order)", "INDEX (hidden)", "KEEP"),
-)
-"""What a textbook begins with: the simplest rewriting, or an index on the first filter."""
 QUICK_TRIAL = Limits(runs=7, enough=0.2)
 """A quick trial of a draft; what counts is measured in full afterwards."""
 QUERY = "Query: "

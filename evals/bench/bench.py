@@ -7,14 +7,12 @@ whatever else the machine does. Everything is answered by rules.
 from functools import partial
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from mneme.core.settings import settings
 from mneme.evals.bench.storage import USERS, cards, embedded, retriever, served
 from mneme.evals.bench.work import chat, frames
-from mneme.evals.options import RUNS, EmbedderName, Fresh, Out
-from mneme.evals.report import Progress, Report, Row, open_journal, table
-from mneme.models.embedding.embedders import open_embedder
+from mneme.evals.options import RunOptions
+from mneme.evals.report import Progress, Report, Row, table
 
 Part = Literal["memories", "server", "cards", "retriever", "chat", "frames"]
 PARTS = {"memories": embedded, "cards": cards, "retriever": retriever, "chat": chat, "frames": frames}
@@ -22,7 +20,7 @@ COLUMNS = ("part", "size", "median", "p95", "unit", "ratio", "beside")
 PIXELS = [128, 256]
 
 
-class Options(BaseModel):
+class Options(RunOptions):
     """What to measure, and where results go."""
 
     parts: list[Part] = Field([*get_args(Part)], min_length=1, description="Part to measure; default: all.")
@@ -35,16 +33,13 @@ class Options(BaseModel):
         description="Address of a Qdrant server, http://…; without one only embedded.",
         json_schema_extra={"variable": "MNEME_TEST_QDRANT"},
     )
-    embedder: EmbedderName = ""
-    out: Out = RUNS
-    fresh: Fresh = False
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Measure what is not in the journal, and report one line for each part and size."""
-    embedder = await open_embedder(options.embedder or settings().embedder)
+    embedder = await options.opened_embedder()
     configuration: Row = {"embedder": embedder.name, "qdrant": options.qdrant}
-    journal = open_journal(options.out, "bench", configuration, fresh=options.fresh)
+    journal = options.journal("bench", configuration)
     wanted = [(part, size) for part in options.parts for size in _sizes(part, options)]
     for number, (part, size) in enumerate(wanted, 1):
         if f"{part} at {size}" not in journal:

@@ -27,7 +27,7 @@ from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
 
 EDGE = "Qdrant Edge"
-QUESTIONS, USERS, BATCH, AT_ONCE, UPKEPT, STEPS = 100, 100, 500, 50, 10, 5
+QUESTIONS, USERS, BATCH, CONCURRENT_WRITES, UPKEEPS, STEPS = 100, 100, 500, 50, 10, 5
 LIMIT, CARDS = 10, 5
 MODES: tuple[Mode, ...] = ("dense", "blend")
 SCOPE = "sql_tuning"
@@ -130,7 +130,7 @@ async def cards(size: int, embedder: Embedder) -> list[Row]:
             await ledger.compact()
             await ask("cards, files in order")
             await base.upkeep.run()
-            upkept = [1000 * await seconds_of(_keep_up(base, number)) for number in range(UPKEPT)]
+            upkept = [1000 * await seconds_of(_keep_up(base, number)) for number in range(UPKEEPS)]
             found.append(line("upkeep after a task", size, upkept, "ms"))
             await base.clusters.make()
             await ask("cards, by clusters")
@@ -161,8 +161,10 @@ async def retriever(size: int, embedder: Embedder) -> list[Row]:
     ]
     async with temporary_ledger(corpus) as ledger:
         pool, count = MemoryPool(ledger, "bench", "bench"), min(STEPS, (size // A_STEP - 1) // 2)
-        for start in range(0, size, AT_ONCE):
-            await asyncio.gather(*(pool.add(each, change=CHANGE) for each in pairs[start : start + AT_ONCE]))
+        for start in range(0, size, CONCURRENT_WRITES):
+            await asyncio.gather(
+                *(pool.add(each, change=CHANGE) for each in pairs[start : start + CONCURRENT_WRITES])
+            )
         waiting = (pairs[start : start + A_STEP] for start in range(0, size, A_STEP))
         await _train(pool, next(waiting))
         steps = [await seconds_of(_train(pool, next(waiting))) for _ in range(count)]

@@ -4,7 +4,7 @@ Each baseline is at its best: the similarity threshold is the one that does best
 an update comes in two wordings, since replacing loses what was known and appending keeps what is false.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,23 +13,33 @@ from mneme.evals.report import Row
 from mneme.evals.scoring import Done
 from mneme.models.embedding.embedders import Embedder
 
-Wording = Callable[[str, str], str]
 THRESHOLDS = [round(0.3 + 0.05 * step, 2) for step in range(14)]
+WORDINGS = {"replaces": "{message}", "appends": "{memory} {message}"}
 
 
 async def play(cases: Sequence[Case], embedder: Embedder) -> dict[str, dict[str, Row]]:
     """Return what every baseline does with every case: name, then case id, then journal row."""
-    nearest = [await _nearest(case, embedder) for case in cases]
-    played = {"store nothing": [as_row([]) for _ in cases], "insert everything": [_all(c) for c in cases]}
-    for name, wording in {"replaces": _replaced, "appends": _appended}.items():
-        played |= _best(name, cases, nearest, wording)
-    return {
-        name: {case.id: row for case, row in zip(cases, rows, strict=True)} for name, rows in played.items()
+    nearest = {case.id: await _nearest(case, embedder) for case in cases}
+    played = {
+        "store nothing": {case.id: as_row([]) for case in cases},
+        "insert everything": {case.id: as_row([_inserted(case)]) for case in cases},
     }
+    for name, wording in WORDINGS.items():
+        by_threshold = {
+            threshold: {case.id: _decided(case, *nearest[case.id], threshold, wording) for case in cases}
+            for threshold in THRESHOLDS
+        }
+        right = {
+            threshold: sum(score(case, rows[case.id]).right for case in cases)
+            for threshold, rows in by_threshold.items()
+        }
+        best = max(THRESHOLDS, key=lambda threshold: right[threshold])
+        played[f"nearest over {best} {name}"] = by_threshold[best]
+    return played
 
 
-def _all(case: Case) -> Row:
-    return as_row([Done(operation="insert", content=case.message)])
+def _inserted(case: Case) -> Done:
+    return Done(operation="insert", content=case.message)
 
 
 async def _nearest(case: Case, embedder: Embedder) -> tuple[int, float]:
@@ -41,36 +51,12 @@ async def _nearest(case: Case, embedder: Embedder) -> tuple[int, float]:
     return int(cosines.argmax()), float(cosines.max())
 
 
-def _best(
-    name: str, cases: Sequence[Case], nearest: Sequence[tuple[int, float]], wording: Wording
-) -> dict[str, list[Row]]:
-    """Return the rows of the threshold with the most cases wholly right."""
-
-    def play_at(threshold: float) -> list[Row]:
-        return [_by_similarity(c, n, threshold, wording) for c, n in zip(cases, nearest, strict=True)]
-
-    def right_at(threshold: float) -> int:
-        return sum(score(c, row).right for c, row in zip(cases, play_at(threshold), strict=True))
-
-    best = max(THRESHOLDS, key=right_at)
-    return {f"nearest over {best} {name}": play_at(best)}
-
-
-def _by_similarity(case: Case, nearest: tuple[int, float], threshold: float, wording: Wording) -> Row:
+def _decided(case: Case, index: int, cosine: float, threshold: float, wording: str) -> Row:
     """Discard what asks a question; update the nearest memory if it is near enough, else insert."""
     if "?" in case.message:
         return as_row([])
-    index, cosine = nearest
     if cosine <= threshold:
-        return _all(case)
+        return as_row([_inserted(case)])
     before = case.memories[index]
-    content = wording(before, case.message)
+    content = wording.format(memory=before, message=case.message)
     return as_row([Done(operation="update", target=index, before=before, content=content)])
-
-
-def _replaced(memory: str, message: str) -> str:
-    return message
-
-
-def _appended(memory: str, message: str) -> str:
-    return f"{memory} {message}"

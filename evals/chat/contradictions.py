@@ -6,16 +6,17 @@ read from the ledger, not from the agent's own report.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from matplotlib.axes import Axes
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from mneme.cli.tables import Table
 from mneme.core.errors import BadInput
-from mneme.evals.report import Row, table
+from mneme.evals.report import Row, framed
 from mneme.evals.scoring import (
     OPERATIONS,
     Done,
@@ -108,22 +109,21 @@ def score(case: Case, row: Row) -> Scored:
 def summarise(scored: Sequence[Scored]) -> dict[str, Any]:
     """Return every figure about one system."""
     pairings = [pairing for one in scored for pairing in one.pairings]
+    updates = [p for p in pairings if p.expected == p.actual == "update"]
+    writes = [p for p in pairings if p.actual in p.accepted and p.actual != "discard" and p.right_target]
+    stored = sum(bool(one.done) == bool(one.case.expect) for one in scored)
     return {
         "whole": share(sum(one.right for one in scored), len(scored)),
         "met": share(sum(one.met for one in scored), len(scored)),
         "failed": sum(bool(one.failed) for one in scored),
         "operations": per_operation(pairings),
         "confusion": confusion(pairings),
-        "store_or_discard": _store_or_discard(scored),
+        "store_or_discard": share(stored, len(scored)),
         "conflicts": _conflicts(scored),
-        "target": _among_updates(pairings, "right_target"),
-        "content": _among_writes(pairings),
+        "target": ratio(sum(p.right_target for p in updates), len(updates)),
+        "content": ratio(sum(p.right_content for p in writes), len(writes)),
         "categories": _by_category(scored),
     }
-
-
-def _store_or_discard(scored: Sequence[Scored]) -> dict[str, Any]:
-    return share(sum(bool(one.done) == bool(one.case.expect) for one in scored), len(scored))
 
 
 def _conflicts(scored: Sequence[Scored]) -> dict[str, Any]:
@@ -133,32 +133,13 @@ def _conflicts(scored: Sequence[Scored]) -> dict[str, Any]:
     """
     found = touched = spared = untouched = 0
     for one in scored:
-        must, may = _targets(one.case)
+        targets = [(e.target, e.operation) for e in one.case.expect if e.target is not None]
+        must = {target for target, operation in targets if operation in (["update"], ["retire"])}
         updated = {op.target for op in one.done if op.target is not None}
-        found += len(must & updated)
-        touched += len(must)
-        others = set(range(len(one.case.memories))) - must - may
-        spared += len(others - updated)
-        untouched += len(others)
+        others = set(range(len(one.case.memories))) - {target for target, _ in targets}
+        found, touched = found + len(must & updated), touched + len(must)
+        spared, untouched = spared + len(others - updated), untouched + len(others)
     return {"found": share(found, touched), "left_alone": share(spared, untouched)}
-
-
-def _targets(case: Case) -> tuple[set[int], set[int]]:
-    """Return the memories that must be updated, and those that may be."""
-    targets = [(e.target, e.operation) for e in case.expect if e.target is not None]
-    must = {target for target, operation in targets if operation in (["update"], ["retire"])}
-    return must, {target for target, _ in targets} - must
-
-
-def _among_updates(pairings: Sequence[Pairing], what: str) -> float | None:
-    updates = [p for p in pairings if p.expected == p.actual == "update"]
-    return ratio(sum(getattr(p, what) for p in updates), len(updates))
-
-
-def _among_writes(pairings: Sequence[Pairing]) -> float | None:
-    """Return how often the words are right where operation and target are."""
-    writes = [p for p in pairings if p.actual in p.accepted and p.actual != "discard" and p.right_target]
-    return ratio(sum(p.right_content for p in writes), len(writes))
 
 
 def _by_category(scored: Sequence[Scored]) -> dict[str, dict[str, Any]]:
@@ -170,16 +151,43 @@ def _by_category(scored: Sequence[Scored]) -> dict[str, dict[str, Any]]:
     }
 
 
-def tables(summaries: dict[str, dict[str, Any]]) -> list[Table]:
+def tables(summaries: Mapping[str, dict[str, Any]]) -> list[Table]:
     """Return the tables that compare the systems."""
-    return [_overall(summaries), _operations(summaries), _confusions(summaries), _categories(summaries)]
+    overall = {system: _decisions(summary) for system, summary in summaries.items()}
+    operations = {
+        system: {
+            f"{operation} {figure}": percent(summary["operations"][operation][figure])
+            for operation in OPERATIONS
+            for figure in ("precision", "recall", "f1")
+        }
+        for system, summary in summaries.items()
+    }
+    confused = {
+        system: {
+            f"{expected} → {actual}": count
+            for expected, row in summary["confusion"].items()
+            for actual, count in row.items()
+        }
+        for system, summary in summaries.items()
+    }
+    confusions = pd.DataFrame(confused).T.rename_axis("expected → done")
+    categories = {
+        system: {name: _right_and_met(of) for name, of in summary["categories"].items()}
+        for system, summary in summaries.items()
+    }
+    return [
+        _table("Contradiction set: share of cases and of decisions that are right", overall),
+        _table("Precision, recall and F1 of each operation", operations),
+        framed("Confusion: operations expected and done", confusions.loc[:, confusions.any()]),
+        framed(
+            "Cases wholly right by category; in brackets: all expected done, further inserts let pass",
+            pd.DataFrame(categories).rename_axis("category"),
+        ),
+    ]
 
 
-def _overall(summaries: dict[str, dict[str, Any]]) -> Table:
-    decisions = {system: _decisions(summary) for system, summary in summaries.items()}
-    columns = ["", *next(iter(decisions.values()))]
-    rows = [[system, *figures.values()] for system, figures in decisions.items()]
-    return table("Contradiction set: share of cases and of decisions that are right", columns, rows)
+def _table(title: str, cells: Mapping[str, Mapping[str, str]]) -> Table:
+    return framed(title, pd.DataFrame(cells).T.rename_axis("system"))
 
 
 def _decisions(summary: dict[str, Any]) -> dict[str, str]:
@@ -195,67 +203,23 @@ def _decisions(summary: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _operations(summaries: dict[str, dict[str, Any]]) -> Table:
-    names = [(op, figure) for op in OPERATIONS for figure in ("precision", "recall", "f1")]
-    columns = ["", *(f"{op} {figure}" for op, figure in names)]
-    rows = [
-        [system, *(percent(summary["operations"][op][figure]) for op, figure in names)]
-        for system, summary in summaries.items()
-    ]
-    return table("Precision, recall and F1 of each operation", columns, rows)
-
-
-def _confusions(summaries: dict[str, dict[str, Any]]) -> Table:
-    pairs = [
-        (expected, actual)
-        for expected in OPERATIONS
-        for actual in OPERATIONS
-        if any(summary["confusion"][expected][actual] for summary in summaries.values())
-    ]
-    columns = ["expected → done", *(f"{expected} → {actual}" for expected, actual in pairs)]
-    rows = [
-        [system, *(summary["confusion"][expected][actual] for expected, actual in pairs)]
-        for system, summary in summaries.items()
-    ]
-    return table("Confusion: operations expected and done", columns, rows)
-
-
-def _categories(summaries: dict[str, dict[str, Any]]) -> Table:
-    categories = {system: summary["categories"] for system, summary in summaries.items()}
-    first = next(iter(categories.values()))
-    rows = [
-        [name, first[name]["cases"], *(_right_and_met(of[name]) for of in categories.values())]
-        for name in first
-    ]
-    title = "Cases wholly right by category; in brackets: all expected done, further inserts let pass"
-    return table(title, ["", "cases", *categories], rows)
-
-
 def _right_and_met(of: dict[str, Any]) -> str:
-    return str(of["right"]) if of["right"] == of["met"] else f"{of['right']} ({of['met']})"
+    met = "" if of["right"] == of["met"] else f" ({of['met']})"
+    return f"{of['right']}{met} of {of['cases']}"
 
 
-def plot_whole(summaries: dict[str, dict[str, Any]], axes: Axes) -> None:
+def plot_whole(summaries: Mapping[str, dict[str, Any]], axes: Axes) -> None:
     """Draw the share of cases wholly right with its interval, one bar a system."""
-    names = list(summaries)[::-1]
-    wholes = [summaries[name]["whole"] for name in names]
-    shares = [100 * whole["share"] for whole in wholes]
-    errors = [
-        [100 * (whole["share"] - whole["low"]) for whole in wholes],
-        [100 * (whole["high"] - whole["share"]) for whole in wholes],
-    ]
-    axes.barh(names, shares, xerr=errors, color="tab:blue", ecolor="black", capsize=3)
-    axes.set_xlim(0, 100)
-    axes.set_xlabel("cases wholly right (%), 95 % Wilson interval")
+    whole = pd.DataFrame({name: summary["whole"] for name, summary in summaries.items()}).T[::-1] * 100
+    errors = [whole["share"] - whole["low"], whole["high"] - whole["share"]]
+    whole["share"].plot.barh(ax=axes, xerr=errors, xlim=(0, 100), xlabel="cases wholly right (%), 95 %")
 
 
-def plot_categories(summaries: dict[str, dict[str, Any]], axes: Axes) -> None:
+def plot_categories(summaries: Mapping[str, dict[str, Any]], axes: Axes) -> None:
     """Draw one system's share of cases wholly right by category."""
     system = OURS if OURS in summaries else next(iter(summaries))
-    categories = dict(reversed(summaries[system]["categories"].items()))
-    axes.barh(list(categories), [100 * one["share"] for one in categories.values()], color="tab:green")
-    axes.set_xlim(0, 100)
-    axes.set_xlabel(f"cases wholly right (%), {system}")
+    shares = pd.Series({name: 100 * of["share"] for name, of in summaries[system]["categories"].items()})
+    shares[::-1].plot.barh(ax=axes, xlim=(0, 100), xlabel=f"cases wholly right (%), {system}")
 
 
 def percent(value: float | None) -> str:

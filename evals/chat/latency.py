@@ -24,7 +24,7 @@ from langchain_ollama import ChatOllama
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
 from matplotlib.axes import Axes
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
@@ -32,13 +32,12 @@ from mneme.evals.answering import identify
 from mneme.evals.chat.arms import ARMS, Name
 from mneme.evals.chat.hot_path import hot_path_chat
 from mneme.evals.measuring import TokenCounter, in_environment, temporary_ledger
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, NotNegative, Out
-from mneme.evals.report import Journal, Progress, Report, Row, draw, framed, open_journal
+from mneme.evals.options import Agents, NotNegative, RunOptions
+from mneme.evals.report import Journal, Progress, Report, Row, draw, framed
 from mneme.graphs import chatbot, memory_agent
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import counting
 from mneme.models.asking.gate import Gate, gate
-from mneme.models.embedding.embedders import open_embedder
 from mneme.models.ollama import catalogue
 from mneme.models.ollama.chat import context_of
 from mneme.nodes.chat.context import ChatContext, MemoryContext
@@ -80,7 +79,7 @@ MEMORIES = [
 ]
 
 
-class Options(BaseModel):
+class Options(RunOptions):
     """Which model, under which loads, how often, and where results go."""
 
     agents: Agents = "auto"
@@ -88,9 +87,6 @@ class Options(BaseModel):
         [0, 10, 100], min_length=1, description="Messages that memory agents work on meanwhile."
     )
     trials: int = Field(10, ge=1, description="Chats at each load.")
-    out: Out = RUNS
-    embedder: EmbedderName = ""
-    fresh: Fresh = False
     quick: bool = Field(False, description="A short run: 0 and 10 messages pending, 3 chats.")
 
     @property
@@ -114,14 +110,14 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     who, parallel = await identify(options.agents), settings().parallel
     if not who.responder.startswith("ollama:"):
         raise BadInput(f"{who} has no queue to wait in.", "Name a model of Ollama: --agents ollama:MODEL.")
-    embedder = await open_embedder(options.embedder or settings().embedder)
+    embedder = await options.opened_embedder()
     configuration = {
         "agents": who.model_dump(),
         "trials": options.trials,
         "embedder": embedder.name,
         "parallel": parallel,
     }
-    journal = open_journal(options.out, "latency", configuration, fresh=options.fresh)
+    journal = options.journal("latency", configuration)
     cases = _cases(options.pending, parallel)
     async with temporary_ledger(embedder) as ledger:
         await _seed(ledger, [f"pending-{number}" for number in range(max(options.pending))])
@@ -255,7 +251,7 @@ async def _remember(name: str, ledger: Ledger, who: str) -> Row:
         "seconds": monotonic() - started,
         "calls": asked["questions"],
         "prompt_tokens": asked["prompt_tokens"],
-        "operations": [operation["operation"] for operation in outcome["operations"]],
+        "operations": [operation["event"] for operation in outcome["operations"]],
     }
 
 

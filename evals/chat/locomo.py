@@ -23,10 +23,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from mneme.core.errors import BadAnswer
-from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.chat.locomo_data import (
     Conversation,
@@ -41,11 +40,11 @@ from mneme.evals.chat.locomo_data import (
 )
 from mneme.evals.chat.locomo_kept import asked_of, best, keep, namespaces_of, turns_behind, turns_of
 from mneme.evals.chat.locomo_tables import DEPTHS, MODES, report, tokens
-from mneme.evals.measuring import ledger_at, temporary_ledger
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out, Role
-from mneme.evals.report import Journal, Progress, Report, file_digest, open_journal
+from mneme.evals.measuring import ledger_at, seconds_of, temporary_ledger
+from mneme.evals.options import Agents, Role, RunOptions
+from mneme.evals.report import Journal, Progress, Report, Row, file_digest
 from mneme.models.asking.asking import SEED, ask
-from mneme.models.embedding.embedders import Embedder, open_embedder
+from mneme.models.embedding.embedders import Embedder
 from mneme.prompts.chat.chatbot import Turn as Given
 from mneme.prompts.chat.chatbot import reply
 from mneme.stores.ledger.engine import Mode
@@ -53,11 +52,11 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Hit, Namespace, Write
 
 SearchedIn = Literal["turns", "memories"]
-SHOWN = 10
+CONTEXT_TURNS = 10
 """Turns that the chatbot is shown, as the paper's baselines show."""
 
 
-class Options(BaseModel):
+class Options(RunOptions):
     """What to run: the benchmark's file, who answers from what, and where results go."""
 
     data: Path | None = Field(None, description="LoCoMo's file or its folder; default: MNEME_DATA's.")
@@ -72,27 +71,26 @@ class Options(BaseModel):
         0, ge=0, description="Use the first turns of each conversation, and the questions on them; 0: all."
     )
     answer_from: Mode = Field("blend", description="The search whose first ten turns are shown.")
-    embedder: EmbedderName = ""
-    out: Out = RUNS
-    fresh: Fresh = False
 
 
-class LastQueryKept:
-    """An embedder that keeps the last query, so that a second search shows the time without embedding."""
+class KnownQuery:
+    """An embedder whose next query is embedded already, so that a search shows its time without that."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.name, self.dimension = embedder.name, embedder.dimension
         self.embed_documents = embedder.embed_documents
         self._embedder = embedder
-        self._last: tuple[str, list[float]] = ("", [])
+        self._vector: tuple[str, list[float]] = ("", [])
 
     async def embed_query(self, text: str) -> list[float]:
-        if self._last[0] != text:
-            self._last = (text, await self._embedder.embed_query(text))
-        return self._last[1]
+        if self._vector[0] != text:
+            self._vector = (text, await self._embedder.embed_query(text))
+        return self._vector[1]
 
-    def clear(self) -> None:
-        self._last = ("", [])
+    async def seconds_of(self, text: str) -> float:
+        """Embed a query anew, and return how long that took."""
+        self._vector = ("", [])
+        return await seconds_of(self.embed_query(text))
 
 
 @dataclass
@@ -100,7 +98,7 @@ class Setup:
     """What every question is put to."""
 
     ledger: Ledger
-    embedder: LastQueryKept
+    embedder: KnownQuery
     journal: Journal
     who: Identity
     agent: Identity
@@ -123,7 +121,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     conversations = first_turns(picked(load(path), options.conversations), options.limit)
     who = await identify(options.chatbot or options.agents)
     agent = await identify(options.memory_agent or options.agents)
-    embedder = LastQueryKept(await open_embedder(options.embedder or settings().embedder))
+    embedder = KnownQuery(await options.opened_embedder())
     configuration = {
         "data": file_digest(path),
         "conversations": [each.sample_id for each in conversations],
@@ -135,7 +133,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "embedder": embedder.name,
         "seed": SEED,
     }
-    journal = open_journal(options.out, "locomo", configuration, fresh=options.fresh)
+    journal = options.journal("locomo", configuration)
     async with _opened(options, journal, embedder) as ledger:
         await _run(conversations, Setup(ledger, embedder, journal, who, agent, options), progress)
     kept_by = str(agent) if options.search_in == "memories" else ""
@@ -168,9 +166,10 @@ async def _run(conversations: Sequence[Conversation], setup: Setup, progress: Pr
             await _store(conversation, setup.ledger)
     for number, case in enumerate(cases):
         for mode in MODES:
-            await _look_up(case, mode, setup)
-        if setup.who.is_model:
-            await _answer(case, setup)
+            if (name := f"{case.name}/{mode}") not in setup.journal:
+                setup.journal.add(name, await _look_up(case, mode, setup))
+        if setup.who.is_model and (name := f"{case.name}/answer") not in setup.journal:
+            setup.journal.add(name, await _answer(case, setup))
         progress(number + 1, len(cases), case.name)
 
 
@@ -223,33 +222,24 @@ async def _store(conversation: Conversation, ledger: Ledger) -> None:
         await ledger.search(namespace, "warm up", mode=mode)
 
 
-async def _look_up(case: Case, mode: Mode, setup: Setup) -> None:
-    """Search twice: with the question's embedding yet to be made, then with it known."""
-    name = f"{case.name}/{mode}"
-    if name in setup.journal:
-        return
-    setup.embedder.clear()
-    hits, with_embedding = await _timed(case, mode, setup)
-    _, without = await _timed(case, mode, setup)
+async def _look_up(case: Case, mode: Mode, setup: Setup) -> Row:
+    """Search with the question's embedding known, which is timed apart."""
+    asked, hits = case.question.question, list[Hit]()
+    embedding = await setup.embedder.seconds_of(asked)
+    started = perf_counter()
+    for namespace in case.namespaces:
+        hits += await setup.ledger.search(namespace, asked, limit=DEPTHS[-1], mode=mode)
+    seconds, hits = perf_counter() - started, best(hits, DEPTHS[-1])
     texts = [hit.version.text for hit in hits]
-    row = {
+    return {
         "category": case.question.category,
         "evidence": case.evidence,
         "found": [await _turns(hit, setup) for hit in hits],
         "records": [[*hit.version.namespace, hit.version.key] for hit in hits],
         "tokens": [tokens(texts[:depth]) for depth in DEPTHS],
-        "seconds_with_embedding": with_embedding,
-        "seconds_without_embedding": without,
+        "seconds_with_embedding": embedding + seconds,
+        "seconds_without_embedding": seconds,
     }
-    setup.journal.add(name, row)
-
-
-async def _timed(case: Case, mode: Mode, setup: Setup) -> tuple[list[Hit], float]:
-    started = perf_counter()
-    hits: list[Hit] = []
-    for namespace in case.namespaces:
-        hits += await setup.ledger.search(namespace, case.question.question, limit=DEPTHS[-1], mode=mode)
-    return best(hits, DEPTHS[-1]), perf_counter() - started
 
 
 async def _turns(hit: Hit, setup: Setup) -> list[str]:
@@ -258,28 +248,20 @@ async def _turns(hit: Hit, setup: Setup) -> list[str]:
     return [hit.version.key]
 
 
-async def _answer(case: Case, setup: Setup) -> None:
+async def _answer(case: Case, setup: Setup) -> Row:
     """Have the question answered from the first turns found, and score the answer; none scores 0."""
-    name = f"{case.name}/answer"
-    if name in setup.journal:
-        return
-    found = setup.journal[f"{case.name}/{setup.options.answer_from}"]["records"][:SHOWN]
+    found = setup.journal[f"{case.name}/{setup.options.answer_from}"]["records"][:CONTEXT_TURNS]
     versions = [await setup.ledger.get(tuple(namespace), key) for *namespace, key in found]
     given = Given(message=put(case.name, case.question), memories=[v.text for v in versions if v])
-    started = perf_counter()
+    started, row = perf_counter(), {"category": case.question.category}
     try:
         answered = await ask(reply, given, setup.who.responder)
     except BadAnswer as bad:
-        row = {"category": case.question.category, "answer": "", "score": 0.0, "refused": str(bad)}
-        setup.journal.add(name, row)
-        return
-    answer = chosen(case.name, case.question, answered.value)
-    row = {
-        "category": case.question.category,
+        return row | {"answer": "", "score": 0.0, "refused": str(bad)}
+    return row | {
         "answer": answered.value,
-        "score": answer_score(case.question, answer),
+        "score": answer_score(case.question, chosen(case.name, case.question, answered.value)),
         "responder": answered.responder,
         "prompt_tokens": answered.prompt_tokens,
         "seconds": perf_counter() - started,
     }
-    setup.journal.add(name, row)

@@ -6,36 +6,32 @@ updates do to stored content; so the contradiction set scores the resulting memo
 of operation.
 """
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import fmean
 from time import perf_counter
 from typing import Any
 
+import pandas as pd
 from langchain_core.messages import HumanMessage
 from langchain_core.utils.uuid import uuid7
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from mneme.cli.tables import Table
 from mneme.core.errors import BadAnswer, PromptTooLong
-from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.chat import baselines, contradictions, table_1
 from mneme.evals.chat.arms import ARMS, Arm, Name
 from mneme.evals.chat.contradictions import Case, as_row, score, summarise
 from mneme.evals.measuring import temporary_ledger
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out, Role
-from mneme.evals.report import Journal, Progress, Report, Row, draw, file_digest, open_journal, table
+from mneme.evals.options import Agents, Role, RunOptions
+from mneme.evals.report import Journal, Progress, Report, Row, draw, file_digest, framed
 from mneme.evals.scoring import Done
 from mneme.graphs import chatbot
 from mneme.models.asking.asking import SEED
 from mneme.models.asking.counting import NOTHING
-from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.context import ChatContext, MemoryContext
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
@@ -50,7 +46,7 @@ LIMIT = 1000
 """More memories than any case leads to."""
 
 
-class Options(BaseModel):
+class Options(RunOptions):
     """What to run, who answers, and where results go."""
 
     data: Path | None = Field(None, description="Labelled messages, as JSON Lines; default: the shipped.")
@@ -64,9 +60,6 @@ class Options(BaseModel):
     )
     skip_table_1: bool = Field(False, description="Leave out the paper's table 1.")
     at_once: int = Field(1, ge=1, description="Labelled messages that are worked on at a time.")
-    embedder: EmbedderName = ""
-    out: Out = RUNS
-    fresh: Fresh = False
 
 
 @dataclass
@@ -91,7 +84,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     """Run table 1 and the contradiction set with each memory agent, and the baselines."""
     data = options.data or contradictions.DEFAULT
     cases = contradictions.load(data)
-    embedder = await open_embedder(options.embedder or settings().embedder)
+    embedder = await options.opened_embedder()
     chatbot = await identify(options.chatbot or options.agents)
     agent = await identify(options.memory_agent or options.agents)
     configuration = {
@@ -101,7 +94,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "embedder": embedder.name,
         "seed": SEED,
     }
-    journal = open_journal(options.out, "msc", configuration, fresh=options.fresh)
+    journal = options.journal("msc", configuration)
     async with temporary_ledger(embedder) as ledger:
         await _run(options, cases, Setup(ledger, chatbot, agent), journal, progress)
     played = await baselines.play(cases, embedder)
@@ -111,18 +104,12 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 async def _run(
     options: Options, cases: Sequence[Case], setup: Setup, journal: Journal, progress: Progress
 ) -> None:
-    total, done = len(options.arms) * len(cases), 0
     for name in options.arms:
         if not options.skip_table_1 and f"table 1/{name}" not in journal:
             journal.add(f"table 1/{name}", {"tests": await _table_1(name, setup)})
-        for start in range(0, len(cases), options.at_once):
-            some = cases[start : start + options.at_once]
-            todo = [case for case in some if f"{name}/{case.id}" not in journal]
-            rows = await asyncio.gather(*(_contradict(name, case, setup) for case in todo))
-            for case, row in zip(todo, rows, strict=True):
-                journal.add(f"{name}/{case.id}", row)
-            done += len(some)
-            progress(done, total, f"{name}: {some[-1].id}")
+        messages = {f"{name}/{case.id}": case for case in cases}
+        remember = partial(_contradict, name=name, setup=setup)
+        await journal.play(messages, remember, progress, concurrency=options.at_once)
 
 
 async def _table_1(name: Name, setup: Setup) -> list[Row]:
@@ -137,18 +124,13 @@ async def _table_1(name: Name, setup: Setup) -> list[Row]:
             {"configurable": {"thread_id": thread}},
             context=context,
         )
-        row = await _remember(ARMS[name], await _waiting(setup, context.user), context.user, setup)
+        *_, waiting = await Inbox(setup.ledger).pending(context.user)  # those that failed before wait with it
+        row = await _remember(ARMS[name], waiting, context.user, setup)
         rows.append(row | {"test": test.name, "message": test.message, "reply": said["messages"][-1].text})
     return rows
 
 
-async def _waiting(setup: Setup, user: str) -> Message:
-    """Return the message that the chatbot handed over last; those that failed before wait with it."""
-    *_, waiting = await Inbox(setup.ledger).pending(user)
-    return waiting
-
-
-async def _contradict(name: Name, case: Case, setup: Setup) -> Row:
+async def _contradict(case: Case, *, name: Name, setup: Setup) -> Row:
     """Put the case's memories into a namespace of its own, and its message to the memory agent."""
     user = f"{name}-{case.id}"
     memories = UserMemories(setup.ledger, user)
@@ -232,41 +214,32 @@ def _report(
         partial(contradictions.plot_whole, summaries),
         partial(contradictions.plot_categories, summaries),
     )
+    right = {
+        name: [table_1.is_right(test, row) for test, row in zip(table_1.TESTS, of, strict=True)]
+        for name, of in tests.items()
+    }
+    asked = pd.DataFrame(
+        {"system": name, "seconds": row["seconds"], **row["asked"]}
+        for name, of in rows.items()
+        for row in of.values()
+    )
+    costs = asked.groupby("system", sort=False)[
+        ["questions", "prompt_tokens", "reply_tokens", "seconds"]
+    ].mean()
     return Report(
         name="msc",
         answered_by=str(agent),
         raw=journal.path,
         rows=journal.rows,
-        summary={"table_1": _tests_right(tests), "contradictions": summaries},
+        summary={"table_1": right, "contradictions": summaries},
         tables=[
             *(table_1.show(f"Table 1 with {name}, {agent}", of) for name, of in tests.items()),
             *contradictions.tables(summaries),
-            _costs(rows),
+            framed("What one message costs (mean)", costs),
         ],
         plots=[plot],
         notes=_notes(summaries, agent),
     )
-
-
-def _costs(rows: Mapping[str, Mapping[str, Row]]) -> Table:
-    """Show what a message costs on average, with each memory agent."""
-    cells = []
-    for name, of in rows.items():
-        asked = [row["asked"] for row in of.values()]
-        means = [
-            fmean(each[what] for each in asked) for what in ("questions", "prompt_tokens", "reply_tokens")
-        ]
-        seconds = fmean(row["seconds"] for row in of.values())
-        cells.append([name, *(f"{mean:.1f}" for mean in means), f"{seconds:.2f}"])
-    columns = ["", "questions", "prompt tokens", "reply tokens", "seconds"]
-    return table("What one message costs (mean)", columns, cells)
-
-
-def _tests_right(tests: Mapping[str, list[Row]]) -> dict[str, list[bool]]:
-    return {
-        name: [table_1.is_right(test, row) for test, row in zip(table_1.TESTS, rows, strict=True)]
-        for name, rows in tests.items()
-    }
 
 
 def _notes(summaries: dict[str, Any], agent: Identity) -> list[str]:

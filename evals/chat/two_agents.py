@@ -24,9 +24,9 @@ from typing_extensions import TypedDict
 from mneme.graphs.memory_agent import remembering
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
-from mneme.nodes.chat.comparing import worth_comparing
+from mneme.nodes.chat.conflict_router import worth_comparing
 from mneme.nodes.chat.context import MemoryContext, MemoryRuntime, memories_of
-from mneme.nodes.chat.memory_agent import decisions_on, read
+from mneme.nodes.chat.memory_agent import decisions_on, message_router
 from mneme.nodes.chat.memory_operations import (
     Fact,
     Judged,
@@ -34,6 +34,7 @@ from mneme.nodes.chat.memory_operations import (
     Origin,
     Relation,
     Task,
+    judged,
     retire_memory,
     similar_of,
     update_with_facts,
@@ -258,8 +259,8 @@ async def update_batch(state: Updating, runtime: MemoryRuntime) -> Update:
         of_one = [each for each in found if each.newer == number]
         places = [held_by.get(key, key) for key in (state["batch"][each.older] for each in of_one)]
         for newer in await _live([state["batch"][number]], runtime):
-            judged = await _judged(of_one, places, runtime)
-            decision, *_ = decisions_on(0, judged, newer.memory.model_dump(), datetime.now(UTC).date())
+            verdicts = await _judged(of_one, places, runtime)
+            decision, *_ = decisions_on(0, verdicts, newer.memory.model_dump(), datetime.now(UTC).date())
             if decision["action"] != "insert":
                 held_by[newer.key] = decision["touched"][0]["memory"]["key"]
                 done += await _put_in(newer, decision, state["model"], runtime)
@@ -272,14 +273,12 @@ async def _judged(
     """Return how a memory stands to the older ones, as they are now; a retired one stands in no relation."""
     now = {each.key: each for each in await _live(places, runtime)}
     return [
-        Judged(
-            candidate=0,
-            memory=similar_of(now[key]),
-            relation=RELATIONS[each.relation],
-            rationale=each.reason,
-            outdated=located(each.outdated, now[key].memory.content),
-            updated="",
-            doubt="",
+        judged(
+            0,
+            similar_of(now[key]),
+            RELATIONS[each.relation],
+            each.reason,
+            located(each.outdated, now[key].memory.content),
         )
         for each, key in zip(found, places, strict=True)
         if key in now
@@ -324,9 +323,9 @@ def updates_by_rules(given: Batch) -> FoundUpdates:
     return FoundUpdates(updates=found[:MOST_PAIRS])
 
 
-inserter = remembering("read")
-inserter.add_node(read)
-inserter.add_conditional_edges("read", each_insertion, ["insert_memory", "forget", "settle"])
+inserter = remembering("message_router")
+inserter.add_node(message_router)
+inserter.add_conditional_edges("message_router", each_insertion, ["insert_memory", "forget", "settle"])
 
 updater = Workflow(Updating, context_schema=MemoryContext, input_schema=Since, output_schema=Updated)
 updater.add_node(gather_new)

@@ -6,10 +6,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.types import Command
-from pydantic import BaseModel
-
 from mneme.evals.report import Row
 from mneme.graphs import intrinsic_memory
 from mneme.library.teams.document import MINUTES
@@ -21,15 +17,6 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 
 OWNER = "eval"
-
-
-class Case(BaseModel):
-    """One discussion to be held: by whom, about what, with which memory, on how large a context."""
-
-    id: str
-    task: str
-    team: Team
-    context: DiscussionContext
 
 
 def reordered(team: Team, seed: int) -> Team:
@@ -48,22 +35,12 @@ async def open_fresh_ledger(folder: Path, embedder: str) -> Ledger:
     return await open_ledger(str(folder), await open_embedder(embedder))
 
 
-async def hold(
-    case: Case, ledger: Ledger, saver: BaseCheckpointSaver[str] | None = None, says: str = ""
-) -> Row:
-    """Hold a discussion to its end; return what it produced and every turn.
-
-    Where the context has a person, that one says each time what is given, numbered, and never accepts.
-    """
-    graph = intrinsic_memory.builder.compile(store=LedgerStore(ledger), checkpointer=saver)
-    given: Any = {"task": case.task, "team": case.team.model_dump(mode="json"), "discussion_id": case.id}
-    config: Any = {"configurable": {"thread_id": case.id}}
-    result = await graph.ainvoke(given, config, context=case.context)
-    while "__interrupt__" in result:
-        answer: Any = Command(resume={"message": says.format(turn=result["turn"] + 1), "accept": False})
-        result = await graph.ainvoke(answer, config, context=case.context)
-    discussions = Discussions(ledger, case.context.team)
-    turns = await discussions.conversation(case.id).all(result["turn"])
+async def hold(discussion_id: str, task: str, team: Team, context: DiscussionContext, ledger: Ledger) -> Row:
+    """Hold a discussion to its end; return what it produced and every turn."""
+    graph = intrinsic_memory.builder.compile(store=LedgerStore(ledger))
+    given: Any = {"task": task, "team": team.model_dump(mode="json"), "discussion_id": discussion_id}
+    result = await graph.ainvoke(given, context=context)
+    turns = await Discussions(ledger, context.team).conversation(discussion_id).all(result["turn"])
     return {
         "ended": result["ended"],
         "turns": result["turn"],

@@ -13,21 +13,22 @@ turns together. What is measured is what survives, and nothing about planning. T
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, Field
+import pandas as pd
+from pydantic import Field
 
 from mneme.core.errors import BadAnswer, BadInput
-from mneme.core.settings import settings
 from mneme.evals.answering import identify
 from mneme.evals.discussion.storehouse import AISLES, ROUNDS, Storehouse, storehouse
-from mneme.evals.measuring import p_cell, temporary_ledger, wilcoxon_p
-from mneme.evals.options import RUNS, AgentsCompared, EmbedderName, Fresh, NotNegative, Out, Positive
-from mneme.evals.report import Progress, Report, Row, open_journal, table
+from mneme.evals.measuring import temporary_ledger, wilcoxon_p
+from mneme.evals.options import Agents, NotNegative, Positive, RunOptions
+from mneme.evals.report import Progress, Report, Row, framed
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN, empty
 from mneme.models.asking.asking import ask
-from mneme.models.embedding.embedders import Embedder, open_embedder
+from mneme.models.embedding.embedders import Embedder
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.costs import Cost, CostCounter
 from mneme.nodes.discussion.experts import SHARE, told_by
@@ -53,21 +54,17 @@ Arm = Literal[
 """The writer's view of all agents' memories first; the last is not bounded: all that there was to know."""
 ARMS: tuple[Arm, ...] = get_args(Arm)
 OWNER, TEAM = "eval", "the_team"
-COLUMNS = ("turns", "shown", "facts", "own", "others'", "p")
 
 
-class Options(BaseModel):
-    """How long, in what room, and who remembers: several are compared."""
+class Options(RunOptions):
+    """How long, in what room, and who remembers."""
 
-    agents: AgentsCompared = ["auto"]
+    agents: Agents = "auto"
     roles: int = Field(4, ge=2, le=len(AISLES), description="Number of agents.")
     turns: list[Positive] = Field([16, 32, 64], min_length=1, description="Turns after which is looked.")
     seeds: list[NotNegative] = Field(list(range(1, 11)), min_length=1, description="Storehouses.")
     context_tokens: int = Field(1000, ge=600, description="Tokens of task, memory and turns, for every arm.")
     memory_tokens: int = Field(400, ge=100, description="Tokens of a memory.")
-    embedder: EmbedderName = ""
-    out: Out = RUNS
-    fresh: Fresh = False
 
 
 @dataclass(frozen=True)
@@ -89,39 +86,47 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     """Hold every storehouse against every memory; go on where an interrupted run stopped."""
     if min(options.turns) < (least := ROUNDS * options.roles):
         raise BadInput(f"--turn {min(options.turns)}: facts are said until turn {least}; look after them.")
-    models = [await identify(who) for who in options.agents]
-    embedder = await open_embedder(options.embedder or settings().embedder)
+    who = await identify(options.agents)
+    embedder = await options.opened_embedder()
     configuration: Row = options.model_dump(include={"turns", "roles", "context_tokens", "memory_tokens"})
-    configuration |= {"models": [each.model_dump() for each in models], "embedder": embedder.name}
-    journal = open_journal(options.out, "information_survival", configuration, fresh=options.fresh)
-    cases = [(model.responder, seed) for model in models for seed in options.seeds]
-    for done, (who, seed) in enumerate(cases, start=1):
-        if f"{who}/{seed}" not in journal:
-            journal.add(f"{who}/{seed}", {"model": who, **await _measured(who, seed, options, embedder)})
-        progress(done, len(cases), f"{who}/{seed}")
-    rows = [journal[f"{who}/{seed}"] for who, seed in cases]
-    summary = {
-        each.responder: _summary([row for row in rows if row["model"] == each.responder]) for each in models
-    }
+    configuration |= {"agents": who.model_dump(), "embedder": embedder.name}
+    journal = options.journal("information_survival", configuration)
+    measure = partial(_measured, who=who.responder, options=options, embedder=embedder)
+    rows = await journal.play({str(seed): seed for seed in options.seeds}, measure, progress)
+    shares = _shares(pd.DataFrame(look | {"row": row["case"]} for row in rows for look in row["looks"]))
+    tokens = pd.DataFrame([row["costs"] for row in rows]).map(_tokens).mean()
+    spent = ", ".join(f"{what} {count:,.0f}" for what, count in tokens.items())
+    complaints = sum(row["complaints"] for row in rows)
     return Report(
         "information_survival",
-        ", ".join(map(str, models)),
+        str(who),
         journal.path,
         rows,
-        summary,
-        [
-            table(
-                f"Share of facts, {len(options.seeds)} storehouses, {who}",
-                COLUMNS,
-                _cells(figures["by_turn"]),
-            )
-            for who, figures in summary.items()
+        {"shares": shares.to_dict("records"), "tokens_of_remembering": tokens.to_dict()},
+        [framed(f"Share of facts, {len(options.seeds)} storehouses", shares)],
+        notes=[
+            "arm: what the next speaker is shown beside task and turns; all memories: the writer. own, "
+            "others: of the next speaker's own facts, and of the rest; p: Wilcoxon signed-rank of the share "
+            "of all facts against the newest turns alone, same storehouses.",
+            f"Tokens of remembering in a storehouse: {spent}; {complaints} updates got no usable answer, or "
+            "one in part.",
         ],
-        notes=_notes(summary),
     )
 
 
-async def _measured(who: str, seed: int, options: Options, embedder: Embedder) -> Row:
+def _shares(looks: pd.DataFrame) -> pd.DataFrame:
+    """Return by turn and memory the means over storehouses, and p against the newest turns alone."""
+    shares = looks.groupby(["turn", "arm"], sort=False)[["facts", "own", "others"]].mean()
+    facts = looks.pivot(index=["turn", "row"], columns="arm", values="facts")
+    p = [wilcoxon_p((facts[arm] - facts["newest turns"]).loc[turn]) for turn, arm in shares.index]
+    return shares.assign(p=p).reset_index()
+
+
+def _tokens(cost: Row) -> int:
+    return int(cost["prompt_tokens"] + cost["reply_tokens"])
+
+
+async def _measured(seed: int, *, who: str, options: Options, embedder: Embedder) -> Row:
     world, count = storehouse(seed, options.roles, max(options.turns)), await counter_of(who)
     bounds = Bounds(options.context_tokens, options.memory_tokens, options.turns, count, who)
     async with temporary_ledger(embedder) as ledger:
@@ -232,46 +237,3 @@ def _look(world: Storehouse, turn: int, arm: Arm, window: Window) -> Row:
 def _text(memory: dict[str, Any]) -> str:
     """Return a memory as its agent is shown it."""
     return json.dumps(memory, indent=1, ensure_ascii=False)
-
-
-def _summary(rows: Sequence[Row]) -> Row:
-    """Return by turn and memory the means over storehouses, and what remembering took."""
-    by_turn: dict[str, dict[str, Row]] = {}
-    for turn in dict.fromkeys(look["turn"] for look in rows[0]["looks"]):
-        looks = [{each["arm"]: each for each in row["looks"] if each["turn"] == turn} for row in rows]
-        by_turn[str(turn)] = {
-            arm: {name: fmean(each[arm][name] for each in looks) for name in ("facts", "own", "others")}
-            | {"p": wilcoxon_p([each[arm]["facts"] - each["newest turns"]["facts"] for each in looks])}
-            for arm in ARMS
-        }
-    tokens = {
-        name: fmean(row["costs"][name]["prompt_tokens"] + row["costs"][name]["reply_tokens"] for row in rows)
-        for name in rows[0]["costs"]
-    }
-    complaints = sum(row["complaints"] for row in rows)
-    return {"by_turn": by_turn, "tokens_of_remembering": tokens, "complaints": complaints}
-
-
-def _cells(by_turn: dict[str, dict[str, Row]]) -> list[tuple[object, ...]]:
-    return [
-        (turn, arm, *(f"{each[name]:.2f}" for name in ("facts", "own", "others")), p_cell(each["p"]))
-        for turn, by_arm in by_turn.items()
-        for arm, each in by_arm.items()
-    ]
-
-
-def _notes(summary: Row) -> list[str]:
-    spent = [
-        f"Tokens of remembering in a storehouse ({who}): "
-        + ", ".join(f"{what} {tokens:,.0f}" for what, tokens in figures["tokens_of_remembering"].items())
-        + f"; {figures['complaints']} updates got no usable answer, or one in part."
-        for who, figures in summary.items()
-    ]
-    return [
-        "shown: what the next speaker is shown beside task and turns; all memories: the writer. own and "
-        "others': of the next speaker's own facts and of the rest; p: Wilcoxon signed-rank of the share of "
-        "all facts against the newest turns alone, same storehouses.",
-        "Where rules remember, they go by the words of slots, and where a memory is full they shorten and "
-        "then drop what is oldest. This says what survives, and nothing about planning.",
-        *spent,
-    ]

@@ -1,10 +1,10 @@
 """What the case study's discussions show: figures, tests, tables and plots beside the paper's table 2."""
 
-from collections.abc import Callable, Iterable, Sequence
-from statistics import fmean, median, stdev
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import Any, Literal
 
-import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import ranksums
 
@@ -19,8 +19,6 @@ METRICS = ("scalability", "reliability", "usability", "cost_effectiveness", "doc
 """Those of the paper (table 2); the other two are of the file that the task asks for."""
 ARMS: tuple[Arm, ...] = ("none", "intrinsic")
 NAMES = {"none": "baseline", "intrinsic": "intrinsic memory"}
-SHORT = {"none": "none", "intrinsic": "intrinsic"}
-COLOURS = {"none": "tab:orange", "intrinsic": "tab:blue"}
 PAPER: dict[str, tuple[float, float, float]] = {
     "tokens": (36077, 47830, 0.0195),
     "turns": (14.3, 16, 0.2632),
@@ -31,21 +29,27 @@ PAPER: dict[str, tuple[float, float, float]] = {
     "documentation": (2, 3.56, 0.0017),
 }
 """Table 2: baseline, intrinsic memory, p."""
-COUNTED = ("completeness", "consistency", "components", "parts of each", "agreed")
-FIGURES = (*PAPER, *COUNTED)
+FIGURES = (*PAPER, "completeness", "consistency", "components", "parts of each", "agreed")
+AT_SIZES = ("agreed", "turns", "components", "usability", "documentation")
+THOUSANDS = 10_000
+"""From here on means are printed in thousands, so that table 2 fits a terminal of 80 columns."""
 
 
 def summarise(rows: Sequence[Row], item_fields: Iterable[str]) -> Row:
-    """Return each figure's values, mean, median and spread in both arms, and the rank-sum test's p."""
+    """Return each figure's values, mean, median and spread in both arms, and the rank-sum test's p.
+
+    Scores are there only where somebody judged.
+    """
     fields = list(item_fields)
-    values = {arm: [_figures(row, fields) for row in rows if row["arm"] == arm] for arm in ARMS}
-    return {name: _compared([[run[name] for run in values[arm]] for arm in ARMS]) for name in FIGURES}
+    frame = pd.DataFrame([{"arm": row["arm"], **_figures(row, fields)} for row in rows])
+    by_arm = frame.groupby("arm")
+    return {name: _compared(by_arm[name]) for name in FIGURES if name in frame}
 
 
 def _figures(row: Row, fields: Sequence[str]) -> dict[str, float]:
     components = [each for each in row["document"].values() if isinstance(each, dict)]
     said = [sum(each[name] != UNSAID for name in fields) for each in components]
-    scores = {metric: float(row["judgement"][metric]["score"]) for metric in SCORES}
+    scores = {metric: float(each["score"]) for metric, each in row.get("judgement", {}).items()}
     return scores | {
         "tokens": float(row["tokens"]),
         "turns": float(row["turns"]),
@@ -55,36 +59,39 @@ def _figures(row: Row, fields: Sequence[str]) -> dict[str, float]:
     }
 
 
-def _compared(arms: Sequence[Sequence[float]]) -> Row:
-    baseline, intrinsic = arms
+def _compared(values: Any) -> Row:
+    baseline, intrinsic = (values.get_group(arm) for arm in ARMS)
     same = len({*baseline, *intrinsic}) == 1
     p = 1.0 if same else float(ranksums(intrinsic, baseline).pvalue)
-    return {**dict(zip(ARMS, map(_spread, arms), strict=True)), "p": p}
-
-
-def _spread(values: Sequence[float]) -> Row:
+    spreads = values.agg(["mean", "median", "std"]).fillna(0.0)
     return {
-        "values": list(values),
-        "mean": fmean(values),
-        "median": median(values),
-        "sd": stdev(values) if len(values) > 1 else 0.0,
-    }
+        arm: {
+            "values": values.get_group(arm).tolist(),
+            "mean": float(spreads.loc[arm, "mean"]),
+            "median": float(spreads.loc[arm, "median"]),
+            "sd": float(spreads.loc[arm, "std"]),
+        }
+        for arm in ARMS
+    } | {"p": p}
 
 
-def table_2(main: Row, runs: int, size: int, said: str = "") -> Table:
-    """Return table 2: means after n runs, each beside the paper's; `said` ends its title."""
+def table_2(main: Row, title: str) -> Table:
+    """Return table 2: means, each beside the paper's."""
     columns = ["", "baseline", "paper", "intrinsic", "paper", "p", "paper"]
     cells = [
-        [LABELS.get(name, name), _mean(main[name]["none"]), *_beside(name, main[name])] for name in FIGURES
+        [
+            name.replace("cost_effectiveness", "cost-effective"),
+            _mean(figure["none"]),
+            paper[0],
+            _mean(figure["intrinsic"]),
+            paper[1],
+            f"{figure['p']:.2g}",
+            paper[2],
+        ]
+        for name, figure in main.items()
+        for paper in [PAPER.get(name, (None, None, None))]
     ]
-    return table(
-        f"Table 2: mean ± sd of {runs} discussions each, {size} tokens of context{said}", columns, cells
-    )
-
-
-def _beside(name: str, figure: Row) -> list[object]:
-    paper = PAPER.get(name, (None, None, None))
-    return [paper[0], _mean(figure["intrinsic"]), paper[1], f"{figure['p']:.2g}", paper[2]]
+    return table(title, columns, cells)
 
 
 def _mean(spread: Row) -> str:
@@ -93,17 +100,11 @@ def _mean(spread: Row) -> str:
     return f"{spread['mean']:.3g} ± {round(spread['sd'], 2):.2g}"
 
 
-LABELS = {"cost_effectiveness": "cost-effective"}
-THOUSANDS = 10_000
-"""From here on means are printed in thousands, so that table 2 fits a terminal of 80 columns."""
-
-
 def size_table(summary: Row) -> Table:
     """Return how the two compare at other sizes of the context."""
-    names = ("agreed", "turns", "components", "usability", "documentation")
-    columns = ["tokens", "memory", *names]
+    columns = ["tokens", "memory", *(name for name in AT_SIZES if name in next(iter(summary.values())))]
     cells = [
-        [size, SHORT[arm], *(f"{figures[name][arm]['mean']:.4g}" for name in names)]
+        [size, arm, *(f"{figures[name][arm]['mean']:.4g}" for name in columns[2:])]
         for size, figures in summary.items()
         for arm in ARMS
     ]
@@ -115,7 +116,7 @@ def worse(summary: Row) -> list[str]:
     return [
         f"At {size} tokens intrinsic memory scores lower in {', '.join(lower).replace('_', '-')}."
         for size, figures in summary.items()
-        if (lower := [name for name in SCORES if _gain(figures[name]) < 0])
+        if (lower := [name for name in SCORES if name in figures and _gain(figures[name]) < 0])
     ]
 
 
@@ -138,61 +139,49 @@ def breaks_down(summary: Row) -> list[str]:
 def notes(main: Row, summary: Row, who: Identity, judge: Identity) -> list[str]:
     """Say how reliable the figures are, and which of the paper's claims they support."""
     more = main["tokens"]["intrinsic"]["mean"] / main["tokens"]["none"]["mean"] - 1
-    won = [name for name in METRICS if main[name]["intrinsic"]["mean"] > main[name]["none"]["mean"]]
+    won = [name for name in METRICS if name in main and _gain(main[name]) > 0]
     sure = [name for name in won if main[name]["p"] < 0.05]
     found = [
         f"Tokens with intrinsic memory: {100 * more:+.0f} % (paper: +32 %).",
-        f"It scores higher in {len(won)} of 5 metrics, {len(sure)} of them with p < 0.05 (paper: 5, and 4).",
         "p: Wilcoxon rank-sum test, two-sided; runs differ in the seed of every reply, drawn at "
         "--temperature, and in the order in which the workers speak; by rules in that order alone.",
+        *breaks_down(summary),
+        *worse(summary),
     ]
-    found += [*breaks_down(summary), *worse(summary)]
+    if judge.is_model:
+        higher = f"It scores higher in {len(won)} of 5 metrics, {len(sure)} of them with p < 0.05"
+        found.append(f"{higher} (paper: 5, and 4).")
+    else:
+        found.append("Nobody judged: rules judge no design. Name a --judge.")
     if not who.is_model:
         found.append(
             "Agents by rules say again what the task or their duties name: this shows the course of a "
             "discussion, not how good a design is. Runs hardly differ, so that p says little. Tokens are "
             "estimated from the words that a model would have read."
         )
-    if not judge.is_model:
-        found.append("The judge by rules only counts; it judges nothing.")
     return found
 
 
-def plots(main: Row, summary: Row) -> list[Callable[[Axes], None]]:
-    """Return figure 3 (median and standard deviation of each metric), and components by size of context."""
-    return [lambda axes: _metrics(axes, main), lambda axes: _sizes(axes, summary)]
-
-
-def _metrics(axes: Axes, main: Row) -> None:
-    at = np.arange(len(METRICS))
+def plot_metrics(main: Row, axes: Axes) -> None:
+    """Draw figure 3: median and standard deviation of each metric, beside the paper's means."""
+    metrics = [name for name in METRICS if name in main]
+    medians, spreads = (
+        pd.DataFrame({NAMES[arm]: [main[name][arm][what] for name in metrics] for arm in ARMS}, metrics)
+        for what in ("median", "sd")
+    )
+    if metrics:
+        medians.plot.bar(ax=axes, yerr=spreads, capsize=3, ylabel="score, median and sd", ylim=(0, 10.5))
     for number, arm in enumerate(ARMS):
-        medians = [main[metric][arm]["median"] for metric in METRICS]
-        spreads = [main[metric][arm]["sd"] for metric in METRICS]
-        axes.bar(
-            at + 0.4 * number - 0.2,
-            medians,
-            0.38,
-            yerr=spreads,
-            capsize=3,
-            color=COLOURS[arm],
-            label=NAMES[arm],
-        )
-        paper = [PAPER[metric][number] for metric in METRICS]
-        axes.scatter(at + 0.4 * number - 0.2, paper, marker="_", color="black", zorder=3)
-    axes.scatter([], [], marker="_", color="black", label="paper (mean)")
-    axes.set_xticks(at, [metric.replace("_", "-\n") for metric in METRICS], fontsize="small")
-    axes.set_ylabel("score, median and sd")
-    axes.set_ylim(0, 10.5)
-    axes.legend(fontsize="small")
+        paper = [PAPER[name][number] for name in metrics]
+        axes.plot(paper, "_", color="black", label=f"paper, {NAMES[arm]} (mean)")
 
 
-def _sizes(axes: Axes, summary: Row) -> None:
-    sizes = sorted(int(size) for size in summary)
+def plot_sizes(summary: Row, axes: Axes) -> None:
+    """Draw how many components the document has, by the size of the context."""
+    sizes = sorted(summary, key=int)
     for arm in ARMS:
-        means = [summary[str(size)]["components"][arm]["mean"] for size in sizes]
-        spreads = [summary[str(size)]["components"][arm]["sd"] for size in sizes]
-        axes.errorbar(sizes, means, yerr=spreads, capsize=3, marker="o", color=COLOURS[arm], label=NAMES[arm])
-    axes.set_xlabel("tokens of context")
-    axes.set_ylabel("components in the document")
-    axes.set_ylim(bottom=0)
+        found = [summary[size]["components"][arm] for size in sizes]
+        means, spreads = [each["mean"] for each in found], [each["sd"] for each in found]
+        axes.errorbar([int(size) for size in sizes], means, yerr=spreads, marker="o", label=NAMES[arm])
+    axes.set(xlabel="tokens of context", ylabel="components in the document")
     axes.legend(fontsize="small")

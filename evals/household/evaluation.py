@@ -21,10 +21,9 @@ what has a table.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -47,23 +46,22 @@ from mneme.evals.household.arms import (
     talking_arms,
     weak_arms,
 )
-from mneme.evals.household.cases import Case
 from mneme.evals.household.paper import CATEGORIES
-from mneme.evals.household.playing import finished, work
+from mneme.evals.household.playing import Case, finish, finished
 from mneme.evals.household.tables import report
+from mneme.evals.measuring import processes
 from mneme.evals.options import RUNS, AgentsCompared, Fresh, Out, Role
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest, open_journal
 from mneme.nodes.household.context import Setting
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, Experience, experience_of
-from mneme.stores.ledger.processes import pool
 
 QUICK = 3
 """Episodes per category of a short run."""
-PART = 5
+SUBSET = 5
 """Episodes per category that the tables of weaknesses and of negotiation are played on."""
-LESSONS = 6
+LESSONS_PER_CATEGORY = 6
 """Episodes per category from which taught teams learn."""
-SCHOOL = 40_000
+FIRST_LESSON_SEED = 40_000
 """The first seed of a lesson, far from those of the episodes."""
 REPEATS = 3
 """How often an arm that lapses plays each episode of a file, with other lapses."""
@@ -125,34 +123,31 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     responders = await _responders(options)
     plans = [_plan(options, responders, setting) for setting in sorted({*options.settings})]
     journal = open_journal(options.out, "household", _configuration(options, responders), fresh=options.fresh)
-    jobs = _jobs(options, responders)
-    experience = await _lessons(options, plans[0], journal, jobs)
+    jobs = options.jobs or (1 if responders.uses_model else os.cpu_count() or 1)
     episodes = await asyncio.to_thread(lambda: {size: _episodes(options, size) for size in options.members})
-    bounds = _bounds(episodes)
-    cases = _cases(options, plans, episodes, journal.path.with_suffix(""), experience)
-    done = sum(case.key in journal for case in [*bounds, *cases])
-    progress(done, len(bounds) + len(cases), "going on" if done else "starting")
-    for part in (bounds, cases):
-        waiting = [_bounded(journal, case) for case in part if case.key not in journal]
-        async for key, row in _finished(waiting, jobs):
-            done += 1
-            told = str(journal.add(key, row).get("arm", "bounds"))
-            progress(done, len(bounds) + len(cases), told)
+    lessons, bounds = _lessons(options, plans[0]), _bounds(episodes)
+    with processes(jobs, finished, finish) as one:
+        play = partial(journal.play, one=one, progress=progress, concurrency=jobs)
+        learned = await play({case.key: case for case in lessons})
+        experience = experience_of([EpisodeRecord.model_validate(row["lesson"]) for row in learned])
+        await play({case.key: case for case in bounds})
+        cases = _cases(options, plans, episodes, journal.path.with_suffix(""), experience)
+        await play({case.key: _bounded(journal, case) for case in cases})
     rows = [_with_bound(journal, case) for case in cases]
     return report(rows, plans, journal, str(responders))
 
 
-async def _lessons(options: Options, plan: Plan, journal: Journal, jobs: int) -> Experience:
-    """Let taught teams learn on other seeds first, and return what they know then."""
+def _lessons(options: Options, plan: Plan) -> list[Case]:
+    """List the episodes of other seeds from which taught teams learn first."""
     pupil = next((replace(arm, taught=False) for arm in plan.arms if arm.taught), None)
     if pupil is None:
-        return {}
-    seeds = range(SCHOOL, SCHOOL + min(LESSONS, options.count))
-    episodes = [generate(seed, category, pupil.agents) for category in CATEGORIES for seed in seeds]
-    cases = [Case(pupil, episode, teaches=True) for episode in episodes]
-    async for key, row in _finished([case for case in cases if case.key not in journal], jobs):
-        journal.add(key, row)
-    return experience_of([EpisodeRecord.model_validate(journal[case.key]["lesson"]) for case in cases])
+        return []
+    seeds = range(FIRST_LESSON_SEED, FIRST_LESSON_SEED + min(LESSONS_PER_CATEGORY, options.count))
+    return [
+        Case(pupil, generate(seed, category, pupil.agents), teaches=True)
+        for category in CATEGORIES
+        for seed in seeds
+    ]
 
 
 def _bounds(episodes: Episodes) -> list[Case]:
@@ -179,7 +174,7 @@ def _bounded(journal: Journal, case: Case) -> Case:
 
 
 def _is_of_the_part(options: Options, episode: Episode) -> bool:
-    return episode.source != "generated" or episode.seed < options.seed + PART
+    return episode.source != "generated" or episode.seed < options.seed + SUBSET
 
 
 def _with_bound(journal: Journal, case: Case) -> Row:
@@ -228,24 +223,20 @@ def _plan(options: Options, responders: Responders, setting: Setting) -> Plan:
 
 def _weaker(mita: Sequence[Arm], responders: Responders) -> list[Arm]:
     """Return figure 3b's arms: MiTa, weaker members, a weaker manager, both weaker."""
-    made = []
+    weak, made = responders.weak, list[Arm]()
     for arm in mita:
         for member, manager in ((False, False), (True, False), (False, True), (True, True)):
-            made.append(_weakened(arm, member, manager, responders.weak))
+            if weak is not None:
+                who, its_manager = (
+                    weak.responder if is_weak else role
+                    for is_weak, role in ((member, arm.member), (manager, arm.manager))
+                )
+                made.append(replace(arm, member=who, manager=its_manager))
+            else:
+                kind = LAPSE_KIND if member or manager else arm.lapse_kind
+                members, managers = LAPSES * member, LAPSES * manager
+                made.append(replace(arm, member_lapses=members, manager_lapses=managers, lapse_kind=kind))
     return made
-
-
-def _weakened(arm: Arm, member: bool, manager: bool, weak: Identity | None) -> Arm:
-    if weak is not None:
-        return replace(
-            arm,
-            member=weak.responder if member else arm.member,
-            manager=weak.responder if manager else arm.manager,
-        )
-    if not (member or manager):
-        return arm
-    members, managers = LAPSES * member, LAPSES * manager
-    return replace(arm, member_lapses=members, manager_lapses=managers, lapse_kind=LAPSE_KIND)
 
 
 def _episodes(options: Options, agents: int) -> list[Episode]:
@@ -271,38 +262,3 @@ def _files(folder: Path) -> list[Path]:
             f"--data {folder}: no episode files (*.json) there.", "Name a folder of C-WAH episodes."
         )
     return found
-
-
-def _jobs(options: Options, responders: Responders) -> int:
-    return options.jobs or (1 if responders.uses_model else os.cpu_count() or 1)
-
-
-async def _finished(cases: Sequence[Case], jobs: int) -> AsyncIterator[tuple[str, Row]]:
-    """Run the cases in so many processes, one in this one; yield each result as soon as it is there."""
-    if jobs == 1:
-        for case in cases:
-            yield case.key, await finished(case)
-        return
-    async with _pool(jobs) as opened:
-        loop = asyncio.get_running_loop()
-        runs = [loop.run_in_executor(opened, work, case) for case in cases]
-        for run in runs:
-            run.add_done_callback(_failure_seen)
-        for ended in asyncio.as_completed(runs):
-            yield await ended
-
-
-def _failure_seen(run: asyncio.Future[tuple[str, Row]]) -> None:
-    """Retrieve a failure that nobody waits for, or asyncio warns: the first one has ended the run."""
-    if not run.cancelled():
-        run.exception()
-
-
-@asynccontextmanager
-async def _pool(jobs: int) -> AsyncIterator[ProcessPoolExecutor]:
-    """Open a pool of fresh processes; what waits in it is dropped when the run is interrupted."""
-    opened = pool(jobs)
-    try:
-        yield opened
-    finally:
-        opened.shutdown(wait=False, cancel_futures=True)

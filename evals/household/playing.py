@@ -8,6 +8,8 @@ import asyncio
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from mneme.api.household_runs import ENDING, GRAPHS, decision_of
@@ -17,7 +19,6 @@ from mneme.environments.household.generator import generate
 from mneme.environments.household.rewards import discounted_return
 from mneme.environments.household.trace import Trace
 from mneme.evals.household.arms import COUNTED, METHOD_NAMES, Arm, all_open, bound
-from mneme.evals.household.cases import Case
 from mneme.evals.report import Row
 from mneme.graphs import load
 from mneme.nodes.household.mita_memory import taught_by
@@ -28,9 +29,34 @@ Values = Mapping[str, Any]
 Experience = Mapping[str, Any]
 
 
-def work(case: Case) -> tuple[str, Row]:
+@dataclass(frozen=True)
+class Case:
+    """An episode to be played with an arm or learned from; without an arm, bounded.
+
+    `runs` is the folder of the runs' files; `repeat` counts how often an arm that lapses has played the same
+    episode before, with other lapses; `experience` is for taught arms; `bound` is the episode's lower bound.
+    """
+
+    arm: Arm | None
+    episode: Episode
+    runs: Path = Path()
+    repeat: int = 0
+    teaches: bool = False
+    experience: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    bound: int = 0
+
+    @property
+    def key(self) -> str:
+        """Name the case in the journal."""
+        who = self.arm.key if self.arm else f"bound, {len(self.episode.starts)}"
+        what = "lesson, " if self.teaches else ""
+        again = f" | again {self.repeat}" if self.repeat else ""
+        return f"{what}{who} | {self.episode.id}{again}"
+
+
+def finish(case: Case) -> Row:
     """Finish a case in a process that does nothing else."""
-    return case.key, asyncio.run(finished(case))
+    return asyncio.run(finished(case))
 
 
 async def finished(case: Case) -> Row:

@@ -14,7 +14,7 @@ from mneme.evals.report import Row
 
 AVERAGE = "Average"
 COLUMNS = (*CATEGORIES, AVERAGE)
-CLEAR = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 GENERATED = "generated"
 """The source of episodes that are made from a seed."""
 
@@ -61,9 +61,9 @@ class Difference:
 
     @property
     def is_clear(self) -> bool:
-        """Say whether the interval leaves 0 out, or the paired test agrees with the mean below `CLEAR`."""
+        """Say whether the interval leaves 0 out, or the paired test agrees with the mean."""
         agrees = (self.ahead - self.behind) * self.mean.value < 0
-        return self.mean.is_clear or (self.p is not None and self.p < CLEAR and agrees)
+        return self.mean.is_clear or (self.p is not None and self.p < SIGNIFICANCE_LEVEL and agrees)
 
 
 class Results:

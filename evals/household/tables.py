@@ -123,19 +123,17 @@ def _means(results: Results, plan: Plan, where: str) -> Table:
 
 
 def _summary(results: Results, plan: Plan) -> dict[str, Any]:
-    gaps = {
-        f"{one.agents} agents, MiTa - {rival.name}": {c: results.difference(one, rival, c) for c in COLUMNS}
+    arms = {arm.key: _figures(results, arm, plan.base) for arm in plan.every if results.steps(arm)}
+    pairs = {
+        f"{one.agents} agents, MiTa - {rival.name}": {
+            "mean": gap.mean.value,
+            "half": gap.mean.half,
+            "p": gap.p,
+        }
         for one, rival in plan.pairs
+        if (gap := results.difference(one, rival))
     }
-    return {
-        "arms": {arm.key: _figures(results, arm, plan.base) for arm in plan.every if results.steps(arm)},
-        "pairs": {
-            name: {
-                c: {"mean": gap.mean.value, "half": gap.mean.half, "p": gap.p} for c, gap in of.items() if gap
-            }
-            for name, of in gaps.items()
-        },
-    }
+    return {"arms": arms, "pairs": pairs}
 
 
 def _figures(results: Results, arm: Arm, base: Arm | None) -> dict[str, Any]:
@@ -158,36 +156,37 @@ def _figures(results: Results, arm: Arm, base: Arm | None) -> dict[str, Any]:
 def _plots(results: Results, plan: Plan, raw: Path, answered_by: str) -> list[Path]:
     """Draw table 1 by category, a plot for each size of team, and steps by team and weakness."""
     stem = raw.stem if plan.setting == "symbolic" else f"{raw.stem}-{plan.setting}"
-    sizes = sorted({arm.agents for arm in plan.arms})
-    drawn = {
-        "table-1": [
-            partial(
-                _bars,
-                results,
-                {arm.name: arm for arm in plan.arms if arm.agents == size},
-                COLUMNS,
-                f"{size} agents",
-            )
-            for size in sizes
-        ],
-        "agents": [
-            partial(
-                _bars, results, {f"{a.agents} {a.name}": a for a in plan.arms}, (AVERAGE,), "all episodes"
-            )
-        ],
-    }
+    by_size = [
+        partial(_bars, results, {arm.name: arm for arm in plan.arms if arm.agents == size}, f"{size} agents")
+        for size in sorted({arm.agents for arm in plan.arms})
+    ]
+    all_arms = {f"{arm.agents} {arm.name}": arm for arm in plan.arms}
+    drawn = {"table-1": by_size, "agents": [partial(_averages, results, all_arms, "all episodes")]}
     if plan.weaker:
         others = {label: arm for label, arm, _, _ in plan.compared}
-        drawn["figure-3"] = [partial(_bars, results, others, (AVERAGE,), "table 2 and figure 3")]
+        drawn["figure-3"] = [partial(_averages, results, others, "table 2 and figure 3")]
     title = f"Average steps to success, 95 % intervals ({results.name})"
     return [
         draw(raw.with_name(f"{stem}-{name}.png"), title, answered_by, *each) for name, each in drawn.items()
     ]
 
 
-def _bars(results: Results, arms: dict[str, Arm], columns: Sequence[str], title: str, axes: Axes) -> None:
+def _bars(results: Results, arms: dict[str, Arm], title: str, axes: Axes) -> None:
+    steps, halves = _steps(results, arms, COLUMNS)
+    steps.plot.bar(ax=axes, yerr=halves, title=title, ylabel="average steps L")
+
+
+def _averages(results: Results, arms: dict[str, Arm], title: str, axes: Axes) -> None:
+    steps, halves = (each.loc[AVERAGE] for each in _steps(results, arms, [AVERAGE]))
+    steps.plot.barh(ax=axes, xerr=halves, title=title, xlabel="average steps L")
+
+
+def _steps(
+    results: Results, arms: dict[str, Arm], columns: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return average steps and half their intervals: categories as rows, arms as columns."""
     found = {name: [results.steps(arm, column) for column in columns] for name, arm in arms.items()}
-    steps, halves = (
+    means, halves = (
         pd.DataFrame(
             {name: [each and getattr(each, what) for each in of] for name, of in found.items()},
             [*columns],
@@ -195,9 +194,4 @@ def _bars(results: Results, arms: dict[str, Arm], columns: Sequence[str], title:
         )
         for what in ("value", "half")
     )
-    if len(columns) == 1:
-        steps.loc[columns[0]].plot.barh(
-            ax=axes, xerr=halves.loc[columns[0]], title=title, xlabel="average steps L"
-        )
-    else:
-        steps.plot.bar(ax=axes, yerr=halves, title=title, ylabel="average steps L")
+    return means, halves

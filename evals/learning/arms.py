@@ -14,7 +14,6 @@ from mneme.models.asking.budget import tokens_of
 from mneme.nodes.learning.context import LearningContext, TeamContext
 from mneme.nodes.workflow import Workflow
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 
@@ -29,6 +28,11 @@ GRAPHS: dict[str, Workflow] = {
 }
 """The graphs of the rivals; all other arms are compound learning's own."""
 SEEN = ("packet", "learned", "iterations", "cards")
+RECORDED = (
+    *("iterations", "solved", "first_attempt", "speed_up", "retrieved", "used", "retrieval_ms", "mistakes"),
+    "answered_by",
+)
+LEARNED = ("event", "card", "status", "claim")
 RECALL = 5
 
 
@@ -111,42 +115,28 @@ class Team:
 
     async def _row(self, task: TuningTask, result: Row, decided: list[Row]) -> Row:
         cards = await self.cards.records.list()
-        record = await self._record(task.id)
-        packet = result["packet"]
+        record = next(each for each in await self.cards.tasks.list() if each.id == task.id)
+        packet, metrics = result["packet"], result["packet"]["metrics"]
+        learned = [{name: each[name] for name in LEARNED} for each in result["learned"]]
         return {
+            **{name: getattr(record, name) for name in RECORDED},
             "task": task.id,
             "family": task.family,
             "schema": task.schema_name,
             "description": task.description,
-            "iterations": record.iterations,
-            "solved": record.solved,
-            "first_attempt": record.first_attempt,
-            "seconds": packet["metrics"]["latency_seconds"],
-            "calls": packet["metrics"]["model_calls"],
-            "tokens": packet["metrics"]["tokens"],
-            "speed_up": record.speed_up,
+            "seconds": metrics["latency_seconds"],
+            "calls": metrics["model_calls"],
+            "tokens": metrics["tokens"],
             "baseline_seconds": _seconds(packet, "baseline"),
             "solution_seconds": _seconds(packet, "value"),
             "confidence": packet["confidence"],
             "answer": packet["answer"],
-            "retrieved": record.retrieved,
-            "used": record.used,
-            "retrieval_ms": record.retrieval_ms,
-            "mistakes": record.mistakes,
             "shown_tokens": _shown_tokens(result["cards"]),
-            "learned": [
-                {name: each[name] for name in ("event", "card", "status", "claim")}
-                for each in result["learned"]
-            ],
+            "learned": learned,
             "disputes": decided,
             "cards": len(cards),
             "verified": sum(card.status == "verified" for card in cards),
-            "answered_by": record.answered_by,
         }
-
-    async def _record(self, task_id: str) -> TaskRecord:
-        (record,) = [each for each in await self.cards.tasks.list() if each.id == task_id]
-        return record
 
 
 def _shown_tokens(shown: list[Row]) -> int:

@@ -17,16 +17,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from mneme.core.settings import settings
 from mneme.evals.learning.card_corpus import lessons_of_worlds
 from mneme.evals.learning.consolidation import LETTERS_A_TOKEN
 from mneme.evals.measuring import in_environment, ledger_at
-from mneme.evals.options import RUNS, EmbedderName, Fresh, Out, Positive
-from mneme.evals.report import Journal, Progress, Report, Row, framed, open_journal
+from mneme.evals.options import Positive, RunOptions
+from mneme.evals.report import Journal, Progress, Report, Row, framed
 from mneme.graphs.consolidation import builder
-from mneme.models.embedding.embedders import Embedder, open_embedder
+from mneme.models.embedding.embedders import Embedder
 from mneme.nodes.learning.consolidation.sources import in_short
 from mneme.nodes.learning.consolidation.state import TuningContext
 from mneme.stores.cards.card import Lesson, TaskOutcome
@@ -45,7 +44,7 @@ CHANGE = Change(reason="a task of the stream", actor="evaluation")
 GOOD = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
 
 
-class Options(BaseModel):
+class Options(RunOptions):
     """Which base, at which cadences, over what stream."""
 
     base: str = Field("smollm2", description="Base that is tuned: a GGUF file, a folder or smollm2.")
@@ -55,18 +54,15 @@ class Options(BaseModel):
     lessons: Positive = Field(60, description="Different lessons that the tasks can teach: the diversity.")
     recall: Positive = Field(5, description="Cards that a task is shown where no tuned model serves.")
     epochs: Positive = Field(3, description="Rounds of training through the pairs.")
-    embedder: EmbedderName = ""
-    out: Out = RUNS
-    fresh: Fresh = False
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Run the stream with every cadence, and once without; report what was measured."""
     import_module("peft")  # slow, and the first consolidation would pay for it
-    embedder = await open_embedder(options.embedder or settings().embedder)
+    embedder = await options.opened_embedder()
     measured = options.model_dump(mode="json", exclude={"every", "embedder", "out", "fresh"})
     configuration = {"embedder": embedder.name, **measured}
-    journal = open_journal(options.out, "cadence", configuration, fresh=options.fresh)
+    journal = options.journal("cadence", configuration)
     cadences = {f"every {every}" if every else "never": every for every in (*sorted({*options.every}), 0)}
     rows = await journal.play(cadences, partial(_stream, options=options, embedder=embedder), progress)
     return report(rows, journal, options)

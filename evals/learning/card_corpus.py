@@ -18,7 +18,7 @@ from mneme.prompts.learning.trials import about
 from mneme.rules.learning.tuning import claim
 from mneme.stores.cards.card import Lesson, Rule
 
-DRAWN = 48
+TASKS_PER_SEED = 48
 TACTICS: Mapping[str, tuple[str, Tactics]] = {
     "python_functions": ("functions", PythonTactics()),
     "shell_pipelines": ("pipelines", ShellTactics()),
@@ -40,7 +40,7 @@ def lessons_of_worlds(size: int) -> list[Lesson]:
 def _all() -> Iterator[Lesson]:
     yield from _of_files()
     for seed in count():
-        for task in tasks(seed, DRAWN):
+        for task in tasks(seed, TASKS_PER_SEED):
             yield from _of_query(task, seed)
 
 
@@ -71,7 +71,7 @@ def queries(wanted: int) -> list[str]:
     """Return what so many tasks search by: their features, and for some their words as well."""
     asked: list[str] = []
     for seed in count(ASKED_FROM):
-        for task in tasks(seed, DRAWN):
+        for task in tasks(seed, TASKS_PER_SEED):
             asked.append(about("; ".join(general(features_of(task))), "queries"))
             asked.append(f"{asked[-1]}: {_subject(task.description)}")
         if len(asked) >= wanted:

@@ -3,69 +3,32 @@
 Query-tuning tasks in a seeded order go to teams that are alike but for their memory: with knowledge cards,
 without any (the monitor learns; nobody is shown), and to the rivals of §1 and §9: raw trajectories are
 retrieved in the place of cards, a prompt cache answers what was asked before, and the loop goes on without
-the devil's advocate. Some tasks of each order are put once more in the same words. Every speed-up and every
-plan is the database's own. Disputes are tested as they are opened. Beside it the paper's three-task story, as
-shipped and as printed, line by line; and how reuse and quality went over time, from the ledger's history.
-
-Under `rules` the researcher begins with the usual remedies and learns from cards and objections alone;
-these results show what the mechanism does, not what a language model would do.
+the devil's advocate. Some tasks of each order are put once more in the same words. Disputes are tested as
+they are opened. Beside it the paper's three-task story, as shipped and as printed, line by line; and how
+reuse and quality went over time, from the ledger's history.
 """
 
-import asyncio
 import random
 from collections.abc import Sequence
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from mneme.cli.learning import trend as over_time
-from mneme.core.settings import settings
+from mneme.cli.learning import trend
 from mneme.environments.sql_tuning import TuningTask, story, tasks
-from mneme.evals.answering import Identity, identify
-from mneme.evals.learning.arms import OURS, RIVALS, Arm, Team, make_databases, recall_of
-from mneme.evals.learning.compound_figures import (
-    compared,
-    disputes,
-    reductions,
-    significance,
-    summarised,
-)
-from mneme.evals.learning.compound_tables import (
-    WINDOW,
-    arms_table,
-    growth_table,
-    notes,
-    plots,
-    rivals_table,
-    verdicts,
-)
-from mneme.evals.learning.story import (
-    lines,
-    lines_table,
-    printed_story,
-    printed_trials,
-    story_row,
-    story_table,
-    trials_table,
-    tried,
-)
-from mneme.evals.measuring import home_beside, ledger_at
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
-from mneme.evals.report import Journal, Progress, Report, Row, draw, open_journal
-from mneme.models.embedding.embedders import open_embedder
-from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.evals.learning import compound_tables
+from mneme.evals.learning.arms import OURS, RIVALS, Arm, recall_of
+from mneme.evals.learning.story import card_of, measured_trials, printed_story, story_tables
+from mneme.evals.learning.studies import Played, Study, StudyOptions, study
+from mneme.evals.report import Progress, Report, Row
 from mneme.stores.cards.metrics import Period
-from mneme.stores.ledger.ledger import Ledger
 
 STORY_ROWS = 150_000
 """Rows at which the story's remedies are as far apart as in the paper; with fewer, noise decides."""
 PERIODS = 4
 """Into so many periods an order's tasks are divided to watch them over time."""
-Case = tuple[str, int, int, TuningTask]
-"""An arm, an order, a number within it, and the task."""
-ByArm = dict[str, list[list[Row]]]
 
 
-class Options(BaseModel):
+class Options(StudyOptions):
     """How many tasks, in which orders, on how large a database, and who answers."""
 
     tasks: int = Field(64, ge=1, description="Tasks in each order.")
@@ -73,10 +36,6 @@ class Options(BaseModel):
     rows: int = Field(60_000, ge=100, description="Rows of each database's table of facts.")
     repeats: int = Field(16, ge=0, description="Tasks of each order that are put once more at its end.")
     without_rivals: bool = Field(False, description="Leave out trajectories, cache and no advocate.")
-    agents: Agents = "auto"
-    out: Out = RUNS
-    embedder: EmbedderName = ""
-    fresh: Fresh = False
     quick: bool = Field(False, description="A short run: 12 tasks, one order, small databases.")
 
     @property
@@ -94,152 +53,76 @@ class Options(BaseModel):
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Run the story, and every order with each team; go on where an interrupted run stopped."""
     sized = options.sized
-    embedder = await open_embedder(sized.embedder or settings().embedder)
-    who = await identify(sized.agents)
-    configuration = {
-        "tasks": sized.tasks,
-        "rows": sized.rows,
-        "agents": who.model_dump(),
-        "embedder": embedder.name,
-    }
-    journal = open_journal(sized.out, "compound_learning", configuration, fresh=sized.fresh)
-    async with ledger_at(home_beside(journal), embedder) as ledger:
-        await _run(sized, ledger, who.responder, journal, progress)
-        ours = KnowledgeCards(ledger, _team(OURS, sized.seeds[-1]))
-        learned: Row = {
-            "metrics": (await ours.metrics()).model_dump(mode="json"),
-            "story": [card.model_dump() for card in await KnowledgeCards(ledger, "story 0").records.list()],
-        }
+    story_rows = sized.rows if options.quick else STORY_ROWS
+    async with study("compound_learning", sized, ("tasks",), progress) as now:
+        plan = _plan(sized, story_rows)
+        await now.play(plan)
+        trials = await measured_trials(now.journal, story_rows)
+        ours = now.team(f"{OURS} {sized.seeds[-1]}").cards
+        cards = await now.team("story 0").cards.records.list()
         watched = await ours.trend(-(-(sized.tasks + sized.repeats) // PERIODS))
-    return _report(sized, journal, who, learned, watched)
+        metrics = (await ours.metrics()).model_dump(mode="json")
+        rows = [now.journal[each.case] for each in plan]
+        return _report(now, sized, rows, trials, card_of(cards), watched, metrics)
 
 
-def _team(arm: str, seed: int) -> str:
-    return f"{arm} {seed}"
-
-
-async def _run(options: Options, ledger: Ledger, who: str, journal: Journal, progress: Progress) -> None:
-    story_rows = options.rows if options.quick else STORY_ROWS
-    await asyncio.to_thread(make_databases, options.rows)
-    plan = _plan(options)
-    for done, (arm, seed, number, task) in enumerate(plan, start=1):
-        rows = story_rows if arm in {"story", "printed", "trials"} else options.rows
-        case = f"{arm}/{seed}/{number:03d}"
-        if case not in journal:
-            if arm == "trials":
-                solved = await tried(task, rows)
-            else:
-                team = Team(_team(arm, seed), ledger, who, rows, recall_of(arm), arm)
-                solved = await team.solve(task)
-            journal.add(case, {"arm": arm, "seed": seed, "number": number, **solved})
-        progress(done, len(plan), f"{arm}, order {seed}")
-
-
-def _plan(options: Options) -> list[Case]:
+def _plan(options: Options, story_rows: int) -> list[Played]:
     """Put each task to all teams one after the other, another one first in turn: a busy machine slows all."""
-    plan: list[Case] = [("story", 0, n, task) for n, task in enumerate(story())]
-    plan += [("printed", 0, n, task) for n, task in enumerate(printed_story())]
-    plan += [("trials", 0, n, task) for n, task in enumerate(printed_trials())]
+    told = {"story": story(), "printed": printed_story()}
+    plan = [
+        Played(arm, f"{arm} 0", task, {"seed": 0, "number": number}, rows=story_rows)
+        for arm, played in told.items()
+        for number, task in enumerate(played)
+    ]
     for seed in options.seeds:
         drawn = tasks(seed, options.tasks)
-        for number, task in enumerate([*drawn, *_again(drawn, seed, options.repeats)]):
+        for number, task in enumerate([*drawn, *_repeated(drawn, seed, options.repeats)]):
             first = number % len(options.arms)
-            turn = [*options.arms[first:], *options.arms[:first]]
-            plan += [(arm, seed, number, task) for arm in turn]
+            for arm in (*options.arms[first:], *options.arms[:first]):
+                noted = {"seed": seed, "number": number}
+                plan.append(Played(arm, f"{arm} {seed}", task, noted, recall_of(arm), memory=arm))
     return plan
 
 
-def _again(drawn: Sequence[TuningTask], seed: int, count: int) -> list[TuningTask]:
+def _repeated(drawn: Sequence[TuningTask], seed: int, count: int) -> list[TuningTask]:
     """Return some of the tasks as they come once more, each in its own words under another id."""
     chosen = random.Random(seed).sample(drawn, min(count, len(drawn)))  # noqa: S311  no secret
     return [task.model_copy(update={"id": f"{task.id}-again"}) for task in chosen]
 
 
-def _report(
-    options: Options, journal: Journal, who: Identity, learned: Row, watched: Sequence[Period]
+def _report(  # noqa: PLR0913, PLR0917 (a report has many parts)
+    now: Study,
+    options: Options,
+    rows: list[Row],
+    trials: list[Row],
+    card: Row,
+    watched: Sequence[Period],
+    metrics: Row,
 ) -> Report:
-    told = {arm: _rows(journal, arm) for arm in ("story", "printed", "trials")}
-    whole: ByArm = {arm: _orders(journal, arm, options) for arm in options.arms}
-    by_arm: ByArm = {arm: [order[: options.tasks] for order in orders] for arm, orders in whole.items()}
-    parts = {"all": by_arm, "last third": _cut(by_arm, -max(1, options.tasks // 3))}
-    if options.repeats:
-        parts["put once more"] = _cut(whole, options.tasks)
-    rules = [rule for card in learned["story"] for rule in card["rules"]]
-    told_lines = lines(told["story"], told["printed"], told["trials"], _card(learned["story"]))
+    told = {arm: [row for row in rows if row["arm"] == arm] for arm in ("story", "printed")}
+    played = compound_tables.measured([row for row in rows if row["arm"] in options.arms])
+    parts = compound_tables.parts_of(played, options.tasks)
+    compared = {part: compound_tables.compared(frame) for part, frame in parts.items()}
+    tested = compound_tables.significance(parts)
     summary = {
-        "tasks": options.tasks,
-        "seeds": options.seeds,
-        "rows": options.rows,
-        "repeats": options.repeats,
-        **{arm: summarised(orders) for arm, orders in by_arm.items()},
-        "compared": {part: compared(orders) for part, orders in parts.items()},
-        "significance": significance(by_arm),
-        "reduction": reductions(by_arm),
-        "metrics": learned["metrics"],
+        **options.model_dump(include={"tasks", "seeds", "rows", "repeats"}),
+        "compared": compared,
+        "significance": tested,
+        "metrics": metrics,
         "trend": [each.model_dump(mode="json") for each in watched],
-        "story": [story_row(row) for row in told["story"]],
-        "story_printed": [story_row(row) for row in told["printed"]],
-        "story_trials": told["trials"],
-        "story_lines": told_lines,
-        "story_rules": rules,
-        "disputes": disputes([row for order in by_arm[OURS] for row in order]),
+        "disputes": compound_tables.disputes(parts["all"]),
     }
-    plot = draw(
-        journal.path.with_suffix(".png"),
-        f"Compound learning: {options.tasks} query-tuning tasks, {len(options.seeds)} orders, "
-        f"mean and spread, averaged over {WINDOW} tasks",
-        str(who),
-        *plots(by_arm),
+    title = f"Compound learning: {options.tasks} query-tuning tasks, {len(options.seeds)} orders"
+    made = now.report(
+        "compound_learning", [*rows, *trials], summary, *compound_tables.plots(played), title=title
     )
-    return Report(
-        name="compound_learning",
-        answered_by=str(who),
-        raw=journal.path,
-        rows=[*(row for rows in told.values() for row in rows), *_flat(whole)],
-        summary=summary,
-        tables=[
-            story_table(told["story"], "The three-task story (§7)"),
-            story_table(told["printed"], "The same with the paper's own second task, which sums"),
-            trials_table(told["trials"]),
-            lines_table(told_lines),
-            arms_table(summary),
-            growth_table(summary),
-            *(rivals_table(part.capitalize(), found) for part, found in summary["compared"].items()),
-            *over_time.tables(watched, lambda each: f"task {_first(watched, each)}"),
-        ],
-        plots=[plot],
-        notes=[
-            *notes(summary, rules, who),
-            *(f"Put once more, {each}." for each in verdicts(summary["compared"].get("put once more", {}))),
-        ],
-    )
-
-
-def _rows(journal: Journal, arm: str) -> list[Row]:
-    return sorted((row for row in journal.rows if row["arm"] == arm), key=lambda row: row["number"])
-
-
-def _orders(journal: Journal, arm: str, options: Options) -> list[list[Row]]:
-    """Return an arm's rows, order by order: of a longer run before, as many as are asked for."""
-    count = options.tasks + options.repeats
-    return [[row for row in _rows(journal, arm) if row["seed"] == seed][:count] for seed in options.seeds]
-
-
-def _cut(by_arm: ByArm, begin: int) -> ByArm:
-    return {arm: [order[begin:] for order in orders] for arm, orders in by_arm.items()}
-
-
-def _flat(by_arm: ByArm) -> list[Row]:
-    return [row for orders in by_arm.values() for order in orders for row in order]
-
-
-def _card(cards: Sequence[Row]) -> Row:
-    """Return of the story's card what the paper prints of it: the one with the most rules."""
-    if not cards:
-        return {"rules": 0, "successes": 0, "confidence": 0.0}
-    card = max(cards, key=lambda each: len(each["rules"]))
-    successes = card["evidence"]["success_count"]
-    return {"rules": len(card["rules"]), "successes": successes, "confidence": card["confidence"]}
+    made.tables += [
+        *story_tables(told["story"], told["printed"], trials, card),
+        *compound_tables.tables(parts, compared),
+        *trend.tables(watched, lambda each: f"task {_first(watched, each)}"),
+    ]
+    made.notes += compound_tables.notes(tested, compared, summary["disputes"])
+    return made
 
 
 def _first(watched: Sequence[Period], period: Period) -> int:

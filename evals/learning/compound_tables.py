@@ -1,53 +1,179 @@
-"""Tables, notes and plots of compound learning's evaluation."""
+"""Figures, tables, notes and plots of compound learning, from the rows of solved tasks."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from mneme.cli.tables import Table
-from mneme.evals.answering import Identity
 from mneme.evals.learning.arms import OURS, RIVALS
-from mneme.evals.learning.compound_figures import COMPARED, FIGURES, Orders
-from mneme.evals.measuring import p_cell
-from mneme.evals.report import Row, table
+from mneme.evals.measuring import interval_of_mean, p_cell, wilcoxon_p
+from mneme.evals.report import Row, framed
+from mneme.stores.cards.metrics import duplicate_mistakes
 
-PAIR = (OURS, "without memory")
-PARTS = ("all", "first third", "last third")
+WITHOUT = "without memory"
 WINDOW = 8
 """Tasks over which a learning curve is averaged."""
-COLOURS: Mapping[str, str] = dict(
-    zip((OURS, *RIVALS), ("tab:blue", "tab:orange", "tab:red", "tab:gray", "tab:green"), strict=True)
-)
+COMPARED = {
+    "iterations": ("iterations", False),
+    "first-attempt success": ("first_attempt", True),
+    "solved": ("solved", True),
+    "time saved by the solution": ("saved", True),
+    "model calls": ("calls", False),
+    "seconds": ("seconds", False),
+    "tokens of what is retrieved": ("shown_tokens", False),
+}
+"""What two arms are compared by, task by task: the column, and whether more of it is better."""
+COSTS = ("seconds", "iterations", "calls")
 
 
-def arms_table(summary: Row) -> Table:
-    """Return the figures with memory and without, over whole orders, their beginnings and ends."""
-    columns = ["", *(f"{arm}: {part}" for arm in PAIR for part in PARTS)]
-    cells = [[name, *(_cell(summary[arm][name][part]) for arm in PAIR for part in PARTS)] for name in FIGURES]
-    return table(f"Mean and standard deviation over {len(summary['seeds'])} orders", columns, cells)
+def saved(row: Mapping[str, object]) -> float:
+    """Return the share of the query's time that the solution saves; nothing where it solves nothing."""
+    if not row["solved"] or not row["baseline_seconds"]:
+        return 0.0
+    return 1.0 - float(str(row["solution_seconds"])) / float(str(row["baseline_seconds"]))
 
 
-def _cell(spread: Row) -> str:
-    return f"{spread['mean']:.2f} ± {spread['sd']:.2f}"
-
-
-def growth_table(summary: Row) -> Table:
-    """Return how each arm's orders end."""
-    names = ("slope of iterations per 10 tasks", "mistakes", "cards at the end", "verified at the end")
-    arms = [arm for arm in (OURS, *RIVALS) if arm in summary]
-    cells = [[name, *(_cell(summary[arm][name]) for arm in arms)] for name in names]
-    return table("Learning", ["", *arms], cells)
-
-
-def rivals_table(title: str, compared: Row) -> Table:
-    """Return each rival beside ours: its mean, and the paired difference with its interval."""
-    first: Mapping[str, Row] = next(iter(compared.values()))
-    cells = [
-        [name, f"{first[name]['ours']:.2f}", *(_against(compared[arm][name]) for arm in compared)]
-        for name in COMPARED
+def measured(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return the rows of solved tasks with what is computed of each."""
+    counted = [
+        row
+        | {
+            "saved": saved(row),
+            "cards_retrieved": len(row["retrieved"]),
+            "cards_used": len(row["used"]),
+            "mistakes_made": len(row["mistakes"]),
+        }
+        for row in rows
     ]
-    return table(f"{title}: the rival, its difference from ours (95 %)", ["", OURS, *compared], cells)
+    numbers = {column: float for column, _ in COMPARED.values()}
+    return pd.DataFrame(counted).astype(numbers).sort_values(["seed", "number"], kind="stable")
+
+
+def parts_of(played: pd.DataFrame, count: int) -> dict[str, pd.DataFrame]:
+    """Return the whole orders of `count` tasks, their ends, and the tasks that were put once more."""
+    third, number = max(1, count // 3), played["number"]
+    first = played[number < count]
+    parts = {
+        "all": first,
+        "first third": first[first["number"] < third],
+        "last third": first[first["number"] >= count - third],
+        "put once more": played[number >= count],
+    }
+    return {name: part for name, part in parts.items() if len(part)}
+
+
+def figures_of(order: pd.DataFrame) -> pd.Series:
+    """Return the figures of one arm's tasks in one order."""
+    retrieved = order["cards_retrieved"].sum()
+    return pd.Series(
+        {
+            **{name: order[column].mean() for name, (column, _) in COMPARED.items()},
+            "speed-up (median)": order["speed_up"].astype(float).fillna(0.0).median(),
+            "cards retrieved": order["cards_retrieved"].mean(),
+            "cards used": order["cards_used"].mean(),
+            "retrieval precision": order["cards_used"].sum() / retrieved if retrieved else 0.0,
+            "duplicate mistakes": duplicate_mistakes(order["mistakes"]) or 0.0,
+        }
+    )
+
+
+def growth_of(order: pd.DataFrame) -> pd.Series:
+    """Return how one arm's order went and ended."""
+    slope = np.polyfit(order["number"], order["iterations"], 1)[0] if len(order) > 1 else 0.0
+    return pd.Series(
+        {
+            "slope of iterations per 10 tasks": 10 * slope,
+            "mistakes": order["mistakes_made"].sum(),
+            "cards at the end": order["cards"].iloc[-1],
+            "verified at the end": order["verified"].iloc[-1],
+        }
+    )
+
+
+def spread(part: pd.DataFrame, of: Callable[[pd.DataFrame], pd.Series]) -> pd.DataFrame:
+    """Return figures as rows and arms as columns: mean and standard deviation over the orders."""
+    orders = part.groupby(["arm", "seed"], sort=False)[[*part.columns]].apply(of)
+    by_arm = orders.groupby("arm", sort=False)
+    means, deviations = by_arm.mean().T, by_arm.std().fillna(0.0).T
+    return means.map("{:.2f}".format) + " ± " + deviations.map("{:.2f}".format)
+
+
+def compared(part: pd.DataFrame) -> dict[str, Row]:
+    """Return for each rival and figure its mean and how it differs from ours, task by task.
+
+    The interval of 95 % is a bootstrap over the tasks of all orders.
+    """
+    present = set(part["arm"])
+    return {
+        arm: {name: _difference(part, arm, *how) for name, how in COMPARED.items()}
+        for arm in RIVALS
+        if arm in present
+    }
+
+
+def _difference(part: pd.DataFrame, arm: str, column: str, more_is_better: bool) -> Row:
+    by_task = part.pivot_table(index=["seed", "number"], columns="arm", values=column)
+    differences = (by_task[arm] - by_task[OURS]).dropna()
+    low, high = interval_of_mean(differences)
+    verdict = "" if low <= 0 <= high else "better" if (low > 0) == more_is_better else "worse"
+    return {
+        "theirs": float(by_task[arm].mean()),
+        "ours": float(by_task[OURS].mean()),
+        "difference": float(differences.mean()),
+        "low": low,
+        "high": high,
+        "orders": differences.groupby("seed").mean().tolist(),
+        "verdict": verdict,
+    }
+
+
+def significance(parts: Mapping[str, pd.DataFrame]) -> dict[str, Row]:
+    """Return p of the same tasks with and without memory, and what memory saves in the last third."""
+    found = {}
+    for name in COSTS:
+        whole, end = (
+            parts[part].pivot_table(index=["seed", "number"], columns="arm", values=name)
+            for part in ("all", "last third")
+        )
+        saving = 1.0 - end[OURS].mean() / end[WITHOUT].mean()
+        found[name] = {"p": wilcoxon_p(whole[OURS] - whole[WITHOUT]), "saved": float(saving)}
+    return found
+
+
+def disputes(part: pd.DataFrame) -> dict[str, int]:
+    """Count how the disputes of our team were decided."""
+    opened = part.loc[part["arm"] == OURS, "disputes"].explode().dropna()
+    return {str(k): int(n) for k, n in opened.map(lambda each: each["recommendation"]).value_counts().items()}
+
+
+def tables(parts: Mapping[str, pd.DataFrame], compared: Mapping[str, Mapping[str, Row]]) -> list[Table]:
+    """Return the figures with memory and without by part, how orders end, and each rival beside ours."""
+    pair = pd.concat(
+        {
+            part: spread(frame[frame["arm"].isin([OURS, WITHOUT])], figures_of)
+            for part, frame in parts.items()
+            if part != "put once more"
+        },
+        axis=1,
+    )
+    pair.columns = [f"{arm}: {part}" for part, arm in pair.columns]
+    orders = parts["all"]["seed"].nunique()
+    made = [
+        framed(f"Mean and standard deviation over {orders} orders", pair.rename_axis("")),
+        framed("Learning", spread(parts["all"], growth_of).rename_axis("")),
+    ]
+    for part, rivals in compared.items():
+        cells = {
+            name: {OURS: f"{next(iter(rivals.values()))[name]['ours']:.2f}"}
+            | {arm: _against(of[name]) for arm, of in rivals.items()}
+            for name in COMPARED
+        }
+        title = f"{part.capitalize()}: the rival, its difference from ours (95 %)"
+        made.append(framed(title, pd.DataFrame(cells).T.rename_axis("")))
+    return made
 
 
 def _against(found: Row) -> str:
@@ -56,95 +182,43 @@ def _against(found: Row) -> str:
     return f"{found['theirs']:.2f} ({between}){mark}"
 
 
-def verdicts(compared: Row) -> list[str]:
-    """Say in words where a rival is better than ours, where worse, and where nothing tells them apart."""
-    return [
-        f"{arm}: "
-        + "; ".join(
-            f"{said} in {', '.join(names)}"
-            for said, names in (
-                ("better", _names(of, "better")),
-                ("worse", _names(of, "worse")),
-                ("no difference shown", _names(of, "")),
-            )
-            if names
-        )
-        for arm, of in compared.items()
-    ]
-
-
-def _names(of: Row, verdict: str) -> list[str]:
-    return [name for name, found in of.items() if found["verdict"] == verdict]
-
-
-def notes(summary: Row, rules: Sequence[Row], who: Identity) -> list[str]:
+def notes(
+    tested: Mapping[str, Row], compared: Mapping[str, Mapping[str, Row]], decided: Mapping[str, int]
+) -> list[str]:
     """Return what the tables do not say."""
-    found = summary["reduction"], summary["significance"]
-    saved, p = found
-    taken = ", ".join(
-        f"{100 * saved[name]:.0f} % of the {name}" for name in ("seconds", "iterations", "calls")
-    )
-    tested = ", ".join(f"{name} p={p_cell(value)}" for name, value in p.items())
-    said = [
-        f"In the last third memory saves {taken} (paper, one example: 53 % of the time).",
-        f"The same tasks with and without, Wilcoxon: {tested}.",
-        "Under rules an answer costs no time, so that seconds are the database's: two trials at the least.",
-        f"Disputes with memory: {summary['disputes'] or 'none'}.",
-        *(f"All tasks, {each}." for each in verdicts(summary["compared"]["all"])),
+    taken = ", ".join(f"{100 * each['saved']:.0f} % of the {name}" for name, each in tested.items())
+    wilcoxon = ", ".join(f"{name} p={p_cell(each['p'])}" for name, each in tested.items())
+    verdicts = [
+        f"{part.capitalize()}, {arm}: {', '.join(said) or 'no difference shown'}."
+        for part, rivals in compared.items()
+        for arm, of in rivals.items()
+        for said in [[f"{each['verdict']} in {name}" for name, each in of.items() if each["verdict"]]]
     ]
-    if len(summary["compared"]["all"]) > 1:
-        said += [
-            "A mark tells where the interval leaves 0 out: + the rival is better, – ours is. The intervals "
-            "take tasks for independent; within an order they are not.",
-            "Without the advocate nothing objects to a draft that does: read its first attempts and "
-            "iterations beside the time that its solutions save.",
-        ]
-    if len(rules) > 1:
-        listed = "; ".join(f"{rule['condition'].replace(';', ',')} -> {rule['pattern']}" for rule in rules)
-        said.append(f"The story's card ends as: {listed}.")
-    if not who.is_model:
-        said += [
-            "Answered by rules: the figures show the mechanism, not a language model. Rules read of a raw "
-            "trajectory its accepted pattern, made out for the task, as they read a card's; without the "
-            "advocate they try the world's remedies in its order."
-        ]
-    return said
+    return [
+        f"In the last third memory saves {taken} (paper, one example: 53 % of the time).",
+        f"The same tasks with and without, Wilcoxon: {wilcoxon}.",
+        f"Disputes with memory: {dict(decided) or 'none'}.",
+        *verdicts,
+        "A mark tells where the interval leaves 0 out: + the rival is better, – ours is. The intervals "
+        "take tasks for independent; within an order they are not.",
+    ]
 
 
-def plots(by_arm: Mapping[str, Orders]) -> list[Callable[[Axes], None]]:
+def plots(played: pd.DataFrame) -> list[Callable[[Axes], None]]:
     """Return the learning curves of all arms, and how the cards grew."""
     return [
-        lambda axes: _curve(axes, by_arm, "iterations", "drafts per task"),
-        lambda axes: _curve(axes, by_arm, "seconds", "seconds to solution"),
-        lambda axes: _growth(axes, by_arm[OURS]),
+        partial(_curve, played, "iterations", "drafts per task"),
+        partial(_curve, played, "seconds", "seconds to solution"),
+        partial(_growth, played[played["arm"] == OURS]),
     ]
 
 
-def _curve(axes: Axes, by_arm: Mapping[str, Orders], name: str, label: str) -> None:
-    """Draw a moving mean over the orders; with the range between them for the two that learn or do not."""
-    for arm, orders in by_arm.items():
-        smooth = np.array([_smooth([float(row[name]) for row in order]) for order in orders])
-        at = np.arange(smooth.shape[1]) + min(WINDOW, len(orders[0]))
-        axes.plot(at, smooth.mean(axis=0), color=COLOURS[arm], label=arm)
-        if arm in PAIR:
-            axes.fill_between(at, smooth.min(axis=0), smooth.max(axis=0), color=COLOURS[arm], alpha=0.2)
-    axes.set_xlabel("task")
-    axes.set_ylabel(label)
-    axes.set_ylim(bottom=0)
-    axes.legend()
+def _curve(played: pd.DataFrame, column: str, label: str, axes: Axes) -> None:
+    """Draw a moving mean over the orders."""
+    means = played.pivot_table(index="number", columns="arm", values=column, sort=False).sort_index()
+    means.rolling(WINDOW, min_periods=1).mean().plot(ax=axes, xlabel="task", ylabel=label).set_ylim(bottom=0)
 
 
-def _smooth(values: Sequence[float]) -> list[float]:
-    width = min(WINDOW, len(values))
-    return list(np.convolve(values, np.ones(width) / width, mode="valid"))
-
-
-def _growth(axes: Axes, orders: Orders) -> None:
-    for name, colour in (("cards", "tab:gray"), ("verified", "tab:green")):
-        counts = np.array([[row[name] for row in order] for order in orders])
-        at = range(1, counts.shape[1] + 1)
-        axes.plot(at, counts.mean(axis=0), color=colour, label=name)
-        axes.fill_between(at, counts.min(axis=0), counts.max(axis=0), color=colour, alpha=0.2)
-    axes.set_xlabel("task")
-    axes.set_ylabel("knowledge cards")
-    axes.legend()
+def _growth(ours: pd.DataFrame, axes: Axes) -> None:
+    means = ours.pivot_table(index="number", values=["cards", "verified"])
+    means.plot(ax=axes, xlabel="task", ylabel="knowledge cards")

@@ -15,14 +15,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from mneme.core.settings import settings
 from mneme.evals.learning.card_corpus import lessons_of_worlds
 from mneme.evals.measuring import seconds_of, temporary_ledger
-from mneme.evals.options import RUNS, EmbedderName, Fresh, Out, Positive
-from mneme.evals.report import Journal, Progress, Report, Row, open_journal, table
-from mneme.models.embedding.embedders import Embedder, open_embedder
+from mneme.evals.options import Positive, RunOptions
+from mneme.evals.report import Journal, Progress, Report, Row, table
+from mneme.models.embedding.embedders import Embedder
 from mneme.models.tuning.base import Base, find_base
 from mneme.models.tuning.lora import Recipe, Training
 from mneme.models.tuning.pairs import Pair
@@ -41,7 +40,7 @@ CHANGE = Change(reason="made", actor="evaluation")
 SECONDS_AN_HOUR = 3600
 
 
-class Options(BaseModel):
+class Options(RunOptions):
     """How many cards, what a month is like, and what is tuned where."""
 
     sizes: list[Positive] = Field([500, 2_000], min_length=1, description="Verified cards.")
@@ -50,16 +49,13 @@ class Options(BaseModel):
     base: str = Field("", description="Base whose training is timed: GGUF, folder, smollm2; empty: none.")
     timed: Positive = Field(16, description="Pairs whose training is timed.")
     hourly: float = Field(1.0, ge=0, description="What an hour of this machine costs, in dollars.")
-    embedder: EmbedderName = ""
-    out: Out = RUNS
-    fresh: Fresh = False
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Measure at every size, and report them together."""
-    embedder = await open_embedder(options.embedder or settings().embedder)
+    embedder = await options.opened_embedder()
     configuration = {"embedder": embedder.name, **options.model_dump(include={"recall", "base", "timed"})}
-    journal = open_journal(options.out, "consolidation", configuration, fresh=options.fresh)
+    journal = options.journal("consolidation", configuration)
     cases = {str(size): size for size in options.sizes}
     rows = await journal.play(cases, partial(_measure_fresh, options=options, embedder=embedder), progress)
     return report(rows, journal, options)

@@ -64,6 +64,11 @@ class Fit:
         """Return the curve at the numbers of tasks."""
         return SHAPES[self.shape][0](np.asarray(n, dtype=float), *self.figures.values())
 
+    def __str__(self) -> str:
+        figures = [f"{name} {value:.3g} ± {self.errors[name]:.1g}" for name, value in self.figures.items()]
+        settled = [] if self.settled_at is None else [f"settled by task {self.settled_at:.0f}"]
+        return "; ".join([", ".join(figures), *settled])
+
     @property
     def settled_at(self) -> float | None:
         """Return the task by which 95 % of the fall is over; None for a shape that never settles."""

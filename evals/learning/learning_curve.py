@@ -7,13 +7,11 @@ normal of the logarithm for seconds, and binomial for yes and no. Without memory
 that is the control. Each shape is fitted to the first half alone as well, to see what it says of the second.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable
 from functools import partial
-from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from pydantic import Field
 
@@ -21,32 +19,25 @@ from mneme.cli.tables import Table
 from mneme.environments.sql_tuning import tasks
 from mneme.evals.learning.fitting import Likelihood, Values, fit_all, weights
 from mneme.evals.learning.studies import Played, Study, StudyOptions, study
-from mneme.evals.report import Progress, Report, Row, table
+from mneme.evals.report import Progress, Report, Row, framed
 
 ARMS = {"with memory": 5, "without memory": 0}
 """Cards that a task is shown."""
-CLEAR = 2.0
+MIN_DELTA_AIC = 2.0
 """Less AIC between two shapes decides nothing."""
 WINDOW = 40
 """Tasks over which the plot averages."""
 
 
-class Quantity(NamedTuple):
-    """What a task costs, how that is read from its row, and how it scatters."""
-
-    name: str
-    of: Callable[[Row], float]
-    likelihood: Likelihood
-
-
-QUANTITIES = (
-    Quantity("drafts beyond the first", lambda row: row["iterations"] - 1.0, "normal"),
-    Quantity("not solved by the first draft", lambda row: 1.0 - row["first_attempt"], "binomial"),
-    Quantity("not solved", lambda row: 1.0 - row["solved"], "binomial"),
-    Quantity("seconds", lambda row: max(row["seconds"], 1e-3), "lognormal"),
-    Quantity("model calls", lambda row: float(row["calls"]), "normal"),
-    Quantity("tokens", lambda row: float(row["tokens"]), "normal"),
-)
+QUANTITIES: dict[str, tuple[Callable[[Row], float], Likelihood]] = {
+    "drafts beyond the first": (lambda row: row["iterations"] - 1.0, "normal"),
+    "not solved by the first draft": (lambda row: 1.0 - row["first_attempt"], "binomial"),
+    "not solved": (lambda row: 1.0 - row["solved"], "binomial"),
+    "seconds": (lambda row: max(row["seconds"], 1e-3), "lognormal"),
+    "model calls": (lambda row: float(row["calls"]), "normal"),
+    "tokens": (lambda row: float(row["tokens"]), "normal"),
+}
+"""What a task costs: how that is read from its row, and how it scatters."""
 
 
 class Options(StudyOptions):
@@ -73,35 +64,34 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 def report(now: Study, options: Options) -> Report:
     """Fit every quantity of both arms, and say which shapes won, and by how much."""
     rows = [row for row in now.journal.rows if row["seed"] in options.seeds]
-    by_arm = {arm: [row for row in rows if row["arm"] == arm] for arm in ARMS}
-    varied = {
-        (quantity, arm): mine
-        for quantity in QUANTITIES
-        for arm, mine in by_arm.items()
-        if len({quantity.of(row) for row in mine}) > 1
-    }
-    fitted = {about: _fitted(about[0], mine) for about, mine in varied.items()}
-    fits = [{"quantity": quantity.name, "arm": arm, **each} for (quantity, arm), each in fitted.items()]
-    made = now.report(
-        "learning_curve",
-        rows,
-        {"tasks": options.tasks, "seeds": options.seeds, "fits": fits},
-        *(partial(_plot, quantity, varied) for quantity in QUANTITIES[:3]),
-        title=f"Learning curves of {options.tasks} query-tuning tasks, averaged over {WINDOW}",
+    values = pd.DataFrame(
+        {
+            "arm": row["arm"],
+            "number": row["number"],
+            **{name: of(row) for name, (of, _) in QUANTITIES.items()},
+        }
+        for row in rows
+    ).sort_values("number", kind="stable")
+    shapes = pd.concat(
+        [
+            _fitted(name, likelihood, arm, own["number"].to_numpy(), own[name].to_numpy(dtype=float))
+            for name, (_, likelihood) in QUANTITIES.items()
+            for arm, own in values.groupby("arm")
+            if own[name].nunique() > 1
+        ]
     )
-    columns = ("quantity", "memory", "measured", "shape", "ΔAIC", "weight", "curve", "foretold")
-    cells = [
-        [each["quantity"], each["arm"].split()[0], each["later"], *_cells(shape)]
-        for each in fits
-        for shape in each["shapes"]
-    ]
+    fits = shapes.drop(columns="fit")
+    summary = {"tasks": options.tasks, "seeds": options.seeds, "fits": fits.to_dict("records")}
+    plots = (partial(_plot, name, values, shapes) for name in [*QUANTITIES][:3])
+    title = f"Learning curves of {options.tasks} query-tuning tasks, averaged over {WINDOW}"
+    made = now.report("learning_curve", rows, summary, *plots, title=title)
     made.tables += [
-        _levels(rows),
-        table("Curves over the task's number, best first", columns, cells, figures=False),
+        _levels(values),
+        framed("Curves over the task's number, best first", fits, figures=False),
     ]
     made.notes += [
-        *map(_verdict, fits),
-        "What is the same in every task has no curve. measured: in the second half; foretold: for it, from "
+        *(_verdict(str(name), str(arm), own) for (name, arm), own in shapes.groupby(["quantity", "arm"])),
+        "What is the same in every task has no curve. measured: in the second half; forecast: for it, from "
         "the first half alone.",
         "power law: a·n^-b; exponential: a·e^(-n/t); ceiling: c + a·e^(-n/t); ± is a standard error.",
         "One order of tasks is one path of learning: the errors are those of the tasks, not of other orders.",
@@ -109,81 +99,62 @@ def report(now: Study, options: Options) -> Report:
     return made
 
 
-def _fitted(quantity: Quantity, rows: Sequence[Row]) -> Row:
-    """Return the fits of one quantity, and what the first half foretells of the second."""
-    at, values = np.array([row["number"] for row in rows]), np.array([quantity.of(row) for row in rows])
-    fits, is_early = fit_all(at, values, quantity.likelihood), at <= at.max() // 2
-    early = {fit.shape: fit for fit in fit_all(at[is_early], values[is_early], quantity.likelihood)}
-    return {
-        "likelihood": quantity.likelihood,
-        "tasks": len(values),
-        "later": _mean(quantity, values[~is_early]),
-        "shapes": [
-            asdict(fit)
-            | {"worse_by": fit.aic - fits[0].aic, "weight": weight, "settled_at": fit.settled_at}
-            | {"forecast": _mean(quantity, early[fit.shape].at(at[~is_early]))}
-            for fit, weight in zip(fits, weights(fits), strict=True)
-        ],
-    }
-
-
-def _mean(quantity: Quantity, values: Values) -> float:
-    """Return the mean that the likelihood is about: of proportions the geometric one."""
-    if quantity.likelihood == "lognormal":
-        return float(np.exp(np.mean(np.log(np.maximum(values, 1e-9)))))
-    return float(np.mean(values))
-
-
-def _levels(rows: Sequence[Row]) -> Table:
-    """Show the quantities by stretches of the order, as they were measured."""
-    most = max(row["number"] for row in rows)
-    ends = sorted({*(round(most * share) for share in (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1))})
-    spans = list(zip([0, *ends], ends, strict=False))
-    columns = ["mean of the tasks", *(f"{first + 1}–{last}" for first, last in spans)]
-    cells = [
-        [f"{quantity.name}, {arm}"]
-        + [
-            fmean(quantity.of(r) for r in rows if r["arm"] == arm and first < r["number"] <= last)
-            for first, last in spans
-        ]
-        for quantity in QUANTITIES
-        for arm in ARMS
-    ]
-    return table("What a task costs", columns, cells)
-
-
-def _cells(shape: Row) -> list[object]:
-    figures = ", ".join(
-        f"{name} {value:.3g} ± {shape['errors'][name]:.1g}" for name, value in shape["figures"].items()
+def _fitted(name: str, likelihood: Likelihood, arm: object, at: Values, values: Values) -> pd.DataFrame:
+    """Return the fits of one quantity, best first, and what the first half predicts of the second."""
+    is_early, mean = at <= at.max() // 2, _mean_by(likelihood)
+    fits = fit_all(at, values, likelihood)
+    early = {fit.shape: fit for fit in fit_all(at[is_early], values[is_early], likelihood)}
+    return pd.DataFrame(
+        {
+            "quantity": name,
+            "arm": arm,
+            "measured": mean(values[~is_early]),
+            "shape": fit.shape,
+            "ΔAIC": fit.aic - fits[0].aic,
+            "weight": weight,
+            "curve": str(fit),
+            "forecast": mean(early[fit.shape].at(at[~is_early])),
+            "fit": fit,
+        }
+        for fit, weight in zip(fits, weights(fits), strict=True)
     )
-    settled = f"; settled by task {shape['settled_at']:.0f}" if shape["settled_at"] else ""
-    said = (shape["shape"], f"{shape['worse_by']:.1f}", f"{shape['weight']:.2f}", figures + settled)
-    return [*said, shape["forecast"]]
 
 
-def _verdict(each: Row) -> str:
+def _mean_by(likelihood: Likelihood) -> Callable[[Values], float]:
+    """Return the mean that the likelihood is about: of proportions the geometric one."""
+    if likelihood == "lognormal":
+        return lambda values: float(np.exp(np.mean(np.log(np.maximum(values, 1e-9)))))
+    return lambda values: float(np.mean(values))
+
+
+def _levels(values: pd.DataFrame) -> Table:
+    """Show the quantities by stretches of the order, as they were measured."""
+    most = int(values["number"].max())
+    ends = sorted({*(round(most * share) for share in (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1))})
+    spans = pd.cut(values["number"], [0, *ends], labels=[f"to {end}" for end in ends])
+    means = values.groupby([spans, "arm"], observed=True)[[*QUANTITIES]].mean().unstack("number")
+    levels = means.stack(level=0, future_stack=True).swaplevel().rename_axis(["quantity", "arm"])
+    return framed("What a task costs, by stretches of the order", levels.loc[[*QUANTITIES]])
+
+
+def _verdict(name: str, arm: str, shapes: pd.DataFrame) -> str:
     """Say which shape is best, or that nothing tells it from a constant."""
-    best, about = each["shapes"][0], f"{each['quantity']}, {each['arm']}"
-    constant = next(shape for shape in each["shapes"] if shape["shape"] == "constant")
-    if constant["worse_by"] <= CLEAR:
-        return f"{about}: nothing tells it from a constant, so it shows no learning."
-    near = [shape["shape"] for shape in each["shapes"][1:] if shape["worse_by"] <= CLEAR]
+    worse = shapes.set_index("shape")["ΔAIC"]
+    if worse["constant"] <= MIN_DELTA_AIC:
+        return f"{name}, {arm}: nothing tells it from a constant, so it shows no learning."
+    near = [shape for shape in worse.index[1:] if worse[shape] <= MIN_DELTA_AIC]
     rivals = f", not to be told from {' and '.join(near)}" if near else ""
-    return f"{about}: {best['shape']}{rivals} (a constant is worse by {constant['worse_by']:.0f})."
+    return f"{name}, {arm}: {worse.index[0]}{rivals} (a constant is worse by {worse['constant']:.0f})."
 
 
-def _plot(quantity: Quantity, varied: Mapping[tuple[Quantity, str], Sequence[Row]], axes: Axes) -> None:
+def _plot(name: str, values: pd.DataFrame, shapes: pd.DataFrame, axes: Axes) -> None:
     """Draw moving averages, and the best curve of each arm that varies."""
-    for arm, colour in zip(ARMS, ("tab:blue", "tab:orange"), strict=True):
-        mine = sorted(varied.get((quantity, arm), ()), key=lambda row: row["number"])
-        if not mine:
-            continue
-        at, values = np.array([row["number"] for row in mine]), np.array([quantity.of(row) for row in mine])
-        width = min(WINDOW, len(values))
-        mean = np.convolve(values, np.ones(width) / width, mode="valid")
-        axes.plot(at[width // 2 :][: len(mean)], mean, color=colour, alpha=0.5, label=arm)
-        best = fit_all(at, values, quantity.likelihood)[0]
-        axes.plot(at, best.at(at), color=colour, linestyle="--", label=f"{arm}: {best.shape}")
-    axes.set(xlabel="task", ylabel=quantity.name)
+    means = values.pivot_table(index="number", columns="arm", values=name)
+    means.rolling(WINDOW, min_periods=1, center=True).mean().plot(
+        ax=axes, alpha=0.5, xlabel="task", ylabel=name
+    )
+    best = shapes[(shapes["quantity"] == name) & (shapes["ΔAIC"] == 0)]
+    for arm, fit in zip(best["arm"], best["fit"], strict=True):
+        axes.plot(means.index, fit.at(means.index), "--", label=f"{arm}: {fit.shape}")
     axes.set_ylim(bottom=0)
     axes.legend(fontsize="small")

@@ -11,9 +11,9 @@ so are shown to agents at all. The noise comes from the system, not from a seed.
 
 from collections.abc import Sequence
 from functools import partial
-from statistics import fmean, stdev
 from typing import NamedTuple
 
+import pandas as pd
 from matplotlib.axes import Axes
 from pydantic import Field
 
@@ -21,10 +21,10 @@ from mneme.environments.sql_tuning import SCHEMAS, tasks
 from mneme.environments.sql_tuning.tasks import Family
 from mneme.environments.worlds import find_world
 from mneme.evals.learning.arms import Team
-from mneme.evals.learning.studies import Played, Study, StudyOptions, grouped, mean, study, with_gains
+from mneme.evals.learning.studies import Played, Study, StudyOptions, study, with_gains
 from mneme.evals.measuring import wilcoxon_p
 from mneme.evals.options import Positive
-from mneme.evals.report import Progress, Report, Row, table
+from mneme.evals.report import Progress, Report, Row, framed
 from mneme.nodes.learning.abstracting import abstraction_of
 from mneme.stores.cards.check import texts
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -142,60 +142,53 @@ def report(now: Study, arms: Sequence[Arm]) -> Report:
     wanted = {(arm.name, arm.repeat) for arm in arms}
     rows = [row for row in now.journal.rows if (row["arm"], row.get("repeat")) in wanted]
     played = [row for row in rows if "number" in row]
-    alone = [row for row in played if row["arm"] == NOTHING]
-    found = [
-        _arm(
-            arm,
-            with_gains([row for row in played if row["arm"] == arm.name], alone, "giver", "number"),
-            [row for row in rows if row["arm"] == arm.name and "told" in row],
-        )
-        for arm in arms
-        if not arm.repeat
-    ]
+    gains = with_gains(played, [row for row in played if row["arm"] == NOTHING], "giver", "number")
+    imported = pd.DataFrame([row for row in rows if "told" in row])
+    found = pd.DataFrame(_figures(arm, gains, imported) for arm in arms if not arm.repeat)
+    summary = {"arms": found.to_dict("records")}
     title = "Sharing between two organisations: gain against ε"
-    made = now.report("private_sharing", rows, {"arms": found}, partial(_plot, found), title=title)
-    gains = [name for name in found[0] if name not in {"epsilon", "names", "figures", "told"}]
-    cells = [[each[name] for name in gains] for each in found]
-    made.tables.append(table("What an import is worth to the other organisation", gains, cells))
-    cells = [[each["arm"], each["names"], each["figures"]] for each in found if each["arm"] != NOTHING]
-    columns = ("exported", "the giver's tables and columns named", "figures")
-    made.tables.append(table("What an export tells of the giver, a file", columns, cells))
+    made = now.report("private_sharing", rows, summary, partial(_plot, found), title=title)
+    told = ["names", "figures"]
+    worth = found.drop(columns=["epsilon", *told])
+    made.tables.append(framed("What an import is worth to the other organisation", worth))
+    exports = found[found["arm"] != NOTHING][["arm", *told]]
+    made.tables.append(framed("The giver's tables and columns, and figures, that a file tells", exports))
     made.notes += [
         "Gains are paired with the same task without an import; sd is between repeated exports.",
         "ε protects one task's trace in the counts of one export. That a card is there, and its text, it "
         "does not protect: the abstraction does, as far as it can tell names.",
     ]
-    if left := sorted({name for each in found if each["arm"] != AS_IT_IS for name in each["told"]}):
+    if left := sorted({*imported.loc[imported["arm"] != AS_IT_IS, "told"].explode().dropna()}):
         made.notes.append(f"Of the giver's names these stand in an abstract file: {', '.join(left)}.")
     return made
 
 
-def _arm(arm: Arm, mine: Sequence[Row], imported: Sequence[Row]) -> Row:
+def _figures(arm: Arm, gains: pd.DataFrame, imported: pd.DataFrame) -> Row:
     """Return what one kind of export was worth, over both directions."""
-    means = [fmean(row["saved"] for row in each) for each in grouped(mine, "repeat").values()]
-    by_task = grouped(mine, "giver", "number").values()
-    counts = {name: mean(imported, name) for name in ("cards", "shown", "names", "figures")}
+    mine = gains[gains["arm"] == arm.name]
+    means = mine.groupby("repeat")["saved"].mean()
+    common = mine["family"].isin(COMMON)
+    counts = imported.loc[imported["arm"] == arm.name, ["cards", "shown", "names", "figures"]].mean()
     return {
         "arm": arm.name,
         "epsilon": arm.epsilon,
-        "drafts": mean(mine, "iterations"),
-        "first attempt": mean(mine, "first_attempt"),
-        "saved": fmean(means),
-        "sd": stdev(means) if len(means) > 1 else None,
-        "p by task": wilcoxon_p([fmean(row["saved"] for row in each) for each in by_task]),
-        "saved in common": mean([row for row in mine if row["family"] in COMMON], "saved"),
-        "in others": mean([row for row in mine if row["family"] not in COMMON], "saved"),
-        "told": sorted({name for one in imported for name in one["told"]}),
-        **counts,
+        "drafts": mine["iterations"].mean(),
+        "first attempt": mine["first_attempt"].mean(),
+        "saved": means.mean(),
+        "sd": means.std(),
+        "p by task": wilcoxon_p(mine.groupby(["giver", "number"])["saved"].mean()),
+        "saved in common": mine.loc[common, "saved"].mean(),
+        "in others": mine.loc[~common, "saved"].mean(),
+        **counts.to_dict(),
     }
 
 
-def _plot(found: Sequence[Row], axes: Axes) -> None:
-    noised = [each for each in found if each["epsilon"] is not None]
-    at, saved = [each["epsilon"] for each in noised], [each["saved"] for each in noised]
-    axes.errorbar(at, saved, [each["sd"] or 0.0 for each in noised], marker="o", label="abstract, with ε")
+def _plot(found: pd.DataFrame, axes: Axes) -> None:
+    noised = found.dropna(subset=["epsilon"])
+    bars = noised["sd"].fillna(0.0)
+    axes.errorbar(noised["epsilon"], noised["saved"], bars, marker="o", label="abstract, with ε")
     for name, colour in ((AS_IT_IS, "tab:green"), (ABSTRACT, "tab:orange")):
-        level = next(each["saved"] for each in found if each["arm"] == name)
+        level = found.loc[found["arm"] == name, "saved"].iloc[0]
         axes.axhline(level, color=colour, linestyle="--", label=name)
     axes.set(xscale="log", xlabel="ε of an export", ylabel="drafts saved by a task")
     axes.legend()

@@ -1,47 +1,39 @@
-"""What the questions of §11 share: teams that play a plan of tasks, and go on where a run stopped."""
+"""What the questions of §7 and §11 share: teams that play a plan of tasks, and go on where a run stopped."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from statistics import fmean
-from typing import NamedTuple
 
+import pandas as pd
 from matplotlib.axes import Axes
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from mneme.core.settings import settings
 from mneme.environments.sql_tuning import TuningTask
 from mneme.evals.answering import Identity, identify
-from mneme.evals.learning.arms import RECALL, Team, make_databases
+from mneme.evals.learning.arms import OURS, RECALL, Team, make_databases
 from mneme.evals.measuring import home_beside, ledger_at
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
-from mneme.evals.report import Journal, Progress, Report, Row, draw, open_journal
-from mneme.models.embedding.embedders import Embedder, open_embedder
+from mneme.evals.options import Agents, RunOptions
+from mneme.evals.report import Journal, Progress, Report, Row, draw
+from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import Ledger
 
-KEPT = (
-    *("family", "schema", "iterations", "solved", "first_attempt", "seconds", "calls", "tokens"),
-    *("retrieved", "used", "cards", "verified", "answered_by"),
-)
-"""What is kept of a task that was solved."""
 Prepare = Callable[[Team], Awaitable[None]]
 
 
-class StudyOptions(BaseModel):
+class StudyOptions(RunOptions):
     """What every study has."""
 
     rows: int = Field(8_000, ge=100, description="Rows of each database's table of facts.")
     agents: Agents = "auto"
-    embedder: EmbedderName = ""
-    out: Out = RUNS
-    fresh: Fresh = False
 
 
-class Played(NamedTuple):
+@dataclass(frozen=True)
+class Played:
     """A task of a plan: its arm, who solves it, how many cards that is shown, and what is noted of it.
 
-    `prepare` is awaited before a team that has no card yet solves it.
+    `prepare` is awaited before a team that has no card yet solves it; `rows` are those of its databases, by
+    default the study's; `memory` is the memory of the team.
     """
 
     arm: str
@@ -50,6 +42,12 @@ class Played(NamedTuple):
     noted: Row
     shown: int = RECALL
     prepare: Prepare | None = None
+    rows: int = 0
+    memory: str = OURS
+
+    @property
+    def case(self) -> str:
+        return "/".join(map(str, (self.arm, *self.noted.values())))
 
 
 @dataclass
@@ -63,22 +61,19 @@ class Study:
     rows: int
     progress: Progress
 
-    def team(self, name: str, shown: int = RECALL) -> Team:
+    def team(self, name: str, shown: int = RECALL, rows: int = 0, memory: str = OURS) -> Team:
         """Return a team by its name; what it has learned is in the ledger."""
-        return Team(name, self.ledger, self.who.responder, self.rows, shown)
+        return Team(name, self.ledger, self.who.responder, rows or self.rows, shown, memory)
 
     async def play(self, plan: Sequence[Played]) -> None:
         """Solve every task of a plan that is not in the journal, in this order."""
-        for done, each in enumerate(plan, start=1):
-            case = "/".join(map(str, (each.arm, *each.noted.values())))
-            if case not in self.journal:
-                team = self.team(each.team, each.shown)
-                if each.prepare and not await team.cards.records.count():  # a killed run may have done it
-                    await each.prepare(team)
-                solved = await team.solve(each.task)
-                kept = {name: solved[name] for name in KEPT}
-                self.journal.add(case, {"arm": each.arm} | each.noted | kept)
-            self.progress(done, len(plan), case)
+        await self.journal.play({each.case: each for each in plan}, self._solve, self.progress)
+
+    async def _solve(self, each: Played) -> Row:
+        team = self.team(each.team, each.shown, each.rows, each.memory)
+        if each.prepare and not await team.cards.records.count():  # a killed run may have done it
+            await each.prepare(team)
+        return {"arm": each.arm} | each.noted | await team.solve(each.task)
 
     def report(
         self, name: str, rows: list[Row], summary: Row, *plots: Callable[[Axes], None], title: str
@@ -94,38 +89,19 @@ async def study(
     name: str, options: StudyOptions, varied: Iterable[str], progress: Progress
 ) -> AsyncIterator[Study]:
     """Open a study, whose results are those of the options that are `varied`, and make its databases."""
-    embedder = await open_embedder(options.embedder or settings().embedder)
+    embedder = await options.opened_embedder()
     who = await identify(options.agents)
     configuration: Row = {"agents": who.model_dump(), "embedder": embedder.name, "rows": options.rows}
     configuration |= options.model_dump(mode="json", include={*varied})
-    journal = open_journal(options.out, name, configuration, fresh=options.fresh)
+    journal = options.journal(name, configuration)
     async with ledger_at(home_beside(journal), embedder) as ledger:
         await asyncio.to_thread(make_databases, options.rows)
         yield Study(who, embedder, ledger, journal, options.rows, progress)
 
 
-def grouped(rows: Iterable[Row], *by: str) -> dict[tuple[object, ...], list[Row]]:
-    """Return rows by what they say of these fields, in the order in which each first stands."""
-    found: dict[tuple[object, ...], list[Row]] = {}
-    for row in rows:
-        found.setdefault(tuple(row[name] for name in by), []).append(row)
-    return found
-
-
-def mean(rows: Sequence[Row], name: str) -> float | None:
-    """Return the mean of a field; None where there is no row."""
-    return fmean(row[name] for row in rows) if rows else None
-
-
-def with_gains(rows: Sequence[Row], alone: Sequence[Row], *same: str) -> list[Row]:
+def with_gains(rows: Sequence[Row], alone: Sequence[Row], *same: str) -> pd.DataFrame:
     """Return rows with the drafts `saved` and first attempts `gained` against the same task `alone`."""
-    before = {tuple(row[name] for name in same): row for row in alone}
-    pairs = [(before[tuple(row[name] for name in same)], row) for row in rows]
-    return [
-        row
-        | {
-            "saved": was["iterations"] - row["iterations"],
-            "gained": float(row["first_attempt"]) - float(was["first_attempt"]),
-        }
-        for was, row in pairs
-    ]
+    before = pd.DataFrame(alone)[[*same, "iterations", "first_attempt"]]
+    both = pd.DataFrame(rows).merge(before, on=[*same], suffixes=("", "_alone"))
+    gained = both["first_attempt"].astype(float) - both["first_attempt_alone"].astype(float)
+    return both.assign(saved=both["iterations_alone"] - both["iterations"], gained=gained)

@@ -8,12 +8,14 @@ shares its families with others, so beside the usual permutation test stands one
 wholes (QAP, the quadratic assignment procedure), which is the one to believe.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import permutations
-from statistics import fmean
+from math import factorial
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from pydantic import Field
@@ -24,10 +26,10 @@ from mneme.environments.sql_tuning import TuningTask, tasks
 from mneme.environments.sql_tuning.conditions import features_of, general
 from mneme.environments.sql_tuning.tasks import FAMILIES, Family
 from mneme.evals.learning.arms import RECALL, Team
-from mneme.evals.learning.studies import Played, Study, StudyOptions, grouped, study, with_gains
+from mneme.evals.learning.studies import Played, Study, StudyOptions, study, with_gains
 from mneme.evals.measuring import wilcoxon_p
 from mneme.evals.options import Positive
-from mneme.evals.report import Progress, Report, Row, table
+from mneme.evals.report import Progress, Report, Row, framed
 from mneme.models.embedding.embedders import Embedder
 from mneme.prompts.learning.trials import about
 from mneme.stores.cards.card import Card
@@ -39,7 +41,7 @@ NOTHING, LEARNING, TRIED = "no cards", "learn", "tried"
 COPIED = Change(reason="copied", actor="evaluation")
 SHUFFLES = 9_999
 GAINS = {"drafts saved": "saved", "solved by the first draft": "gained"}
-SURE = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 """The level of a test; two gains are tested, so each at half of it."""
 Matrix = NDArray[np.float64]
 
@@ -94,76 +96,62 @@ async def _copied(cards: Sequence[Card], team: Team) -> None:
 
 async def similarity(
     cards: Mapping[Family, Sequence[Card]], tried: Mapping[Family, Sequence[TuningTask]], embedder: Embedder
-) -> dict[str, Matrix]:
+) -> Matrix:
     """Return how similar each family's cards are to each family's tasks, a row for each source of cards.
 
-    `nearest` is the mean over the tasks of the cosine with the most similar card, `average` with all of them.
-    A family that has no card in use is similar to nothing: not a number.
+    It is the mean over the tasks of the cosine with the most similar card. A family that has no card in use
+    is similar to nothing: not a number.
     """
-    nearest, average = np.full((2, len(cards), len(cards)), np.nan)
-    asked = [
+    similar = np.full((len(cards), len(cards)), np.nan)
+    searched = [
         np.array(
             [
-                await embedder.embed_query(about("; ".join(general(features_of(each))), "queries"))
-                for each in mine
+                await embedder.embed_query(about("; ".join(general(features_of(task))), "queries"))
+                for task in own
             ]
         )
-        for mine in tried.values()
+        for own in tried.values()
     ]
     for row, source in enumerate(cards.values()):
         if texts := [card.text for card in source if card.shelf == "active"]:
             vectors = np.array(await embedder.embed_documents(texts))
-            cosines = [mine @ vectors.T for mine in asked]
-            nearest[row] = [each.max(axis=1).mean() for each in cosines]
-            average[row] = [each.mean() for each in cosines]
-    return {"nearest card": nearest, "average of all cards": average}
+            similar[row] = [(own @ vectors.T).max(axis=1).mean() for own in searched]
+    return similar
 
 
-def report(
-    now: Study, families: Sequence[Family], similar: dict[str, Matrix], counts: Mapping[Family, int]
-) -> Report:
-    """Report gains by pair, within and across families, and whether similarity foretells them."""
+def report(now: Study, families: Sequence[Family], similar: Matrix, counts: Mapping[Family, int]) -> Report:
+    """Report gains by pair, within and across families, and whether similarity predicts them."""
     played = [row for row in now.journal.rows if row["arm"] == TRIED]
     alone = [row for row in played if row["source"] == NOTHING]
-    mine = with_gains([row for row in played if row["source"] != NOTHING], alone, "target", "number")
-    pairs = grouped(mine, "source", "target")
-    gains = {
-        said: np.array(
-            [[fmean(row[name] for row in pairs[one, other]) for other in families] for one in families]
-        )
-        for said, name in GAINS.items()
-    }
-    foretold = [
-        {"similarity": said, "gain": name, **correlation(matrix, gain)}
-        for name, gain in gains.items()
-        for said, matrix in similar.items()
-    ]
-    within = {
-        "of the task's own family": [row for row in mine if row["source"] == row["target"]],
-        "of another family": [row for row in mine if row["source"] != row["target"]],
-    }
-    compared = [{"cards": name, **_compared(rows)} for name, rows in within.items()]
-    matrices = {name: _plain(each) for name, each in {**gains, **similar}.items()}
-    summary: Row = {"families": [*families], "pairs": compared, "foretold": foretold, **matrices}
-    plot = partial(_plot, similar["nearest card"], gains["drafts saved"])
-    made = now.report("transfer", played, summary, plot, title="Transfer between families of query tuning")
-    titles = {
-        "drafts saved": "Drafts saved by a task: cards of the row, tasks of the column",
-        "nearest card": "Cosine of a task with the nearest card",
-    }
-    for name, title in titles.items():
-        cells = [
-            [f"{family} ({counts[family]} cards)", *row]
-            for family, row in zip(families, matrices[name], strict=True)
-        ]
-        made.tables.append(table(title, ("cards of", *families), cells))
-    made.tables.append(
-        table("Within a family and across", [*compared[0]], [[*each.values()] for each in compared])
+    rows = with_gains([row for row in played if row["source"] != NOTHING], alone, "target", "number")
+    pairs = rows.pivot_table(index="source", columns="target", values=[*GAINS.values()], aggfunc="mean")
+    gains = {said: pairs[name].loc[[*families], [*families]] for said, name in GAINS.items()}
+    predicted = pd.DataFrame(
+        {"gain": name, **correlation(similar, gain.to_numpy())} for name, gain in gains.items()
     )
-    title = "Does similarity of embeddings foretell the gain in another family? (Spearman)"
-    made.tables.append(table(title, [*foretold[0]], [[*each.values()] for each in foretold]))
+    own = rows["source"] == rows["target"]
+    within = {"of the task's own family": rows[own], "of another family": rows[~own]}
+    compared = pd.DataFrame([{"cards": name, **_compared(part)} for name, part in within.items()])
+    nearest = pd.DataFrame(similar, [*families], [*families])
+    summary: Row = {
+        "families": [*families],
+        "pairs": compared.to_dict("records"),
+        "predicted": predicted.to_dict("records"),
+        **{name: gain.to_numpy().tolist() for name, gain in gains.items()},
+    }
+    plot = partial(_plot, nearest.to_numpy(), gains["drafts saved"].to_numpy())
+    made = now.report("transfer", played, summary, plot, title="Transfer between families of query tuning")
+    names = {family: f"{family} ({counts[family]} cards)" for family in families}
+    for title, matrix in (
+        ("Drafts saved by a task: cards of the row, tasks of the column", gains["drafts saved"]),
+        ("Cosine of a task with the nearest card", nearest),
+    ):
+        made.tables.append(framed(title, matrix.rename(index=names).rename_axis("cards of")))
+    made.tables.append(framed("Within a family and across", compared))
+    title = "Does embedding similarity predict the gain in another family? (Spearman)"
+    made.tables.append(framed(title, predicted))
     made.notes += [
-        *map(_verdict, foretold),
+        *map(_verdict, predicted.to_dict("records")),
         "p_pairs: pairs shuffled; p_families: families renamed as wholes, which is the one to believe.",
         "Where no card is shown, what differs is the noise of two measurements of the same query.",
         "Cards of another world are not retrieved at all (their scope differs), so none can transfer there.",
@@ -171,19 +159,18 @@ def report(
     return made
 
 
-def _compared(rows: Sequence[Row]) -> Row:
+def _compared(rows: pd.DataFrame) -> Row:
     """Return what cards are worth: drafts saved, with p by the task, since a task meets many sources."""
-    by_task = grouped(rows, "target", "number").values()
-    retrieved = sum(len(row["retrieved"]) for row in rows)
-    drafts = fmean(row["iterations"] for row in rows)
+    retrieved, used = (rows[name].map(len) for name in ("retrieved", "used"))
+    drafts = float(rows["iterations"].mean())
     return {
         "tasks": len(rows),
-        "drafts without": drafts + fmean(row["saved"] for row in rows),
+        "drafts without": drafts + float(rows["saved"].mean()),
         "drafts with": drafts,
-        "p by task": wilcoxon_p([fmean(row["saved"] for row in each) for each in by_task]),
-        "worse with cards": sum(row["saved"] < 0 for row in rows),
-        "shown any card": sum(bool(row["retrieved"]) for row in rows) / len(rows),
-        "of the cards used": sum(len(row["used"]) for row in rows) / retrieved if retrieved else None,
+        "p by task": wilcoxon_p(rows.groupby(["target", "number"])["saved"].mean()),
+        "worse with cards": int((rows["saved"] < 0).sum()),
+        "shown any card": float((retrieved > 0).mean()),
+        "of the cards used": float(used.sum() / retrieved.sum()) if retrieved.sum() else None,
     }
 
 
@@ -216,29 +203,21 @@ def correlation(similar: Matrix, gain: Matrix) -> Row:
 
 def _orders(count: int, dice: np.random.Generator) -> list[tuple[int, ...]]:
     """Return ways of renaming: all but the present one where they are few, else as many as are tried."""
-    if np.prod(np.arange(1, count + 1), dtype=float) <= SHUFFLES:
+    if factorial(count) <= SHUFFLES:
         return list(permutations(range(count)))[1:]
     return [tuple(dice.permutation(count)) for _ in range(SHUFFLES)]
 
 
-def _plain(values: Matrix) -> list[list[float | None]]:
-    """Return the figures as JSON has them: what is not a number is null."""
-    return [[None if np.isnan(value) else float(value) for value in row] for row in values]
-
-
-def _verdict(each: Row) -> str:
+def _verdict(each: Mapping[Hashable, Any]) -> str:
     strict = each["p_families"]
-    shown = strict is not None and strict < SURE / len(GAINS) and each["rho"] > 0
-    said = "foretells" if shown else "is not shown to foretell"
-    return f"Similarity ({each['similarity']}) {said} the gain in another family: {each['gain']}."
+    shown = strict is not None and strict < SIGNIFICANCE_LEVEL / len(GAINS) and each["rho"] > 0
+    said = "predicts" if shown else "is not shown to predict"
+    return f"The cosine with the nearest card {said} the gain in another family: {each['gain']}."
 
 
 def _plot(similar: Matrix, saved: Matrix, axes: Axes) -> None:
     same = np.eye(len(saved), dtype=bool)
-    for where, colour, label in (
-        (~same, "tab:blue", "another family"),
-        (same, "tab:orange", "the same family"),
-    ):
-        axes.scatter(similar[where], saved[where], color=colour, label=label)
+    axes.scatter(similar[~same], saved[~same], label="another family")
+    axes.scatter(similar[same], saved[same], label="the same family")
     axes.set(xlabel="mean cosine of a task with the nearest card", ylabel="drafts saved by a task")
     axes.legend()

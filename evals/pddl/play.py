@@ -1,27 +1,24 @@
-"""One memory and one order of problems, played in a process of its own: `python -m mneme.evals.pddl.play`.
+"""One problem played with one memory, in this process or in one of its own.
 
-The process reads its job as one line of JSON, then writes a line for every task that is played and
-waits for a line in return, which says that the row is kept. Where the other end is gone it stops. Its
-ledger and checkpoints are its own, and stay: killed at any moment, the next process goes on with the task
-at the step where this one stopped. Each step is kept before the next begins, so that a task which has
-ended, and whose row is not kept yet, cannot begin anew and recall itself.
+The ledger and the checkpoints of a memory and an order stay: killed at any moment, the next process goes on
+with the task at the step where this one stopped. Each step is kept before the next begins, so that a task
+which has ended, and whose row is not kept yet, cannot begin anew and recall itself.
 """
 
 import asyncio
-import os
-import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from pydantic import BaseModel
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from mneme.core.errors import LedgerInUse, MnemeError
+from mneme.core.errors import LedgerInUse
 from mneme.environments.pddl import Problem
+from mneme.evals.report import Row
 from mneme.graphs import pddl_team
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.pddl.context import PddlContext
@@ -29,13 +26,13 @@ from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 
-Row = dict[str, Any]
-LONGEST_WAIT = 20.0
+MAX_WAIT = 20.0
 """Seconds for which a process that was stopped may still hold the ledger."""
 
 
-class Job(BaseModel):
-    """What a process has to play: the problems in order, without those whose rows are kept."""
+@dataclass(frozen=True)
+class Team:
+    """A team that plays problems in one order: its memory, its context, and where its ledger is."""
 
     memory: str
     seed: int
@@ -43,74 +40,79 @@ class Job(BaseModel):
     window: int
     memory_tokens: int
     embedder: str
+    home: Path
     example: bool = True
     project_insights: bool = False
-    home: Path
-    problems: list[Problem]
-    done: list[int]
 
     @property
     def name(self) -> str:
         return f"{self.memory}-{self.seed}-{self.window}"
 
 
-class Answered(BaseModel):
-    """A line of the process: a row of the journal, or what went wrong."""
+@dataclass(frozen=True)
+class Case:
+    """One problem of a team's order."""
 
-    number: int = -1
-    row: Row = {}
-    error: str = ""
-    hint: str = ""
+    team: Team
+    number: int
+    problem: Problem
+
+    @property
+    def name(self) -> str:
+        return f"{self.team.name}/{self.number:03d}"
 
 
-async def play(job: Job) -> AsyncGenerator[Answered, None]:
-    """Play every problem that is not done; a row each. The caller keeps a row before it asks for the next."""
-    async with _opened(job) as (ledger, checkpointer):
+def play_in_process(case: Case) -> Row:
+    """Play a problem in a process that does nothing else."""
+    return asyncio.run(play(case))
+
+
+async def play(case: Case) -> Row:
+    """Play one problem from where it stands: at its start, at some step, or at its end."""
+    team, problem = case.team, case.problem
+    config: Any = {"configurable": {"thread_id": case.name}}
+    context = PddlContext(
+        team=team.name,
+        memory=team.memory,
+        solver=team.who,
+        second_agent=team.who,
+        memory_model=team.who,
+        window=team.window,
+        memory_tokens=team.memory_tokens,
+        example=team.example,
+        project_insights=team.project_insights,
+    )
+    async with _opened(team) as (ledger, checkpointer):
         graph = pddl_team.builder.compile(store=LedgerStore(ledger), checkpointer=checkpointer)
-        for number, problem in enumerate(job.problems):
-            if number in job.done:
-                continue
-            task = f"{job.name}/{number}"
-            yield Answered(number=number, row=await _play(graph, job, problem, task))
-            await checkpointer.adelete_thread(task)
+        left = await graph.aget_state(config)
+        given: Any = None if left.values else {"problem": problem.model_dump(), "task_id": case.name}
+        started = perf_counter()
+        values = await graph.ainvoke(given, config, context=context, durability="sync")
+    played = {
+        "memory": team.memory,
+        "seed": team.seed,
+        "number": case.number,
+        "window": team.window,
+        "memory_tokens": team.memory_tokens,
+    }
+    return played | _row(problem, values) | {"seconds": perf_counter() - started}
 
 
 @asynccontextmanager
-async def _opened(job: Job) -> AsyncIterator[tuple[Ledger, BaseCheckpointSaver[str]]]:
-    embedder = await open_embedder(job.embedder)
+async def _opened(team: Team) -> AsyncIterator[tuple[Ledger, BaseCheckpointSaver[str]]]:
+    embedder = await open_embedder(team.embedder)
     retrying = AsyncRetrying(
         retry=retry_if_exception_type(LedgerInUse),
-        stop=stop_after_delay(LONGEST_WAIT),
+        stop=stop_after_delay(MAX_WAIT),
         wait=wait_fixed(0.2),
         reraise=True,
     )
-    ledger: Ledger = await retrying(open_ledger, str(job.home / job.name), embedder)
+    ledger: Ledger = await retrying(open_ledger, str(team.home / team.name), embedder)
     try:
-        async with open_checkpointer(str(job.home / f"{job.name}.sqlite")) as checkpointer:
+        async with open_checkpointer(str(team.home / f"{team.name}.sqlite")) as checkpointer:
             yield ledger, checkpointer
     finally:
         await ledger.close()
-
-
-async def _play(graph: Any, job: Job, problem: Problem, task: str) -> Row:
-    """Play one problem from where it stands: at its start, at some step, or at its end."""
-    config: Any = {"configurable": {"thread_id": task}}
-    context = PddlContext(
-        team=job.name,
-        memory=job.memory,
-        solver=job.who,
-        second_agent=job.who,
-        memory_model=job.who,
-        window=job.window,
-        memory_tokens=job.memory_tokens,
-        example=job.example,
-        project_insights=job.project_insights,
-    )
-    left = await graph.aget_state(config)
-    given = None if left.values else {"problem": problem.model_dump(), "task_id": task}
-    started = perf_counter()
-    values = await graph.ainvoke(given, config, context=context, durability="sync")
-    return _row(problem, values) | {"seconds": perf_counter() - started}
 
 
 def _row(problem: Problem, values: Row) -> Row:
@@ -129,36 +131,3 @@ def _row(problem: Problem, values: Row) -> Row:
         "complaints": values["complaints"],
         "transcript": values["transcript"],
     }
-
-
-async def _main() -> None:
-    reader = asyncio.StreamReader(limit=2**26)
-    lines, main = asyncio.Queue[bytes](), asyncio.current_task()
-    await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(0, "rb")
-    )
-
-    async def listen() -> None:
-        while line := await reader.readline():
-            lines.put_nowait(line)
-        if main is not None:
-            main.cancel()
-
-    listening = asyncio.create_task(listen())
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints is no row
-    try:
-        async for answered in play(Job.model_validate_json(await lines.get())):
-            print(answered.model_dump_json(), file=out, flush=True)
-            await lines.get()
-    except MnemeError as error:
-        print(Answered(error=str(error), hint=error.hint).model_dump_json(), file=out, flush=True)
-    finally:
-        listening.cancel()
-
-
-if __name__ == "__main__":
-    try:
-        asyncio.run(_main())
-    except (asyncio.CancelledError, KeyboardInterrupt, BrokenPipeError):
-        sys.exit(1)

@@ -1,16 +1,16 @@
 """The tables and the plot of `mneme eval pddl`: table 1 beside the paper's, and figures by domain."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from statistics import fmean, stdev
+from typing import Any
 
-import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
-from scipy.stats import bootstrap
 
 from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
-from mneme.evals.measuring import wilcoxon_p
+from mneme.evals.measuring import interval_of_mean, wilcoxon_p
 from mneme.evals.report import Report, Row, draw, table
 
 LABELS = {
@@ -35,38 +35,22 @@ PAPER = {
 }
 """Table 1: average rewards and tokens of Llama 3.1 8B over AgentBoard's 60 problems, one run."""
 CROSS_TRIAL = ("g_memory", "generative", "memory_bank", "meta_gpt", "voyager")
-ACROSS = {
-    "reward": "average reward",
-    "success": "success",
-    "grounding": "grounding accuracy",
-    "steps": "steps",
-}
-RULES = (
-    "Answered by rules: a planner (pyperplan) over what task, memory and visible turns tell; it never sees "
-    "the world's state, and looks around after an action that failed.",
-    "What that can tell: whether the harness and the memories work from end to end, and what showing a "
-    "memory costs in tokens of context. It takes nothing from other tasks, so that memories that recall them "
-    "end alike.",
-    "What it cannot tell: how well a language model reads long or cluttered contexts, invents a plan, or "
-    "writes a summary; tokens are estimated from the words that a model would have read and written. "
-    "The paper's figures are Llama 3.1 8B's.",
-)
+MEASURES = {"success": "success", "grounding": "grounding accuracy", "steps": "steps"}
+PROBLEM = ["seed", "number"]
 
 
 def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, raw: Path) -> Report:
     """Make the tables, the plot and the summary of rows, one per memory, seed and problem."""
-    wide = max(row["window"] for row in rows)
-    by_memory = _by_memory(row for row in rows if row["window"] == wide)
-    summary = _summaries(by_memory, seeds)
-    again = _by_memory(row for row in rows if row["window"] != wide)
-    plot = draw(
-        raw.with_suffix(".png"),
-        f"PDDL tasks, {_counted(by_memory, seeds)}",
-        str(who),
-        lambda axes: _rewards(axes, summary),
-        lambda axes: _tokens(axes, summary),
-        lambda axes: _learning(axes, by_memory),
-    )
+    played = pd.DataFrame(rows)
+    played["success"] = played["success"].astype(float)
+    played["grounding"] = played["valid_steps"] / played["steps"].clip(lower=1)
+    order = {name: at for at, name in enumerate(LABELS)}
+    played = played.sort_values("memory", key=lambda each: each.map(order), kind="stable")
+    is_wide = played["window"] == played["window"].max()
+    wide, tight = played[is_wide], played[~is_wide]
+    summary = _summaries(wide)
+    plots = (partial(_bars, summary), partial(_learning, wide))
+    title = f"PDDL tasks, {_counted(wide, seeds)}"
     return Report(
         name="pddl",
         answered_by=str(who),
@@ -76,79 +60,46 @@ def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, ra
             "seeds": list(seeds),
             "problems": source,
             "memories": summary,
-            "tight": _summaries(again, seeds),
+            "tight": _summaries(tight),
         },
-        tables=[*_table_1(summary, who), *_tight(by_memory, again, seeds), *_by_domain(by_memory)],
-        plots=[plot],
-        notes=_notes(by_memory, again, seeds, who, source),
+        tables=[*_table_1(summary, who), *_tight(wide, tight), *_by_domain(wide)],
+        plots=[draw(raw.with_suffix(".png"), title, str(who), *plots)],
+        notes=_notes(played, wide, seeds, who, source),
     )
 
 
-def _by_memory(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    measured = [_measured(row) for row in rows]
-    found = {name: [row for row in measured if row["memory"] == name] for name in LABELS}
-    return {name: played for name, played in found.items() if played}
-
-
-def _summaries(by_memory: dict[str, list[Row]], seeds: Sequence[int]) -> dict[str, Row]:
+def _summaries(played: pd.DataFrame) -> dict[str, Row]:
+    """Return the figures of each memory, with p against none, and Holm's for the number of memories."""
+    by_memory = dict(iter(played.groupby("memory", sort=False))) if len(played) else {}
     bare = by_memory.get("none")
-    summary = {name: _summary(played, bare, seeds) for name, played in by_memory.items()}
-    _adjust(list(summary.values()))
-    return summary
-
-
-def _measured(row: Row) -> Row:
-    """Add what is computed of a row."""
-    return row | {"success": float(row["success"]), "grounding": row["valid_steps"] / max(1, row["steps"])}
-
-
-def _summary(played: Sequence[Row], without: Sequence[Row] | None, seeds: Sequence[int]) -> Row:
-    rewards = [row["reward"] for row in played]
-    there = [seed for seed in seeds if any(row["seed"] == seed for row in played)]
-    by_seed = [fmean(row["reward"] for row in played if row["seed"] == seed) for seed in there]
-    tokens = fmean(row["tokens"] for row in played)
-    return {
-        "reward": fmean(rewards),
-        "reward_by_seed": by_seed,
-        "reward_sd": stdev(by_seed) if len(by_seed) > 1 else None,
-        "reward_interval": _interval(rewards),
-        "tokens": tokens,
-        "efficiency": fmean(rewards) / tokens if tokens else 0.0,
-        "success": fmean(row["success"] for row in played),
-        "grounding": fmean(row["grounding"] for row in played),
-        "steps": fmean(row["steps"] for row in played),
-        "calls": fmean(row["cost"]["calls"] for row in played),
-        "seconds": fmean(row["seconds"] for row in played),
-        "p": None if without is None or without is played else _against(played, without),
-    }
-
-
-def _interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the 95 % bootstrap interval of the mean over tasks; None where all are alike."""
-    if len(set(values)) < 2:
-        return None
-    found = bootstrap((np.array(values),), np.mean, rng=np.random.default_rng(1), method="percentile")
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
-
-
-def _against(played: Sequence[Row], without: Sequence[Row]) -> float | None:
-    """Return the Wilcoxon signed-rank p of rewards on the same problems; None where none differs."""
-    bare = {(row["seed"], row["number"]): row["reward"] for row in without}
-    differences = [row["reward"] - bare[row["seed"], row["number"]] for row in played]
-    return wilcoxon_p(differences)
-
-
-def _adjust(summaries: Sequence[Row]) -> None:
-    """Add Holm's p: each memory is compared with none, so that one in twenty would look better by luck."""
-    tested = sorted((each for each in summaries if each["p"] is not None), key=lambda each: each["p"])
+    summary = {str(name): _summary(own, bare) for name, own in by_memory.items()}
+    tested = sorted((each for each in summary.values() if each["p"] is not None), key=lambda each: each["p"])
     least = 0.0
     for rank, each in enumerate(tested):
         least = max(least, min(1.0, each["p"] * (len(tested) - rank)))
         each["p_holm"] = least
+    return summary
+
+
+def _summary(own: pd.DataFrame, bare: pd.DataFrame | None) -> Row:
+    rewards, by_seed = own["reward"], own.groupby("seed")["reward"].mean()
+    figures = own[["reward", "tokens", "success", "grounding", "steps", "seconds"]].mean().to_dict()
+    p = None
+    if bare is not None and bare is not own:
+        p = wilcoxon_p((own.set_index(PROBLEM)["reward"] - bare.set_index(PROBLEM)["reward"]).dropna())
+    return {
+        **figures,
+        "reward_by_seed": by_seed.tolist(),
+        "reward_sd": float(by_seed.std()) if len(by_seed) > 1 else None,
+        "reward_interval": interval_of_mean(rewards) if rewards.nunique() > 1 else None,
+        "efficiency": figures["reward"] / figures["tokens"] if figures["tokens"] else 0.0,
+        "calls": float(own["cost"].map(lambda cost: cost["calls"]).mean()),
+        "p": p,
+    }
 
 
 def _table_1(summary: dict[str, Row], who: Identity) -> list[Table]:
-    """Make table 1 in two halves, which that can be read one after the other."""
+    """Make table 1 in two halves, which can be read one after the other."""
     head = f"({who}; the paper: Llama 3.1 8B)"
     rewards = ("memory", "reward", "paper", "95 % over tasks", "sd", "p, Holm")
     tokens = ("memory", "tokens", "paper", "reward/10⁷ tokens", "paper")
@@ -171,21 +122,19 @@ def _spent(name: str, each: Row) -> tuple[object, ...]:
     return LABELS[name], f"{each['tokens']:,.0f}", f"{tokens:,}", *efficiency
 
 
-def _tight(by_memory: dict[str, list[Row]], again: dict[str, list[Row]], seeds: Sequence[int]) -> list[Table]:
+def _tight(wide: pd.DataFrame, tight: pd.DataFrame) -> list[Table]:
     """Compare no memory and intrinsic in both windows, over the problems that both windows have room for."""
-    if not again:
+    if tight.empty:
         return []
-    fitting = {(row["seed"], row["problem"]) for row in next(iter(again.values()))}
-    before = {
-        name: [row for row in by_memory[name] if (row["seed"], row["problem"]) in fitting] for name in again
-    }
-    head = ("window", "for memory", "memory", "reward", "tokens", "valid", "p")
+    fitting = set(zip(tight["seed"], tight["problem"], strict=True))
+    fits = [each in fitting for each in zip(wide["seed"], wide["problem"], strict=True)]
+    before = wide[pd.Series(fits, wide.index) & wide["memory"].isin(tight["memory"])]
     lines = [
-        (played[0]["window"], played[0]["memory_tokens"], LABELS[name], *_line(_summary(played, bare, seeds)))
-        for suite in (before, again)
-        for bare in [suite.get("none")]
-        for name, played in suite.items()
+        (part["window"].iloc[0], part["memory_tokens"].iloc[0], LABELS[name], *_line(each))
+        for part in (before, tight)
+        for name, each in _summaries(part).items()
     ]
+    head = ("window", "for memory", "memory", "reward", "tokens", "valid", "p")
     return [table(f"A tight window ({len(fitting)} problems that fit)", head, lines)]
 
 
@@ -193,63 +142,57 @@ def _line(each: Row) -> tuple[object, ...]:
     return f"{each['reward']:.4f}", f"{each['tokens']:,.0f}", f"{each['grounding']:.3f}", each["p"]
 
 
-def _by_domain(by_memory: dict[str, list[Row]]) -> list[Table]:
-    domains = sorted({row["domain"] for played in by_memory.values() for row in played})
-    return [
-        table(
-            f"By domain: {title}",
-            ("memory", *domains, "all"),
-            [(LABELS[name], *_means(played, measure, domains)) for name, played in by_memory.items()],
+def _by_domain(wide: pd.DataFrame) -> list[Table]:
+    made = []
+    for measure, title in {"reward": "average reward", **MEASURES}.items():
+        means: Any = wide.pivot_table(
+            index="memory", columns="domain", values=measure, margins=True, margins_name="all", sort=False
         )
-        for measure, title in ACROSS.items()
-    ]
+        domains = [*sorted(set(wide["domain"])), "all"]
+        cells = [
+            (LABELS[name], *(f"{means.loc[name, each]:.3g}" for each in domains))
+            for name in dict.fromkeys(wide["memory"])
+        ]
+        made.append(table(f"By domain: {title}", ("memory", *domains), cells))
+    return made
 
 
-def _means(played: Sequence[Row], measure: str, domains: Sequence[str]) -> list[str]:
-    split = [[row[measure] for row in played if row["domain"] == domain] for domain in domains]
-    return [f"{fmean(values):.3g}" for values in (*split, [row[measure] for row in played])]
-
-
-def _counted(by_memory: dict[str, list[Row]], seeds: Sequence[int]) -> str:
+def _counted(wide: pd.DataFrame, seeds: Sequence[int]) -> str:
     """Say how many problems of which domains were played with each memory, in how many orders."""
-    first = [row for row in next(iter(by_memory.values())) if row["seed"] == seeds[0]]
-    domains = sorted({row["domain"] for row in first})
-    each = ", ".join(f"{sum(row['domain'] == domain for row in first)} {domain}" for domain in domains)
+    first = wide[(wide["memory"] == wide["memory"].iloc[0]) & (wide["seed"] == seeds[0])]
+    counts = first["domain"].value_counts().sort_index()
+    each = ", ".join(f"{count} {domain}" for domain, count in counts.items())
     return f"{len(first)} problems ({each}), {len(seeds)} {'order' if len(seeds) == 1 else 'orders'}"
 
 
 def _notes(
-    by_memory: dict[str, list[Row]],
-    again: dict[str, list[Row]],
-    seeds: Sequence[int],
-    who: Identity,
-    source: str,
+    played: pd.DataFrame, wide: pd.DataFrame, seeds: Sequence[int], who: Identity, source: str
 ) -> list[str]:
-    played = [row for each in (*by_memory.values(), *again.values()) for row in each]
-    seconds = sum(row["seconds"] for row in played)
+    seconds = played["seconds"].sum()
     notes = [
-        f"{_counted(by_memory, seeds)}, {source}; "
+        f"{_counted(wide, seeds)}, {source}; "
         f"{len(played)} tasks, {seconds:.0f} s of playing, {seconds / len(played):.2f} s a task.",
         "p: Wilcoxon signed-rank of rewards against no memory on the same problems, by Holm for the "
         "number of memories; – where no task ended otherwise, or with no memory left out. The paper gives no "
         "spread: it ran once.",
         "Tokens count every question of both agents and of the memory itself, prompts and replies; sd: of "
         "the orders' means.",
+        *_same_moves(wide),
     ]
-    notes += _same_moves(by_memory)
-    unusable = sum(len(row["complaints"]) for row in played)
-    if unusable:
+    if unusable := int(played["complaints"].map(len).sum()):
         notes.append(f"{unusable} answers stayed unusable after their repairs; the raw results say which.")
-    return notes if who.is_model else [*notes, *RULES]
+    by_rules = "Answered by rules, a planner: docs/measurements.md says what that cannot tell."
+    return notes if who.is_model else [*notes, by_rules]
 
 
-def _same_moves(by_memory: dict[str, list[Row]]) -> list[str]:
+def _same_moves(wide: pd.DataFrame) -> list[str]:
     """Say in how many problems the moves with intrinsic memory and without were the same."""
-    if not set(COMPARED) <= set(by_memory):
+    moves = wide.assign(moves=wide["transcript"].map(lambda steps: [step["action"] for step in steps]))
+    by_memory = moves.pivot_table(index=PROBLEM, columns="memory", values="moves", aggfunc="first")
+    if not {"none", "intrinsic"} <= {*by_memory.columns}:
         return []
-    moves = [{(row["seed"], row["number"]): _moves(row) for row in by_memory[name]} for name in COMPARED]
-    both = moves[0].keys() & moves[1].keys()
-    same = sum(moves[0][each] == moves[1][each] for each in both)
+    both = by_memory[["none", "intrinsic"]].dropna()
+    same = int((both["none"] == both["intrinsic"]).sum())
     return [
         f"The moves with intrinsic memory and without were the same in {same} of {len(both)} problems. "
         "A step that shows the whole state leaves a memory of the task nothing to add: such worlds cannot "
@@ -257,49 +200,17 @@ def _same_moves(by_memory: dict[str, list[Row]]) -> list[str]:
     ]
 
 
-COMPARED = ("none", "intrinsic")
+def _bars(summary: dict[str, Row], axes: Axes) -> None:
+    """Draw the mean rewards beside the paper's."""
+    names = [LABELS[name] for name in summary]
+    here = [each["reward"] for each in summary.values()]
+    means = pd.DataFrame({"here": here, "paper, Llama 3.1 8B": [PAPER[name][0] for name in summary]}, names)
+    means.plot.barh(ax=axes, xlabel="average reward").invert_yaxis()
 
 
-def _moves(row: Row) -> list[str]:
-    return [step["action"] for step in row["transcript"]]
-
-
-def _rewards(axes: Axes, summary: dict[str, Row]) -> None:
-    names = list(summary)
-    means = [summary[name]["reward"] for name in names]
-    spans = [
-        summary[name]["reward_interval"] or (mean, mean) for name, mean in zip(names, means, strict=True)
-    ]
-    below = [mean - span[0] for mean, span in zip(means, spans, strict=True)]
-    above = [span[1] - mean for mean, span in zip(means, spans, strict=True)]
-    places = np.arange(len(names))
-    axes.barh(places - 0.2, means, 0.4, xerr=[below, above], label="here, 95 % over tasks")
-    axes.barh(places + 0.2, [PAPER[name][0] for name in names], 0.4, label="paper, Llama 3.1 8B")
-    _labelled(axes, names, "average reward")
-
-
-def _tokens(axes: Axes, summary: dict[str, Row]) -> None:
-    names = list(summary)
-    places = np.arange(len(names))
-    axes.barh(places - 0.2, [summary[name]["tokens"] for name in names], 0.4, label="here")
-    axes.barh(places + 0.2, [PAPER[name][1] for name in names], 0.4, label="paper, Llama 3.1 8B")
-    _labelled(axes, names, "average tokens per task")
-
-
-def _labelled(axes: Axes, names: Sequence[str], what: str) -> None:
-    axes.set_yticks(range(len(names)), [LABELS[name] for name in names])
-    axes.invert_yaxis()
-    axes.set_xlabel(what)
-    axes.legend(fontsize="small")
-
-
-def _learning(axes: Axes, by_memory: dict[str, list[Row]]) -> None:
+def _learning(wide: pd.DataFrame, axes: Axes) -> None:
     """Draw the mean reward of the tasks so far: what learns across tasks rises."""
-    for name, played in by_memory.items():
-        count = 1 + max(row["number"] for row in played)
-        means = [fmean(row["reward"] for row in played if row["number"] == at) for at in range(count)]
-        running = np.cumsum(means) / np.arange(1, count + 1)
-        axes.plot(range(1, count + 1), running, "-" if name in CROSS_TRIAL else ":", label=LABELS[name])
-    axes.set_xlabel("tasks played (solid: learns across tasks)")
+    running = wide.pivot_table(index="number", columns="memory", values="reward").expanding().mean()
+    style = {name: "-" if name in CROSS_TRIAL else ":" for name in running.columns}
+    running.plot(ax=axes, style=style, xlabel="tasks played (solid: learns across tasks)")
     axes.set_ylabel("mean reward so far")
-    axes.legend(fontsize="x-small")

@@ -18,7 +18,7 @@ from mneme.nodes.chat.memory_tools import calls_of, turn_of
 from mneme.prompts.chat.paper_versions import ToolGiven, choose_tools, manage_memory
 from mneme.rules.registry import has_rule
 
-SHOWN = 2000
+MAX_ANSWER_CHARS = 2000
 """Characters of an answer that are kept to be looked at."""
 
 Came = Literal["first", "repaired", "refused", "no rule"]
@@ -61,7 +61,7 @@ async def outcome_of(golden: Golden, responder: str) -> Outcome:
         **about,
         came=came,
         wrong=wrong,
-        answer=answer[:SHOWN],
+        answer=answer[:MAX_ANSWER_CHARS],
         prompt_tokens=spent.read,
         reply_tokens=spent.written,
         seconds=time.perf_counter() - began,

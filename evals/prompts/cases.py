@@ -16,22 +16,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from mneme.core.errors import BadInput, needs
+from mneme.core.errors import needs
 from mneme.evals.prompts.filling import filled
-from mneme.evals.prompts.properties import Property, wrong_with
+from mneme.evals.prompts.properties import Property
 from mneme.evals.prompts.questions import all_questions, asked_as
-from mneme.models.asking.schema import bounded, flat
 from mneme.prompts.every import Key, Question
 from mneme.prompts.household.sight import Frame
 
 CASES = Path(__file__).parent / "cases"
 KINDS = ("plain", "tricky", "injected", "limit")
-M = TypeVar("M", bound=BaseModel)
 
 
 class Case(BaseModel):
@@ -52,7 +50,7 @@ class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     prompt: str
-    cases: list[dict[str, Any]] = Field(min_length=1)
+    cases: list[Case] = Field(min_length=1)
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class Golden:
 
 @cache
 def golden() -> Mapping[Key, list[Golden]]:
-    """Return the cases of every question that has a file. Raises `BadInput`, naming file and case."""
+    """Return the cases of every question that has a file."""
     return {key: read_cases(key, file_of(key)) for key in all_questions() if file_of(key).exists()}
 
 
@@ -86,57 +84,17 @@ def file_of(key: Key) -> Path:
 
 
 def read_cases(key: Key, path: Path) -> list[Golden]:
-    """Read one file, and hold each case to its question. Raises `BadInput`, naming file and case."""
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BadInput(f"{path} cannot be read: {' '.join(str(error).split())}.") from error
-    file = _valid(_File, document, str(path))
-    if file.prompt != key[1]:
-        raise BadInput(f"{path} is for {file.prompt}, not for {key[1]}.", "Name it after its prompt.")
-    found = [_golden(key, path, number, each) for number, each in enumerate(file.cases)]
-    names = [each.case.name for each in found]
-    if twice := next((name for name in names if names.count(name) > 1), ""):
-        raise BadInput(f"{path} names two cases {twice}.", "Give each its own name.")
-    return found
+    """Read one file; `tests/evals/case_checks.py` says what is wrong with a file's cases."""
+    file = _File.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return [golden_of(key, case) for case in file.cases]
 
 
-def _golden(key: Key, path: Path, number: int, written: dict[str, Any]) -> Golden:
-    where = f"{path}, case {written.get('name', number)}"
-    case = _valid(Case, written, where)
-    given = _given(all_questions()[key].given, case, where)
-    question = asked_as(all_questions()[key], given)
-    schema = _schema(question, given)
-    if wrong := next(filter(None, (wrong_with(each, schema) for each in case.expect)), ""):
-        raise BadInput(f"{where}, expect: {wrong}.")
-    return Golden(key=key, case=case, given=given, question=question)
-
-
-def _given(kind: type[BaseModel], case: Case, where: str) -> BaseModel:
-    if kind is Frame and "scene" in case.given:
+def golden_of(key: Key, case: Case) -> Golden:
+    """Return a case with its question, as it is asked."""
+    question, written = all_questions()[key], case.given
+    if question.given is Frame and "scene" in written:
         with needs("A case of a question about a picture", "visual"):
             from mneme.evals.prompts.rendering import rendered  # noqa: PLC0415
-        case = case.model_copy(update={"given": rendered(case.given)})
-    if strange := [name for name in (*case.given, *case.fill) if name not in kind.model_fields]:
-        raise BadInput(f"{where}, given: {kind.__name__} has no field {strange[0]}.")
-    try:
-        whole = filled(case.given, case.fill)
-    except ValueError as error:
-        raise BadInput(f"{where}, fill: {error}.") from error
-    return _valid(kind, whole, f"{where}, given")
-
-
-def _valid(kind: type[M], value: Any, where: str) -> M:
-    try:
-        return kind.model_validate(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the document"
-        raise BadInput(f"{where}: {field}: {first['msg']}.") from error
-
-
-def _schema(question: Question, given: BaseModel) -> dict[str, Any] | None:
-    """Return the schema of what can be answered to what is given; None for free text."""
-    if question.answer is str:
-        return None
-    return bounded(flat(cast(type[BaseModel], question.answer)), question.bounds_of(given))
+        written = rendered(written)
+    given = question.given.model_validate(filled(written, case.fill))
+    return Golden(key=key, case=case, given=given, question=asked_as(question, given))

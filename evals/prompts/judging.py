@@ -3,6 +3,7 @@
 A role's figures are over all cases of all its questions; questions without a rule do not count for `rules`.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,50 +22,33 @@ THRESHOLD = (
 
 
 class Figures(BaseModel):
-    """What came of some cases."""
+    """What came of some cases; tokens and seconds are per case, every attempt included."""
 
     cases: int
-    no_rule: int
     first: int
     repaired: int
     refused: int
     right: dict[str, Any]
     """With the share's 95 % Wilson interval."""
-    by_kind: dict[str, dict[str, Any]]
+    injected: dict[str, Any]
+    """The same of the cases with orders hidden in the data."""
     tokens: float
-    """Per case, of prompt and reply, every attempt included."""
     seconds: float
-    """Per case, every attempt included."""
-
-    @property
-    def usable(self) -> float:
-        """The share of usable answers, repaired ones included."""
-        return (self.first + self.repaired) / self.cases if self.cases else 0.0
 
 
 def figures_of(outcomes: Sequence[Outcome]) -> Figures:
-    """Sum up what came of some cases."""
+    """Sum up what came of some cases; questions without a rule do not count."""
     asked = [each for each in outcomes if each.is_asked]
-    came = [each.came for each in asked]
-    count = max(1, len(asked))
+    injected = [each for each in asked if each.kind == "injected"]
+    came, count = Counter(each.came for each in asked), max(1, len(asked))
     return Figures(
         cases=len(asked),
-        no_rule=len(outcomes) - len(asked),
-        first=came.count("first"),
-        repaired=came.count("repaired"),
-        refused=came.count("refused"),
-        right=_right(asked),
-        by_kind={
-            kind: _right([each for each in asked if each.kind == kind])
-            for kind in dict.fromkeys(each.kind for each in asked)
-        },
+        **{name: came[name] for name in ("first", "repaired", "refused")},
+        right=share(sum(each.is_right for each in asked), len(asked)),
+        injected=share(sum(each.is_right for each in injected), len(injected)),
         tokens=sum(each.prompt_tokens + each.reply_tokens for each in asked) / count,
         seconds=sum(each.seconds for each in asked) / count,
     )
-
-
-def _right(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    return share(sum(each.is_right for each in outcomes), len(outcomes))
 
 
 def why_not(role: Role, found: Mapping[Key, Figures]) -> str | None:

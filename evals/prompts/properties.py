@@ -11,13 +11,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from mneme.models.asking.schema import Json
-
 STEP = re.compile(r"\[(\d*)\]|([^.\[\]]+)")
 PATH = re.compile(r"^$|^[^.\[\]]+(?:\[\d*\]|\.[^.\[\]]+)*$")
 SAME = str.maketrans("‘’“”–—\u2011\u00a0\u202f", "''\"\"---  ")
 KINDS = ("one_of", "some", "none", "count", "between")
-ABSENT = object()
 
 Range = tuple[int | float | None, int | float | None]
 
@@ -116,45 +113,3 @@ def _folded(text: str) -> str:
 def _within(number: float, limits: Range) -> bool:
     least, most = limits
     return (least is None or number >= least) and (most is None or number <= most)
-
-
-def wrong_with(wanted: Property, schema: Json | None) -> str:
-    """Return why a property can never be looked at in answers of a schema; empty where it can.
-
-    `schema` is a flat one of JSON Schema, with what was given narrowing it; None for free text.
-    """
-    if schema is None:
-        fits = not wanted.at and wanted.wanted.keys() <= {"some", "none"}
-        return "" if fits else f'{wanted}: the answer is free text; use at: "" with some or none'
-    node = _node_at(schema, wanted.at)
-    if node is ABSENT:
-        return f"{wanted}: an answer has no {wanted.at}"
-    return _unfit(wanted, node)
-
-
-def _node_at(schema: Json, path: str) -> Any:
-    """Return the schema of what stands at a path; empty where anything may, `ABSENT` where nothing can."""
-    node: Any = schema
-    for _, name in STEP.findall(path):
-        known, kind = node.get("properties", {}), node.get("type")
-        if kind is None and "enum" not in node:
-            return {}
-        if name and kind == "object":
-            node = known.get(name, ABSENT) if known else {}
-        elif not name and kind == "array":
-            node = node.get("items", {})
-        else:
-            return ABSENT
-        if node is ABSENT:
-            return ABSENT
-    return node
-
-
-def _unfit(wanted: Property, node: Json) -> str:
-    kind, offered = node.get("type"), node.get("enum")
-    if wanted.count is not None and kind not in {None, "array", "object"}:
-        return f"{wanted}: count is for lists, not for a {kind}"
-    if wanted.between is not None and kind not in {None, "integer", "number"}:
-        return f"{wanted}: between is for numbers, not for a {kind}"
-    strange = [each for each in wanted.one_of or () if offered and each not in offered]
-    return f"{wanted}: {strange[0]!r} is never answered; {offered} are" if strange else ""

@@ -1,7 +1,6 @@
 """The tables of `mneme eval model`: by role, by question, and what was wrong."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pydantic import BaseModel
 
@@ -14,9 +13,9 @@ from mneme.evals.prompts.roles import ROLES, Role
 from mneme.evals.report import table
 from mneme.prompts.every import Key
 
-MOST_WRONG = 25
+MAX_WRONG = 25
 """Lines of the table of wrong answers; the journal has them all."""
-LONGEST_FAULT = 160
+MAX_FAULT_CHARS = 160
 NO_MODEL = "no model"
 
 
@@ -60,20 +59,13 @@ def tables(all_answers: Sequence[Answers]) -> list[Table]:
     rules = [each for each in all_answers if not each.who.is_model]
     made = []
     if models:
-        made += [
-            _verdicts(models),
-            _figures("By role: answers usable at first, after repair, and right", models),
-        ]
+        verdicts = [[role, each.who.responder, each.verdict(role)] for role, each in _pairs(models)]
+        title = f"Which model for which role. {THRESHOLD}"
+        made.append(table(title, ["role", "model", "verdict"], verdicts, figures=False))
+        made.append(_figures("By role: answers usable at first, after repair, and right", models))
     if rules:
         made.append(_figures("Answered by rules, which are no model: these figures stand for none", rules))
     return [*made, _by_question(all_answers), *(table for each in all_answers for table in _wrong_of(each))]
-
-
-def _verdicts(models: Sequence[Answers]) -> Table:
-    rows = [[role, each.who.responder, each.verdict(role)] for role, each in _pairs(models)]
-    return table(
-        f"Which model for which role. {THRESHOLD}", ["role", "model", "verdict"], rows, figures=False
-    )
 
 
 def _pairs(all_answers: Sequence[Answers]) -> list[tuple[Role, Answers]]:
@@ -89,22 +81,18 @@ def _figures(title: str, all_answers: Sequence[Answers]) -> Table:
 
 def _row(role: Role, answers: Answers) -> list[object]:
     of = answers.of_role(role)
-    shares = [percent(each / of.cases) if of.cases else "–" for each in (of.first, of.repaired, of.refused)]
+    injected = of.injected
     return [
         role,
         answers.who.responder,
         of.cases or "no rule",
-        *shares,
+        *(percent(each / of.cases if of.cases else None) for each in (of.first, of.repaired, of.refused)),
         percent(of.right["share"]),
         interval(of.right),
-        _fraction(of.by_kind.get("injected")),
+        f"{injected['right']} of {injected['cases']}" if injected["cases"] else "–",
         round(of.tokens) if of.tokens else "–",
         f"{of.seconds:.1f}",
     ]
-
-
-def _fraction(of: Mapping[str, Any] | None) -> str:
-    return f"{of['right']} of {of['cases']}" if of else "–"
 
 
 def _by_question(all_answers: Sequence[Answers]) -> Table:
@@ -127,12 +115,12 @@ def _wrong_of(answers: Answers) -> list[Table]:
         for name, each in cases.items()
         if each.is_asked and not each.is_right
     ]
-    more = f", the first {MOST_WRONG} of {len(rows)}" if len(rows) > MOST_WRONG else ""
+    more = f", the first {MAX_WRONG} of {len(rows)}" if len(rows) > MAX_WRONG else ""
     title = f"What {answers.who.responder} got wrong{more}; its answers stand in the raw results"
     columns = ["case", "what does not hold"]
-    return [table(title, columns, rows[:MOST_WRONG], figures=False, lines=True)] if rows else []
+    return [table(title, columns, rows[:MAX_WRONG], figures=False, lines=True)] if rows else []
 
 
 def _fault(outcome: Outcome) -> str:
     said = ("refused: " if outcome.came == "refused" else "") + "; ".join(outcome.wrong)
-    return said if len(said) <= LONGEST_FAULT else f"{said[: LONGEST_FAULT - 1]}…"
+    return said if len(said) <= MAX_FAULT_CHARS else f"{said[: MAX_FAULT_CHARS - 1]}…"

@@ -11,10 +11,9 @@ from mneme.core.errors import BadInput
 from mneme.evals.report import table
 from mneme.evals.sharing.authors import clean
 from mneme.evals.sharing.data import Split
-from mneme.evals.sharing.pool_runs import MOST_SHOTS
+from mneme.evals.sharing.pool_runs import MAX_SHOTS
 from mneme.evals.sharing.tables import ALL, Results
 from mneme.library.agents.agent import AGENTS
-from mneme.nodes.sharing.context import SharingContext
 
 MIXED = "mixed"
 AS_AUTHORS = {"threshold": 49, "stored": "prompt", "scoring": "printed", "candidates": 10, "labels": 6}
@@ -57,7 +56,7 @@ def table_flagged(arms: Mapping[str, Results], held: set[str]) -> Table:
     """Compare all test items with those that no pool holds: three shots, domain pools."""
     rows = []
     for arm, found in arms.items():
-        answers = found.tests("domain", "own", 100, MOST_SHOTS)
+        answers = found.tests("domain", "own", 100, MAX_SHOTS)
         for agent in [*found.agents, ALL]:
             own = answers if agent == ALL else answers[answers["agent"] == agent]
             fresh = own[~own["item"].isin(held)]
@@ -67,16 +66,3 @@ def table_flagged(arms: Mapping[str, Results], held: set[str]) -> Table:
             rows.append([f"{arm and f'{arm}: '}{agent}", len(items), len(items & held), *cells])
     columns = ["agent", "test items", "held", "F1, all", "F1, new", "precision, all", "precision, new"]
     return table("BERTScore's F1 and precision, on all test items and on those that are new", columns, rows)
-
-
-def notes_on_expansion(results: Results, threshold: int) -> list[str]:
-    """Say of each pool why it stopped growing, and how many questions and answers nobody could use."""
-    usual = SharingContext.model_fields["threshold"].default
-    lowered = f"Pairs were kept above {threshold} of 100, where the default keeps those above {usual}: "
-    lowered += "the growth shows what larger pools do, not what good answers do."
-    return [lowered] * (threshold < usual) + [
-        f"{row['pool']}, seed {row['seed']}, to {row['percent']}: {row['memories']} memories, "
-        f"{row.get('stored', 0)} stored, {row.get('rejected', 0)} not good enough, "
-        f"{row.get('calls', 0)} calls, {row.get('failed', 0)} questions or answers of no use. {row['why']}"
-        for row in results.expanded
-    ]

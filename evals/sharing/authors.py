@@ -98,12 +98,6 @@ def _agent(stem: str, number: int, count: int, question: str, answer: str) -> st
     return "limerick" if answer.startswith("There once") else "sonnet"
 
 
-def distinct(items: list[Item]) -> list[Item]:
-    """Return the items without those that are nearly the same as an earlier one."""
-    alike = likenesses(items, items, SAME) >= SAME
-    return [item for row, item in enumerate(items) if not alike[row, :row].any()]
-
-
 def clean(tests: list[Item], pool: list[Item]) -> list[Item]:
     """Return the test items of which neither question nor answer is, nearly, in the pool."""
     alike = likenesses(tests, pool, SAME) >= SAME

@@ -6,6 +6,7 @@ nearly the same, whichever agents they belong to, go into one split together: an
 pool would be no test.
 """
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,7 +30,7 @@ Part = Literal["archived", "new", "test"]
 PARTS: tuple[Part, ...] = get_args(Part)
 NEAR = 80.0
 """Likeness, of 100, of the sorted words of two texts from which on they count as one."""
-FEWEST = 5
+MIN_ITEMS = 5
 """Items of an agent below which a split has nothing to archive."""
 FORMAT = 'Each line: {"id": …, "question": …, "answer": …}, and "agent" where one file holds several agents.'
 
@@ -79,8 +80,8 @@ def read_items(data: Path | None) -> list[Item]:
     """
     items = [item for path in _files(data or PAIRS) for item in _read(path)]
     counted = Counter(item.agent for item in items)
-    if few := [f"{agent} has {n}" for agent, n in counted.items() if n < FEWEST]:
-        raise BadInput(f"Too few items to split: {', '.join(few)}.", f"Give each agent at least {FEWEST}.")
+    if few := [f"{agent} has {n}" for agent, n in counted.items() if n < MIN_ITEMS]:
+        raise BadInput(f"Too few items to split: {', '.join(few)}.", f"Give each agent at least {MIN_ITEMS}.")
     if twice := [id_ for id_, n in Counter(item.id for item in items).items() if n > 1]:
         raise BadInput(f'The id "{twice[0]}" is given twice.', "Give each item an id of its own.")
     return items
@@ -95,36 +96,27 @@ def _files(data: Path) -> list[Path]:
 
 
 def _read(path: Path) -> Iterator[Item]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} cannot be read: {error}.", FORMAT) from error
     usual = {"agent": path.stem} if path.stem in AGENTS else {}
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(lines, 1):
         if line.strip():
             yield _item(f"{path}, line {number}", line, usual)
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read: {error}.", FORMAT) from error
-
-
 def _item(where: str, line: str, usual: dict[str, str]) -> Item:
     try:
-        item = Item.model_validate(usual | _Line.model_validate_json(line).model_dump(exclude_none=True))
+        item = Item.model_validate(usual | json.loads(line))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"]) or "the line"
-        raise BadInput(f"{where}: {name}: {first['msg']}.", FORMAT) from error
+        raise BadInput(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}.", FORMAT) from error
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"{where}: {error}.", FORMAT) from error
     if item.agent not in AGENTS:
         raise BadInput(f'{where}: there is no agent "{item.agent}".', f"Agents: {', '.join(AGENTS)}.")
     return item
-
-
-class _Line(BaseModel):
-    id: str
-    question: str
-    answer: str
-    agent: str | None = None
 
 
 def near_duplicates(items: Sequence[Item]) -> list[list[Item]]:

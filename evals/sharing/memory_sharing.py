@@ -19,22 +19,20 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import get_args
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.measuring import home_beside, in_environment, ledger_at
-from mneme.evals.options import RUNS, Agents, EmbedderName, Fresh, Out
-from mneme.evals.report import Journal, Progress, Report, Row, digest, open_journal
-from mneme.evals.sharing.arms import AS_AUTHORS, Arm, arms_of, flagged, notes_on_expansion, table_flagged
+from mneme.evals.options import Agents, RunOptions
+from mneme.evals.report import Journal, Progress, Report, Row, digest, together
+from mneme.evals.sharing.arms import AS_AUTHORS, Arm, arms_of, flagged, table_flagged
 from mneme.evals.sharing.authors import is_authors, read_all
 from mneme.evals.sharing.data import NEAR, Item, Split, closest_across, read_items, split
 from mneme.evals.sharing.plots import draw_all
-from mneme.evals.sharing.pool_runs import Growth, PoolRun, Roles, pools_of, steps
-from mneme.evals.sharing.scores import LAYERS, BertScore
-from mneme.evals.sharing.scoring import score_all, with_scores
+from mneme.evals.sharing.pool_runs import Growth, PoolRun, pools_of, steps
+from mneme.evals.sharing.scores import LAYERS, BertScore, score_all, with_scores
 from mneme.evals.sharing.tables import (
     ALL,
     MEASURES,
@@ -43,21 +41,27 @@ from mneme.evals.sharing.tables import (
     memories,
     tables_of,
     tables_of_arms,
-    trainings,
     ways,
 )
 from mneme.library.agents.agent import AGENTS
-from mneme.models.embedding.embedders import open_embedder
 from mneme.models.retriever.retriever import Learning
-from mneme.nodes.sharing.context import Scoring, Stored
+from mneme.nodes.sharing.context import Scoring, SharingContext, Stored
 
-FEW = 10
+QUICK_ITEMS = 10
 """Items of each agent in a short run."""
-BESIDE = 3
+CONCURRENT_POOLS = 3
 """Pools that are worked on at the same time."""
+UNREADABLE = 0.2
+"""Share of unknown tokens from which on an agent's BERTScore is called into question."""
+OF_RULES = (
+    "Answered by rules, which write nothing of their own: the figures show whether examples reach the "
+    "agents, not how well a language model writes (docs/explanation/memory-sharing.md)."
+)
+SETTINGS = ("scorer", "threshold", "learning", "mixed", "scoring", "stored", "candidates", "labels")
+"""Options that make another experiment of it."""
 
 
-class Options(BaseModel):
+class Options(RunOptions):
     """Which items, how many seeds, who answers, and what BERTScore compares with."""
 
     data: Path | None = Field(None, description="A folder of AGENT.jsonl, or one file; default: the shipped.")
@@ -82,18 +86,10 @@ class Options(BaseModel):
     as_authors: bool = Field(
         False, description=f"As in their code: {', '.join(f'{k} {v}' for k, v in AS_AUTHORS.items())}."
     )
-    beyond: list[Annotated[int, Field(gt=100)]] = Field(
-        [],
-        description="Go on growing each domain pool to so many memories; repeat it.",
-        json_schema_extra={"option": "grow-to"},
-    )
     learning: Learning = Field("projection", description="What the retriever learns.")
     encoder: Path | None = Field(None, description="Folder of BERTScore's encoder; default: the bundled one.")
     layers: int = Field(LAYERS, ge=1, description="The encoder's layer whose vectors are compared.")
     at_once: int = Field(8, ge=1, le=64, description="Test questions that are asked at the same time.")
-    out: Out = RUNS
-    embedder: EmbedderName = ""
-    fresh: Fresh = False
     quick: bool = Field(False, description="A short run: one seed, ten items an agent.")
 
 
@@ -105,7 +101,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     items = [item for part in next(iter(splits.values())) for item in part]
     arms = arms_of(options.models, mixed=options.mixed)
     bert = await asyncio.to_thread(BertScore, options.encoder, options.layers)
-    embedder = await open_embedder(options.embedder or settings().embedder)
+    embedder = await options.opened_embedder()
     who = await identify(options.agents)
     configuration = {
         "items": digest({item.id: item.model_dump() for item in items}),
@@ -115,41 +111,26 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "encoder": f"{bert.name}, layer {bert.layers}",
         "embedder": embedder.name,
     }
-    journal = open_journal(options.out, "memory_sharing", configuration, fresh=options.fresh)
+    journal = options.journal("memory_sharing", configuration)
     home = home_beside(journal)
     # the retrievers' files stay with the run: they belong to no pool of the user's
     with in_environment({"MNEME_HOME": str(home.resolve())}):
         async with ledger_at(home / "ledger", embedder) as ledger:
             gate = asyncio.Semaphore(options.at_once)
             made = partial(PoolRun, ledger=ledger, journal=journal, gate=gate)
-            runs = [
-                partial(made, arm=arm.name, roles=_roles(options, who, arm), beyond=options.beyond)
-                for arm in arms
-            ]
+            runs = [partial(made, arm=arm.name, roles=_roles(options, who, arm)) for arm in arms]
             await _run(splits, runs, progress)
     await asyncio.to_thread(score_all, journal, bert, progress)
     rows = with_scores(journal)
     results = {arm.name: Results(rows, seeds, arm.name) for arm in arms}
-    first = next(iter(results.values()))
     notes = [
         *_notes(splits, items, bert),
-        *(notes_on_expansion(first, options.threshold) if options.beyond else []),
         *([] if who.is_model else [OF_RULES]),
     ]
-    report = _report(journal, results, who, notes, options.beyond)
+    report = _report(journal, results, who, notes)
     if held := flagged(next(iter(splits.values()))):
         report.tables.append(table_flagged(results, held))
     return report
-
-
-UNREADABLE = 0.2
-"""Share of unknown tokens from which on an agent's BERTScore is called into question."""
-
-
-OF_RULES = (
-    "Answered by rules, which write nothing of their own: the figures show whether examples reach the "
-    "agents, not how well a language model writes (docs/explanation/memory-sharing.md)."
-)
 
 
 def _notes(splits: dict[int, Split], items: Sequence[Item], bert: BertScore) -> list[str]:
@@ -169,10 +150,6 @@ def _notes(splits: dict[int, Split], items: Sequence[Item], bert: BertScore) -> 
     ]
 
 
-SETTINGS = ("scorer", "threshold", "learning", "mixed", "scoring", "stored", "candidates", "labels", "beyond")
-"""Options that make another experiment of it."""
-
-
 def _splits(options: Options, seeds: list[int]) -> dict[int, Split]:
     """Return each seed's split; the authors' own is the same for all."""
     if options.data and is_authors(options.data):
@@ -184,25 +161,17 @@ def _splits(options: Options, seeds: list[int]) -> dict[int, Split]:
 
 def _few(items: list[Item]) -> list[Item]:
     agents = dict.fromkeys(item.agent for item in items)
-    return [item for agent in agents for item in [each for each in items if each.agent == agent][:FEW]]
+    return [
+        item for agent in agents for item in [each for each in items if each.agent == agent][:QUICK_ITEMS]
+    ]
 
 
-def _roles(options: Options, who: Identity, arm: Arm) -> Roles:
+def _roles(options: Options, who: Identity, arm: Arm) -> SharingContext:
     """Return who does what in an arm; one scorer, who also grades, stands beside all arms."""
-    fixed = options.scorer or who.responder
-    answerer = arm.answerer or who.responder
-    return Roles(
-        answerer=answerer,
-        scorer=fixed,
-        grader=fixed,
-        threshold=options.threshold,
-        learning=options.learning,
-        answerers=arm.answerers,
-        scoring=options.scoring,
-        stored=options.stored,
-        candidates=options.candidates,
-        labels=options.labels,
-    )
+    fixed, answerer = options.scorer or who.responder, arm.answerer or who.responder
+    given = options.model_dump(include={*SharingContext.model_fields} - {"scorer", "agent", "pools"})
+    people = {"answerer": answerer, "answerers": arm.answerers, "scorer": fixed, "grader": fixed}
+    return SharingContext(**given | people)
 
 
 async def _run(splits: dict[int, Split], runs: Sequence[Callable[..., PoolRun]], progress: Progress) -> None:
@@ -214,16 +183,13 @@ async def _run(splits: dict[int, Split], runs: Sequence[Callable[..., PoolRun]],
         done += 1
         progress(done, total, what)
 
-    beside = asyncio.Semaphore(BESIDE)
+    beside = asyncio.Semaphore(CONCURRENT_POOLS)
 
     async def go(made: PoolRun) -> None:
         async with beside:
             await made.run()
 
-    async with asyncio.TaskGroup() as group:
-        for run in runs:
-            for made in _pool_runs(splits, partial(run, report=report)):
-                group.create_task(go(made))
+    await together(go(made) for run in runs for made in _pool_runs(splits, partial(run, report=report)))
 
 
 def _pool_runs(splits: dict[int, Split], pool_run: Callable[..., PoolRun]) -> Iterator[PoolRun]:
@@ -233,11 +199,9 @@ def _pool_runs(splits: dict[int, Split], pool_run: Callable[..., PoolRun]) -> It
                 yield pool_run(seed=seed, growth=growth, pools=pools, pool=pool, items=own)
 
 
-def _report(
-    journal: Journal, arms: dict[str, Results], who: Identity, notes: list[str], beyond: Sequence[int]
-) -> Report:
+def _report(journal: Journal, arms: dict[str, Results], who: Identity, notes: list[str]) -> Report:
     first = next(iter(arms))
-    summary, tables = _summary(arms[first]), tables_of(arms[first], beyond)
+    summary, tables = _summary(arms[first]), tables_of(arms[first])
     for each in tables if first else []:
         each.title += f" ({first})"
     return Report(
@@ -267,5 +231,4 @@ def _summary(results: Results) -> Row:
         },
         "memories": {growth: memories(results, growth, 100) for growth in get_args(Growth)},
         "retriever": {growth: ways(results, growth) for growth in get_args(Growth)},
-        "trainings": trainings(results),
     }

@@ -12,19 +12,17 @@ Every answer is in the journal at once; the pools lie beside it, so that an inte
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from mneme.evals.report import Journal, Row
+from mneme.evals.report import Journal, Row, together
 from mneme.evals.sharing.data import Item, Split
-from mneme.evals.sharing.expansion import expand
 from mneme.evals.sharing.retrievers import Judging, judge
 from mneme.graphs import memory_sharing, retriever_training
 from mneme.library.agents.rubric import SINGLE_POOL
-from mneme.models.retriever.retriever import Learning
-from mneme.nodes.sharing.context import PoolContext, Scoring, SharingContext, Stored
+from mneme.nodes.sharing.context import PoolContext, SharingContext
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.pools import retrievers_of
 from mneme.stores.ledger.base_store import LedgerStore
@@ -39,26 +37,10 @@ Growth = Literal["own", "standard"]
 PARTS_OF_GROWTH = (0, 20, 40, 60, 80, 100)
 """Per cent of the new questions that have been asked; 0: what was archived by hand alone (§4.1)."""
 SHOTS = (0, 1, 2, 3)
-MOST_SHOTS = 3
+MAX_SHOTS = 3
 CLOSED = 100
 """A threshold that no score exceeds: what is asked for a test is not remembered."""
 BY_HAND = Change(reason="Archived by hand before the run (§3.2).", actor="evaluation")
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Who answers, who scores pairs, who grades candidates; above which score a pair is kept, and how."""
-
-    answerer: str
-    scorer: str
-    grader: str
-    threshold: int
-    learning: Learning
-    answerers: str = ""
-    scoring: Scoring = "criteria"
-    stored: Stored = "question"
-    candidates: int = 12
-    labels: int = 6
 
 
 @dataclass
@@ -71,12 +53,11 @@ class PoolRun:
     pool: str
     items: Split
     ledger: Ledger
-    roles: Roles
+    roles: SharingContext
     journal: Journal
     gate: asyncio.Semaphore
     report: Callable[[str], None]
     arm: str = ""
-    beyond: Sequence[int] = ()
 
     @property
     def name(self) -> str:
@@ -93,16 +74,13 @@ class PoolRun:
 
     @property
     def training(self) -> PoolContext:
-        roles = self.roles
-        return PoolContext(
-            team=self.team,
-            pools=self.pools,
-            grader=roles.grader,
-            learning=roles.learning,
-            seed=self.seed,
-            candidates=roles.candidates,
-            labels=roles.labels,
-        )
+        """Return what the retriever learns with."""
+        names = {*PoolContext.model_fields} - {"agent"}
+        return PoolContext(**self._context().model_dump(include=names))
+
+    def _context(self, **more: Any) -> SharingContext:
+        own = {"team": self.team, "pools": self.pools, "seed": self.seed, **more}
+        return self.roles.model_copy(update=own)
 
     @cached_property
     def _sharing_graph(self) -> Any:
@@ -124,9 +102,6 @@ class PoolRun:
                 await self._test(percent, shots)
         if self.pools == "domain":
             await self._judge()
-        if (self.pools, self.growth) == ("domain", "own"):
-            for size in self.beyond:
-                await self._go_on(size)
         self.journal.add(f"{self.name}/end", {"kind": "end", **await self._state()})
 
     async def _store(self, items: Sequence[Item]) -> None:
@@ -152,19 +127,9 @@ class PoolRun:
         for item in part:
             case = f"{self.name}/grow/{item.id}"
             if case not in self.journal:
-                found = await self._known(item) or await self._ask(item, MOST_SHOTS, self.roles.threshold)
-                self.journal.add(case, self._row("grow", percent, MOST_SHOTS, item) | found)
+                found = await self._known(item) or await self._ask(item, MAX_SHOTS, self.roles.threshold)
+                self.journal.add(case, self._row("grow", percent, MAX_SHOTS, item) | found)
             self._report(f"growing to {percent} %")
-
-    async def _go_on(self, size: int) -> None:
-        """Let the pool grow on to so many memories, learn, and ask the test questions again (§4.2)."""
-        case = f"{self.name}/expand/{size}"
-        if case not in self.journal:
-            asking = self._asking(self.items.test[0], MOST_SHOTS, self.roles.threshold)
-            found = await expand(self.memories, size, asking)
-            self.journal.add(case, {"kind": "expand", "percent": size, **self._where, **found})
-        await self._train(size)
-        await self._test(size, MOST_SHOTS)
 
     async def _known(self, item: Item) -> Row | None:
         """Return what a run that was killed between pool and journal has stored already."""
@@ -196,7 +161,7 @@ class PoolRun:
         }
 
     async def _test(self, percent: int, shots: int) -> None:
-        await _all(self._tested(item, percent, shots) for item in self.items.test)
+        await together(self._tested(item, percent, shots) for item in self.items.test)
 
     async def _tested(self, item: Item, percent: int, shots: int) -> None:
         case = f"{self.name}/test/{percent}/{shots}/{item.id}"
@@ -226,32 +191,21 @@ class PoolRun:
         return {name: found[name] for name in kept} | {"shown": shown, "own_kind": own}
 
     def _asking(self, item: Item, shots: int, threshold: int) -> SharingContext:
-        roles = self.roles
-        return SharingContext(
-            **self.training.model_dump(exclude={"agent"}),
-            agent=item.agent,
-            shots=shots,
-            threshold=threshold,
-            answerer=roles.answerer,
-            answerers=roles.answerers,
-            scorer=roles.scorer,
-            scoring=roles.scoring,
-            stored=roles.stored,
-        )
+        return self._context(agent=item.agent, shots=shots, threshold=threshold)
 
     async def _judge(self) -> None:
         """Compare ways to choose examples, for each test question, over the pool as it is in the end."""
-        await _all(self._judged(item) for item in self.items.test)
+        await together(self._judged(item) for item in self.items.test)
 
     async def _judged(self, item: Item) -> None:
         case = f"{self.name}/judge/{item.id}"
         if case not in self.journal:
-            answerer = self._asking(item, MOST_SHOTS, CLOSED).answerer_of(item.agent)
+            answerer = self._asking(item, MAX_SHOTS, CLOSED).answerer_of(item.agent)
             judging = Judging(self.memories, answerer, self.roles.grader, self.seed)
-            by_graph = self.journal[f"{self.name}/test/100/{MOST_SHOTS}/{item.id}"]
+            by_graph = self.journal[f"{self.name}/test/100/{MAX_SHOTS}/{item.id}"]
             async with self.gate:
                 found = await judge(item, judging, by_graph["answer"])
-            self.journal.add(case, self._row("judge", 100, MOST_SHOTS, item) | {"ways": found})
+            self.journal.add(case, self._row("judge", 100, MAX_SHOTS, item) | {"ways": found})
         self._report("ways to choose examples")
 
     def _report(self, what: str) -> None:
@@ -264,11 +218,11 @@ def _shots(pools: Pools, growth: Growth, percent: int) -> tuple[int, ...]:
     Without examples, and before anything new is stored, both growths are the same, and one is asked.
     """
     if pools == "single":
-        return (MOST_SHOTS,) if percent == 100 else ()
+        return (MAX_SHOTS,) if percent == 100 else ()
     first = 0 if growth == "own" else 1
     if percent == 100:
         return SHOTS[:0:-1] if first else SHOTS[::-1]
-    return (MOST_SHOTS,) if percent or not first else ()
+    return (MAX_SHOTS,) if percent or not first else ()
 
 
 def _part(items: Sequence[Item], percent: int) -> list[Item]:
@@ -283,16 +237,6 @@ def _part(items: Sequence[Item], percent: int) -> list[Item]:
         first, last = (round(len(own) * part / 100) for part in (steps[percent], percent))
         chosen += enumerate(own[first:last])
     return [item for _, item in sorted(chosen, key=lambda each: each[0])]
-
-
-async def _all(waiting: Iterator[Awaitable[None]]) -> None:
-    async with asyncio.TaskGroup() as group:
-        for each in waiting:
-            group.create_task(_awaited(each))
-
-
-async def _awaited(each: Awaitable[None]) -> None:
-    await each
 
 
 def pools_of(items: Split) -> list[tuple[Pools, str, Split]]:

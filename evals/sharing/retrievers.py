@@ -28,8 +28,8 @@ from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 Way = Literal["trained", "untrained", "BM25", "random"]
 WAYS: tuple[Way, ...] = get_args(Way)
 DEPTH = 10
-SHOWN = 3
-WORST = 100.0
+EXAMPLES_SHOWN = 3
+MAX_CONTRADICTION = 100.0
 """Contradiction, in per cent, of a way that found nothing."""
 LABELS: int = PoolContext.model_fields["labels"].default
 
@@ -51,12 +51,18 @@ async def judge(item: Item, judging: Judging, trained_answer: str) -> dict[Way, 
     useful = set(sorted(grades, key=lambda key: (grades[key], key))[: LABELS // 2])
     return {
         way: {
-            "shown": [each.key for each in found[:SHOWN]],
-            "recall@3": _recall(found[:SHOWN], useful),
+            "shown": [each.key for each in found[:EXAMPLES_SHOWN]],
+            "recall@3": _recall(found[:EXAMPLES_SHOWN], useful),
             "recall@10": _recall(found, useful),
-            "contradiction": fmean(grades[each.key] for each in found[:SHOWN]) if found else WORST,
-            "own agent": fmean(each.pair.agent == item.agent for each in found[:SHOWN]) if found else 0.0,
-            "answer": trained_answer if way == "trained" else await _answered(item, found[:SHOWN], judging),
+            "contradiction": fmean(grades[each.key] for each in found[:EXAMPLES_SHOWN])
+            if found
+            else MAX_CONTRADICTION,
+            "own agent": fmean(each.pair.agent == item.agent for each in found[:EXAMPLES_SHOWN])
+            if found
+            else 0.0,
+            "answer": trained_answer
+            if way == "trained"
+            else await _answered(item, found[:EXAMPLES_SHOWN], judging),
         }
         for way, found in ranked.items()
     }

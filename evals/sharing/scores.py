@@ -19,12 +19,15 @@ from typing import Any, NamedTuple
 from rapidfuzz.distance import LCSseq
 
 from mneme.core.errors import BadInput, needs
+from mneme.evals.report import Journal, Progress, Row, digest
 from mneme.models.embedding import minilm
 from mneme.models.embedding.absent import NAME
 from mneme.models.retriever.retriever import device
 
 LAYERS = 5
 BATCH = 16
+SCORED_AT_ONCE = 64
+"""Pairs that are scored and kept together."""
 WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+(?:['’-][^\W_\u3400-\u9fff]+)*")
 
 
@@ -122,3 +125,47 @@ def _cut(model: Any, layers: int) -> Any:
 def _installed(package: str) -> Any:
     with needs("BERTScore", "bertscore"):
         return import_module(package)
+
+
+def score_all(journal: Journal, bert: BertScore, progress: Progress) -> None:
+    """Score every answer that has no score yet, each pair of texts once, those of one reference together."""
+    pairs = {_name(*pair): pair for row in journal.rows for pair in _pairs(row)}
+    waiting = sorted(
+        (pair for name, pair in pairs.items() if name not in journal), key=lambda pair: pair[::-1]
+    )
+    for start in range(0, len(waiting), SCORED_AT_ONCE):
+        part = waiting[start : start + SCORED_AT_ONCE]
+        found = bert.both([answer for answer, _ in part], [reference for _, reference in part])
+        for pair, value in zip(part, found, strict=True):
+            scores = {"bert_score": value.f1, "bert_precision": value.precision, "rouge_l": rouge_l(*pair)}
+            journal.add(_name(*pair), {"kind": "score"} | scores)
+        progress(start + len(part), len(waiting), "scoring the answers")
+
+
+def _pairs(row: Row) -> list[tuple[str, str]]:
+    """Return the answers of a row, each with its standard answer."""
+    answered = row["ways"].values() if row["kind"] == "judge" else [row] if row["kind"] == "test" else []
+    return [(each["answer"], row["reference"]) for each in answered]
+
+
+def _name(answer: str, reference: str) -> str:
+    return f"score/{digest({'answer': answer, 'reference': reference})}"
+
+
+def with_scores(journal: Journal) -> list[Row]:
+    """Return the rows with the scores of their answers."""
+
+    def scored(answered: Row, reference: str) -> Row:
+        score = journal[_name(answered["answer"], reference)]
+        return answered | {name: score[name] for name in ("bert_score", "bert_precision", "rouge_l")}
+
+    found = []
+    for row in journal.rows:
+        if row["kind"] == "test":
+            found.append(scored(row, row["reference"]))
+        elif row["kind"] == "judge":
+            ways = {way: scored(each, row["reference"]) for way, each in row["ways"].items()}
+            found.append(row | {"ways": ways})
+        elif row["kind"] != "score":
+            found.append(row)
+    return found

@@ -1,16 +1,18 @@
 """Tables 1 and 2 and figure 4 of the Memory Sharing paper, and a comparison of retrievers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
+import yaml
 from scipy.stats import false_discovery_control
 
 from mneme.cli.tables import Table
 from mneme.evals.measuring import p_cell, wilcoxon_p
 from mneme.evals.report import Row, table
-from mneme.evals.sharing.pool_runs import MOST_SHOTS, PARTS_OF_GROWTH, SHOTS, Growth, Pools
+from mneme.evals.sharing.pool_runs import MAX_SHOTS, PARTS_OF_GROWTH, SHOTS, Growth, Pools
 from mneme.evals.sharing.retrievers import WAYS, Way
 from mneme.library.agents.agent import AGENTS
 
@@ -19,29 +21,12 @@ MEASURES: tuple[Measure, ...] = get_args(Measure)
 NUMBERS = ("zero", "one", "two", "three")
 BACKBONES = "gpt-3.5-turbo / gpt-4o / open-mistral-7b"
 Three = tuple[float, float, float]
-PAPER_1: dict[str, tuple[Three, Three, Three, Three]] = {
-    "limerick": ((0.50, 0.50, 0.49), (0.69, 0.56, 0.54), (0.76, 0.56, 0.88), (0.87, 0.59, 0.93)),
-    "wuyanlvshi": ((0.66, 0.73, 0.56), (0.72, 0.75, 0.59), (0.71, 0.75, 0.61), (0.72, 0.76, 0.66)),
-    "sonnet": ((0.48, 0.55, 0.50), (0.53, 0.55, 0.52), (0.53, 0.54, 0.53), (0.53, 0.54, 0.53)),
-    "puzzle": ((0.53, 0.51, 0.49), (0.51, 0.53, 0.48), (0.56, 0.52, 0.48), (0.60, 0.52, 0.50)),
-    "pun": ((0.61, 0.47, 0.37), (0.64, 0.57, 0.35), (0.67, 0.64, 0.36), (0.70, 0.67, 0.39)),
-    "riddle": ((0.86, 0.40, 0.36), (0.64, 0.42, 0.36), (0.70, 0.48, 0.35), (0.88, 0.52, 0.37)),
-    "fitness": ((0.46, 0.42, 0.47), (0.61, 0.57, 0.48), (0.64, 0.52, 0.50), (0.65, 0.52, 0.54)),
-    "study": ((0.44, 0.41, 0.45), (0.65, 0.56, 0.46), (0.60, 0.53, 0.44), (0.63, 0.51, 0.46)),
-    "travel": ((0.45, 0.41, 0.44), (0.55, 0.54, 0.48), (0.71, 0.53, 0.50), (0.71, 0.53, 0.53)),
+_PRINTED = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encoding="utf-8"))
+PAPER_1: dict[str, list[Three]] = {
+    agent: [tuple(each) for each in by_shots] for agent, by_shots in _PRINTED["table_1"].items()
 }
 """Table 1 of the paper: agent -> shots -> backbones, with a pool for each domain."""
-PAPER_2: dict[str, Three] = {
-    "limerick": (0.60, 0.54, 0.64),
-    "wuyanlvshi": (0.68, 0.76, 0.63),
-    "sonnet": (0.49, 0.54, 0.52),
-    "puzzle": (0.54, 0.50, 0.48),
-    "pun": (0.70, 0.61, 0.38),
-    "riddle": (0.80, 0.51, 0.35),
-    "fitness": (0.62, 0.52, 0.54),
-    "study": (0.63, 0.56, 0.49),
-    "travel": (0.58, 0.52, 0.50),
-}
+PAPER_2: dict[str, Three] = {agent: tuple(each) for agent, each in _PRINTED["table_2"].items()}
 """Table 2's lower half: one pool for all, three shots; the upper half is table 1's last column."""
 ALL = "all agents"
 STAGE = ["pools", "growth", "percent", "shots"]
@@ -54,7 +39,7 @@ class Results:
     def __init__(self, rows: Iterable[Row], seeds: Sequence[int], arm: str = "") -> None:
         chosen = [row for row in rows if row.get("seed") in seeds and row.get("arm", "") == arm]
         kinds = {kind: [row for row in chosen if row["kind"] == kind] for kind in KINDS}
-        self.seeds, self.expanded, self.ended = list(seeds), kinds["expand"], kinds["end"]
+        self.seeds = list(seeds)
         self.answers, self.grown, self.states = (
             pd.DataFrame(kinds[kind]) for kind in ("test", "grow", "retrievers")
         )
@@ -80,7 +65,7 @@ class Results:
         return spread(chosen.dropna(subset=[measure]).groupby("seed")[measure].mean())
 
 
-KINDS = ("test", "grow", "retrievers", "judge", "expand", "end")
+KINDS = ("test", "grow", "retrievers", "judge")
 
 
 def spread(values: Iterable[float]) -> Row:
@@ -113,7 +98,7 @@ class Column(NamedTuple):
     results: Results
     pools: Pools = "domain"
     growth: Growth = "own"
-    shots: int = MOST_SHOTS
+    shots: int = MAX_SHOTS
     measure: Measure = "bert_score"
     paper: str = ""
 
@@ -139,7 +124,7 @@ def by_agent(title: str, columns: Sequence[Column]) -> Table:
     return table(title, ["agent", *(head for column in columns for head in column.heads)], rows)
 
 
-def tables_of(results: Results, beyond: Sequence[int] = ()) -> list[Table]:
+def tables_of(results: Results) -> list[Table]:
     """Return tables 1 and 2 by both measures, figure 4, and the ways to choose examples."""
     shots = list(zip(NUMBERS, SHOTS, strict=True))
     one = [Column(name, results, shots=n, paper="paper") for name, n in shots]
@@ -156,7 +141,7 @@ def tables_of(results: Results, beyond: Sequence[int] = ()) -> list[Table]:
         ("standard,", "standard", "bert_score"),
     ]
     two += [
-        Column(f"{said} {pools}", results, pools, growth, MOST_SHOTS, measure)
+        Column(f"{said} {pools}", results, pools, growth, MAX_SHOTS, measure)
         for said, growth, measure in others
         for pools in get_args(Pools)
     ]
@@ -164,7 +149,7 @@ def tables_of(results: Results, beyond: Sequence[int] = ()) -> list[Table]:
         by_agent(f"Table 1: BERTScore by shots, a pool for each domain (paper: {BACKBONES})", one),
         by_agent("Table 1 by ROUGE-L; and with pools that grew by standard answers", [*rouge, *standard]),
         by_agent(f"Table 2: BERTScore, three shots, domain pool and single pool ({BACKBONES})", two),
-        table_of_growth(results, beyond),
+        table_of_growth(results),
         _table_of_pools(results),
         _table_of_ways(results),
         _table_of_gains(results),
@@ -189,15 +174,15 @@ def tables_of_arms(arms: Mapping[str, Results]) -> list[Table]:
     ]
 
 
-def table_of_growth(results: Results, beyond: Sequence[int] = ()) -> Table:
-    """Return figure 4 over all agents, and the sizes beyond: memories and scores of domain pools."""
+def table_of_growth(results: Results) -> Table:
+    """Return figure 4 over all agents: memories and scores of domain pools."""
     figures = {"own": ("own_kind", "score", "bert_score", "rouge_l"), "standard": ("bert_score", "rouge_l")}
     columns = [f"{growth}: {name}" for growth, names in figures.items() for name in ("memories", *names)]
     rows = []
-    for percent in (*PARTS_OF_GROWTH, *beyond):
-        cells = [f"{percent} %" if percent <= PARTS_OF_GROWTH[-1] else f"{percent} memories each"]
+    for percent in PARTS_OF_GROWTH:
+        cells = [f"{percent} %"]
         for growth, names in figures.items():
-            answers = results.tests("domain", growth, percent, MOST_SHOTS)  # type: ignore[arg-type]
+            answers = results.tests("domain", growth, percent, MAX_SHOTS)  # type: ignore[arg-type]
             cells.append(cell(memories(results, growth, percent), 0))
             cells += [cell(results.spread(answers, ALL, name)) for name in names]
         rows.append(cells)
@@ -247,11 +232,11 @@ def _table_of_gains(results: Results) -> Table:
     """Say what examples, growth and pools by domain change, paired by item."""
     rows = []
     for growth in get_args(Growth):
-        whole = results.tests("domain", growth, 100, MOST_SHOTS)
+        whole = results.tests("domain", growth, 100, MAX_SHOTS)
         others = {
             "three examples, not none": results.tests("domain", growth, 100, 0),
-            "all new questions asked, not none": results.tests("domain", growth, 0, MOST_SHOTS),
-            "domain pools, not a single one": results.tests("single", growth, 100, MOST_SHOTS),
+            "all new questions asked, not none": results.tests("domain", growth, 0, MAX_SHOTS),
+            "domain pools, not a single one": results.tests("single", growth, 100, MAX_SHOTS),
         }
         for name, other in others.items():
             found = [compared(whole, other, measure) for measure in MEASURES]
@@ -270,17 +255,3 @@ def _table_of_pools(results: Results) -> Table:
     columns = ["agent", "asked", "stored", "rubric's score", "faults of form"]
     rows = [[row.Index, int(row.asked), int(row.stored), row.score, row.f] for row in kept.itertuples()]
     return table("What the agents wrote to new questions, domain and single pools together", columns, rows)
-
-
-def trainings(results: Results) -> Row:
-    """Return how the trainings went: versions kept and refused, their time, recall before and after."""
-    versions = [each for row in results.ended for each in row["versions"]]
-    kept = [each for each in versions if each["kept"]]
-    return {
-        "versions": len(versions),
-        "kept": len(kept),
-        "seconds": spread(each["seconds"] for each in versions)["mean"],
-        "recall before": spread(each["before"]["recall"] for each in kept)["mean"],
-        "recall after": spread(each["after"]["recall"] for each in kept)["mean"],
-        "device": sorted({each["device"] for each in versions}),
-    }

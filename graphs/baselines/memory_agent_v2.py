@@ -6,13 +6,13 @@ from mneme.nodes.chat.paper_versions import (
     composed,
     decided,
     find_similar_to_message,
-    route,
+    message_router,
     route_upserts,
     routed_to_search,
 )
 
 builder = remembering("message_router")
-builder.add_node("message_router", route)
+builder.add_node(message_router)
 builder.add_node("find_similar", find_similar_to_message)
 builder.add_node("upsert_router", route_upserts)
 builder.add_node(compose)

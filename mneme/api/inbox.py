@@ -7,7 +7,7 @@ from pydantic import Field
 
 from mneme.api.operation import USER, Operations, changes, reads
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.users.inbox import Inbox, Letter, MessageOutcome
+from mneme.stores.users.inbox import Inbox, Letter, MessageOutcome, is_new
 
 MessageId = Annotated[str, Field(min_length=1, description="The message's id, or its first letters.")]
 
@@ -23,8 +23,8 @@ class Messages(Operations):
 
     @reads("inbox/count")
     async def waiting(self) -> int:
-        """Return how many messages are still to be remembered."""
-        return len(await self._inbox.pending(self._owner))
+        """Return how many messages are still to be remembered, but for those that are only read again."""
+        return sum(map(is_new, await self._inbox.pending(self._owner)))
 
     @reads("inbox")
     async def list(self) -> Sequence[Letter]:

@@ -48,13 +48,14 @@ def memory_row(record: "MemoryRecord") -> Row:
     period = [f"from {memory.since}" if memory.since else "", f"until {memory.until}" if memory.until else ""]
     holds = ", ".join(filter(None, period))
     when = " ".join(filter(None, [HOLDING[memory.holding], f"({holds})" if holds else ""]))
+    read = "read by rules" if memory.read_by == "rules" else ""
     return {
         "key": record.key,
         "v": record.version,
         "memory": memory.content if record.live else f"{memory.content} (retired)",
         "kind": memory.kind,
         "since": (memory.time or record.at.astimezone().isoformat())[:16].replace("T", " "),
-        "note": "; ".join(filter(None, [when, memory.attention])),
+        "note": "; ".join(filter(None, [when, memory.attention, read])),
         "similarity": None if record.similarity is None else round(record.similarity, 2),
     }
 

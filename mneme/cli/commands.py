@@ -58,7 +58,7 @@ def add_commands(app: typer.Typer) -> None:
     app.add_typer(embedder, name="embedder")
     evaluations = group("Run an evaluation and print its table next to the paper's.")
     for name, each in import_module(EVALS).EVALUATIONS.items():
-        built(evaluations, name, each.does, partial(_evaluation, name, each.module))
+        built(evaluations, name, each.does, partial(_evaluation, name, each.module), panel=each.paper)
     app.add_typer(evaluations, name="eval")
     users = group("Users of the server and their keys (needs MNEME_AUTH).")
     functions(users, "mneme.cli.users", "add", "remove", "list_")

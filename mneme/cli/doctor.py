@@ -153,7 +153,8 @@ def _by_workflow(roles: list[str]) -> str:
 async def _embedder() -> AsyncIterator[Finding]:
     embedder = await open_embedder(settings().embedder)
     if isinstance(embedder, Absent):
-        why, fix = embedder.missing
+        why, how = embedder.missing
+        fix = ". ".join(filter(None, [how, ENGLISH_ONLY if embedder.name == BUNDLED.name else ""]))
         yield _found("embedder", f"{why} Searches go by words.", fix, "warning")
         return
     await embedder.embed_query("a test")

@@ -50,8 +50,12 @@ def built(
     build: Callable[[], Callable[..., None]],
     *,
     hidden: bool = False,
+    panel: str | None = None,
 ) -> None:
-    """Add a command whose function is made when it is run; `about` is its help, or reads it."""
+    """Add a command whose function is made when it is run; `about` is its help, or reads it.
+
+    `panel` is the part of the list of commands where it stands.
+    """
 
     def listed() -> None:
         """Be the command's entry in the list."""
@@ -59,7 +63,9 @@ def built(
     listed.build = build  # type: ignore[attr-defined]
     if callable(about):
         listed.about = about  # type: ignore[attr-defined]
-    app.command(name, help=about if isinstance(about, str) else "", hidden=hidden)(listed)
+    app.command(name, help=about if isinstance(about, str) else "", hidden=hidden, rich_help_panel=panel)(
+        listed
+    )
 
 
 def functions(

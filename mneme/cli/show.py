@@ -227,6 +227,8 @@ def _print_operation(operation: Mapping[str, Any]) -> None:
     before = f"[strike dim]{escape(operation['before'])}[/] → " if operation["before"] else ""
     console.print(f"  {sign} {before}{escape(operation['content'])}")
     console.print(f"    [dim]why: {escape(operation['reason'])}[/]")
+    for each in operation["beside"]:
+        console.print(f"    [dim]may contradict: {escape(each)}[/]")
 
 
 def print_beside(label: str, text: str) -> None:

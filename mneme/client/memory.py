@@ -5,12 +5,12 @@ call, and closed while nothing is asked of it as soon as another process waits f
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 import httpx
 
@@ -30,16 +30,34 @@ from mneme.client.remote import Remote, client_of
 from mneme.client.waiting import alone
 from mneme.core.errors import BadInput, ServerGone
 from mneme.core.settings import settings
+from mneme.models.asking.responders import resolve
 from mneme.nodes.context import LOCAL
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, is_server
 from mneme.stores.ledger.line import is_waited_for
+from mneme.stores.users.memories import RULES
 
+if TYPE_CHECKING:  # slow to import
+    from mneme.client.session import MemoryAgent
+
+P = ParamSpec("P")
 T = TypeVar("T")
 CALLER = "library"
 """Who changes something, in the history of what a program changes."""
 LOOK = 0.2
 """Seconds between two looks whether another process waits for the ledger."""
+
+
+class OfMemories(Generic[P, T]):
+    """An operation on the user's memories as a method of `Memory`, with its parameters and result."""
+
+    def __init__(self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> None:
+        self._function, self.__doc__ = function, function.__doc__
+
+    def __get__(self, memory: "Memory | None", _: type) -> Callable[P, Coroutine[Any, Any, T]]:
+        of: Any = Memories if memory is None else memory.memories
+        found: Callable[P, Coroutine[Any, Any, T]] = getattr(of, self._function.__name__)
+        return found
 
 
 class Memory:
@@ -66,13 +84,14 @@ class Memory:
         self.cards = door.operations(Cards, team, caller)
         self.pools = door.operations(Pools, team, caller)
         self.discussions = door.operations(TeamDiscussions, team, caller)
-        self.recall = self.memories.recall
-        self.list = self.memories.list
-        self.history = self.memories.history
-        self.rollback = self.memories.rollback
-        self.undo = self.memories.undo
-        self.forget = self.memories.forget
-        self.export = self.memories.export
+
+    recall = OfMemories(Memories.recall)
+    list = OfMemories(Memories.list)
+    history = OfMemories(Memories.history)
+    rollback = OfMemories(Memories.rollback)
+    undo = OfMemories(Memories.undo)
+    forget = OfMemories(Memories.forget)
+    export = OfMemories(Memories.export)
 
     async def remember(
         self,
@@ -97,7 +116,7 @@ class Door:
         self._lock, self._busy = asyncio.Lock(), 0
         self._place: Ledger | httpx.AsyncClient | None = None
         self._opened = AsyncExitStack()
-        self._remembering: dict[str, asyncio.Task[None]] = {}
+        self._agents: dict[str, MemoryAgent] = {}
         self._watch: asyncio.Task[None] | None = None
 
     def enter(self) -> Self:
@@ -151,8 +170,10 @@ class Door:
         location = settings().ledger_location
         while not is_server(location):
             await asyncio.sleep(LOOK)
-            is_idle = isinstance(self._place, Ledger) and not self._busy
+            rereading = [each for each in self._agents.values() if each.is_rereading]
+            is_idle = isinstance(self._place, Ledger) and self._busy <= len(rereading)
             if is_idle and await asyncio.to_thread(is_waited_for, Path(location).expanduser()):
+                await asyncio.gather(*(each.stop_rereading() for each in rereading))
                 await self.close()
 
     async def close(self) -> None:
@@ -164,30 +185,36 @@ class Door:
 
     async def leave(self) -> None:
         """End what is remembered in the background, which goes on with the next call, and close."""
-        tasks = [*self._remembering.values(), *filter(None, [self._watch])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
+        await asyncio.gather(*(each.stop() for each in self._agents.values()))
         await self.close()
 
     async def _remember(self, user: str, memory_agent: str, seconds: float) -> None:
         """Run the memory agent here until nothing of the user's waits; it goes on after these seconds."""
-        if (before := self._remembering.get(user)) is not None:
-            await asyncio.wait({before}, timeout=seconds)
-        if before is None or before.done():
-            self._remembering[user] = asyncio.create_task(self._run(user, memory_agent))
-        await asyncio.wait({self._remembering[user]}, timeout=seconds)
-        if self._remembering[user].done():
-            self._remembering.pop(user).result()  # raises what ended it
+        from mneme.client.session import MemoryAgent  # noqa: PLC0415  (the graphs are slow to import)
 
-    async def _run(self, user: str, memory_agent: str) -> None:
+        if (agent := self._agents.get(user)) is not None:
+            await agent.wait(seconds)
+            await agent.stop_rereading()
+        if agent is None or not agent.is_remembering:
+            agent = self._agents[user] = MemoryAgent(partial(self._run, user, memory_agent))
+            agent.start()
+        await agent.wait(seconds)
+        agent.check()
+
+    async def _run(self, user: str, memory_agent: str, reread: bool) -> None:
         from mneme.client.session import remember_waiting  # noqa: PLC0415  (the graphs are slow to import)
         from mneme.client.workflows import workflows_here  # noqa: PLC0415
 
+        if reread and await resolve(memory_agent) == RULES:
+            return
         async with self._used() as place:
             if isinstance(place, Ledger):
                 async with workflows_here(place, "remember") as flows:
-                    await remember_waiting(flows, user, {"memory_agent": memory_agent})
+                    context = {"memory_agent": memory_agent, "reread": reread}
+                    await remember_waiting(flows, user, context)
 
 
 class Owned(NamedTuple):

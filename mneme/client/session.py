@@ -1,10 +1,11 @@
 """One user's chatbot and memory for the command line."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
@@ -63,6 +64,68 @@ async def remember_waiting(flows: Workflows, user: str, context: Values) -> Valu
     return await flows.invoke("remember", None if steps else {}, config, context | {"user": user})
 
 
+class MemoryAgent:
+    """The memory agent of one user in this process.
+
+    It remembers what waits; then it reads again what rules have read, until it is stopped. `run` remembers,
+    or with True also reads again; a run that is stopped goes on with the next one.
+    """
+
+    def __init__(self, run: Callable[[bool], Coroutine[Any, Any, None]]) -> None:
+        self._run = run
+        self._remembering: asyncio.Task[None] | None = None
+        self._rereading: asyncio.Task[None] | None = None
+        self._is_wanted = False
+
+    @property
+    def is_remembering(self) -> bool:
+        """Whether it remembers messages now."""
+        return self._remembering is not None and not self._remembering.done()
+
+    @property
+    def is_rereading(self) -> bool:
+        """Whether it reads again what rules have read now."""
+        return self._rereading is not None and not self._rereading.done()
+
+    def start(self) -> None:
+        """Remember what waits now, also where it is at work already."""
+        self._is_wanted = True
+        if not self.is_remembering:
+            self._remembering = asyncio.create_task(self._remember())
+
+    async def wait(self, seconds: float | None = None) -> None:
+        """Wait until nothing waits, for so many seconds at most."""
+        if self._remembering is not None:
+            await asyncio.wait({self._remembering}, timeout=seconds)
+
+    def check(self) -> None:
+        """Raise what ended it, if something did."""
+        if self._remembering is not None and self._remembering.done():
+            self._remembering.result()
+
+    async def stop_rereading(self) -> None:
+        """Let others have the memories, or a message that just came."""
+        await _ended(self._rereading)
+
+    async def stop(self) -> None:
+        """End whatever it does."""
+        await _ended(self._remembering)
+        await _ended(self._rereading)
+
+    async def _remember(self) -> None:
+        await self.stop_rereading()
+        while self._is_wanted:
+            self._is_wanted = False
+            await self._run(False)
+        self._rereading = asyncio.create_task(self._run(True))
+
+
+async def _ended(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
 @asynccontextmanager
 async def open_session(user: str) -> AsyncIterator[Session]:
     """Open a session in this process, or on the server that has the ledger open."""
@@ -92,12 +155,14 @@ class PoliteSession:
             self._session = await self._opened.enter_async_context(open_session(self._user))
         return self._session
 
-    async def give_way(self) -> None:
-        """Close the session where another process waits for the ledger; nothing may run in it."""
+    async def give_way(self, before: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Close the session where another process waits for the ledger; `before` ends what runs in it."""
         location = settings().ledger_location
         if self._session is None or self._session.is_served or is_server(location):
             return
         if await asyncio.to_thread(is_waited_for, Path(location).expanduser()):
+            if before is not None:
+                await before()
             await self.close()
 
     async def close(self) -> None:

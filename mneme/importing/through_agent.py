@@ -74,7 +74,7 @@ async def _send(
     if not fresh:
         yield report
         return
-    config, whose = await session.background(), context | {"user": session.user}
+    config, whose = await session.background(), context | {"user": session.user, "reread": False}
     given = {"messages": [_message(each) for each in fresh]}
     async for step in session.flows.stream("remember", given, config, whose, "updates"):
         report.underway = min(int((step.get("count") or {}).get("remembered", report.underway)), len(fresh))

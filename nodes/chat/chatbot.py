@@ -25,7 +25,7 @@ from mneme.nodes.context import user_of
 from mneme.nodes.costs import counted
 from mneme.nodes.messages import EXAMPLE, PRECEDING, turn
 from mneme.prompts.chat.chatbot import Recalled, Turn, reply
-from mneme.stores.users.inbox import Message
+from mneme.stores.users.inbox import Message, is_new
 from mneme.stores.users.memories import MemoryRecord
 from mneme.stores.users.valid_time import holds
 
@@ -77,7 +77,7 @@ async def _waiting(runtime: ChatRuntime) -> list[str]:
     """Return what the user said in this conversation and is not remembered yet, oldest first."""
     thread = _thread(runtime)
     waiting = await inbox_of(runtime).pending(user_of(runtime)) if thread else []
-    return [each["message"] for each in waiting if each.get("thread") == thread and not each.get("rereads")]
+    return [each["message"] for each in waiting if each.get("thread") == thread and is_new(each)]
 
 
 def _thread(runtime: ChatRuntime) -> str:

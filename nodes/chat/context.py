@@ -41,6 +41,11 @@ class MemoryContext(OwnedByUser):
         description="Tokens of the latest whole turns that the chatbot sees (§2.2); the longest message.",
         examples=[8192],
     )
+    reread: bool = Field(
+        True,
+        description="Once no message waits, a model reads again what rules have read.",
+        examples=[True],
+    )
 
 
 class ChatContext(MemoryContext):

@@ -23,9 +23,8 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from mneme.models.asking.asking import resolve
-from mneme.nodes.chat.comparing import judged
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
-from mneme.nodes.chat.memory_operations import Judged, Similar, similar_of
+from mneme.nodes.chat.memory_operations import Judged, Similar, judged, similar_of
 from mneme.nodes.chat.remembering import Decision, State, Update
 from mneme.nodes.chat.writing_down import incoming, last_reply, written
 from mneme.nodes.costs import counted
@@ -34,15 +33,15 @@ from mneme.prompts.chat.memory_agent.reading import Reading, read_message
 from mneme.stores.users.memories import MOST_LINKS, RULES, MemoryRecord
 from mneme.stores.users.valid_time import first_day, holding, holds
 
-MOST_KNOWN = 6
+MOST_KNOWN = 5
 """Memories that the reader of a message is shown."""
-KNOWN_CHARS = 500
+KNOWN_CHARS = 400
 """Characters of all of them together at most."""
 
 
 @counted
-async def read(state: State, runtime: MemoryRuntime) -> Update:
-    """Route a message and write down what it gives to remember: the paper's message router."""
+async def message_router(state: State, runtime: MemoryRuntime) -> Update:
+    """Route a message and write down what should be remembered of it (message router, insert function)."""
     who = runtime.context.memory_agent
     own = await _read_again(state, runtime)
     if state.get("rereads") and own is None:
@@ -124,13 +123,7 @@ async def _related(candidate: Mapping[str, Any], runtime: MemoryRuntime) -> list
     return [each for each in found if each.similarity is None or each.similarity >= least]
 
 
-@counted
-async def compare(state: State, runtime: MemoryRuntime) -> Update:
-    """Judge every candidate against the memories that it may touch (conflict router)."""
-    return {"verdicts": await judged(state, runtime.context.memory_agent)}
-
-
-def weigh(state: State) -> Update:
+def decide(state: State) -> Update:
     """Decide for each candidate by the verdicts on it (§3.1); link what may contradict a memory."""
     decisions, candidates = list[Decision](), list[dict[str, Any]]()
     today = _day_of(state.get("time", ""))
@@ -150,9 +143,7 @@ def weigh(state: State) -> Update:
 
 def _in_place_of(own: Similar, decisions: Sequence[Decision], why: str) -> list[Decision]:
     """Let the first new memory take the place of the one that was read again; without one, retire that."""
-    again = Judged(
-        candidate=-1, memory=own, relation="correction", rationale="", outdated="", updated="", doubt=""
-    )
+    again = judged(-1, own)
     new = next((each for each in decisions if each["action"] == "insert"), None)
     others = [each for each in decisions if each is not new]
     if new is None:
@@ -186,7 +177,9 @@ def decisions_on(
     additions = [each for each in verdicts if each["relation"] == "addition" and not each["memory"]["full"]]
     if additions and not (candidate["since"] or candidate["until"]):
         return [_decided("update", number, additions[:1])]
-    rationale = "Nothing that is remembered says so or contradicts it."
+    unclear = _reasons([each for each in verdicts if each["relation"] == "unclear"])
+    kept = f"{unclear} Both are kept, and linked."
+    rationale = kept if unclear else "Nothing that is remembered says so or contradicts it."
     return [Decision(candidate=number, action="insert", touched=[], rationale=rationale)]
 
 

@@ -14,6 +14,7 @@ from mneme.prompts.chat.bounds import LONGEST, MOST
 from mneme.prompts.chat.evidence import left_out, located, names, rest, sentence_around
 from mneme.prompts.chat.memory_agent.rewriting import Pair, Rewritten, rewrite_memory
 from mneme.stores.ledger.records import Change, Source
+from mneme.stores.users.inbox import OperationNote
 from mneme.stores.users.memories import RULES, Memory, MemoryRecord, Statement
 from mneme.stores.users.valid_time import day_before
 
@@ -58,6 +59,21 @@ class Judged(TypedDict):
     doubt: str
 
 
+def judged(
+    candidate: int, memory: Similar, relation: Relation = "change", rationale: str = "", outdated: str = ""
+) -> Judged:
+    """Return a judgement without a new text; a memory can be rewritten without knowing what is outdated."""
+    return Judged(
+        candidate=candidate,
+        memory=memory,
+        relation=relation,
+        rationale=rationale,
+        outdated=outdated,
+        updated="",
+        doubt="",
+    )
+
+
 class Fact(TypedDict):
     """A candidate, and how it stands to the memory that an operation is about."""
 
@@ -88,18 +104,14 @@ class Task(TypedDict):
     rationale: str
 
 
-class Operation(TypedDict):
-    """What happened to the memory, and why; `before` is the content that an update replaced.
+class Operation(OperationNote):
+    """What happened to a memory, with its content; `before` is the content that an update replaced.
 
     `flag` says why a person should look at what was written; empty: no reason.
     """
 
-    operation: Literal["insert", "update", "discard", "retire"]
-    rationale: str
     content: str
     before: str
-    key: str
-    version: int
     flag: str
 
 
@@ -170,16 +182,16 @@ async def _update_once(task: Task, runtime: MemoryRuntime) -> list[Operation]:
 
 async def _with_fact(memory: Memory, fact: Fact, task: Task, runtime: MemoryRuntime) -> Memory:
     """Return the memory with a fact: appended, as the comparison has it, replaced by it, or rewritten."""
-    judged, new = fact["judged"], memory_of(fact["candidate"], task["origin"])
-    relation, doubt = judged["relation"], judged["doubt"]
+    how, new = fact["judged"], memory_of(fact["candidate"], task["origin"])
+    relation, doubt = how["relation"], how["doubt"]
     if relation == "addition":
         return _appended(memory, new)
     if relation == "later":
         return memory.model_copy(update={"until": day_before(new.since), "is_change": False})
-    if judged["updated"] and memory.content in {_touched(task)["content"], judged["updated"]}:
-        new = new.model_copy(update=_as_updated(memory, new, judged["updated"]))
-    elif rest(memory.content, judged["outdated"], new.content):
-        written, doubt = await _rewritten(memory, new, judged["outdated"], task, runtime)
+    if how["updated"] and memory.content in {_touched(task)["content"], how["updated"]}:
+        new = new.model_copy(update=_as_updated(memory, new, how["updated"]))
+    elif rest(memory.content, how["outdated"], new.content):
+        written, doubt = await _rewritten(memory, new, how["outdated"], task, runtime)
         new = new.model_copy(update=dict(written))
     said = [each for each in statements_of(memory) if not left_out(each.content, "", new.content)]
     is_put_off = bool(new.since) and new.since == new.until  # it never took place on its first day
@@ -315,8 +327,8 @@ def discard(state: Task) -> Update:
 def _unchanged(task: Task, rationale: str) -> Operation:
     known = _touched(task)
     return Operation(
-        operation="discard",
-        rationale=rationale,
+        event="discard",
+        reason=rationale,
         content=known["content"],
         before="",
         key=known["key"],
@@ -344,12 +356,12 @@ def _write_id(task: Task, subject: str) -> str:
     return f"{task['origin']['write_id']}:{sha256(subject.encode()).hexdigest()[:16]}"
 
 
-def _done(operation: Literal["insert", "update", "retire"], task: Task, made: MemoryRecord) -> Operation:
+def _done(event: Literal["insert", "update", "retire"], task: Task, made: MemoryRecord) -> Operation:
     return Operation(
-        operation=operation,
-        rationale=task["rationale"],
+        event=event,
+        reason=task["rationale"],
         content=made.memory.content,
-        before=_touched(task)["content"] if operation == "update" else "",
+        before=_touched(task)["content"] if event == "update" else "",
         key=made.key,
         version=made.version,
         flag=made.memory.attention,

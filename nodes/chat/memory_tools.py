@@ -18,8 +18,8 @@ from langchain_core.tools import BaseTool, tool
 from mneme.models.asking.asking import by_rules, call_tools, resolve
 from mneme.models.asking.wording import in_own_words
 from mneme.nodes.chat.context import MemoryRuntime
-from mneme.nodes.chat.memory_operations import Similar
-from mneme.nodes.chat.paper_versions import composed_of, replaceable
+from mneme.nodes.chat.memory_operations import Similar, judged
+from mneme.nodes.chat.paper_versions import composed_of
 from mneme.nodes.chat.remembering import Decision, State, Update, similar_to
 from mneme.nodes.chat.writing_down import incoming
 from mneme.nodes.costs import counted
@@ -193,7 +193,7 @@ def _decided(calls: Calls, similar: Sequence[Similar]) -> Update:
         Decision(
             candidate=number,
             action=updates[isinstance(call, ToolCall)] if call.name == "update_memory" else "insert",
-            touched=[replaceable(number, similar[call.index])] if call.name == "update_memory" else [],
+            touched=[judged(number, similar[call.index])] if call.name == "update_memory" else [],
             rationale=f"The agent called {call.name}.",
         )
         for number, call in enumerate(calls)

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_agent import find_similar
-from mneme.nodes.chat.memory_operations import Judged, Relation, Similar
+from mneme.nodes.chat.memory_operations import Relation, Similar, judged
 from mneme.nodes.chat.remembering import Decision, State, Update, each_decision, similar_to
 from mneme.nodes.chat.writing_down import around, incoming, last_reply, written
 from mneme.nodes.costs import counted
@@ -42,7 +42,7 @@ class Check(TypedDict):
 
 
 @counted
-async def route(state: State, runtime: MemoryRuntime) -> Update:
+async def message_router(state: State, runtime: MemoryRuntime) -> Update:
     """Decide whether the message is worth remembering (message router)."""
     who = runtime.context.memory_agent
     answered = await ask(route_message, incoming(state), who, lane="background")
@@ -102,7 +102,7 @@ async def composed_of(given: Composing, who: str) -> list[dict[str, Any]]:
 # Version 3: each similar memory by itself.
 
 
-def each_pair(state: State) -> list[Send] | Literal["weigh"]:
+def each_pair(state: State) -> list[Send] | Literal["decide"]:
     """Fan out to one conflict check per candidate and similar memory, all at once."""
     checks = [
         Check(
@@ -115,11 +115,11 @@ def each_pair(state: State) -> list[Send] | Literal["weigh"]:
         for number, (candidate, similar) in enumerate(zip(state["candidates"], state["similar"], strict=True))
         for memory in similar
     ]
-    return [Send("conflict_router", check) for check in checks] or "weigh"
+    return [Send("conflict_router", check) for check in checks] or "decide"
 
 
 @counted
-async def check(state: Check, runtime: MemoryRuntime) -> Update:
+async def conflict_router(state: Check, runtime: MemoryRuntime) -> Update:
     """Judge one candidate against one similar memory (conflict router)."""
     pair = Pair(
         fact=state["fact"], message=state["message"], memory=state["memory"]["content"], time=state["time"]
@@ -129,16 +129,8 @@ async def check(state: Check, runtime: MemoryRuntime) -> Update:
     if verdict.relation == "unrelated":
         return {}
     relation: Relation = "change" if verdict.relation == "conflict" else verdict.relation
-    judged = Judged(
-        candidate=state["candidate"],
-        memory=state["memory"],
-        relation=relation,
-        rationale=verdict.rationale,
-        outdated=located(verdict.outdated, pair.memory),
-        updated="",
-        doubt="",
-    )
-    return {"verdicts": [judged]}
+    outdated = located(verdict.outdated, pair.memory)
+    return {"verdicts": [judged(state["candidate"], state["memory"], relation, verdict.rationale, outdated)]}
 
 
 # Version 2: all similar memories at once.
@@ -167,21 +159,8 @@ async def _upsert(number: int, fact: str, state: State, runtime: MemoryRuntime) 
     given = Upsert(fact=fact, message=state["message"], memories=[memory["content"] for memory in similar])
     who = runtime.context.memory_agent
     answer = (await ask(route_upsert, given, who, lane="background")).value
-    touched = [replaceable(number, similar[answer.index])] if answer.route == "update" else []
+    touched = [judged(number, similar[answer.index])] if answer.route == "update" else []
     return Decision(candidate=number, action=answer.route, touched=touched, rationale=answer.rationale)
-
-
-def replaceable(candidate: int, memory: Similar) -> Judged:
-    """Let a memory be rewritten, where a version of the agent does not say what of it is outdated."""
-    return Judged(
-        candidate=candidate,
-        memory=memory,
-        relation="change",
-        rationale="",
-        outdated="",
-        updated="",
-        doubt="",
-    )
 
 
 def composed(state: State) -> list[Send] | Literal["find_similar", "settle"]:

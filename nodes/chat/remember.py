@@ -21,7 +21,7 @@ from mneme.nodes.chat.memory_operations import Operation, statements_of
 from mneme.nodes.context import user_of
 from mneme.nodes.messages import EXAMPLE, spoken
 from mneme.stores.ledger.records import Version
-from mneme.stores.users.inbox import Message, complete
+from mneme.stores.users.inbox import Message, complete, is_new
 from mneme.stores.users.memories import RULES, Memory
 
 
@@ -110,14 +110,16 @@ def _messages(batch: list[Any]) -> list[Message]:
 
 
 async def take(state: State, runtime: MemoryRuntime) -> Next:
-    """Take the oldest message that waits and has not failed in this run, else one to be read again.
+    """Take the oldest message that waits and has not failed in this run, else the oldest to be read again.
 
     It ends where there is none.
     """
-    failed = {failure["message_id"] for failure in state["failed"]}
-    waiting = await inbox_of(runtime).pending(user_of(runtime))
-    oldest = next((each for each in waiting if each["message_id"] not in failed), None)
-    if oldest is None and not failed:
+    failed, reread = {failure["message_id"] for failure in state["failed"]}, runtime.context.reread
+    pending = await inbox_of(runtime).pending(user_of(runtime))
+    waiting = [each for each in pending if each["message_id"] not in failed]
+    again = [each for each in waiting if each.get("rereads") and reread]
+    oldest = next(iter([*filter(is_new, waiting), *again]), None)
+    if oldest is None and not failed and reread:
         oldest = await _read_by_rules(runtime)
     if oldest is None:
         return Command(goto="__end__")

@@ -21,6 +21,7 @@ from mneme.nodes.chat.memory_operations import (
     Origin,
     Similar,
     Task,
+    judged,
     retire_memory,
     similar_of,
 )
@@ -80,27 +81,22 @@ class State(Message, Result, total=False):
 Update = dict[str, Any]
 
 
-UNKNOWN = {"route": None, "rationale": "", "model": "", "run_id": "", "trace": ""}
-"""What of an outcome is not yet known of a message that just came."""
+FRESH: Update = {
+    **dict.fromkeys(("route", "own")),
+    **dict.fromkeys(("rationale", "model", "run_id", "trace", "rereads", "told_in"), ""),
+    **{name: [] for name in ("messages", "candidates", "similar", "decisions")},
+    **{name: Overwrite([]) for name in ("verdicts", "operations")},
+    "asked": Overwrite(NOTHING),
+}
+"""The state of a thread before a message, without what the last one left."""
 
 
 async def receive(state: State, runtime: MemoryRuntime) -> Update:
     """Keep the message as pending until its outcome is in the ledger; return the outcome where it is."""
     message = complete(_given(state))
     known = await inbox_of(runtime).add(user_of(runtime), message)
-    return {
-        "rereads": "",
-        "told_in": "",
-        **message,
-        "messages": [],
-        **{name: dict(known or {}).get(name, unknown) for name, unknown in UNKNOWN.items()},
-        "candidates": [],
-        "decisions": [],
-        "own": None,
-        "verdicts": Overwrite([]),
-        "operations": Overwrite([]),
-        "asked": Overwrite(NOTHING),
-    }
+    outcome = {name: each for name, each in dict(known or {}).items() if name != "operations"}
+    return FRESH | dict(message) | outcome
 
 
 def _given(state: State) -> Message:
@@ -137,9 +133,7 @@ NODES: dict[Action, str] = {
 NO_MEMORY = Similar(
     key="", version=0, content="", since="", until="", read_by="", similarity=None, full=False
 )
-NOTHING_TOUCHED = Judged(
-    candidate=-1, memory=NO_MEMORY, relation="addition", rationale="", outdated="", updated="", doubt=""
-)
+NOTHING_TOUCHED = judged(-1, NO_MEMORY)
 """Stands for the memory of an operation that touches none."""
 
 
@@ -192,9 +186,7 @@ async def forget(state: State, runtime: MemoryRuntime) -> Update:
 async def settle(state: State, runtime: MemoryRuntime) -> Update:
     """Mark the message as remembered; clear its fields, or the thread's next message would inherit them."""
     notes = [
-        OperationNote(
-            event=each["operation"], key=each["key"], version=each["version"], reason=each["rationale"]
-        )
+        OperationNote(event=each["event"], key=each["key"], version=each["version"], reason=each["reason"])
         for each in state.get("operations", [])
     ]
     run = await traced(runtime)

@@ -15,7 +15,6 @@ usable choice it goes on with what is under way or does what is nearest; both ar
 import asyncio
 from collections.abc import Sequence
 
-from mneme.environments.household.messages import news_in
 from mneme.environments.household.scene import NAMES
 from mneme.nodes.household.alone import AloneState, Answers, Minds, fallback, teammates
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
@@ -29,10 +28,9 @@ DIALOGUE = 3
 
 
 class State(AloneState, total=False):
-    """What each member was told and said, what it has spoken of, and the message it may send now."""
+    """What each member was told and said, and the message it may send now."""
 
     dialogues: list[list[str]]
-    shared: list[list[int]]
     drafts: dict[str, str]
     deciding: list[int]
 
@@ -42,11 +40,8 @@ async def remember(state: State, runtime: HouseholdRuntime) -> Update:
     minds = Minds(state, runtime.context.window)
     dialogues = state.get("dialogues") or [[] for _ in minds.members]
     heard = [[_line(who, text, minds.world.steps) for who, text in each["heard"]] for each in minds.members]
-    shared = state.get("shared") or [[] for _ in minds.members]
-    news = [[number for line in lines for number in news_in(line)] for lines in heard]
     return {
         "dialogues": [before + now for before, now in zip(dialogues, heard, strict=True)],
-        "shared": [sorted({*before, *now}) for before, now in zip(shared, news, strict=True)],
         "deciding": minds.deciding(),
     }
 
@@ -107,7 +102,6 @@ def _situation(state: State, minds: Minds, number: int) -> Situation:
         belief=minds.beliefs[number].words(),
         team=minds.team(number),
         dialogue=[line for line in state["dialogues"][number] if line in latest],
-        shared=state["shared"][number],
     )
 
 
@@ -134,10 +128,9 @@ def _chosen(
 
 
 def _spoken(state: State, minds: Minds, choices: dict[int, Option]) -> Update:
-    """Note of what was sent what it spoke of."""
-    news, dialogues = list(state["shared"]), list(state["dialogues"])
+    """Add what was sent to its sender's dialogue."""
+    dialogues = list(state["dialogues"])
     for number, option in choices.items():
         if option.kind == "send_message":
-            news[number] = sorted({*news[number], *news_in(option.text)})
             dialogues[number] = [*dialogues[number], _line(number, option.text, minds.world.steps)]
-    return {"shared": news, "dialogues": dialogues}
+    return {"dialogues": dialogues}

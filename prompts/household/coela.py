@@ -29,7 +29,6 @@ class Situation(View):
     dialogue: Annotated[list[str], PLAIN] = Field(
         [], description='The latest messages, oldest first, each "Name at step N: text".'
     )
-    shared: list[int] = Field([], description="Ids of places and things of which all have heard.")
 
 
 class Planning(Situation):

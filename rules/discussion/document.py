@@ -33,8 +33,7 @@ def write_document(given: Documenting) -> Written:
 
 
 def _entry(item: Item, outline: Outline) -> dict[str, JsonValue]:
-    said = {"because": item.because, **item.parts}
-    parts = {name: said.get(name.lower(), UNSAID) for name in outline.item_fields}
+    parts = {name: item.because if name.lower() == "because" else UNSAID for name in outline.item_fields}
     return {TURNS: [*item.turns[-MOST_TURNS:]], "name": f"{item.name} ({item.choice})", **parts}
 
 

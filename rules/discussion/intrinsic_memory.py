@@ -24,33 +24,25 @@ MOST_GAPS = 3
 
 @rule(questions.contribute)
 def contribute(given: Speaking) -> Contribution:
-    """Propose what the context does not show, then what the summary has lost; accept when nothing is left."""
-    mine, shown, summary = own_items(given), visible(given), summarised(given)
-    missing = [item for item in mine if item.name.lower() not in shown]
-    names = {item.name.lower() for item in mine}
-    lost = [item for name, item in shown.items() if summary and name in names and name not in summary]
-    said = (missing or lost)[:AT_ONCE]
-    accept = len(missing) <= AT_ONCE and not lost and bool(shown or said)
-    lines = [f"Proposal: {item}" for item in said]
+    """Propose what the context does not show; accept when nothing is left."""
+    shown = visible(given)
+    missing = [item for item in own_items(given) if item.name.lower() not in shown]
+    lines = [f"Proposal: {item}" for item in missing[:AT_ONCE]]
+    accept = len(missing) <= AT_ONCE and bool(shown or missing)
     lines += ["Accepted: I accept the solution with what is said here."] if accept else []
     message = fitted(lines or ["I have nothing to add."], given.room)
+    said = [*shown.values(), *items_in(message)]
     return Contribution(
-        reasoning=f"{len(missing)} of my {len(mine)} items are missing, {len(lost)} left the summary.",
+        reasoning=f"{len(missing)} of my items are missing.",
         message=message,
         changes=bool(missing),
         accept=accept,
-        answers=_answered(given, message),
+        answers=[
+            number
+            for number, issue in enumerate(given.issues)
+            if issue.endswith("open)") and any(words(item.name) <= words(issue) for item in said)
+        ],
     )
-
-
-def _answered(given: Speaking, message: str) -> list[int]:
-    """Return the numbers of the open issues that ask for an item which is said now, or visible."""
-    said = [*visible(given).values(), *items_in(message)]
-    return [
-        number
-        for number, issue in enumerate(given.issues)
-        if issue.endswith("open)") and any(words(item.name) <= words(issue) for item in said)
-    ]
 
 
 @rule(questions.delegate)

@@ -2,60 +2,29 @@
 
 The weights are graded common sense, not statistics: there are places where one would look first (food
 is kept cold or in a cupboard, dishes in a cupboard or a machine) and places where one would look too, since
-anything may have been left anywhere. What was opened in vain makes other places of that kind less likely,
-and what was found there more (a rule of succession).
+anything may have been left anywhere. What was opened and had nothing makes other places of that kind less
+likely, and what was found there more (a rule of succession).
 
-How the numbers came about: the lists of kinds and `FURNISHED` (what a room of that name may be expected to
-have; the apartments of both sources are furnished much like that) were written down first. Finer weights
-for single places were given up for two grades, `LIKELY` and `POSSIBLE`. The third, `UNLIKELY` for `SELDOM`
-(nobody keeps food or dishes in a bathroom), was added while the rules were played on generated episodes
-(seeds 1000 to 1015), so that other seeds and the recorded episodes are the fair test. The grades are round
-and were not searched over. Where an apartment is furnished otherwise the search takes longer, but no place
-is ruled out for good, and what is seen overrules what was expected.
+The grades are round and were not searched over; `UNLIKELY` was added while the rules were played on generated
+episodes (seeds 1000 to 1015), so that other seeds and the recorded episodes are the fair test. No place is
+ruled out for good, and what is seen overrules what was expected.
 """
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
 from typing import Literal
+
+import yaml
+from pydantic import BaseModel
 
 from mneme.prompts.household.household import STANDS, Container, Knowledge, Need, Room
 
 Sort = Literal["food", "dish", "other"]
 
-FOOD = frozenset(
-    """apple banana bananas bellpepper bread breadslice candybar carrot cereal chicken chips chocolatesyrup
-    coffee coffeepot condimentbottle condimentshaker creamybuns crackers cupcake cutlets juice lime milk
-    milkshake mincedmeat pancake peach pear pie plum poundcake pudding salad salmon sundae tea whippedcream
-    wine""".split()  # noqa: SIM905
-)
-DISHES = frozenset(
-    """bowl coffeecup cookingpot cup cutleryfork cutleryknife cutleryspoon cuttingboard dishbowl fryingpan
-    glass mug oventray pan plate spoon waterglass wineglass""".split()  # noqa: SIM905
-)
 LIKELY, POSSIBLE, UNLIKELY = 3.0, 1.0, 0.3
 """What a kind of place weighs where one would look first, where one would look too, and where only last."""
-SELDOM = frozenset(("bathroom", "bathroomcabinet"))
-"""Where nobody keeps food or dishes on purpose."""
-INSIDE: dict[Sort, frozenset[str]] = {
-    "food": frozenset(("fridge", "kitchencabinet")),
-    "dish": frozenset(("kitchencabinet", "dishwasher")),
-    "other": frozenset(("cabinet",)),
-}
-"""The kinds of container where one would look first."""
-LYING: dict[Sort, frozenset[str]] = {
-    "food": frozenset(("kitchen", "livingroom", "diningroom")),
-    "dish": frozenset(("kitchen", "livingroom", "diningroom")),
-    "other": frozenset(("livingroom", "bedroom", "homeoffice")),
-}
-"""The rooms where one would expect it to lie about."""
-FURNISHED: dict[str, dict[str, int]] = {
-    "kitchen": {"fridge": 1, "dishwasher": 1, "stove": 1, "microwave": 1, "kitchencabinet": 6},
-    "bathroom": {"bathroomcabinet": 1},
-    "bedroom": {"cabinet": 1},
-    "livingroom": {"cabinet": 1},
-    "homeoffice": {"cabinet": 1},
-}
-"""The containers to be expected in a room that nobody has seen."""
 TRUST = 4.0
 """The weight of common sense, in opened places."""
 ALL_PLACES = 20.0
@@ -66,11 +35,35 @@ Experience = Mapping[str, Mapping[str, tuple[int, int]]]
 """By class of thing and of place: how many turned up there, and how often they might have."""
 
 
+class CommonSense(BaseModel):
+    """What `common_sense.yaml` says."""
+
+    food: str
+    dish: str
+    seldom: frozenset[str]
+    first: dict[Sort, frozenset[str]]
+    furnished: dict[str, dict[str, int]]
+
+    @cached_property
+    def sorts(self) -> dict[str, Sort]:
+        """Return the sort of each class that has one."""
+        return {**dict.fromkeys(self.food.split(), "food"), **dict.fromkeys(self.dish.split(), "dish")}
+
+    def weight(self, name: str, place: str) -> float:
+        """Return what common sense says of a class of thing and a kind of place."""
+        sort = sort_of(name)
+        if place in self.first[sort]:
+            return LIKELY
+        return UNLIKELY if sort != "other" and place in self.seldom else POSSIBLE
+
+
+_FILE = Path(__file__).with_name("common_sense.yaml")
+SENSE = CommonSense.model_validate(yaml.safe_load(_FILE.read_text(encoding="utf-8")))
+
+
 def sort_of(name: str) -> Sort:
     """Say what sort of thing a class is."""
-    if name in FOOD:
-        return "food"
-    return "dish" if name in DISHES else "other"
+    return SENSE.sorts.get(name, "other")
 
 
 class Usual:
@@ -105,7 +98,6 @@ class Whereabouts:
     """
 
     def __init__(self, knowledge: Knowledge) -> None:
-        self._knowledge = knowledge
         self._lessons = _lessons(knowledge)
         self._usual = Usual(knowledge.experience)
         self._hidden_places = {room.id: _expected_in(room, knowledge) for room in knowledge.rooms}
@@ -155,11 +147,11 @@ class Whereabouts:
         return self._inside(name, container.name, container.room)
 
     def _inside(self, name: str, place: str, room: int) -> float:
-        expected = common_sense(name, place, INSIDE) / max(1, self._many[room, place])
+        expected = SENSE.weight(name, place) / max(1, self._many[room, place])
         return self._usual.weight(name, place, expected) * self._lessons.get(place, 1.0)
 
     def _lying(self, name: str, room: str) -> float:
-        return self._usual.weight(name, room, common_sense(name, room, LYING))
+        return self._usual.weight(name, room, SENSE.weight(name, room))
 
     def _hidden(self, name: str, room: Room) -> float:
         expected = self._hidden_places[room.id].items()
@@ -176,15 +168,7 @@ def _expected_in(room: Room, knowledge: Knowledge) -> dict[str, int]:
     """Say what containers a room of this name should have, unless some of it are known."""
     if room.seen is not None or any(each.room == room.id for each in knowledge.containers):
         return {}
-    return FURNISHED.get(room.name, {})
-
-
-def common_sense(name: str, place: str, first: Mapping[Sort, frozenset[str]]) -> float:
-    """Return what common sense says of a class of thing and a kind of place."""
-    sort = sort_of(name)
-    if place in first[sort]:
-        return LIKELY
-    return UNLIKELY if sort != "other" and place in SELDOM else POSSIBLE
+    return SENSE.furnished.get(room.name, {})
 
 
 def _census(knowledge: Knowledge, hidden: Mapping[int, Mapping[str, int]]) -> Counter[tuple[int, str]]:
@@ -202,7 +186,7 @@ def _unfound(knowledge: Knowledge) -> dict[str, int]:
 
 
 def _lessons(knowledge: Knowledge) -> dict[str, float]:
-    """Return for each class of container what opening some taught: below 1 in vain, above 1 found."""
+    """Return for each class of container what opening some taught: below 1 where it had nothing."""
     opened = Counter(each.name for each in knowledge.containers if each.checked is not None)
     found = Counter(place for places in knowledge.found.values() for place in places)
     return {place: TRUST * (1 + found[place]) / (TRUST + count) for place, count in opened.items()}

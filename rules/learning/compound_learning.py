@@ -91,11 +91,11 @@ def _unverified() -> Objection:
 
 
 def _dead_ends(given: Review) -> list[Objection]:
-    """Object to an approach that cards call in vain under a condition that holds here."""
+    """Object to an approach that cards call useless under a condition that holds here."""
     found = dead_end(given.pattern, [*given.cards, *given.pitfalls])
     if found is None:
         return []
-    evidence = shorten(f"This is known to be in vain {found}", LONGEST_CONDITION, placeholder=" …")
+    evidence = shorten(f"This is known not to help {found}", LONGEST_CONDITION, placeholder=" …")
     severity: Severity = "advisory" if given.trial and given.trial.solved else "blocking"
     for number, card in enumerate(given.pitfalls):
         if found in card.in_vain:
@@ -209,7 +209,7 @@ def _on_used(given: Experience, held: bool) -> Sequence[Finding]:
 
 
 def _dead_end(given: Experience) -> Finding:
-    """Keep what was tried in vain; dead ends of such tasks come together in one card."""
+    """Keep what was tried without success; dead ends of such tasks come together in one card."""
     condition = given.features or given.task[:LONGEST_CONDITION]
     return Finding(
         rationale=given.measured,

@@ -24,7 +24,7 @@ def claim(condition: str, pattern: str, noun: str) -> str:
 
 def in_vain(condition: str, noun: str) -> str:
     """Say which tasks a card of dead ends is about; the approaches themselves stand beside it."""
-    return f"{about(condition, noun)}, what was tried in vain"
+    return f"{about(condition, noun)}, what was tried without success"
 
 
 def _verb(pattern: str) -> str:

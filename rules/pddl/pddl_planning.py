@@ -98,7 +98,7 @@ def plan(task: str, facts: Facts, barred: frozenset[str]) -> Sequence[str]:
         from pyperplan.task import Operator, Task  # noqa: PLC0415
     manual = read_manual(task)
     actions = [each for each in manual.possible if str(each) not in barred]
-    sentences = {each for action in actions for each in action.needs | action.adds | action.deletes}
+    sentences = {each for action in actions for each in action.requires | action.adds | action.deletes}
     # Numbers for sentences: sets of them have the same order in every process.
     number = {each: at for at, each in enumerate(sorted(sentences | facts | manual.goal))}
 
@@ -106,7 +106,7 @@ def plan(task: str, facts: Facts, barred: frozenset[str]) -> Sequence[str]:
         return frozenset(number[each] for each in told)
 
     operators = [
-        Operator(str(each), *map(numbers, (each.needs, each.adds, each.deletes))) for each in actions
+        Operator(str(each), *map(numbers, (each.requires, each.adds, each.deletes))) for each in actions
     ]
     problem = Task("", range(len(number)), numbers(facts), numbers(manual.goal), operators)
     found = greedy_best_first_search(problem, hFFHeuristic(problem), use_relaxed_plan=True)

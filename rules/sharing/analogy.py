@@ -7,10 +7,10 @@ value of an example can be measured.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from mneme.prompts.sharing.examples import HAN, WORD, words
-from mneme.rules.words import lemmas_of, words_in
+from mneme.rules.words import words_in
 
 FUNCTION_WORDS = words_in(
     "a about across after against all along although am among an and another any are around as at be "
@@ -63,7 +63,7 @@ def compose(question: str, examples: Sequence[tuple[str, str]]) -> str:
 
     One example gives the whole form: verses of two would not rhyme. The earlier one goes first.
     """
-    adapted = ["\n".join(_adapted(question, *example)) for example in examples]
+    adapted = [_adapted(question, *example) for example in examples]
     wanted = set(topic(question))
     return max(adapted, key=lambda said: len(wanted & set(words(said))), default=_statement(question))
 
@@ -77,57 +77,15 @@ def _statement(question: str) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else question.strip()
 
 
-def _adapted(question: str, asked: str, answered: str) -> Iterator[str]:
-    """Yield an example's answer line by line, its topic replaced by the question's."""
-    lines = [line for line in answered.strip().splitlines() if line.strip()]
-    theirs = [word for word in topic(asked) if word in set(words(answered))]
-    kept = set(topic(question)) | _rhymes(lines)
-    ours = [word for word in topic(question) if word not in set(topic(asked))]
-    exchange = _exchange([word for word in theirs if word not in kept], ours)
-    for line in lines:
-        yield _exchanged(line, exchange)
+def _adapted(question: str, asked: str, answered: str) -> str:
+    """Return an example's answer, its topic replaced by the question's word by word, in order."""
+    said = set(words(answered))
+    theirs = [word for word in topic(asked) if word in said and word not in topic(question)]
+    ours = [word for word in topic(question) if word not in topic(asked)]
+    exchange = dict(zip(theirs, ours, strict=False))
 
-
-def _rhymes(lines: Sequence[str]) -> set[str]:
-    """Return the last words of short lines, which carry the rhyme where there is one."""
-    said = [words(line) for line in lines]
-    return {line[-1] for line in said if line and len(said) >= VERSES and len(line) <= VERSE}
-
-
-VERSES, VERSE = 4, 12
-"""Fewest lines of a verse, and most words of one."""
-
-
-def _exchange(theirs: Sequence[str], ours: Sequence[str]) -> dict[str, str]:
-    """Pair words that can stand in the same place, in the order in which each question says them."""
-    exchange: dict[str, str] = {}
-    left = list(ours)
-    for word in theirs:
-        if other := next((each for each in left if _stands_for(each, word)), ""):
-            exchange[word] = other
-            left.remove(other)
-    return exchange
-
-
-def _stands_for(word: str, other: str) -> bool:
-    """Say whether two words share a part of speech and a number; of unknown ones nothing is known."""
-    one, two = frozenset(lemmas_of(word)), frozenset(lemmas_of(other))
-    if not one or not two:
-        return one == two
-    return bool(one & two) and word.endswith("s") == other.endswith("s")
-
-
-def _exchanged(line: str, exchange: dict[str, str]) -> str:
     def other(found: re.Match[str]) -> str:
         word = exchange.get(found[0].casefold(), "")
         return (word.capitalize() if found[0][:1].isupper() else word) or found[0]
 
-    said = re.sub(rf"{HAN.pattern}|{WORD.pattern}", other, line)
-    return ARTICLE.sub(_article, said) if said != line else said
-
-
-ARTICLE = re.compile(r"\b([Aa])n? (?=(\w))")
-
-
-def _article(found: re.Match[str]) -> str:
-    return f"{found[1]}{'n' if found[2].casefold() in 'aeiou' else ''} "
+    return re.sub(rf"{HAN.pattern}|{WORD.pattern}", other, answered.strip())

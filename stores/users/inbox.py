@@ -281,6 +281,11 @@ def complete(message: Message) -> Message:
     return completed
 
 
+def is_new(message: Message) -> bool:
+    """Tell whether a message is one that the user said, not what is read again for a memory."""
+    return not message.get("rereads")
+
+
 def _fits(messages: Sequence[Message], limits: Settings) -> bool:
     texts = [text for each in messages for text in (each["message"], *each.get("preceding", []))]
     size = sum(len(text.encode()) for text in texts)

@@ -3,7 +3,7 @@
 import pytest
 
 from mneme.models.embedding.embedders import open_embedder
-from mneme.nodes.chat.comparing import worth_comparing
+from mneme.nodes.chat.conflict_router import worth_comparing
 from mneme.nodes.chat.memory_operations import Similar
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change

@@ -11,6 +11,7 @@ from unittest.mock import AsyncMock
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
+from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
 from mneme.core.errors import BadInput, ModelUnavailable
 from mneme.evals.chat.arms import ARMS, Arm
@@ -57,7 +58,7 @@ async def contents(ledger: Ledger, user: str = "local") -> list[str]:
 
 
 def done(told: dict[str, Any]) -> list[str]:
-    return [operation["operation"] for operation in told["operations"]] or [told["route"]]
+    return [operation["event"] for operation in told["operations"]] or [told["route"]]
 
 
 async def test_rules_keep_all_of_the_papers_table_1_and_correct_the_breed(ledger: Ledger) -> None:
@@ -97,9 +98,9 @@ async def test_what_is_known_is_discarded_with_the_memory_that_knows_it(ledger: 
     first = await tell(ledger, "My sister Emily lives in Portland.")
     (operation,) = (await tell(ledger, "Emily lives in Portland."))["operations"]
 
-    assert operation["operation"] == "discard"
+    assert operation["event"] == "discard"
     assert operation["key"] == first["operations"][0]["key"]
-    assert operation["rationale"]
+    assert operation["reason"]
     assert len(await contents(ledger)) == 1
 
 
@@ -250,11 +251,17 @@ async def kept(ledger: Ledger) -> MemoryRecord:
     return memory
 
 
-async def catch_up(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, reply: str, model: str = "small") -> Any:
+async def catch_up(
+    ledger: Ledger,
+    monkeypatch: pytest.MonkeyPatch,
+    reply: str,
+    model: str = "small",
+    context: MemoryContext = SMALL,
+) -> Any:
     """Let a model remember what waits; return the report, and what the model was asked."""
     graph: Any = remember.compile(store=LedgerStore(ledger))
     with served(monkeypatch, Model(model), brain=lambda _: reply) as double:
-        report = await graph.ainvoke({}, {"recursion_limit": 100}, context=SMALL)
+        report = await graph.ainvoke({}, {"recursion_limit": 100}, context=context)
         return report, [each.body["messages"][-1]["content"] for each in double.chats]
 
 
@@ -272,6 +279,29 @@ async def test_a_model_reads_again_what_rules_kept_and_the_history_shows_both(
     assert (second.value["message_id"], second.value["thread"]) == ("m1", "t1")
     report, asked = await catch_up(ledger, monkeypatch, reads(READ))
     assert (report["reread"], asked) == (0, [])
+
+
+async def test_what_was_just_said_goes_before_what_is_read_again_which_can_be_left_for_later(
+    ledger: Ledger, kept: MemoryRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await catch_up(ledger, monkeypatch, reads(READ), model="another")
+    waiting = Message(message="I live in Austin.", message_id="m2")
+    assert await Inbox(ledger).add("local", waiting) is None
+    assert await Messages(ledger, "local").waiting() == 1
+    later = SMALL.model_copy(update={"reread": False})
+    report, (asked,) = await catch_up(ledger, monkeypatch, reads(), context=later)
+    assert (report["remembered"], report["reread"]) == (1, 0)
+    assert "Austin" in asked
+    assert await Messages(ledger, "local").waiting() == 0
+    report, _ = await catch_up(ledger, monkeypatch, reads(READ))
+    assert (report["remembered"], report["reread"]) == (0, 1)
+
+
+async def test_what_may_contradict_a_memory_says_so_in_its_reason(ledger: Ledger) -> None:
+    await tell(ledger, "I'm vegan.")
+    (told,) = (await tell(ledger, "I don't eat meat anymore."))["operations"]
+    assert "It may contradict" in told["reason"]
+    assert "It may contradict" in told["flag"]
 
 
 async def test_a_run_that_ends_before_the_outcome_is_noted_writes_nothing_twice(

@@ -11,7 +11,7 @@ import pytest
 from mneme.graphs.memory_agent import builder
 from mneme.models.embedding.absent import MULTILINGUAL
 from mneme.models.embedding.embedders import open_embedder
-from mneme.nodes.chat.comparing import worth_comparing
+from mneme.nodes.chat.conflict_router import worth_comparing
 from mneme.nodes.chat.context import MemoryContext
 from mneme.nodes.chat.memory_operations import similar_of
 from mneme.stores.ledger.base_store import LedgerStore

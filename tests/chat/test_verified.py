@@ -124,7 +124,7 @@ async def contents(ledger: Ledger) -> Sequence[str]:
 
 
 def done(result: dict[str, Any]) -> list[str]:
-    return [each["operation"] for each in result["operations"]]
+    return [each["event"] for each in result["operations"]]
 
 
 @pytest.mark.parametrize(("updated", "asked"), [("", 3), (RENEWED["content"], 2)])

@@ -108,6 +108,38 @@ def test_changes_and_names_are_shown(page: Page, console_server: Server, user: s
     expect(page.get_by_role("link", name=WRONG)).to_be_visible()
 
 
+def test_what_holds_on_a_day_is_listed_and_what_is_written_says_what_it_may_contradict(
+    page: Page, console_server: Server, user: str
+) -> None:
+    opened(page, console_server, user)
+    page.get_by_text("Add a memory").click()
+    page.get_by_label("What is to be remembered").fill(TOLD[1])
+    page.get_by_role("button", name="Add").click()
+    notice(page, "It was remembered already")
+    kept = f"{console_server.url}{API_PATH}/memories"
+    rents = (
+        {"content": "Ann's rent is 900.", "until": "2030"},
+        {"content": "Ann's rent is 950.", "since": "2031"},
+    )
+    for given in rents:
+        httpx.post(kept, params={"user": user}, json=given).raise_for_status()
+    page.get_by_text("Another time").click()
+    page.get_by_label("What holds on").fill("2031-05-01")
+    memories = page.get_by_role("list", name="Memories")
+    expect(memories).to_contain_text("950")
+    expect(memories).not_to_contain_text("900")
+    page.get_by_label("Search memories").fill("rent")
+    expect(page.get_by_role("list", name="Results").get_by_role("listitem").first).to_contain_text("950")
+    page.get_by_label("What holds on").fill("")
+    page.get_by_label("Search memories").fill("")
+    expect(memories.get_by_text("may contradict another")).to_have_count(2)
+    page.get_by_role("link", name="Ann's rent is 900.").click()
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("What is remembered").fill("Ann's rent is 940.")
+    page.get_by_role("button", name="Save").click()
+    notice(page, "It may contradict, or repeat in other words: Ann's rent is 950.")
+
+
 def test_forgetting_asks_says_what_it_reaches_and_erases(
     page: Page, console_server: Server, user: str
 ) -> None:

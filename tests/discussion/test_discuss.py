@@ -152,7 +152,7 @@ def test_a_document_is_approved_or_discussed_on(mneme: Run) -> None:
     told = mneme(
         "TASK.md", "--agents", "rules", "--approve", "--id", "a", stdin="What about a data catalogue?\nyes\n"
     )
-    assert "Data catalogue" in told.stdout and "All deciding roles accepted" in told.stdout
+    assert "data catalogue" in told.stdout and "All deciding roles accepted" in told.stdout
 
 
 def test_what_agents_carry_is_begun_with_seen_and_forgotten(mneme: Run) -> None:

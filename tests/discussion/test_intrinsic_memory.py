@@ -112,7 +112,7 @@ class TestMemoryUpdate:
     async def test_words_with_accents_are_whole_words(self) -> None:
         memory = await updated(empty(TEMPLATE), "Risk: Der Bär frisst Äpfel.\nRisk: Der Bus frisst Äpfel.")
         assert len(memory["risks"]) == 2
-        assert words("Gärten für Äpfel") == {"gärten", "für", "äpfel"}
+        assert words("Gärten für Äpfel") == {"gärten", "äpfel"}
 
     async def test_names_with_digits_are_different_subjects(self) -> None:
         memory = await updated(
@@ -567,27 +567,9 @@ def proposed(*said: str) -> list[str]:
     return [item.name for item in own_items(speaking)]
 
 
-@pytest.mark.parametrize(
-    ("said", "wished"),
-    [
-        ("Where is the data catalogue?", True),
-        ("There is no data catalogue yet.", True),
-        ("Please add a data catalogue.", True),
-        ("No data catalogue, please.", False),
-        ("We can do without a data catalogue.", False),
-        ("Only one data catalogue at most.", False),
-        ("I do not want a data catalogue.", False),
-    ],
-)
-def test_a_persons_refusal_is_no_wish(said: str, wished: bool) -> None:
-    assert ("Data catalogue" in [name.removesuffix(" yet") for name in proposed(said)]) == wished
-
-
-def test_what_a_person_refused_is_proposed_by_nobody_and_can_be_wished_for_again() -> None:
-    first = proposed()[0]
-    refused, again = f"No {first.lower()}.", f"I was wrong: add {first.lower()}."
-    assert first not in proposed(refused)
-    assert first in proposed(refused, again)
+def test_what_a_person_says_is_proposed_in_their_words() -> None:
+    assert "Where is the data catalogue" in proposed("Where is the data catalogue?")
+    assert "No data catalogue please" in proposed("No data catalogue, please.")
 
 
 async def test_rules_do_not_review(edge_ledger: Ledger) -> None:
@@ -666,20 +648,20 @@ class TestPersons:
     async def test_remarks_reopen_the_discussion(self, edge_ledger: Ledger) -> None:
         saver, remarks = InMemorySaver(), {"approve": False, "remarks": "Where is the data catalogue?"}
         first = await discuss(edge_ledger, saver=saver, approve=True)
-        assert "Data catalogue" not in json.dumps(first["document"])
+        assert "data catalogue" not in json.dumps(first["document"])
         second = await discuss(edge_ledger, Command(resume=remarks), saver, approve=True)
-        assert second["turn"] > first["turn"] and "Data catalogue" in json.dumps(second["document"])
+        assert second["turn"] > first["turn"] and "data catalogue" in json.dumps(second["document"])
         done = await discuss(edge_ledger, Command(resume={"approve": True}), saver, approve=True)
         assert done["ended"] == "consensus"
 
     async def test_remarks_after_the_bound_get_a_round_of_their_own(self, edge_ledger: Ledger) -> None:
         saver, remarks = InMemorySaver(), {"approve": False, "remarks": "Where is the data catalogue?"}
         first = await discuss(edge_ledger, saver=saver, approve=True, max_turns=5)
-        assert first["turn"] == 5 and "Data catalogue" not in json.dumps(first["document"])
+        assert first["turn"] == 5 and "data catalogue" not in json.dumps(first["document"])
         second = await discuss(edge_ledger, Command(resume=remarks), saver)
         turns = await turns_of(edge_ledger, second)
         assert {turn.speaker for turn in turns[6:]} >= set(load_team("data_pipeline").deciders)
-        assert "Data catalogue" in json.dumps(second["document"])
+        assert "data catalogue" in json.dumps(second["document"])
 
     async def test_only_the_delegate_may_call_for_the_document(self, edge_ledger: Ledger) -> None:
         saver = InMemorySaver()

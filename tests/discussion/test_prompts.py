@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mneme.evals.discussion.judges import Design, Pair, compare_designs, judge_as_printed, judge_design
+from mneme.evals.discussion.judges import Design, judge_as_printed, judge_design
 from mneme.library.teams.team import load_team, shipped
 from mneme.models.asking.replies import Unusable, read
 from mneme.models.asking.schema import flat, unbounded
@@ -49,7 +49,6 @@ REMEMBERING = Remembering(
 ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (judge_design, Design(document="{}")),
     (judge_as_printed, Design(document="{}")),
-    (compare_designs, Pair(task="Store it.", first="{}", second="{}")),
     (write_document_as(OUTLINE), Documenting(**SPEAKING, outline=OUTLINE)),
     (update_memory_by(TEMPLATE), REMEMBERING),
     (contribute, SPOKEN),
@@ -62,7 +61,6 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
 QUESTIONS = (
     *(
         judge_design,
-        compare_designs,
         write_document,
         update_memory,
         contribute,

@@ -146,15 +146,6 @@ PYTHON: Mapping[str, tuple[str, str]] = {
         "    return n\n",
         "f([1, 2, 2, 5], [2, 3])",
     ),
-    "COUNT once": (
-        '"""Words."""\nfrom __future__ import annotations\n\n\ndef f(w):\n'
-        "    return [(x, w.count(x)) for x in dict.fromkeys(w)]\n",
-        "f(['b', 'a', 'b'])",
-    ),
-    "DEQUE queue": (
-        "def f(q):\n    'Sum.'\n    total = 0\n    while q:\n        total += q.pop(0)\n    return total\n",
-        "f([1, 2, 3])",
-    ),
     "CACHE calls": (
         "def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)\n",
         "f(12)",
@@ -278,7 +269,6 @@ def test_the_worlds_that_come_with_mneme_have_similar_tasks() -> None:
         described = [case.files for case in find_world(name)._described.tasks]  # type: ignore[attr-defined]
         alike = [files for files in described if feature in held.features(files)]
         assert len(cases) >= 6 and len(alike) >= 3, name
-        assert all(held.features(files) for files in described)
 
 
 def test_a_processor_that_changes_its_pace_changes_no_gain(

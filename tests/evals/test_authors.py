@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.evals.sharing.authors import FOLDERS, clean, distinct, read_authors
+from mneme.evals.sharing.authors import FOLDERS, clean, read_authors
 
 
 def chat(question: str, answer: str) -> str:
@@ -42,5 +42,3 @@ def test_the_authors_items_get_their_agents_by_file_and_order(tmp_path: Path) ->
 def test_what_is_in_both_parts_is_left_out(tmp_path: Path) -> None:
     made = read_authors(clone(tmp_path), "unconventional_logic")
     assert [item.question for item in clean(made.test, made.archived)] == ["A new joke?"]
-    twice = [made.test[0], made.test[0].model_copy(update={"id": "again"})]
-    assert distinct(twice) == twice[:1]

@@ -39,6 +39,13 @@ def test_the_list_gives_each_evaluation_one_line() -> None:
         assert sum(f" {name} " in line and evaluation.does in line for line in shown) == 1
 
 
+def test_the_list_is_grouped_by_paper() -> None:
+    shown = helped()
+    papers = list(dict.fromkeys(evaluation.paper for evaluation in EVALUATIONS.values()))
+    places = [shown.index(f"─ {paper} ─") for paper in papers]
+    assert len(papers) == 6 and places == sorted(places)
+
+
 def test_the_list_imports_no_evaluation() -> None:
     code = (
         "import sys\n"

@@ -34,7 +34,7 @@ async def test_a_stream_of_tasks_is_consolidated_at_every_cadence(
     async def open_embedder(spec: str) -> WordEmbedder:
         return embedder
 
-    monkeypatch.setattr(cadence, "open_embedder", open_embedder)
+    monkeypatch.setattr("mneme.evals.options.open_embedder", open_embedder)
     options = cadence.Options(
         base=str(tiny_llama), ollama="tiny", tasks=20, every=[10], lessons=3, epochs=1, out=tmp_path
     )

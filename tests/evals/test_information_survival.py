@@ -36,7 +36,7 @@ def looks(rows: list[Row], turn: int, arm: str) -> list[Row]:
 
 async def test_what_survives_is_measured_at_equal_tokens_and_resumes(tmp_path: Path) -> None:
     options = Options(
-        agents=["rules"],
+        agents="rules",
         roles=3,
         turns=[9, 40],
         seeds=[1],
@@ -59,4 +59,4 @@ async def test_what_survives_is_measured_at_equal_tokens_and_resumes(tmp_path: P
 
 async def test_a_look_before_all_facts_are_said_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="until turn 12"):
-        await information_survival.run(Options(agents=["rules"], turns=[8], out=tmp_path))
+        await information_survival.run(Options(agents="rules", turns=[8], out=tmp_path))

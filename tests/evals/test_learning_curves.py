@@ -63,7 +63,7 @@ async def test_a_small_study_reports_and_a_finished_one_is_not_played_again(
     async def open_embedder(spec: str) -> WordEmbedder:
         return embedder
 
-    monkeypatch.setattr("mneme.evals.learning.studies.open_embedder", open_embedder)
+    monkeypatch.setattr("mneme.evals.options.open_embedder", open_embedder)
     monkeypatch.setattr("mneme.evals.report.code_digest", lambda: "this code")  # may be edited meanwhile
     given: StudyOptions = SMALL[study].model_copy(update={"agents": "rules", "rows": 500, "out": tmp_path})
     made = await study.run(given)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import BaseModel
 from rich.console import Console
 
 from mneme.cli.doctor import Finding, examine
@@ -18,8 +19,14 @@ from mneme.evals.prompts.asking import outcome_of
 from mneme.evals.prompts.cases import Golden, read_cases
 from mneme.evals.prompts.evaluation import Options
 from mneme.evals.prompts.questions import all_questions
-from mneme.evals.prompts.roles import CONTEXTS, ROLES
+from mneme.evals.prompts.roles import ROLES
 from mneme.evals.report import Report
+from mneme.nodes.chat.context import ChatContext
+from mneme.nodes.discussion.context import DiscussionContext
+from mneme.nodes.household.context import HouseholdContext
+from mneme.nodes.learning.context import LearningContext
+from mneme.nodes.pddl.context import PddlContext
+from mneme.nodes.sharing.context import DesignContext, SharingContext
 from tests.doubles.ollama import Model, Reply
 from tests.doubles.served import served
 
@@ -175,6 +182,18 @@ async def test_a_workflow_selects_what_its_roles_ask(tmp_path: Path, monkeypatch
     other = await evaluated(monkeypatch, tmp_path, found, agents=["rules"], workflows=["learning"])
     assert list(one.summary["rules"]["questions"]) == ["chat/reply"]
     assert other.summary["rules"]["questions"] == {}
+
+
+CONTEXTS: dict[str, Sequence[type[BaseModel]]] = {
+    "chat": [ChatContext],
+    "discussion": [DiscussionContext],
+    "household": [HouseholdContext],
+    "learning": [LearningContext],
+    "pddl": [PddlContext],
+    "sharing": [SharingContext, DesignContext],
+    "task_memories": [PddlContext],
+}
+"""Where the fields of each workflow's roles stand."""
 
 
 def test_every_question_belongs_to_a_role_that_its_context_names() -> None:

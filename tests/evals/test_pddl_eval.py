@@ -139,10 +139,10 @@ def test_the_papers_figures_stand_beside_ours(tmp_path: Path) -> None:
 
 def test_what_rules_cannot_tell_is_said_and_only_of_rules(tmp_path: Path) -> None:
     rows = [row("none", n, n / 4) for n in range(4)]
-    assert "What it cannot tell" in printed(reported(rows, tmp_path))
+    assert "what that cannot tell" in printed(reported(rows, tmp_path))
     model = Identity(responder="ollama:llama3.1:8b", digest="46e0c10c039e")
     by_model = report(rows, [1], model, "our own", tmp_path / "model.jsonl")
-    assert not any("cannot tell" in note for note in by_model.notes)
+    assert not any("Answered by rules" in note for note in by_model.notes)
 
 
 SMALL = {"problems": 2, "agents": "rules", "workers": 2, "tight_window": 0}

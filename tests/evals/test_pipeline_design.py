@@ -10,7 +10,7 @@ from rich.console import Console
 from mneme.core.errors import BadAnswer, BadInput
 from mneme.evals.discussion import pipeline_design
 from mneme.evals.discussion.judges import SCORES, Design, Judgement, Scored, judge_design
-from mneme.evals.discussion.pipeline_design_tables import METRICS, PAPER, breaks_down, summarise, worse
+from mneme.evals.discussion.pipeline_design_tables import breaks_down, summarise, worse
 from mneme.evals.report import Row
 from mneme.models.asking.asking import ask, script
 
@@ -21,44 +21,11 @@ GOOD = {
     "design": "one stream a source",
     "details": "partition by device",
 }
-BARE = dict.fromkeys(GOOD, "not discussed") | {"name": "Storage"}
 
 
 def design(*components: dict[str, str]) -> Design:
     file = {"Platform": "AWS", **{f"Component {n}": each for n, each in enumerate(components, start=1)}}
     return Design(document=json.dumps(file))
-
-
-async def test_the_judge_by_rules_counts_and_says_so() -> None:
-    rich = (await ask(judge_design, design(*[GOOD] * 12), "rules")).value
-    mixed = (await ask(judge_design, design(*[GOOD] * 6, *[BARE] * 6), "rules")).value
-    poor = (await ask(judge_design, design(*[BARE] * 12), "rules")).value
-    for metric in METRICS:
-        scores = [getattr(each, metric).score for each in (rich, mixed, poor)]
-        assert scores == [10, 1 + round(9 * 6 / 12), 1], metric
-        assert getattr(mixed, metric).justification.startswith("Counted by rules, not judged: 6 of 12")
-
-
-async def test_parts_of_the_specification_and_contradictions_are_counted() -> None:
-    wanted = ["Platform", "Component 1", "Maintenance difficulties", "pros"]
-    other = GOOD | {"name": "Storage (Azure Blob)"}
-    file: dict[str, object] = {
-        "Platform": "AWS",
-        "Component 1": GOOD,
-        "Component 2": GOOD,
-        "Component 3": other,
-        "Component 4": BARE,
-    }
-    judged = (await ask(judge_design, Design(document=json.dumps(file), specification=wanted), "rules")).value
-    assert "2 of 4 parts of the specification" in judged.completeness.justification
-    assert judged.consistency.score == 1 and "0 of 4 components are" in judged.consistency.justification
-    file |= {
-        "Component 2": other | {"name": "Warehouse (Amazon Redshift)"},
-        "Component 4": GOOD | {"name": "Audit"},
-    }
-    file |= {"Component 3": GOOD | {"name": "Storage (Amazon S3)"}, "Maintenance difficulties": 4}
-    judged = (await ask(judge_design, Design(document=json.dumps(file), specification=wanted), "rules")).value
-    assert (judged.completeness.score, judged.consistency.score) == (10, 10)
 
 
 def test_where_memory_is_worse_and_where_the_baseline_breaks_down_is_said() -> None:
@@ -114,21 +81,18 @@ async def test_table_2_stands_beside_the_papers_and_resumes(out: Path) -> None:
     assert report.answered_by == "rules" and report.plots[0].exists()
     main = report.summary["sizes"]["2048"]
     assert report.summary["context_tokens"] == 2048
-    assert set(PAPER) <= set(main)
+    assert {"tokens", "turns", "components", "agreed"} <= set(main)
     assert main["components"]["none"]["mean"] > 0
     assert all(0 <= figure["p"] <= 1 for figure in main.values())
     printed = Console(width=80, record=True, file=io.StringIO())
     printed.print(report.tables[0])
-    told = printed.export_text()
-    assert all(name in told for name in ("cost-effective ", "documentation ", "parts of each ")), told
-    assert any("judges nothing" in note for note in report.notes)
+    assert "parts of each " in printed.export_text()
+    assert any("rules judge no design" in note for note in report.notes)
     assert any("course of a discussion" in note for note in report.notes)
-    for row in report.rows:
-        assert row["transcript"][0]["context_tokens"] <= 2048
-        assert all(row["judgement"][metric]["justification"] for metric in METRICS)
+    assert all(row["transcript"][0]["context_tokens"] <= 2048 for row in report.rows)
     seen: list[str] = []
     again = await pipeline_design.run(options, lambda done, of, what: seen.append(what))
-    assert again.summary == report.summary and len(seen) == len(report.rows)
+    assert again.summary == report.summary and seen == [], "nothing is held again"
 
 
 async def test_runs_differ_in_who_speaks_first_and_arms_do_not(out: Path) -> None:

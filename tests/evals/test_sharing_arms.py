@@ -1,4 +1,4 @@
-"""Arms of Memory Sharing's experiment: tables by backbones, flagged items, pools that go on growing."""
+"""Arms of Memory Sharing's experiment: tables by backbones, and flagged items."""
 
 import json
 from pathlib import Path
@@ -8,16 +8,10 @@ import pytest
 
 from mneme.core.settings import settings
 from mneme.evals.report import Row
-from mneme.evals.sharing.arms import notes_on_expansion, table_flagged
-from mneme.evals.sharing.expansion import expand
+from mneme.evals.sharing.arms import table_flagged
 from mneme.evals.sharing.memory_sharing import Options, run
-from mneme.evals.sharing.tables import Results, table_of_growth, tables_of_arms
+from mneme.evals.sharing.tables import Results, tables_of_arms
 from mneme.library import PAIRS
-from mneme.nodes.sharing.context import SharingContext
-from mneme.nodes.sharing.exchange import keep
-from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change
-from mneme.stores.pools.memory_pool import MemoryPool, Pair
 
 LOGIC = "unconventional_logic"
 
@@ -48,45 +42,6 @@ def test_held_items_are_told_apart_by_both_measures() -> None:
     results = Results([a_row("", "held", 0.9), a_row("", "new", 0.5)], [1])
     (pun, _) = table_flagged({"": results}, {"held"}).rows
     assert pun == ["pun", "2", "1", "0.700", "0.500", "0.600", "0.400"]
-
-
-def test_pools_that_went_on_stand_beside_those_that_did_not() -> None:
-    where = {"seed": 1, "pools": "domain", "growth": "own", "pool": LOGIC, "percent": 500}
-    grown = {**where, "kind": "expand", "memories": 480, "stored": 400, "rejected": 9, "why": "Spent."}
-    before = {**where, "kind": "retrievers", "percent": 100, "memories": 80}
-    later = {**where, "kind": "retrievers", "memories": 480}
-    tests = [a_row("", "x", 0.5), a_row("", "x", 0.6) | {"percent": 500, "score": None, "own_kind": 1.0}]
-    results = Results([*tests, before, grown, later], [1])
-    archived, *_, asked, after = table_of_growth(results, [500]).rows
-    assert archived[:6] == ["0 %", "–", "–", "–", "–", "–"]
-    assert asked[:6] == ["100 %", "80 ±–", "0.667 ±–", "40.000 ±–", "0.500 ±–", "0.250 ±–"]
-    assert after[:6] == ["500 memories each", "480 ±–", "1.000 ±–", "–", "0.600 ±–", "0.300 ±–"]
-    (note,) = notes_on_expansion(results, 70)
-    assert notes_on_expansion(results, 10)[0].startswith("Pairs were kept above 10 of 100, where the default")
-    assert note.startswith(
-        f"{LOGIC}, seed 1, to 500: 480 memories, 400 stored, 9 not good enough"
-    ) and note.endswith("Spent.")
-
-
-async def test_a_pool_goes_on_until_it_holds_so_many_or_says_why_not(
-    edge_ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MNEME_HOME", str(tmp_path))
-    settings.cache_clear()
-    pool = MemoryPool(edge_ledger, "local", LOGIC)
-    lines = (PAIRS / "riddle.jsonl").read_text(encoding="utf-8").splitlines()[:3]
-    told = {"agent": "riddle", "domain": LOGIC, "score": 100}
-    pairs = [Pair(prompt=each["question"], answer=each["answer"], **told) for each in map(json.loads, lines)]
-    await keep(pool, pairs, change=Change(reason="a test", actor="test"))
-    roles = {"answerer": "rules", "scorer": "rules", "grader": "rules"}
-    asking = SharingContext(agent="riddle", threshold=0, **roles)
-    grown = await expand(pool, 5, asking)
-    assert grown["memories"] == await pool.count() >= 5 and grown["stored"] >= 2
-    assert "5 were wanted" in grown["why"], "it stops there, with calls left"
-    assert (await expand(pool, 4, asking))["why"] == "The pool holds as many."
-    strict = await expand(pool, 200, asking.model_copy(update={"threshold": 100}))
-    assert strict["stored"] == 0 and strict["why"]
-    settings.cache_clear()
 
 
 def chat(question: str, answer: str) -> str:

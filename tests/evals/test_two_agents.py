@@ -57,7 +57,7 @@ async def test_every_message_of_the_papers_table_1_is_inserted_and_one_batch_cor
         "What do we know about Max?",
         "Max is now 5 years old.",
     )
-    assert [[op["operation"] for op in each["operations"]] for each in told] == [
+    assert [[op["event"] for op in each["operations"]] for each in told] == [
         ["insert"], ["insert"], ["insert"], [], ["insert"],
     ]  # fmt: skip
     assert len(await contents(ledger)) == 4
@@ -67,7 +67,7 @@ async def test_every_message_of_the_papers_table_1_is_inserted_and_one_batch_cor
     assert "Labrador mix" in profile and "retriever" not in profile and "fetch" in profile
     assert "thunderstorms" in storms and "5" in age
     assert updated["asked"]["questions"] == 2, "one for the batch, one for the rewriting"
-    assert all(operation["rationale"] for operation in updated["operations"])
+    assert all(operation["reason"] for operation in updated["operations"])
 
 
 async def test_a_chain_of_changes_in_one_batch_ends_with_the_last(ledger: Ledger) -> None:
@@ -88,7 +88,7 @@ async def test_a_thread_goes_on_where_the_last_run_ended(ledger: Ledger) -> None
     third = await graph.ainvoke({}, config, context=RULES)
 
     assert [each["asked"]["questions"] for each in (first, again, third)] == [1, 0, 1]
-    assert [each["operation"] for each in third["operations"]] == ["update", "retire"]
+    assert [each["event"] for each in third["operations"]] == ["update", "retire"]
     assert len(await contents(ledger)) == 2
 
 

@@ -11,7 +11,6 @@ import pytest
 from mneme.core.errors import BadInput
 from mneme.environments.household import CATEGORIES, Episode, generate
 from mneme.environments.household.bound import lower_bound
-from mneme.environments.household.messages import sentences_of
 from mneme.graphs.baselines import coela, mhp, proagent
 from mneme.models.asking.asking import script
 from mneme.nodes.household.alone import fallback
@@ -22,12 +21,12 @@ from mneme.nodes.household.mhp_search import Need as Wanted
 from mneme.nodes.household.mhp_search import Situation as Setting
 from mneme.nodes.household.mhp_search import search, subgoals
 from mneme.nodes.household.proagent import unmet
-from mneme.prompts.household.coela import Planning, choose_action, draft_message
+from mneme.prompts.household.coela import Choice, Draft, Planning, choose_action, draft_message
 from mneme.prompts.household.household import Container, Door, Item, Need, Option, Room, View, Worker
 from mneme.prompts.household.proagent import Observed, Scene, plan_skill
-from mneme.rules.household.coela import heed, worth
+from mneme.rules import registry
 from mneme.rules.registry import answer as by_rule
-from tests.doubles.apartment import APPLE, CUPBOARD, FRIDGE, HALL, KITCHEN, PEAR, STUDY, TABLE, WINE, standing
+from tests.doubles.apartment import APPLE, CUPBOARD, FRIDGE, HALL, KITCHEN, STUDY, TABLE, WINE, standing
 
 import_module("mneme.rules.pddl")  # has a prompt of the name of one of CoELA's, and must not answer for it
 
@@ -132,7 +131,17 @@ async def test_finishes_what_two_rooms_hold() -> None:
 # ---------------------------------------------------------------- CoELA
 
 
-async def test_a_message_costs_its_sender_the_step_and_never_follows_another() -> None:
+async def test_a_message_costs_its_sender_the_step_and_never_follows_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def talk(given: Planning) -> Choice:
+        """Send the draft whenever that is offered: sending is the last option."""
+        return Choice(reason="They should know.", option=len(given.options) - 1)
+
+    monkeypatch.setitem(
+        registry._RULES, (draft_message.room, draft_message.name), lambda _: Draft(reason="", message="Hi.")
+    )
+    monkeypatch.setitem(registry._RULES, (choose_action.room, choose_action.name), talk)
     frames = await frames_of(coela, generate(12, "Put Groceries", 2))
     sent = [[frame["actions"][agent]["kind"] == "send" for frame in frames] for agent in range(2)]
     assert any(any(each) for each in sent)
@@ -144,85 +153,15 @@ async def test_a_message_costs_its_sender_the_step_and_never_follows_another() -
                 assert after["hands"][agent] == before["hands"][agent]
 
 
-def test_tells_what_it_found_and_not_what_it_told() -> None:
-    wine = Item(id=WINE, name="wine", room=KITCHEN, x=5, z=5, seen=5)
-    known = view(items=[wine])
-    told = by_rule(draft_message, planning_of(known)).message
-    assert f"I found <kitchentable> ({TABLE}), <wine> ({WINE}) in <kitchen> ({KITCHEN})." in told
-    again = by_rule(draft_message, planning_of(known, shared=[TABLE, WINE, KITCHEN])).message
-    assert "found" not in again
-    assert len(told) <= 500
-
-
 def planning_of(known: dict[str, Any], **more: Any) -> Planning:
     return Planning(**known, name="Alice", teammates=["Bob"], **more)
 
 
-def test_a_message_reads_back_as_it_was_written() -> None:
-    text = (
-        f"I found <wine> ({WINE}), <apple> ({PEAR}) in <bedroom> ({STUDY}). I will check <fridge> ({FRIDGE})."
-    )
-    found, check = sentences_of(text)
-    assert (found.act, found.about, found.place) == (
-        "found",
-        [("wine", WINE), ("apple", PEAR)],
-        ("bedroom", STUDY),
-    )
-    assert (check.act, check.about) == ("will check", [("fridge", FRIDGE)])
-    assert " ".join(map(str, (found, check))) == text
-
-
-def test_what_nobody_near_needs_is_worth_no_step() -> None:
-    news = f"I found <wine> ({WINE}) in <kitchen> ({KITCHEN})."
-    beside = Worker(number=1, name="Bob", room=KITCHEN, x=4, z=4)
-    alone = planning_of(view(), message=news)
-    together = planning_of(view(workers=[*view()["workers"], beside]), message=news)
-    assert worth(alone) > 1
-    assert worth(together) == 0
-    sending = Option(kind="send_message", text=news, steps=1)
-    offered = [*view()["options"], sending]
-    assert by_rule(choose_action, alone.model_copy(update={"options": offered})).option == len(offered) - 1
-    assert by_rule(choose_action, together.model_copy(update={"options": offered})).option < len(offered) - 1
-
-
-def test_goes_where_it_heard_that_a_wanted_thing_lies() -> None:
-    heard = f"Bob at step 4: I found <wine> ({WINE}), <apple> ({PEAR}) in <bedroom> ({STUDY})."
-    checked = f"Bob at step 4: I checked <fridge> ({FRIDGE})."
-    given = planning_of(view(), dialogue=[heard, checked])
-    assert given.options[by_rule(choose_action, given).option].target in (HALL, STUDY)
-
-
-def test_brings_what_it_holds_to_where_it_heard_that_the_target_stands() -> None:
-    nowhere = [need.model_copy(update={"room": -1}) for need in view()["needs"]]
-    wine = Item(id=WINE, name="wine", room=KITCHEN, x=3, z=3, held_by=0, seen=5)
-    alice = Worker(number=0, name="Alice", room=KITCHEN, x=3, z=3, hands=[WINE])
-    options = [Option(kind="goput", target=TABLE, name="kitchentable", steps=None), *view()["options"][1:3]]
-    known = view(needs=nowhere[1:], items=[wine], workers=[alice], options=options, containers=[])
-    heard = f"Bob at step 4: I found <kitchentable> ({TABLE}) in <livingroom> ({HALL})."
-    given = planning_of(known, dialogue=[heard])
-    assert given.options[by_rule(choose_action, given).option].target == HALL
-
-
-def test_leaves_a_teammate_what_it_said_it_would_do_until_that_is_long_ago() -> None:
-    line = f"Bob at step 4: I will check <fridge> ({FRIDGE})."
-    given = planning_of(view(), dialogue=[line])
-    assert FRIDGE in heed(given).taken
-    assert given.options[by_rule(choose_action, given).option].target != FRIDGE
-    assert FRIDGE not in heed(given.model_copy(update={"step": 60})).taken
-
-
-def test_a_room_that_a_teammate_explored_was_seen_when_it_said_so() -> None:
-    given = planning_of(view(), dialogue=[f"Bob at step 3: I explored <livingroom> ({HALL})."])
-    for step in (5, 60):
-        known = heed(given.model_copy(update={"step": step}))
-        assert {room.id: room.seen for room in known.rooms} == {KITCHEN: 1, HALL: 3, STUDY: None}
-
-
-def test_of_two_who_claim_the_same_the_first_by_name_keeps_it() -> None:
-    both = [f"{name} at step 4: I will check <fridge> ({FRIDGE})." for name in ("Alice", "Bob")]
-    assert FRIDGE not in heed(planning_of(view(), dialogue=both)).taken
-    bob = planning_of(view(), dialogue=both).model_copy(update={"name": "Bob"})
-    assert FRIDGE in heed(bob).taken
+def test_rules_send_no_message_and_do_what_is_worth_most() -> None:
+    wine = Item(id=WINE, name="wine", room=KITCHEN, x=5, z=5, seen=5)
+    given = planning_of(view(items=[wine]))
+    assert by_rule(draft_message, given).message == ""
+    assert given.options[by_rule(choose_action, given).option].target == FRIDGE
 
 
 async def test_without_a_usable_answer_it_is_silent_and_does_what_is_nearest() -> None:

@@ -18,8 +18,14 @@ from mneme.api.memories import Memories
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.commands import NOWHERE, quiet
+from mneme.prompts.chat.memory_agent.comparing import compare_memories
+from mneme.prompts.chat.memory_agent.reading import read_message
+from tests.doubles.brains import by_rules
 from tests.doubles.command_line import run_mneme
 from tests.doubles.langgraph_server import Server, serving
+from tests.doubles.ollama import Model, Reply
+from tests.doubles.served import served
+from tests.doubles.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 RULES: Any = {"memory_agent": "rules"}
@@ -150,6 +156,30 @@ async def test_what_is_not_remembered_in_time_goes_on_and_what_fails_says_so() -
         with pytest.raises(BadInput, match="'gpt4' names no model"):
             await memory.remember("I like plums.", memory_agent="gpt4")
         assert await memory.inbox.list() == [letter]
+
+
+async def test_what_rules_have_read_is_read_again_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    brain = by_rules(read_message, compare_memories)
+    async with mneme.open("ida") as memory:
+        await memory.remember("I live in Rome.", **RULES)
+        with served(monkeypatch, Model("small"), brain=brain) as double:
+            double.brain = lambda body: Reply(seconds=3600) if "I live in Rome." in str(body) else brain(body)
+            (told,) = await memory.remember("I like tea.", memory_agent="ollama:small")
+            assert told.status == "stored", "nothing waits for what is read again"
+            assert [each.memory.read_by for each in await memory.list()] == ["rules", "ollama:small"]
+            double.brain = brain
+            await memory.remember("I like figs.", memory_agent="ollama:small")
+
+            async def is_reread() -> bool:
+                return {each.memory.read_by for each in await memory.list()} == {"ollama:small"}
+
+            await eventually(is_reread)
+
+
+def test_the_class_shows_what_its_objects_can_do() -> None:
+    offered = {"remember", "recall", "list", "history", "rollback", "undo", "forget", "export"}
+    assert offered == {each for each in dir(mneme.Memory) if not each.startswith("_")}
+    assert "the best first" in str(mneme.Memory.recall.__doc__)
 
 
 def test_blocking_calls_and_a_command_beside_an_idle_program(tmp_path: Path) -> None:

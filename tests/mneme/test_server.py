@@ -102,7 +102,7 @@ class TestAlone:
         outcome: Any = await client.runs.wait(
             None, "memory_agent", input={"message": "I live in Austin."}, context=context
         )
-        assert [each["operation"] for each in outcome["operations"]] == ["insert"]
+        assert [each["event"] for each in outcome["operations"]] == ["insert"]
 
     async def test_a_bad_context_is_refused(self, client: LangGraphClient) -> None:
         told: Any = await client.runs.wait(

@@ -211,7 +211,8 @@ def moves_of(result: Any) -> list[str]:
 def test_a_manual_is_read_from_the_task() -> None:
     manual = read_manual(task_of(barman()))
     grasp = manual.actions["grasp"]
-    assert len(grasp.form) == 3 and grasp.kinds[grasp.form[2]] == {"shaker", "shot"}
+    held = manual.objects[grasp.types[1]]
+    assert len(grasp.parameters) == 2 and {manual.kinds[each] for each in held} == {"shaker", "shot"}
     assert manual.kinds["shaker1"] == "shaker"
     named = manual.actions_in("Let us grasp left shot1, then leave it.")
     assert [str(each) for each in named] == ["grasp left shot1"]

@@ -27,7 +27,7 @@ IDLE_SECONDS = 0.2
 """How often, while the user types, the chat looks whether another process waits for the memories."""
 
 
-NO_OPTIONS = "similar min_similarity retrieval compose_first window recall debounce"
+NO_OPTIONS = "similar min_similarity retrieval compose_first window recall debounce reread"
 """Fields of the chatbot's context that are no options."""
 
 
@@ -126,8 +126,9 @@ class Terminal:
 
     async def idle(self) -> None:
         """Let others have the memories, unless the memory agent is at work."""
-        if not self.talk.is_remembering:
-            await self.polite.give_way()
+        agent = self.talk.memory_agent
+        if not agent.is_remembering:
+            await self.polite.give_way(agent.stop_rereading)
 
     async def finish(self) -> None:
         """Wait for the memory agent, and print what it did."""

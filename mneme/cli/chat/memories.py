@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -26,7 +26,7 @@ from mneme.cli.show import (
     shortened,
 )
 from mneme.client.home import open_operations
-from mneme.client.session import open_session
+from mneme.client.session import Session, open_session
 from mneme.client.waiting import alone
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
@@ -61,13 +61,23 @@ async def reread(user: User = "local", agents: Agents = "auto") -> int:
     if await resolve(agents) == RULES:
         raise BadInput("No model is there to read again.", "Give one: --agents ollama:MODEL.")
     async with open_session(user) as session:
-        context = {"memory_agent": agents, "user": session.user}
-        report = await session.flows.invoke("remember", {}, await session.background(), context)
+        report = await _reread(session, agents)
     failed = [f"{each['message_id']}: {each['error']}" for each in report["failed"]]
     print_fields({"read again": report["reread"], "failed": len(failed)})
     for each in failed:
         print_error(BadInput(each, "See `mneme inbox list`."))
     return 1 if failed else 0
+
+
+async def _reread(session: Session, agents: str) -> dict[str, Any]:
+    """Run the memory agent, showing how far it is; return its report."""
+    config, context = await session.background(), {"memory_agent": agents, "user": session.user}
+    with Progress(TextColumn("{task.completed} read again"), console=errors, transient=True) as progress:
+        bar = progress.add_task("", total=None)
+        async for step in session.flows.stream("remember", {}, config, context, "updates"):
+            progress.update(bar, completed=(step.get("count") or {}).get("reread"))
+    _, report = await session.flows.left_at("remember", config)
+    return report
 
 
 async def review(

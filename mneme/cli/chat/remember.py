@@ -71,7 +71,7 @@ async def _remember(
         bar = progress.add_task("remembering", total=len(messages))
         for start in range(0, len(messages), AT_ONCE):
             batch = messages[start : start + AT_ONCE]
-            given, own = {"messages": batch}, context | {"user": session.user}
+            given, own = {"messages": batch}, context | {"user": session.user, "reread": False}
             done = await session.flows.invoke("remember", given, config, own)
             report["remembered"] += done["remembered"]
             report["failed"] += done["failed"]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
@@ -11,13 +12,14 @@ from rich.markup import escape
 from mneme.api.memories import Memories
 from mneme.cli.show import errors
 from mneme.client.announcement import running_server
-from mneme.client.session import Session, remember_waiting
+from mneme.client.session import MemoryAgent, Session, remember_waiting
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, NotFound
 from mneme.models.asking.asking import auto_notice, by_rules, resolve
 from mneme.models.asking.counting import NOTHING, added
 from mneme.models.asking.responders import check
 from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.stores.users.inbox import MessageOutcome, OperationNote
+from mneme.stores.users.memories import RULES
 
 POLL_SECONDS = 0.05
 """Seconds between two checks whether a message has been remembered; doubled each time."""
@@ -38,8 +40,7 @@ class Talk:
     def __init__(self, session: Session, thread: str, context: Context) -> None:
         self.session, self._thread = session, thread
         self._context = context | {"user": session.user}
-        self._memory_agent: asyncio.Task[None] | None = None
-        self._is_wanted = False
+        self.memory_agent = MemoryAgent(self._remember)
         self.reply = ""
         self.asked = NOTHING
 
@@ -110,29 +111,23 @@ class Talk:
 
     def remember(self) -> None:
         """Start the memory agent in the background, unless the server runs it."""
-        self._is_wanted = not self.session.is_served
-        if self._is_wanted and not self.is_remembering:
-            self._memory_agent = asyncio.create_task(self._remember())
+        if not self.session.is_served:
+            self.memory_agent.start()
 
-    @property
-    def is_remembering(self) -> bool:
-        """Whether this process runs the memory agent now."""
-        return self._memory_agent is not None and not self._memory_agent.done()
-
-    async def _remember(self) -> None:
+    async def _remember(self, reread: bool) -> None:
         """Run the memory agent until no message waits; continue a run that was killed."""
-        context: Context = {name: self._context[name] for name in ("memory_agent",) if name in self._context}
-        while self._is_wanted:
-            self._is_wanted = False
-            done = await remember_waiting(self.session.flows, self.session.user, context)
-            self.asked = added(self.asked, done["asked"])
+        who = self._context.get("memory_agent", "auto")
+        if reread and await resolve(who) == RULES:
+            return
+        context = {"memory_agent": who, "reread": reread}
+        done = await remember_waiting(self.session.flows, self.session.user, context)
+        self.asked = added(self.asked, done["asked"])
 
     async def outcome(self, message_id: str) -> MessageOutcome | None:
         """Wait until a message is remembered; return None if it failed and will be tried again."""
         seconds = POLL_SECONDS
         while (outcome := await self.session.inbox.outcome(message_id)) is None:
-            if self._memory_agent and self._memory_agent.done():
-                self._memory_agent.result()  # raises what ended it
+            self.memory_agent.check()
             if message_id in await self.failures() or await self.session.is_broken():
                 return None
             await asyncio.sleep(seconds)
@@ -146,9 +141,10 @@ class Talk:
         return {each["message_id"]: each["error"] for each in values.get("failed", [])}
 
     async def finish(self) -> None:
-        """Wait until the memory agent is done."""
-        if self._memory_agent is not None:
-            await self._memory_agent
+        """Wait until nothing waits to be remembered; what rules have read is read again another time."""
+        await self.memory_agent.wait()
+        self.memory_agent.check()
+        await self.memory_agent.stop_rereading()
         while self.session.is_served and await self._waits() and not await self.session.is_broken():
             await asyncio.sleep(SLOWEST_POLL_SECONDS)
 
@@ -182,22 +178,32 @@ async def get_ready(context: Context) -> None:
 
 
 async def with_contents(outcome: MessageOutcome, memories: Memories) -> dict[str, Any]:
-    """Return an outcome with the memory's content before and after each operation."""
+    """Return an outcome with each memory before and after its operation, and what it may contradict."""
     operations = [await _with_contents(operation, memories) for operation in outcome["operations"]]
     return {**outcome, "operations": operations}
 
 
 async def _with_contents(operation: OperationNote, memories: Memories) -> dict[str, Any]:
     try:
-        contents = [
-            str(version.value.get("content", "")) for version in await memories.history(operation["key"])
-        ]
+        values = [version.value for version in await memories.history(operation["key"])]
     except NotFound:  # it was forgotten later
-        contents = []
+        values = []
     number = operation["version"]
-    is_known = 0 < number <= len(contents)
+    is_known = 0 < number <= len(values)
+    value = values[number - 1] if is_known else {"content": "(forgotten)"}
+    before = values[number - 2] if is_known and operation["event"] == "update" else {}
     return {
         **operation,
-        "content": contents[number - 1] if is_known else "(forgotten)",
-        "before": contents[number - 2] if is_known and operation["event"] == "update" else "",
+        "content": str(value.get("content", "")),
+        "before": str(before.get("content", "")),
+        "beside": await _contents(value.get("may_contradict"), memories),
     }
+
+
+async def _contents(keys: Any, memories: Memories) -> list[str]:
+    """Return what memories say, but for those that were forgotten."""
+    found = list[str]()
+    for key in keys if isinstance(keys, list) else ():
+        with suppress(NotFound):
+            found.append((await memories.show(key)).memory.content)
+    return found

@@ -7,7 +7,8 @@ import { Button, Failure, Loaded, Pages, Search, Time, go, html, note, plural, s
 
 const SIZE = 50;
 const FOUND = 20;
-const last = { opened: "", query: "", offset: 0, retired: false }; // where a reader was, to come back to it
+const MOST_THEN = 1000; // of another time, all at once
+const last = { opened: "", query: "", offset: 0, retired: false, then: {} }; // where a reader was, to come back to it
 
 function Row({ record }) {
   const { key, live, at, memory, similarity } = record;
@@ -20,6 +21,7 @@ function Row({ record }) {
     ${memory.until ? html`<span>until ${memory.until}</span>` : ""}
     ${memory.flag || memory.unclear ? html`<span class="mark">look at it</span>` : ""}
     ${memory.may_contradict.length ? html`<span class="mark">may contradict another</span>` : ""}
+    ${memory.read_by === "rules" ? html`<span>read by rules</span>` : ""}
     ${similarity ? html`<span>similarity ${similarity.toFixed(2)}</span>` : ""}</p></li>`;
 }
 
@@ -58,8 +60,24 @@ function All({ offset, retired, goTo, turn }) {
       <${Pages} offset=${offset} size=${SIZE} count=${count} go=${goTo} />`}<//>`;
 }
 
-function Results({ query, turn }) {
-  const loaded = useLoaded((signal) => read("memories/search", { query, limit: FOUND }, signal), [query, turn]);
+function Then({ then, turn }) {
+  const loaded = useLoaded((signal) => read("memories", { limit: MOST_THEN, ...then }, signal), [then, turn]);
+  return html`<${Loaded} of=${loaded}>${(records) => html`
+    <p class="quiet">${plural(records.length, "memory", "memories")} at that time, the oldest first</p>
+    <${Rows} records=${records} label="Memories" />`}<//>`;
+}
+
+function Times({ then, set }) {
+  const given = (name, value) => set(Object.fromEntries(Object.entries({ ...then, [name]: value }).filter(([, each]) => each)));
+  return html`<details open=${Object.keys(then).length > 0}><summary>Another time</summary><p>
+    <label>What holds on <input type="date" value=${then.at ?? ""} onChange=${(e) => given("at", e.target.value)} /></label>
+    <label>What was remembered at the end of <input type="date" value=${then.as_of?.slice(0, 10) ?? ""}
+      onChange=${(e) => given("as_of", e.target.value && `${e.target.value}T23:59:59`)} /></label></p></details>`;
+}
+
+function Results({ query, then, turn }) {
+  const load = (signal) => read("memories/search", { query, limit: FOUND, ...then }, signal);
+  const loaded = useLoaded(load, [query, then, turn]);
   useEffect(() => {
     if (loaded.value && !loaded.loading) say(`${plural(loaded.value.length, "result")} for ${query}`);
   }, [loaded.value, loaded.loading]);
@@ -68,12 +86,18 @@ function Results({ query, turn }) {
     : html`<${Rows} records=${records} label="Results" />`}<//></div>`;
 }
 
+function written(now) {
+  const beside = now.beside.map((each) => each.memory.content).join(" ");
+  const said = now.is_new ? "Added." : "It was remembered already, word for word: nothing was written.";
+  return beside ? `${said} It may contradict, or repeat in other words: ${beside}` : said;
+}
+
 function Add({ done }) {
   const [text, set] = useState("");
   const action = useAction(() => { set(""); done(); });
   const send = (event) => {
     event.preventDefault();
-    action.run(() => change("memories", { content: text }), () => "Added.");
+    action.run(() => change("memories", { content: text }), written);
   };
   return html`<details><summary>Add a memory</summary><form onSubmit=${send}>
     <label for="new">What is to be remembered</label>
@@ -89,18 +113,22 @@ export function Memories({ query: given }) {
   const [query, setQuery] = useState(given.get("q") ?? last.query);
   const [offset, setOffset] = useState(last.offset);
   const [retired, setRetired] = useState(last.retired);
+  const [then, setThen] = useState(last.then);
   const [turn, next] = useState(0);
   const again = () => next((before) => before + 1);
   const action = useAction(again);
   const calm = useCalm(query.trim());
-  Object.assign(last, { query, offset, retired });
+  const isThen = Object.keys(then).length > 0;
+  Object.assign(last, { query, offset, retired, then });
   useEffect(() => note(calm ? `memories?q=${part(calm)}` : "memories"), [calm]);
   const first = () => document.querySelector(".rows a");
   const turnTo = (where) => { setOffset(where); scrollTo(0, 0); };
   return html`<h1 tabindex="-1">Memories</h1>
     <${Search} label="Search memories" value=${query} onInput=${setQuery} onDown=${() => first()?.focus()}
       onEnter=${() => first()?.click()} />
-    ${calm ? html`<${Results} query=${calm} turn=${turn} />`
+    <${Times} then=${then} set=${setThen} />
+    ${calm ? html`<${Results} query=${calm} then=${then} turn=${turn} />`
+      : isThen ? html`<${Then} then=${then} turn=${turn} />`
       : html`<${All} offset=${offset} retired=${retired} goTo=${turnTo} turn=${turn} />`}
     <section aria-label="More"><p class="buttons">
       <${Button} action=${action} work=${() => change("memories/undo")} said=${undone}>Undo the latest change<//>

@@ -5,6 +5,12 @@ import { change, part, read } from "./api.js";
 import { Button, Confirm, Diff, Facts, Failure, Loaded, Time, focusHeading, html, leave, plural, useAction, useLoaded }
   from "./parts.js";
 
+function saved(now) {
+  const beside = now.beside.map((each) => each.memory.content).join(" ");
+  const said = `Saved as version ${now.version}.`;
+  return beside ? `${said} It may contradict, or repeat in other words: ${beside}` : said;
+}
+
 function Edit({ record, action, close }) {
   const [text, setText] = useState(record.memory.content);
   const [reason, setReason] = useState("");
@@ -13,7 +19,7 @@ function Edit({ record, action, close }) {
   const body = { content: text, reason, expected_version: record.version };
   const save = (event) => {
     event.preventDefault();
-    action.run(() => change(`memories/${part(record.key)}/update`, body), (now) => `Saved as version ${now.version}.`);
+    action.run(() => change(`memories/${part(record.key)}/update`, body), saved);
   };
   const pressed = (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(event);
@@ -67,6 +73,7 @@ function VersionOf({ version, before, isLatest, roll }) {
       ["Why", made.reason],
       ["Quote", value.quote && (!before || before.value.quote !== value.quote) && html`<q>${value.quote}</q>`],
       ["Source", Source({ of: made.source })],
+      ["Look at it", value.flag],
     ].filter(([, shown]) => shown)} />
     ${isLatest ? "" : html`<p class="buttons">${roll}</p>`}</article></li>`;
 }

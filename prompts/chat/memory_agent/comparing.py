@@ -58,7 +58,7 @@ compare_memories = Prompt(
     given=Comparing,
     answer=Judgements,
     system="""
-Compare new facts of a user with memories. List only pairs with one of these relations, often none:
+Compare new facts of a user with memories. List only pairs with one of these relations, or none:
 {"judgements": []}.
 
 relation, after a reason of a few words:
@@ -71,8 +71,7 @@ relation, after a reason of a few words:
   One at most for each fact.
 - "unclear": it may be wrong or ended, but it is open whom the fact means, or the user doubts the memory.
 No relation: another person or thing, even of the same name; another taste, habit or event; a plan that is
-not decided; one more fact about the user. Two values exclude each other only where one alone can be true
-(home, age, job, a date).
+not decided; one more fact about the user. Look at each memory: one fact often changes several, such as a move.
 
 outdated: for the first three, the memory's words that are no longer true then, copied.
 updated: for "change" and "correction": the whole memory as it is true now, in its language: all that the

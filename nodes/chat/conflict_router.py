@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Judged, Similar
-from mneme.nodes.chat.remembering import State
+from mneme.nodes.chat.remembering import State, Update
 from mneme.nodes.chat.writing_down import last_reply
+from mneme.nodes.costs import counted
 from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, Judgement, compare_memories
 from mneme.stores.ledger.words import words_of
@@ -50,13 +52,15 @@ def worth_comparing(fact: str, similar: Sequence[Similar]) -> list[Similar]:
     ]
 
 
-async def judged(state: State, who: str) -> list[Judged]:
-    """How candidates relate to similar memories: the paper's conflict router. Others are unrelated.
+@counted
+async def conflict_router(state: State, runtime: MemoryRuntime) -> Update:
+    """Judge every candidate against the memories that it may touch (conflict router); others are unrelated.
 
     Raises `BadAnswer` where the model's replies are no judgements at all.
     """
+    who = runtime.context.memory_agent
     found = await gather(*(_asked(batch, state, who) for batch in _batches(state)))
-    return [each for batch in found for each in batch]
+    return {"verdicts": [each for batch in found for each in batch]}
 
 
 def _batches(state: State) -> list[Batch]:

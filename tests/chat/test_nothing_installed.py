@@ -1,0 +1,63 @@
+"""`mneme chat` in a fresh home, without a model and without an embedder: what is said is kept."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from mneme.evals.commands import quiet
+from mneme.models.embedding.absent import PACKAGES
+
+HIDDEN = """
+from importlib import util
+find = util.find_spec
+util.find_spec = lambda name, *more: None if name in {names!r} else find(name, *more)
+"""
+"""Runs when Python starts: the packaged embedders are not found."""
+SAID = {
+    "I work at Google": "The user works at Google.",
+    "I used to work at Apple": "The user used to work at Apple.",
+    "My friend Bo lives at number 12": "The user's friend Bo lives at number 12.",
+    "My friend Ida lives at number 14": "The user's friend Ida lives at number 14.",
+    "I'm vegan": "The user is vegan.",
+    "I don't eat meat anymore": "The user doesn't eat meat anymore.",
+    "I drink coffee": "The user drinks coffee.",
+    "Always run `make lint` before committing": "Always run `make lint` before committing.",
+    "Mia (4) and Leo (7) are my kids": "Mia (4) and Leo (7) are the user's kids.",
+    "I love jazz": "The user loves jazz.",
+    "I like tea": "The user likes tea.",
+    "I hate cilantro": "The user hates cilantro.",
+    "From January we pay more": "From January we pay more.",
+    "I'm in Leeds until June": "The user is in Leeds until June.",
+    "My sister Emily lives in Oslo": "The user's sister Emily lives in Oslo.",
+}
+CORRECTION = "Actually, my sister Emily lives in Bergen"
+
+
+def test_each_sentence_is_found_again_one_is_corrected_and_the_others_say_why_they_stand(
+    tmp_path: Path,
+) -> None:
+    names = {each.module for each in PACKAGES.values()}
+    (tmp_path / "sitecustomize.py").write_text(HIDDEN.format(names=names))
+    home = quiet(tmp_path / "home", PYTHONPATH=str(tmp_path), PIP_NO_INDEX="1")
+
+    def mneme(*words: str, stdin: str = "") -> tuple[str, str]:
+        command = [sys.executable, "-m", "mneme", *words]
+        done = subprocess.run(command, env=home, input=stdin, capture_output=True, text=True, check=True)
+        return done.stdout, done.stderr
+
+    shown, complaints = mneme("chat", stdin="\n".join(["thanks!", *SAID, CORRECTION]))
+    assert complaints.count("Install it: mneme embedder install") == 1
+    assert "may contradict: The user works at Google." in shown
+    assert "may contradict: The user is vegan." in shown
+    listed = [json.loads(each) for each in mneme("memories", "list", "--json")[0].splitlines()]
+    kept = [each["memory"]["content"] for each in listed]
+    assert kept[:-1] == [*SAID.values()][:-1]
+    assert "Bergen" in kept[-1] and "Oslo" not in kept[-1]
+    assert {each["memory"]["read_by"] for each in listed} == {"rules"}
+    history, _ = mneme("memories", "history", listed[-1]["key"])
+    assert "Oslo" in history and "An explicit correction" in history
+    found, _ = mneme("memories", "search", "When is Leo seven?", "--json")
+    assert "Leo (7)" in json.loads(found.splitlines()[0])["memory"]["content"]
+    flagged, _ = mneme("memories", "review")
+    assert flagged.count("It may contradict") == 2
