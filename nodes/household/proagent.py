@@ -189,18 +189,18 @@ def _thought(
         for intention in plans[number][-1].intentions if plans[number] else []:
             old = thought[intention.teammate]
             if old.intended != intention.target:
-                new = thought[intention.teammate] = _intending(scene, old, intention.target)
+                worker = next((each for each in scene.workers if each.number == old.teammate), None)
+                spot = _spot(scene, intention.target)
+                way = 0 if worker is None or spot is None else steps_if_known(scene, worker.corner, spot)
+                new = thought[intention.teammate] = old.model_copy(
+                    update={
+                        "intended": intention.target,
+                        "since": scene.step,
+                        "due": (old.seen or scene.step) + way + GRACE,
+                    }
+                )
                 minds[number][str(intention.teammate)] = as_json(new)
     return minds
-
-
-def _intending(scene: Scene, observed: Observed, target: int) -> Observed:
-    worker = next((each for each in scene.workers if each.number == observed.teammate), None)
-    spot = _spot(scene, target)
-    way = 0 if worker is None or spot is None else steps_if_known(scene, worker.corner, spot)
-    return observed.model_copy(
-        update={"intended": target, "since": scene.step, "due": (observed.seen or scene.step) + way + GRACE}
-    )
 
 
 def _spot(view: View, target: int) -> Spot | None:
