@@ -71,7 +71,7 @@ relation, after a reason of a few words:
   One at most for each fact.
 - "unclear": it may be wrong or ended, but it is open whom the fact means, or the user doubts the memory.
 No relation: another person or thing, even of the same name; another taste, habit or event; a plan that is
-not decided; one more fact about the user. Look at each memory: one fact often changes several, such as a move.
+not decided; one more fact about the user. Look at each memory: one fact, as a move, may change several.
 
 outdated: for the first three, the memory's words that are no longer true then, copied.
 updated: for "change" and "correction": the whole memory as it is true now, in its language: all that the
