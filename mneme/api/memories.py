@@ -162,7 +162,7 @@ class Memories(Operations):
         from mneme.api.write_gate import compared, entities_of  # noqa: PLC0415  (slow to import)
 
         entities = list(entities) or entities_of(_filled(content))
-        known, beside = await compared(content, entities, self._kept)
+        known, beside = await compared(content, entities, (since, until), self._kept)
         if known:
             return await self._written(known, beside, is_new=False)
         memory = Memory(
@@ -196,7 +196,8 @@ class Memories(Operations):
         found = await self._kept.show(await self._whole(key))
         old = found.memory
         names = list(dict.fromkeys([*still_named(old.entities, content), *entities_of(_filled(content))]))
-        known, beside = await compared(content, names, self._kept, but=found.key)
+        period = (old.since if since is None else since, old.until if until is None else until)
+        known, beside = await compared(content, names, period, self._kept, but=found.key)
         beside = [*filter(None, [known]), *beside]
         memory = Memory(
             content=content,
@@ -206,8 +207,8 @@ class Memories(Operations):
             message_id=old.message_id,
             thread=old.thread,
             time=old.time,
-            since=old.since if since is None else since,
-            until=old.until if until is None else until,
+            since=period[0],
+            until=period[1],
             is_change=old.is_change,
             may_contradict=[each.key for each in beside],
         )
