@@ -8,15 +8,9 @@ from mneme.nodes.chat.waking import wake
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=ChatContext, input_schema=Conversation, output_schema=Conversation)
-builder.add_node(recall)
-builder.add_node(hand_over)
-builder.add_node(respond)
-builder.add_node(wake)
+builder.add_sequence([recall, hand_over, respond, wake])
 
 builder.add_edge(START, "recall")
-builder.add_edge("recall", "hand_over")
-builder.add_edge("hand_over", "respond")
-builder.add_edge("respond", "wake")
 builder.add_edge("wake", END)
 
 graph = builder.compile(name="chatbot")

@@ -12,23 +12,13 @@ from mneme.nodes.learning.worlds import Problem
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=LearningContext, input_schema=Problem, output_schema=Result)
-builder.add_node(recall)
-builder.add_node(research)
-builder.add_node(challenge)
+builder.add_sequence([recall, research, challenge])
 builder.add_node(patch)
-builder.add_node(verify)
-builder.add_node(decide)
-builder.add_node(compile)
-builder.add_node(keep)
+builder.add_sequence([verify, decide, compile, keep])
 
 builder.add_edge(START, "recall")
-builder.add_edge("recall", "research")
-builder.add_edge("research", "challenge")
 builder.add_conditional_edges("challenge", needs_patch, ["patch", "verify"])
 builder.add_conditional_edges("patch", is_patched, {True: "challenge", False: "verify"})
-builder.add_edge("verify", "decide")
-builder.add_edge("decide", "compile")
-builder.add_edge("compile", "keep")
 builder.add_edge("keep", END)
 
 graph = builder.compile(name="compound_learning")

@@ -20,18 +20,12 @@ from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=TeamContext, input_schema=Case, output_schema=Ended)
 builder.add_node(choose)
-builder.add_node(test)
-builder.add_node(recommend)
-builder.add_node(escalate)
-builder.add_node(ask_person)
-builder.add_node(settle)
+builder.add_sequence([test, recommend])
+builder.add_sequence([escalate, ask_person, settle])
 
 builder.add_edge(START, "choose")
 builder.add_conditional_edges("choose", can_test, ["test", "recommend"])
-builder.add_edge("test", "recommend")
 builder.add_conditional_edges("recommend", is_decided, ["settle", "choose", "escalate"])
-builder.add_edge("escalate", "ask_person")
-builder.add_edge("ask_person", "settle")
 builder.add_edge("settle", END)
 
 graph = builder.compile(name="dispute_resolution")

@@ -10,8 +10,7 @@ from mneme.nodes.discussion.updating import update
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=DiscussionContext, input_schema=Given, output_schema=Result)
-builder.add_node(open)
-builder.add_node(select)
+builder.add_sequence([open, select])
 builder.add_node(speak)
 builder.add_node(hear)
 builder.add_node(update)
@@ -20,7 +19,6 @@ builder.add_node(ask_approval)
 builder.add_node(close)
 
 builder.add_edge(START, "open")
-builder.add_edge("open", "select")
 builder.add_conditional_edges("select", floor, ["speak", "hear", "document"])
 builder.add_edge("speak", "update")
 builder.add_edge("hear", "update")

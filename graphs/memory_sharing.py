@@ -7,15 +7,9 @@ from mneme.nodes.sharing.memory_sharing import Question, Result, State, answer, 
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=SharingContext, input_schema=Question, output_schema=Result)
-builder.add_node(retrieve)
-builder.add_node(answer)
-builder.add_node(score)
-builder.add_node(store)
+builder.add_sequence([retrieve, answer, score, store])
 
 builder.add_edge(START, "retrieve")
-builder.add_edge("retrieve", "answer")
-builder.add_edge("answer", "score")
-builder.add_edge("score", "store")
 builder.add_edge("store", END)
 
 graph = builder.compile(name="memory_sharing")

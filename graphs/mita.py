@@ -7,21 +7,22 @@ from mneme.nodes.household.household_state import Task
 from mneme.nodes.household.mita import (
     after_perceiving,
     allocate,
+    answer,
     begin,
     execute,
     finish,
     follow_proposals,
+    negotiate,
+    negotiations,
     perceive,
     summarise,
     who_decides,
 )
-from mneme.nodes.household.mita_negotiation import answer, negotiate, negotiations
 from mneme.nodes.household.mita_state import Asked, Result, State
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Result)
-builder.add_node(begin)
-builder.add_node(perceive)
+builder.add_sequence([begin, perceive])
 builder.add_node(summarise)
 builder.add_node(negotiate, input_schema=Asked)
 builder.add_node(answer)
@@ -31,7 +32,6 @@ builder.add_node(execute)
 builder.add_node(finish)
 
 builder.add_edge(START, "begin")
-builder.add_edge("begin", "perceive")
 builder.add_conditional_edges("perceive", after_perceiving, ["summarise", "negotiate", "finish"])
 builder.add_conditional_edges("summarise", negotiations, ["negotiate", "finish"])
 builder.add_conditional_edges("negotiate", who_decides, ["answer", "allocate", "follow_proposals"])

@@ -7,12 +7,10 @@ from mneme.nodes.sharing.rubric_design import Result, State, Wanted, draft, free
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=DesignContext, input_schema=Wanted, output_schema=Result)
-builder.add_node(draft)
-builder.add_node(review)
+builder.add_sequence([draft, review])
 builder.add_node(freeze)
 
 builder.add_edge(START, "draft")
-builder.add_edge("draft", "review")
 builder.add_conditional_edges("review", is_reviewed, ["draft", "freeze", END])
 builder.add_edge("freeze", END)
 

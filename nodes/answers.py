@@ -109,10 +109,6 @@ def _from_text(said: Any) -> Any:
         return said
 
 
-def _listed(given: Any) -> Any:
-    return _from_text(given) if isinstance(given, str) else given
-
-
 Item = TypeVar("Item")
-Listed = Annotated[list[Item], BeforeValidator(_listed)]
+Listed = Annotated[list[Item], BeforeValidator(_from_text)]
 """A list, also as the text that agent-inbox makes of one that was edited."""

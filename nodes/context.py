@@ -29,10 +29,16 @@ def responder(who: str) -> Any:
     return Field("auto", description=f"{who} {RESPONDER}", examples=RESPONDERS)
 
 
+def _with_examples(schema: dict[str, Any]) -> None:
+    """Give each field its default as the example, where it names none, since Studio shows one."""
+    for field in schema["properties"].values():
+        field.setdefault("examples", [field["default"]])
+
+
 class OwnedByUser(BaseModel):
     """Which user's memories a run works on."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_with_examples)
 
     user: str = Field(
         LOCAL,
@@ -44,7 +50,7 @@ class OwnedByUser(BaseModel):
 class OwnedByTeam(BaseModel):
     """Which team remembers what a run learns."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_with_examples)
 
     team: str = Field(
         LOCAL,

@@ -53,6 +53,11 @@ class CostCounter:
         self.prompt_tokens += tokens("\n".join(question.wording(given)))
         self.reply_tokens += tokens(bad.raw)
 
+    @property
+    def tokens(self) -> int:
+        """Return the tokens that were counted."""
+        return self.prompt_tokens + self.reply_tokens
+
     def cost(self) -> Cost:
         """Return what was counted."""
         return Cost(calls=self.calls, prompt_tokens=self.prompt_tokens, reply_tokens=self.reply_tokens)

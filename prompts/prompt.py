@@ -117,7 +117,10 @@ class Prompt(Generic[Given, Answer]):
 
     def user_text(self, given: Given) -> str:
         """Return the user text for what is given, without the form of the reply."""
-        return Template(self.user).substitute(_as_text(given))
+        plain = [name for name, field in type(given).model_fields.items() if PLAIN in field.metadata]
+        return Template(self.user).substitute(
+            {name: _lines("\n".join(map(str, value)) if name in plain else value) for name, value in given}
+        )
 
     def wording(self, given: Given) -> tuple[str, str]:
         """Return the system text and the user text for what is given."""
@@ -200,11 +203,6 @@ def one_of_ids(ids: Collection[int]) -> Schema:
 def some_of(path: str, ids: Collection[int]) -> Schemas:
     """Return the schemas of a list of some of these ids."""
     return {path: {"maxItems": len(ids)}, f"{path}[]": one_of_ids(ids)}
-
-
-def _as_text(given: BaseModel) -> dict[str, str]:
-    plain = [name for name, field in type(given).model_fields.items() if PLAIN in field.metadata]
-    return {name: _lines("\n".join(map(str, value)) if name in plain else value) for name, value in given}
 
 
 def _lines(value: Any) -> str:

@@ -4,35 +4,27 @@
 """
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
-import typer
-
-from mneme.cli.commands import add_commands
-from mneme.cli.derived import DECLARED, arguments_of, named
-from mneme.cli.groups import Calls
+from mneme.cli import commands
+from mneme.cli.derived import DECLARED, arguments_of, operation_of
 
 
 def declared() -> dict[str, Any]:
     """Return the owner and the parameters of each operation that a command calls."""
-    made = dict[str, Any]()
-    called = Calls.__call__
+    return dict(sorted(_called(commands.declared())))
 
-    def noted(self: Calls, name: str, operation: str, *given: Any, **more: Any) -> None:
-        kind = named(self.operations)
-        schema = arguments_of(kind, operation).model_json_schema()
-        made[f"{self.operations}.{operation}"] = {
-            "owner": kind.OWNER,
-            "parameters": schema.get("properties", {}),
-        }
-        called(self, name, operation, *given, **more)
 
-    try:
-        Calls.__call__ = noted  # type: ignore[method-assign]
-        add_commands(typer.Typer())
-    finally:
-        Calls.__call__ = called  # type: ignore[method-assign]
-    return made
+def _called(about: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for below in about.values():
+        if isinstance(below, dict) and "calls" in below:
+            operation = operation_of(below["calls"])
+            schema = arguments_of(operation.kind, operation.name).model_json_schema()
+            known = {"owner": operation.kind.OWNER, "parameters": schema.get("properties", {})}
+            yield below["calls"], known
+        elif isinstance(below, dict):
+            yield from _called(below)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,14 @@ def draw_plan(rooms: int, chance: Random) -> tuple[list[Room], list[Door]]:
     for name in names:
         if plan:
             against, room = _attach(name, plan, chance)
-            doors.append(_door(plan, against, room, chance))
+            wall = _shared(plan[against], room)
+            assert wall is not None, "rooms are attached along a wall"
+            (x, z), (to_x, to_z) = wall
+            length = max(to_x - x, to_z - z)
+            share = chance.uniform(DOOR / 2, length - DOOR / 2) / length
+            doors.append(
+                Door(against, len(plan), (round(x + share * (to_x - x), 2), round(z + share * (to_z - z), 2)))
+            )
             plan.append(room)
         else:
             plan.append(Room(name, 0.0, 0.0, *_sides(name, chance)))
@@ -102,16 +109,3 @@ def _shared(one: Room, other: Room) -> tuple[Point, Point] | None:
     if abs(high - low) < 1e-6 and right - left >= SHARED - 1e-6:
         return (left, low), (right, low)
     return None
-
-
-def _door(plan: Sequence[Room], against: int, room: Room, chance: Random) -> Door:
-    wall = _shared(plan[against], room)
-    assert wall is not None, "rooms are attached along a wall"
-    return Door(against, len(plan), _on(wall, chance))
-
-
-def _on(wall: tuple[Point, Point], chance: Random) -> Point:
-    (x, z), (to_x, to_z) = wall
-    length = max(to_x - x, to_z - z)
-    share = chance.uniform(DOOR / 2, length - DOOR / 2) / length
-    return round(x + share * (to_x - x), 2), round(z + share * (to_z - z), 2)

@@ -19,7 +19,7 @@ from mneme.environments.household.episode import (
     Thing,
     check_agents,
 )
-from mneme.environments.household.floorplan import FEWEST_ROOMS, MOST_ROOMS, Door, Room, draw_plan
+from mneme.environments.household.floorplan import FEWEST_ROOMS, MOST_ROOMS, Room, draw_plan
 from mneme.environments.household.furnishing import Extent, GoalTemplate, apartments, furnish
 from mneme.environments.household.loading import seeded_starts
 
@@ -44,20 +44,16 @@ def generate(
     has its own. Raises `BadInput` naming the argument that is not possible.
     """
     check_agents(agents)
-    _check(category, rooms)
+    if category is not None and category not in CATEGORIES:
+        raise BadInput(f"category: there is no category {category}.", f"One of: {', '.join(CATEGORIES)}.")
+    if rooms is not None and not FEWEST_ROOMS <= rooms <= MOST_ROOMS:
+        raise BadInput(f"rooms: {rooms} is not possible.", f"Give {FEWEST_ROOMS} to {MOST_ROOMS} rooms.")
     chance = Random(f"episode:{seed}")  # noqa: S311
     category = category or CATEGORIES[seed % len(CATEGORIES)]
     home = Home(seed if apartment is None else apartment, rooms)
     goals = _goals(apartments().goals[category], home, chance)
     _fill(home, goals, chance)
     return _episode(home, category, goals, agents, seed)
-
-
-def _check(category: str | None, rooms: int | None) -> None:
-    if category is not None and category not in CATEGORIES:
-        raise BadInput(f"category: there is no category {category}.", f"One of: {', '.join(CATEGORIES)}.")
-    if rooms is not None and not FEWEST_ROOMS <= rooms <= MOST_ROOMS:
-        raise BadInput(f"rooms: {rooms} is not possible.", f"Give {FEWEST_ROOMS} to {MOST_ROOMS} rooms.")
 
 
 class Home:
@@ -72,7 +68,9 @@ class Home:
         ids = [self._room(room) for room in plan]
         self.doors = [(ids[door.first], ids[door.second], door.center) for door in doors]
         for number, room in enumerate(plan):
-            self._furnish(ids[number], room, doors, chance)
+            for box in furnish(room, doors, chance):
+                piece = self._add(box.piece.name, box.piece.category, box.center, box.size)
+                self.places[piece] = ("inside", ids[number])
 
     def _add(self, name: str, category: Kind, center: Extent, size: Extent) -> int:
         number = len(self.things) + 1
@@ -82,11 +80,6 @@ class Home:
     def _room(self, room: Room) -> int:
         x, z = room.center
         return self._add(room.name, "room", (round(x, 3), 1.25, round(z, 3)), (room.width, 2.5, room.depth))
-
-    def _furnish(self, number: int, room: Room, doors: Sequence[Door], chance: Random) -> None:
-        for box in furnish(room, doors, chance):
-            piece = self._add(box.piece.name, box.piece.category, box.center, box.size)
-            self.places[piece] = ("inside", number)
 
     @property
     def rooms(self) -> list[Thing]:

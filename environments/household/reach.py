@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mneme.environments.household.episode import Episode, Thing
 from mneme.environments.household.layout import Point, flat
+from mneme.environments.household.walking import between_doors
 from mneme.environments.household.world import CLOSE
 
 Points = NDArray[np.float64]
@@ -71,15 +72,9 @@ class Reach:
         return metres
 
     def _through_doors(self) -> Metres:
-        """Measure from door to door (Floyd and Warshall)."""
-        count = len(self._doors)
-        metres: Metres = np.full((count, count), math.inf)
-        for room in {room for first, second, _ in self._doors for room in (first, second)}:
-            exits = self._exits(room)
-            metres[np.ix_(exits, exits)] = _apart(self._centers(exits), self._centers(exits))
-        for door in range(count):
-            metres = np.minimum(metres, metres[:, door, None] + metres[None, door, :])
-        return metres
+        """Measure from door to door."""
+        plan = tuple((first, second, *center) for first, second, center in self._doors)
+        return np.array(between_doors(plan)).reshape(len(plan), len(plan))
 
     def _exits(self, room: int) -> list[int]:
         return [door for door, (first, second, _) in enumerate(self._doors) if room in (first, second)]

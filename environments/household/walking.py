@@ -46,7 +46,9 @@ class Known(Protocol):
 def steps_to_act(known: Known, start: Corner, place: Place) -> int:
     """Return about how many steps it takes to come near a place and act on it once."""
     last, before = _last_leg(known.plan, start, place.corner)
-    rest = _to_box(last, place)
+    x = max(0.0, abs(last[0] - place.x) - place.width / 2)
+    z = max(0.0, abs(last[1] - place.z) - place.depth / 2)
+    rest = math.hypot(x, z)
     if before == 0 and rest <= REACH + NEARLY:
         return 1
     return 1 + math.ceil(STRAIGHT * before) + max(0, math.ceil(rest - REACH))
@@ -70,17 +72,11 @@ def steps_if_known(known: Known, start: Corner, place: Place) -> int:
     return steps_to_act(known, start, place) if place.room in {room.id for room in known.rooms} else 0
 
 
-def _to_box(here: Point, place: Place) -> float:
-    x = max(0.0, abs(here[0] - place.x) - place.width / 2)
-    z = max(0.0, abs(here[1] - place.z) - place.depth / 2)
-    return math.hypot(x, z)
-
-
 def _last_leg(plan: Doors, start: Corner, end: Corner) -> tuple[Point, float]:
     """Return where the last straight leg begins, and the metres before it; infinity where no way leads."""
     if start[0] == end[0]:
         return start[1:], 0.0
-    between = _between_doors(plan)
+    between = between_doors(plan)
     found = ((0.0, 0.0), math.inf, math.inf)
     for last in _doors_of(plan, end[0]):
         rest = math.dist(plan[last][2:], end[1:])
@@ -97,7 +93,7 @@ def _doors_of(plan: Doors, room: int) -> list[int]:
 
 
 @lru_cache(maxsize=256)
-def _between_doors(plan: Doors) -> list[list[float]]:
+def between_doors(plan: Doors) -> list[list[float]]:
     """Return the shortest way between any two doors (Floyd and Warshall)."""
     count = range(len(plan))
     ways = [[_directly(plan[a], plan[b]) for b in count] for a in count]

@@ -45,7 +45,9 @@ class World:
         if state is not None:
             self._restore(read_changes(state, episode))
         self._rooms = {room.id: room.name for room in episode.rooms()}
-        self._furniture = self._rooms_of_furniture()
+        self._furniture = {
+            t.id: self.episode.room_of(t.id) for t in self.episode.things if t.category != "object"
+        }
         self._shown, self._wanted = self._worth_showing()
         self._views: dict[int, list[Seen]] = {}
         self._count()
@@ -71,9 +73,6 @@ class World:
         self._moved.update(changes.moved, held)
         for thing in held:
             del self.places[thing]
-
-    def _rooms_of_furniture(self) -> dict[int, int]:
-        return {t.id: self.episode.room_of(t.id) for t in self.episode.things if t.category != "object"}
 
     def _worth_showing(self) -> tuple[dict[int, list[int]], list[int]]:
         """Pick what agents are shown: containers and targets by room, and the things of goal classes."""

@@ -42,7 +42,12 @@ def generate(domain: Domain, seed: int, size: int | None = None) -> Problem:
     objects, initial, goal = DRAWS[domain](random, chosen)
     text = _pddl(f"{domain}-{seed}", (FOLDER / f"{domain}.pddl"), objects, initial, goal)
     name = f"seed{seed}-size{chosen}"
-    return make(_domain_text(domain), text, name, (f"{domain}.pddl", f"{domain} {name}"))
+    return make(
+        (FOLDER / f"{domain}.pddl").read_text(encoding="utf-8"),
+        text,
+        name,
+        (f"{domain}.pddl", f"{domain} {name}"),
+    )
 
 
 def generate_suite(problems: int, seed: int) -> list[Problem]:
@@ -54,10 +59,6 @@ def generate_suite(problems: int, seed: int) -> list[Problem]:
     return [
         generate(domain, seed * 1000 + number) for domain, count in wanted.items() for number in range(count)
     ]
-
-
-def _domain_text(domain: Domain) -> str:
-    return (FOLDER / f"{domain}.pddl").read_text(encoding="utf-8")
 
 
 Drawn = tuple[str, list[str], list[str]]

@@ -85,20 +85,15 @@ def _objects(compiled: Compiled) -> str:
 
 
 def _block(domain: str, compiled: Compiled, schema: Schema) -> str:
+    typed = [pair for pair in zip(schema.parameters, schema.types, strict=True) if pair[1] != UNTYPED]
+    described = [f"{_marked(name)} is {_either(compiled, kind)}" for name, kind in typed]
     lines = {
-        "where": _where(compiled, schema),
+        "where": "; ".join(described),
         "needs": _in_form(domain, schema.requires),
         "makes true": _in_form(domain, schema.adds),
         "makes untrue": _in_form(domain, schema.deletes),
     }
     return "\n".join([f"- {form(schema)}", *(f"  {name}: {said}" for name, said in lines.items() if said)])
-
-
-def _where(compiled: Compiled, schema: Schema) -> str:
-    """Say of which types the parameters are: `<c> is a shaker or a shot`; nothing without types."""
-    typed = [pair for pair in zip(schema.parameters, schema.types, strict=True) if pair[1] != UNTYPED]
-    described = [f"{_marked(name)} is {_either(compiled, kind)}" for name, kind in typed]
-    return "; ".join(described)
 
 
 def _either(compiled: Compiled, kind: str) -> str:

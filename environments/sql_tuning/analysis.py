@@ -213,7 +213,9 @@ class _Reader:
     def _take(self, predicate: exp.Expr) -> None:
         sides = predicate.args.get("this"), predicate.args.get("expression")
         if isinstance(predicate, exp.Or):
-            self._take_alternatives(predicate)
+            columns = [column for branch in predicate.flatten() for column in self._columns(branch)]
+            if len(set(columns)) > 1:
+                self._found.alternatives += list(dict.fromkeys(columns))
         elif isinstance(predicate, exp.EQ) and all(isinstance(each, exp.Column) for each in sides):
             self._take_join(predicate)
         elif isinstance(predicate, (exp.Like, exp.ILike)):
@@ -248,11 +250,6 @@ class _Reader:
         self._found.hidden.append(
             Hidden(column=columns[0], by=by, expression=self._plain(predicate.this), predicate=plain)
         )
-
-    def _take_alternatives(self, predicate: exp.Expr) -> None:
-        columns = [column for branch in predicate.flatten() for column in self._columns(branch)]
-        if len(set(columns)) > 1:
-            self._found.alternatives += list(dict.fromkeys(columns))
 
     def _take_join(self, predicate: exp.Expr) -> None:
         left, right = predicate.this, predicate.expression

@@ -108,7 +108,8 @@ def tasks(
     dice = random.Random(f"sql_tuning {seed}")  # noqa: S311  an experiment's order, no secret
     turns = [families[n % len(families)] for n in range(count)]
     dice.shuffle(turns)
-    places = _in_turn(dice, schemas, count)
+    rounds = [dice.sample(list(schemas), len(schemas)) for _ in range(math.ceil(count / len(schemas)))]
+    places = [name for names in rounds for name in names][:count]
     return [
         _task(n, family, SCHEMAS[place], dice, seed, database_seed)
         for n, (family, place) in enumerate(zip(turns, places, strict=True), start=1)
@@ -154,12 +155,6 @@ def _refuse_unknown(given: Sequence[str], known: Sequence[str]) -> None:
     unknown = [name for name in given if name not in known]
     if unknown or not given:
         raise BadInput(f"Unknown: {unknown or 'nothing given'}.", hint=f"There are {', '.join(known)}.")
-
-
-def _in_turn(dice: random.Random, schemas: Sequence[str], count: int) -> list[str]:
-    """Let each schema come once before any comes again."""
-    rounds = [dice.sample(list(schemas), len(schemas)) for _ in range(math.ceil(count / len(schemas)))]
-    return [name for names in rounds for name in names][:count]
 
 
 def _task(  # noqa: PLR0913, PLR0917

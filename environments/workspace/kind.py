@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -106,7 +106,12 @@ class WorkspaceKind(WorldKind):
             metrics=[Aim.read(each) for each in task.given.get("metrics") or []],
         )
         template = template_of(folder, {}, "", held.bounds)
-        language = _language_of(FilesWorld(template, held, About(""), None).open_files)
+        found = [
+            ENDINGS[Path(each).suffix]
+            for each in (FilesWorld(template, held, About(""), None).open_files)
+            if Path(each).suffix in ENDINGS
+        ]
+        language = max(found, key=found.count) if found else "none"
         about = About(SCOPES[language], NOUNS[language])
         return FilesWorld(template, held, about, _tactics(language))
 
@@ -121,12 +126,6 @@ def _can_be_held(held: Held) -> None:
 
 def _tactics(language: Language) -> Tactics | None:
     return TACTICS[language]() if language in TACTICS else None
-
-
-def _language_of(files: Iterable[str]) -> Language:
-    """Say in which language most of the files are that may change."""
-    found = [ENDINGS[Path(each).suffix] for each in files if Path(each).suffix in ENDINGS]
-    return max(found, key=found.count) if found else "none"
 
 
 @lru_cache(maxsize=32)

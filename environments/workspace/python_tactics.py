@@ -87,12 +87,9 @@ def _recursive(function: ast.FunctionDef) -> bool:
 
 def _use_sets(tree: ast.Module) -> Iterator[Edit]:
     for statement, node, name in _memberships(tree):
-        yield _replaced(node, f"{name}_set")
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        yield Edit((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset), f"{name}_set")
         yield _before(statement, f"{name}_set = set({name})")
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _use_caches(tree: ast.Module) -> Iterator[Edit]:
@@ -102,11 +99,6 @@ def _use_caches(tree: ast.Module) -> Iterator[Edit]:
         yields = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function))
         if not yields and not function.decorator_list:
             yield _before(function, "@functools.cache")
-
-
-def _replaced(node: ast.expr, text: str) -> Edit:
-    assert node.end_lineno is not None and node.end_col_offset is not None
-    return Edit((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset), text)
 
 
 def _before(statement: ast.stmt, line: str) -> Edit:
@@ -133,7 +125,10 @@ def _with_import(text: str, line: str) -> str:
     at = 0
     for statement in tree.body:
         future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
-        if not (future or (at == 0 and _is_text(statement))):
+        if not (
+            future
+            or (at == 0 and (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)))
+        ):
             break
         at = statement.end_lineno or at
     lines = text.split("\n")

@@ -216,13 +216,10 @@ class FilesWorld(World):
 
         def try_files(path: str, text: str) -> str:
             """Try one file with another text on a copy, and say what the check says."""
-            return _shown(self.attempt(Solution(files={path: text}), quick=True))
+            trial = self.attempt(Solution(files={path: text}), quick=True)
+            return f"{trial.summary}\n{trial.evidence}"
 
         return [read_file, try_files]
-
-
-def _shown(trial: Trial) -> str:
-    return f"{trial.summary}\n{trial.evidence}"
 
 
 def _said(metric: Metric) -> str:

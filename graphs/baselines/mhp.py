@@ -10,15 +10,11 @@ from mneme.nodes.household.mhp import State, search_subgoals
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Ending)
-builder.add_node(begin)
-builder.add_node(perceive)
-builder.add_node(search_subgoals)
-builder.add_node(execute)
+builder.add_sequence([begin, perceive])
+builder.add_sequence([search_subgoals, execute])
 
 builder.add_edge(START, "begin")
-builder.add_edge("begin", "perceive")
 builder.add_conditional_edges("perceive", is_over, {True: END, False: "search_subgoals"})
-builder.add_edge("search_subgoals", "execute")
 builder.add_edge("execute", "perceive")
 
 graph = builder.compile(name="mhp")

@@ -10,17 +10,11 @@ from mneme.nodes.household.proagent import State, plan, watch
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Ending)
-builder.add_node(begin)
-builder.add_node(perceive)
-builder.add_node(watch)
-builder.add_node(plan)
-builder.add_node(execute)
+builder.add_sequence([begin, perceive])
+builder.add_sequence([watch, plan, execute])
 
 builder.add_edge(START, "begin")
-builder.add_edge("begin", "perceive")
 builder.add_conditional_edges("perceive", is_over, {True: END, False: "watch"})
-builder.add_edge("watch", "plan")
-builder.add_edge("plan", "execute")
 builder.add_edge("execute", "perceive")
 
 graph = builder.compile(name="proagent")

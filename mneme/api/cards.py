@@ -11,7 +11,7 @@ from mneme.api.operation import LARGEST, USER, Limit, Offset, Reason, changes, r
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.nodes.learning.abstracting import abstraction_of
-from mneme.nodes.learning.dispute_decisions import Verdict, decided
+from mneme.nodes.learning.dispute_resolution import Verdict, decided
 from mneme.stores.cards.card import Card, CardVersion, Lesson, Retrieved, Rule, Status
 from mneme.stores.cards.card_files import Imported
 from mneme.stores.cards.consolidation import ConsolidationCycle

@@ -25,10 +25,9 @@ class Made(BaseModel):
 
 
 class Ran(BaseModel):
-    """A server that ran: its folder, and its last process."""
+    """A server that ran, by its folder."""
 
     folder: str
-    pid: int
 
 
 class Copies(BaseModel):
@@ -57,7 +56,7 @@ def note_server() -> None:
     """Note that this process serves from its working directory."""
     copies, folder = noted(), str(Path.cwd())
     others = [each for each in copies.servers if each.folder != folder]
-    _write(copies.model_copy(update={"servers": [*others, Ran(folder=folder, pid=os.getpid())]}))
+    _write(copies.model_copy(update={"servers": [*others, Ran(folder=folder)]}))
 
 
 def backups_with(names: Collection[str]) -> list[Made]:

@@ -101,7 +101,7 @@ class Household(Operations):
     @reads("household/runs/{name}")
     async def get(self, name: RunName) -> Replay:
         """Return a run step by step. Raises NotFound, BadInput."""
-        return await asyncio.to_thread(self._replayed, name)
+        return await asyncio.to_thread(lambda: _replay(self._seen(name)))
 
     @reads("household/runs/{name}/sights/{step}")
     async def sights(
@@ -112,9 +112,6 @@ class Household(Operations):
         Raises NotFound, BadInput, and MnemeError where what renders is not installed on the server.
         """
         return await asyncio.to_thread(lambda: _sights(self._seen(name), step))
-
-    def _replayed(self, name: str) -> Replay:
-        return _replay(self._seen(name))
 
     def _seen(self, name: str) -> Run:
         run = run_named(name)

@@ -33,7 +33,8 @@ Content = Annotated[
 ]
 Query = Annotated[str, Field(min_length=1, max_length=8000, description="What to search for.")]
 VersionNumber = Annotated[int, Field(ge=1, le=LARGEST, description="A version's number, from 1.")]
-
+IncludeRetired = Annotated[bool, Field(description="Also those not recalled any more.")]
+Expected = Annotated[VersionNumber | None, Field(description="Refuse if another version is the latest.")]
 
 At = Annotated[date | None, Field(description="What held on this day (valid time).", examples=["2026-01-31"])]
 AsOf = Annotated[
@@ -161,7 +162,7 @@ class Memories(Operations):
         from mneme.api.write_gate import compared, entities_of  # noqa: PLC0415  (slow to import)
 
         entities = list(entities) or entities_of(_filled(content))
-        known, beside = await compared(content, entities, self._kept)
+        known, beside = await compared(content, entities, (since, until), self._kept)
         if known:
             return await self._written(known, beside, is_new=False)
         memory = Memory(
@@ -182,9 +183,7 @@ class Memories(Operations):
         key: Key,
         content: Content,
         reason: Reason = "",
-        expected_version: Annotated[
-            VersionNumber | None, Field(description="Refuse if another version is the latest.")
-        ] = None,
+        expected_version: Expected = None,
         since: Annotated[str | None, Field(pattern=DAY, description="As of `add`; None: as before.")] = None,
         until: Annotated[str | None, Field(pattern=DAY, description="As of `add`; None: as before.")] = None,
     ) -> Written:
@@ -197,7 +196,8 @@ class Memories(Operations):
         found = await self._kept.show(await self._whole(key))
         old = found.memory
         names = list(dict.fromkeys([*still_named(old.entities, content), *entities_of(_filled(content))]))
-        known, beside = await compared(content, names, self._kept, but=found.key)
+        period = (old.since if since is None else since, old.until if until is None else until)
+        known, beside = await compared(content, names, period, self._kept, but=found.key)
         beside = [*filter(None, [known]), *beside]
         memory = Memory(
             content=content,
@@ -207,8 +207,8 @@ class Memories(Operations):
             message_id=old.message_id,
             thread=old.thread,
             time=old.time,
-            since=old.since if since is None else since,
-            until=old.until if until is None else until,
+            since=period[0],
+            until=period[1],
             is_change=old.is_change,
             may_contradict=[each.key for each in beside],
         )
@@ -251,7 +251,7 @@ class Memories(Operations):
         self,
         limit: Limit = 100,
         offset: Offset = 0,
-        include_retired: Annotated[bool, Field(description="Also those not recalled any more.")] = False,
+        include_retired: IncludeRetired = False,
         newest_first: Annotated[bool, Field(description="The other way round.")] = False,
         at: At = None,
         as_of: AsOf = None,
@@ -276,10 +276,7 @@ class Memories(Operations):
         return both_sides(then, then)
 
     @reads("memories/count")
-    async def count(
-        self,
-        include_retired: Annotated[bool, Field(description="Also those not recalled any more.")] = False,
-    ) -> int:
+    async def count(self, include_retired: IncludeRetired = False) -> int:
         """Return the number of memories."""
         return await self._kept.count(include_retired=include_retired)
 
@@ -320,9 +317,7 @@ class Memories(Operations):
         key: Key,
         to_version: VersionNumber,
         reason: Reason = "",
-        expected_version: Annotated[
-            VersionNumber | None, Field(description="Refuse if another version is the latest.")
-        ] = None,
+        expected_version: Expected = None,
     ) -> MemoryRecord:
         """Write a new version that equals an older one. Raises Conflict, NotFound."""
         change = self._change(reason, f"rolled back to version {to_version}")
@@ -352,9 +347,7 @@ class Memories(Operations):
     async def undo_one(
         self,
         key: Key,
-        expected_version: Annotated[
-            VersionNumber | None, Field(description="Refuse if another version is the latest.")
-        ] = None,
+        expected_version: Expected = None,
     ) -> MemoryRecord | None:
         """Take back a memory's latest change that has not been taken back; None where there is none.
 

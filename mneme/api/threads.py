@@ -51,6 +51,10 @@ class Cleaned(BaseModel):
     left: list[str] = []
     """Files that may still hold it, and what to do."""
 
+    def add(self, left: Sequence[str]) -> None:
+        """Note files that may still hold it, each once."""
+        self.left = [*dict.fromkeys([*self.left, *left])]
+
 
 class Pruned(BaseModel):
     """How many threads were pruned, and how many checkpoints went."""
@@ -114,7 +118,7 @@ class Threads(Operations):
         async with self._state.quiet(await self._all() - background, background):
             cleaned = await self._deleted(await self._all())
             yield cleaned
-            cleaned.left += await self._once_more(lambda all_, _: self._deleted(all_))
+            cleaned.add(await self._once_more(lambda all_, _: self._deleted(all_)))
 
     @changes("threads/prune")
     async def prune(
@@ -144,7 +148,7 @@ class Threads(Operations):
         async with self._state.quiet(await self._all() - background, background):
             cleaned = await self._erased(told, background, whole)
             yield cleaned
-            cleaned.left += await self._once_more(lambda _, hidden: self._erased(told, hidden, whole))
+            cleaned.add(await self._once_more(lambda _, hidden: self._erased(told, hidden, whole)))
 
     async def _once_more(self, clean: Callable[[Set[str], Set[str]], Awaitable[Cleaned]]) -> Sequence[str]:
         """Clean what replies wrote that began meanwhile; of one that does not end, say so and do not fail.
@@ -163,7 +167,9 @@ class Threads(Operations):
         telling, changed = await _rewritten(others, eraser)
         left = await self._state.renew(changed)
         gone = await self._deleted(background | telling if whole else background)
-        return Cleaned(turns=eraser.turns, threads=sorted(changed), left=[*left, *gone.left])
+        cleaned = Cleaned(turns=eraser.turns, threads=sorted(changed), left=left)
+        cleaned.add(gone.left)
+        return cleaned
 
     async def forget_ids(self, *, reason: str, actor: str) -> None:
         """Erase the root of the user's thread ids, once the threads are deleted."""

@@ -7,6 +7,7 @@ from mneme.prompts.chat.evidence import names
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
 from mneme.rules.chat.memory_agent import entities_of
 from mneme.stores.users.memories import MOST_LINKS, MemoryRecord, UserMemories
+from mneme.stores.users.valid_time import overlaps
 
 __all__ = ["compared", "entities_of", "still_named"]
 
@@ -17,10 +18,16 @@ NEARLY_SAME = 0.8
 
 
 async def compared(
-    content: str, entities: Sequence[str], memories: UserMemories, but: str = ""
+    content: str, entities: Sequence[str], period: tuple[str, str], memories: UserMemories, but: str = ""
 ) -> tuple[MemoryRecord | None, Sequence[MemoryRecord]]:
-    """Return the memory that a text repeats, and those that it may contradict: the write gate."""
-    related = [each for each in await memories.related(content, "", entities, COMPARED) if each.key != but]
+    """Return the memory that a text repeats, and those that it may contradict: the write gate.
+
+    A memory that holds on no day of the text's period, from its first day to its last, is neither.
+    """
+    found = await memories.related(content, "", entities, COMPARED)
+    related = [
+        each for each in found if each.key != but and overlaps(period, (each.memory.since, each.memory.until))
+    ]
     facts = [Fact(content=content, said=content)]
     given = Comparing(facts=facts, memories=[each.memory.content for each in related])
     judged = (await by_rules(compare_memories, given)).judgements

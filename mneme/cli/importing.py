@@ -63,12 +63,12 @@ ThroughAgent = Annotated[
 
 async def import_chatgpt(export: Export, how: Choice) -> int:
     """Remember what you told ChatGPT, from its data export (Settings, Data controls, Export)."""
-    return await through_agent("ChatGPT", lambda: chatgpt.read(export), how)
+    return await _imported("ChatGPT", lambda: chatgpt.read(export), how)
 
 
 async def import_claude(export: Export, how: Choice) -> int:
     """Remember what you told Claude, from its data export (Settings, Privacy, Export data)."""
-    return await through_agent("Claude", lambda: claude.read(export), how)
+    return await _imported("Claude", lambda: claude.read(export), how)
 
 
 async def import_markdown(
@@ -76,7 +76,7 @@ async def import_markdown(
     how: Choice,
 ) -> int:
     """Remember what your notes say, e.g. those of Obsidian; a second run reads only what is new."""
-    return await through_agent("Markdown", lambda: markdown.read(notes), how)
+    return await _imported("Markdown", lambda: markdown.read(notes), how)
 
 
 async def import_mem0(
@@ -97,8 +97,7 @@ async def import_mem0(
     by_agent: ThroughAgent = False,
 ) -> int:
     """Import the memories of Mem0, with their times and earlier versions."""
-    written = through_agent if by_agent else directly
-    return await written("Mem0", lambda: mem0.read(source, of, collection, history), how)
+    return await _imported("Mem0", lambda: mem0.read(source, of, collection, history), how, by_agent)
 
 
 async def import_langmem(
@@ -114,41 +113,31 @@ async def import_langmem(
     by_agent: ThroughAgent = False,
 ) -> int:
     """Import the memories of LangMem, or of another LangGraph store, with their times."""
-    written = through_agent if by_agent else directly
-    return await written("LangMem", lambda: langmem.read(source, namespace), how)
+    return await _imported("LangMem", lambda: langmem.read(source, namespace), how, by_agent)
 
 
-async def through_agent(program: str, read: Read, given: dict[str, Any]) -> int:
-    """Let the memory agent read what a program knows; return 1 if a message failed."""
+async def _imported(program: str, read: Read, given: dict[str, Any], by_agent: bool = True) -> int:
+    """Let the memory agent read what a program knows, or write it as it is; return 1 if a part failed."""
     how = How.model_validate(given)
     reading = _chosen(read, how)
-    _announce(program, reading, how, "The memory agent asks a model up to four questions about each.")
+    asked = "The memory agent asks a model up to four questions about each."
+    _announce(program, reading, how, asked if by_agent else "They are written as they are.")
     if how.dry_run or not reading.items:
         return 0
-    context = {"memory_agent": how.memory_agent}
-    await get_ready(context)
-    report = Sent(messages=len(reading.items))
+    context, count = {"memory_agent": how.memory_agent}, len(reading.items)
     with progress_bar() as progress:
-        bar = progress.add_task("remembering", total=len(reading.items))
-        async for report in send(reading.items, how.user, context):
-            progress.update(bar, completed=report.done)
-    return _print_sent(report, reading)
-
-
-async def directly(program: str, read: Read, given: dict[str, Any]) -> int:
-    """Write a program's memories as they are; return 1 if one was refused."""
-    how = How.model_validate(given)
-    reading = _chosen(read, how)
-    _announce(program, reading, how, "They are written as they are.")
-    if how.dry_run or not reading.items:
-        return 0
-    report = Written(memories=len(reading.items))
-    with progress_bar() as progress:
-        bar = progress.add_task("writing", total=len(reading.items))
-        async with open_operations(Memories, how.user) as memories:
-            async for report in write(reading.items, program, memories):
-                progress.update(bar, completed=report.known + report.imported + len(report.refused))
-    return _print_written(report, reading)
+        bar = progress.add_task("remembering" if by_agent else "writing", total=count)
+        if by_agent:
+            await get_ready(context)
+            sent = Sent(messages=count)
+            async for sent in send(reading.items, how.user, context):
+                progress.update(bar, completed=sent.done)
+        else:
+            written = Written(memories=count)
+            async with open_operations(Memories, how.user) as memories:
+                async for written in write(reading.items, program, memories):
+                    progress.update(bar, completed=written.done)
+    return _print_sent(sent, reading) if by_agent else _print_written(written, reading)
 
 
 def _chosen(read: Read, how: How) -> Reading:

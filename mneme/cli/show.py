@@ -153,7 +153,13 @@ def print_record(record: BaseModel | Mapping[str, Any]) -> None:
     inside = [name for name, each in fields.items() if isinstance(each, BaseModel)]
     for name in inside:
         fields |= dict(fields.pop(name))
-    print_table("", ("field", "value"), ((name, cell_of(each)) for name, each in fields.items()))
+    print_table("", ("field", "value"), ((name, _value(each)) for name, each in fields.items()))
+
+
+def _value(value: Any) -> str:
+    """Return the value of a field as text."""
+    cell = "none" if value == {} else cell_of(value)
+    return f"{cell:.3g}" if isinstance(cell, float) else "–" if cell is None else str(cell)
 
 
 def print_result(result: Any, show: Callable[[Any], object] = print_rows, called: str = "") -> None:

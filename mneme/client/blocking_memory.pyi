@@ -13,7 +13,7 @@ import mneme.api.remembering
 import mneme.api.threads
 import mneme.client.blocking
 import mneme.library.agents.rubric
-import mneme.nodes.learning.dispute_decisions
+import mneme.nodes.learning.dispute_resolution
 import mneme.stores.cards.card
 import mneme.stores.cards.card_files
 import mneme.stores.cards.disputes
@@ -243,7 +243,7 @@ class BlockingCards:
     ) -> mneme.stores.cards.card.Card: ...
     def get_dispute(self, dispute_id: builtins.str) -> mneme.stores.cards.disputes.Dispute: ...
     def decide(
-        self, dispute_id: builtins.str, verdict: mneme.nodes.learning.dispute_decisions.Verdict
+        self, dispute_id: builtins.str, verdict: mneme.nodes.learning.dispute_resolution.Verdict
     ) -> mneme.stores.cards.disputes.Dispute: ...
     def evidence(self, dispute_id: builtins.str) -> mneme.api.card_reviews.ToReview: ...
 

@@ -35,6 +35,11 @@ class Written(BaseModel):
     """Imported before and erased here; they stay erased."""
     refused: list[str] = []
 
+    @property
+    def done(self) -> int:
+        """The number of memories dealt with."""
+        return self.known + self.imported + len(self.refused)
+
 
 async def write(items: Sequence[Item], program: str, memories: Memories) -> AsyncIterator[Written]:
     """Write memories of a program, and yield how far it has come; what is here already stays as it is."""

@@ -33,15 +33,11 @@ def read(source: str, namespace: str = "") -> Reading:
         else:
             reading.skipped["items without words"] += 1
     if not found:
-        raise BadInput(f"{_shown(source)} holds no memories.", "Give a store that LangMem wrote.")
+        shown = "The store" if source.startswith(POSTGRES) else source  # a URL can hold a password
+        raise BadInput(f"{shown} holds no memories.", "Give a store that LangMem wrote.")
     for item in of_one(found, namespace, "--namespace"):
         reading.take(item)
     return reading
-
-
-def _shown(source: str) -> str:
-    """Return a source without the password of a URL."""
-    return "The store" if source.startswith(POSTGRES) else source
 
 
 def _rows(source: str) -> Iterator[Row]:

@@ -180,11 +180,11 @@ def _turns(messages: Sequence[AnyMessage], thread: str) -> list[ChatMessage]:
     last = max((at for at, each in enumerate(spoken) if each.type == "human"), default=-1)
     ids = _ids(spoken[: last + 1], thread)
     first = max(0, last - PRECEDING)
-    return [_turn(each, ids[at]) for at, each in enumerate(spoken[: last + 1]) if at >= first]
-
-
-def _turn(message: BaseMessage, message_id: str) -> ChatMessage:
-    return ChatMessage(role=ROLES[message.type], content=message.text[:LONGEST], id=message_id)
+    return [
+        ChatMessage(role=ROLES[each.type], content=each.text[:LONGEST], id=ids[at])
+        for at, each in enumerate(spoken[: last + 1])
+        if at >= first
+    ]
 
 
 def _ids(messages: Sequence[BaseMessage], thread: str) -> list[str]:

@@ -16,7 +16,8 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, NotFoundError, UnprocessableEntityError
 
 from mneme.core.errors import Conflict
-from mneme.nodes.chat.waking import remember_later
+from mneme.nodes.background import THREAD_NAME
+from mneme.nodes.chat.waking import MEMORY_THREAD, remember_later
 from mneme.nodes.context import LOCAL
 from mneme.server.opened import store
 from mneme.stores.checkpoints.checkpointer import opened_checkpointer
@@ -45,19 +46,19 @@ class ServerRows:
 
     @asynccontextmanager
     async def quiet(self, threads: Collection[str], background: Collection[str]) -> AsyncIterator[None]:
-        client = _client()
-        stopped = [each for each in background if each in await _busy(client)]
-        for thread in stopped:
+        client, stopped = _client(), list[dict[str, Any]]()
+        for thread in {*background} & await _busy(client):
             for run in await client.runs.list(thread, limit=PAGE):
                 if run["status"] in ("pending", "running"):
+                    stopped.append(_context_of(run))
                     with suppress(APIError):  # it has ended meanwhile
                         await client.runs.cancel(thread, run["run_id"], wait=True)
         try:
             await _until_quiet(client, {*threads, *background})
             yield
         finally:
-            for thread in stopped[-1:]:
-                await _go_on(thread)
+            if stopped:
+                await _go_on(stopped[-1])
 
     async def delete(self, threads: Collection[str]) -> list[str]:
         for thread in threads:
@@ -88,14 +89,18 @@ async def _renew(client: LangGraphClient, thread: str) -> None:
     await client.threads.create(thread_id=thread, metadata=known["metadata"], if_exists="do_nothing")
 
 
-async def _go_on(thread: str) -> None:
-    """Let what was stopped go on, if anything still waits to be remembered, with the model that it had."""
-    async with opened_checkpointer() as saver:
-        latest = await saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
-    about: Any = latest.metadata if latest else {}
-    ledger, user = (await store()).ledger, str(about.get("user") or about.get("owner") or LOCAL)
-    if await Inbox(ledger).pending(user):
-        await remember_later(ledger, {"user": user, "memory_agent": about.get("memory_agent", "auto")})
+def _context_of(run: Any) -> dict[str, Any]:
+    """Return with which context a run was begun on the thread on which is remembered."""
+    given = (run.get("kwargs") or {}).get("context") or {}
+    user = str(run["metadata"].get(THREAD_NAME, "")).removeprefix(MEMORY_THREAD.format(user=""))
+    return {"user": user or LOCAL, **given}
+
+
+async def _go_on(context: dict[str, Any]) -> None:
+    """Let what was stopped go on, if anything still waits to be remembered."""
+    ledger = (await store()).ledger
+    if await Inbox(ledger).pending(context["user"]):
+        await remember_later(ledger, context)
 
 
 async def _busy(client: LangGraphClient) -> set[str]:

@@ -146,12 +146,19 @@ def _scripted(prompt: Prompt[G, A], responder: str) -> A:
 
 def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], lane: Lane) -> Question[A]:
     system, user = prompt.wording(given)
-    free = prompt.answer is str
+    free, message = prompt.answer is str, HumanMessage(user)
+    if prompt.picture:  # which a model sees before it reads the question
+        url = f"data:image/png;base64,{getattr(given, prompt.picture)}"
+        picture = {"type": "image_url", "image_url": {"url": url}}
+        message = HumanMessage([picture, {"type": "text", "text": user}])
+    options = CallOptions(TEXT_TOKENS, 0.7, SEED, free_text=True)
+    if not free:  # its schema, narrowed by what was asked, and room for it
+        schema = bounded(flat(cast(type[BaseModel], prompt.answer)), prompt.bounds_of(given))
+        room = min(room_for(schema), JSON_TOKENS)
+        options = CallOptions(room, 0.0, SEED, schema=schema, kept_free=min(room, KEPT_FREE))
     return Question(
-        ModelRequest(system, history, [_message(prompt, given, user)]),
-        as_drawn(
-            CallOptions(TEXT_TOKENS, 0.7, SEED, free_text=True) if free else _constrained(prompt, given)
-        ),
+        ModelRequest(system, history, [message]),
+        as_drawn(options),
         lambda message: _accepted(prompt, given, prompt.example_texts, user, message),
         lane,
         free and lane == "user",
@@ -162,42 +169,23 @@ def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], la
     )
 
 
-def _message(prompt: Prompt[G, A], given: G, text: str) -> HumanMessage:
-    """Return the question, after its picture where it has one."""
-    if not prompt.picture:
-        return HumanMessage(text)
-    url = f"data:image/png;base64,{getattr(given, prompt.picture)}"
-    picture = {"type": "image_url", "image_url": {"url": url}}
-    return HumanMessage([picture, {"type": "text", "text": text}])
-
-
-def _constrained(prompt: Prompt[G, A], given: G) -> CallOptions:
-    """Return the options of a reply in JSON: its schema, narrowed by what was asked, and room for it."""
-    schema = bounded(flat(cast(type[BaseModel], prompt.answer)), prompt.bounds_of(given))
-    room = min(room_for(schema), JSON_TOKENS)
-    return CallOptions(room, 0.0, SEED, schema=schema, kept_free=min(room, KEPT_FREE))
-
-
 def _accepted(prompt: Prompt[G, A], given: G, shown: Sequence[str], asked: str, message: AIMessage) -> A:
     """Return the answer that a reply holds; raise `Unusable` with the reason it holds none."""
-    value: Any = _text(message) if prompt.answer is str else _object(prompt, shown, asked, message)
+    raw, value = str(message.text), cast(Any, None)
+    if prompt.answer is not str:
+        value = _object(prompt, shown, asked, message)
+    elif not (value := without_thought(complete_text(message))):
+        raise Unusable("The reply is empty.", raw)
     try:
         prompt.verify(given, value)
     except ValueError as error:
-        raise Unusable(str(error), str(message.text)) from error
+        raise Unusable(str(error), raw) from error
     try:
         for doubt in prompt.doubts:
             doubt(given, value)
     except ValueError as error:
-        raise Doubtful(str(error), str(message.text), value) from error
+        raise Doubtful(str(error), raw, value) from error
     return cast(A, value)
-
-
-def _text(message: AIMessage) -> str:
-    raw = complete_text(message)
-    if text := without_thought(raw):
-        return text
-    raise Unusable("The reply is empty.", raw)
 
 
 def _object(prompt: Prompt[G, A], shown: Sequence[str], asked: str, message: AIMessage) -> BaseModel:

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun
@@ -54,44 +53,22 @@ def asked_as_if_new() -> Iterator[None]:
         _ignored.reset(token)
 
 
-async def failures(question: str) -> int:
-    """Return how often a question failed for good before."""
-    return 0 if _ignored.get() else await asyncio.to_thread(_read, _file(question))
-
-
-async def note_failure(question: str) -> None:
-    """Count that a question failed for good."""
-    if not _ignored.get():
-        await asyncio.to_thread(_add_failure, _file(question))
-
-
-async def clear_failures(question: str) -> None:
-    """Drop the count of a question that was answered."""
-    await asyncio.to_thread(_remove, _file(question))
-
-
-def _file(question: str) -> Path:
-    return settings().home / "unanswered" / question
-
-
-def _read(file: Path) -> int:
+def _failures(question: str, failed: bool | None = None) -> int:
+    """Return how often a question failed for good before; note that it has failed again, or was answered."""
+    file = settings().home / "unanswered" / question
     try:
-        return int(file.read_text(encoding="ascii"))
+        before = int(file.read_text(encoding="ascii"))
     except (OSError, ValueError):
-        return 0
-
-
-def _add_failure(file: Path) -> None:
+        before = 0
     with suppress(OSError):
-        make_private_folder(file.parent)
-        file.write_text(str(_read(file) + 1), encoding="ascii")
-        for each in sorted(file.parent.iterdir(), key=lambda old: old.stat().st_mtime)[:-KEPT]:
-            each.unlink(missing_ok=True)
-
-
-def _remove(file: Path) -> None:
-    with suppress(OSError):
-        file.unlink(missing_ok=True)
+        if failed:
+            make_private_folder(file.parent)
+            file.write_text(str(before + 1), encoding="ascii")
+            for each in sorted(file.parent.iterdir(), key=lambda old: old.stat().st_mtime)[:-KEPT]:
+                each.unlink(missing_ok=True)
+        elif failed is False:
+            file.unlink(missing_ok=True)
+    return before
 
 
 T = TypeVar("T")
@@ -157,14 +134,20 @@ async def ask_with_repairs(question: Question[T], record: AskRecord, run: Runnab
     """Return the first acceptable answer; after a reply that is none, ask again in a way that may help."""
     request = question.request
     known = digest(record.responder, [request.system, *(str(message.text) for message in request.task)])
-    before = await failures(known)
+    before = 0 if _ignored.get() else await asyncio.to_thread(_failures, known)
+    if before:  # other replies than those that failed: each failure took seeds and warmth of its own
+        first = question.options
+        warmer = first.temperature + WARMER * min(before, REPAIRS)
+        drawn = replace(first, seed=first.seed + before * (REPAIRS + 1), temperature=warmer)
+        question = replace(question, options=drawn)
     try:
-        value = await _asked(_drawn_anew(question, before), record, run)
+        value = await _asked(question, record, run)
     except BadAnswer:
-        await note_failure(known)
+        if not _ignored.get():
+            await asyncio.to_thread(_failures, known, failed=True)
         raise
     if before:
-        await clear_failures(known)
+        await asyncio.to_thread(_failures, known, failed=False)
     return value
 
 
@@ -194,7 +177,8 @@ async def _asked(question: Question[T], record: AskRecord, run: RunnableConfig) 
             request = question.request  # there is no room to show what was wrong
             continue
         if isinstance(failure, Copied):
-            question = _without_examples(question)
+            bare = replace(question.request, system=question.bare)
+            question = replace(question, request=bare, accept=question.accept_bare or question.accept)
         request = _with_complaint(question, failure)
         options = _redrawn(question.options, options, failure, attempt)
     if doubted:
@@ -205,21 +189,6 @@ async def _asked(question: Question[T], record: AskRecord, run: RunnableConfig) 
         failure.raw,
         "Choose a stronger model for this role, or `rules`.",
     ) from failure
-
-
-def _without_examples(question: Question[T]) -> Question[T]:
-    bare = replace(question.request, system=question.bare)
-    return replace(question, request=bare, accept=question.accept_bare or question.accept)
-
-
-def _drawn_anew(question: Question[T], before: int) -> Question[T]:
-    """Draw other replies than those that failed before: each failure took seeds and warmth of its own."""
-    if not before:
-        return question
-    first = question.options
-    warmer = first.temperature + WARMER * min(before, REPAIRS)
-    drawn = replace(first, seed=first.seed + before * (REPAIRS + 1), temperature=warmer)
-    return replace(question, options=drawn)
 
 
 def _with_complaint(question: Question[T], failure: Unusable) -> ModelRequest:

@@ -130,7 +130,9 @@ async def _told(  # noqa: PLR0913, PLR0917 (one name for each thing that is aske
 
     def accept(message: AIMessage) -> float | None:
         nonlocal answered, tells
-        raw, tokens = complete_text(message), _tokens_of(message)
+        raw, told = complete_text(message), message.response_metadata.get("logprobs") or []
+        # Ollama gives a list, OpenAI's protocol one inside.
+        tokens = cast(Tokens, (told.get("content") or []) if isinstance(told, dict) else told)
         answered, tells = True, bool(tokens)
         return found(raw, tokens)
 
@@ -162,12 +164,6 @@ async def _one_first(responder: str, asked: Callable[[], Awaitable[float | None]
     return None if responder in _without_logprobs else await asked()
 
 
-def _tokens_of(message: AIMessage) -> Tokens:
-    """Return the tokens with their log-probabilities: Ollama gives a list, OpenAI's protocol one inside."""
-    told = message.response_metadata.get("logprobs") or []
-    return cast(Tokens, (told.get("content") or []) if isinstance(told, dict) else told)
-
-
 def likelihood_of(tokens: Tokens) -> float | None:
     """Return the geometric mean of the probabilities of a reply's tokens but those of JSON around it.
 
@@ -196,14 +192,8 @@ def probability_of_true(tokens: Tokens) -> float | None:
     if said is None:
         return None
     ends = accumulate(len(str(each["token"])) for each in tokens)
-    masses = _masses(next(token for token, end in zip(tokens, ends, strict=True) if end > said.start(1)))
-    total = sum(masses.values())
-    return masses["true"] / total if all(masses.values()) else None
-
-
-def _masses(token: Mapping[str, Any]) -> dict[str, float]:
-    """Sum the probabilities of the tokens with which either word could have begun."""
-    masses = {"true": 0.0, "false": 0.0}
+    token = next(token for token, end in zip(tokens, ends, strict=True) if end > said.start(1))
+    masses = {"true": 0.0, "false": 0.0}  # of the tokens with which either word could have begun
     told = {
         str(each["token"]): float(each["logprob"]) for each in [token, *(token.get("top_logprobs") or ())]
     }
@@ -212,7 +202,7 @@ def _masses(token: Mapping[str, Any]) -> dict[str, float]:
         for word in masses:
             if begun and (word.startswith(begun) or re.match(rf"{word}\b", begun)):
                 masses[word] += math.exp(logarithm)
-    return masses
+    return masses["true"] / sum(masses.values()) if all(masses.values()) else None
 
 
 def clear_probability() -> None:

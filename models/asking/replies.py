@@ -167,21 +167,15 @@ def unwrapped(found: Json, fields: Collection[str]) -> Json:
     for _ in range(DEEPEST):
         if not found.keys().isdisjoint(fields):
             break
-        inner = _within(found)
-        if inner is None:
+        value = (
+            named[1] if (named := call(found)) else next(iter(found.values())) if len(found) == 1 else None
+        )
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        if not isinstance(value, dict):
             break
-        found = inner
+        found = value
     return found
-
-
-def _within(found: Json) -> Json | None:
-    named = call(found)
-    if named:
-        return named[1]
-    value = next(iter(found.values())) if len(found) == 1 else None
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    return value if isinstance(value, dict) else None
 
 
 def call(found: Json) -> tuple[str, Json] | None:
@@ -215,7 +209,8 @@ def read(raw: str, answer: type[A]) -> A:
     try:
         return answer.model_validate_json(json.dumps(_with_enum_words(found, schema)))
     except ValidationError as error:
-        raise Unusable(_in_words(error), raw) from error
+        complaints = [f"{'.'.join(map(str, e['loc'])) or 'reply'}: {e['msg']}" for e in error.errors()]
+        raise Unusable("; ".join(complaints), raw) from error
 
 
 def _one_object(raw: str) -> Json:
@@ -265,11 +260,6 @@ def _with_enum_words(found: Any, schema: Json) -> Any:
     return meant[0] if len(meant) == 1 else found
 
 
-def _in_words(error: ValidationError) -> str:
-    complaints = [f"{'.'.join(map(str, e['loc'])) or 'reply'}: {e['msg']}" for e in error.errors()]
-    return "; ".join(complaints)
-
-
 QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 WORD = re.compile(r"\w+")
 LEAST_WORDS = 4
@@ -286,7 +276,9 @@ def copied(examples: Sequence[str], asked: str, reply: str) -> str:
     for example in examples:
         for sentence in QUOTED.findall(example):
             words = _words(sentence)
-            if len(words) >= LEAST_WORDS and not _supported(words, known) and _stands_in(words, said):
+            longer = [word for word in words if len(word) >= LONGER] or words
+            is_asked = sum(word in known for word in longer) >= SUPPORTED * len(longer)
+            if len(words) >= LEAST_WORDS and not is_asked and _stands_in(words, said):
                 return str(sentence)
     return ""
 
@@ -301,11 +293,6 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
             yield from _texts(each)
-
-
-def _supported(words: Sequence[str], known: set[str]) -> bool:
-    longer = [word for word in words if len(word) >= LONGER] or words
-    return sum(word in known for word in longer) >= SUPPORTED * len(longer)
 
 
 def _stands_in(words: list[str], said: Iterable[list[str]]) -> bool:

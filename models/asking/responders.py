@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -35,7 +35,7 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class CallOptions:
-    """What kind of reply one call is to have, and how it is drawn.
+    """Reply format and sampling parameters of one model call.
 
     `free_text` replies stream, without their thinking; others are read whole, as JSON or as tool calls.
     """
@@ -54,31 +54,9 @@ class CallOptions:
     """By what the score of a token that was said lately is divided, where Ollama answers; 0: as it does."""
 
 
-class Model(Protocol):
-    """A language model, wherever it runs."""
-
-    async def say(
-        self, request: ModelRequest, options: CallOptions, lane: Lane, config: RunnableConfig
-    ) -> AIMessage: ...
-
-
-class Ollama:
-    """A model that Ollama serves."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    async def say(
-        self, request: ModelRequest, options: CallOptions, lane: Lane, config: RunnableConfig
-    ) -> AIMessage:
-        """Return one reply of the model."""
-        ollama = await import_lazily("mneme.models.ollama.chat")  # takes most of a second
-        return cast(AIMessage, await ollama.say(self._name, request, options, lane=lane, config=config))
-
-
 @dataclass(frozen=True)
-class Provided:
-    """A model of any other provider that LangChain knows."""
+class Model:
+    """A language model of Ollama, or of any other provider that LangChain knows."""
 
     provider: str
     name: str
@@ -86,14 +64,20 @@ class Provided:
     async def say(
         self, request: ModelRequest, options: CallOptions, lane: Lane, config: RunnableConfig
     ) -> AIMessage:
-        provided = await import_lazily("mneme.models.asking.provided")
-        return cast(AIMessage, await provided.say(self.provider, self.name, request, options, config))
+        """Return one reply of the model."""
+        if self.provider == "ollama":
+            ollama = await import_lazily("mneme.models.ollama.chat")  # takes most of a second
+            reply = await ollama.say(self.name, request, options, lane=lane, config=config)
+        else:
+            provided = await import_lazily("mneme.models.asking.provided")
+            reply = await provided.say(self.provider, self.name, request, options, config)
+        return cast(AIMessage, reply)
 
 
 def model_of(responder: str) -> Model:
     """Return the model that a resolved responder names."""
     provider, _, name = responder.partition(":")
-    return Ollama(name) if provider == "ollama" else Provided(provider, name)
+    return Model(provider, name)
 
 
 async def resolve(who: str) -> str:
@@ -121,9 +105,9 @@ def unknown(who: str) -> BadInput:
     """Say that nobody is called so; the commonest mistake is a model of Ollama without its provider."""
     provider, _, name = who.partition(":")
     meant = "" if provider == "ollama" or not provider else f" For a model of Ollama: {in_ollama(who)}."
-    if provider and name:
-        return BadInput(f"No provider is called {provider!r}.", f"Accepted: {FORMS}.{meant}")
-    return BadInput(f"{who!r} names no model and no other responder.", f"Accepted: {FORMS}.{meant}")
+    named = provider and name
+    wrong = f"No provider is called {provider!r}." if named else f"{who!r} names no model and no responder."
+    return BadInput(wrong, f"Accepted: {FORMS}.{meant}")
 
 
 def in_ollama(who: str) -> str:

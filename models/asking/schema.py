@@ -44,7 +44,10 @@ def bounded(schema: Json, bounds: Mapping[str, Json]) -> Json:
     """Return a flat schema with what was asked narrowing its fields, by path, e.g. `choices[].option`."""
     narrowed = deepcopy(schema)
     for path, bound in bounds.items():
-        _at(narrowed, path).update(bound)
+        node = narrowed
+        for name in path.replace("[]", ".[]").split("."):
+            node = node["items"] if name == "[]" else node["properties"][name]
+        node.update(bound)
     return narrowed
 
 
@@ -71,13 +74,6 @@ def unbounded(schema: Json, path: str = "") -> list[str]:
     return [] if all(each in schema for each in bounds.get(str(kind), ())) else [path]
 
 
-def _at(schema: Json, path: str) -> Json:
-    node = schema
-    for name in path.replace("[]", ".[]").split("."):
-        node = node["items"] if name == "[]" else node["properties"][name]
-    return node
-
-
 def _chars(node: Json) -> int:
     """Return the characters of the longest reply, with quotes, commas and the names of fields."""
     if "enum" in node:
@@ -98,7 +94,11 @@ def _flat(node: Json, defs: Json, within: tuple[str, ...]) -> Json:
         rest = {key: value for key, value in node.items() if key != "$ref"}
         return _flat(defs[name] | rest, defs, (*within, name))
     if "anyOf" in node:
-        return _one_of(node, defs, within)
+        kinds = [kind for kind in node["anyOf"] if kind.get("type") != "null"]
+        if len(kinds) != 1:
+            raise BadInput("An answer's field has several types; give it one.")
+        described = {key: value for key, value in node.items() if key == "description"}
+        return _flat(kinds[0] | described, defs, within)
     plain = {key: value for key, value in node.items() if key not in IGNORED}
     if "const" in plain:
         plain["enum"] = [plain.pop("const")]
@@ -110,15 +110,6 @@ def _flat(node: Json, defs: Json, within: tuple[str, ...]) -> Json:
     if "properties" in plain:
         plain |= _object(plain["properties"], defs, within)
     return plain
-
-
-def _one_of(node: Json, defs: Json, within: tuple[str, ...]) -> Json:
-    """Reduce "this or null" to this; any other union is refused, as the grammar would drop it."""
-    kinds = [kind for kind in node["anyOf"] if kind.get("type") != "null"]
-    if len(kinds) != 1:
-        raise BadInput("An answer's field has several types; give it one.")
-    described = {key: value for key, value in node.items() if key == "description"}
-    return _flat(kinds[0] | described, defs, within)
 
 
 def _object(properties: Json, defs: Json, within: tuple[str, ...]) -> Json:

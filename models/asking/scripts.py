@@ -94,15 +94,10 @@ def is_script(name: str) -> bool:
     return name in _scripts
 
 
-def script_called(name: str) -> Script:
-    """Return a registered script."""
-    if name not in _scripts:
-        raise BadInput(
-            f"No script is called {name!r}.", "Register it: mneme.models.asking.scripts.script(name, answers)"
-        )
-    return _scripts[name]
-
-
 def line_of(responder: str, prompt: str) -> Line:
     """Return the next line that the script of a responder `scripted:<name>` has for a prompt."""
-    return script_called(responder.partition(":")[2]).next(prompt)
+    name = responder.partition(":")[2]
+    if name not in _scripts:
+        hint = "Register it: mneme.models.asking.scripts.script(name, answers)"
+        raise BadInput(f"No script is called {name!r}.", hint)
+    return _scripts[name].next(prompt)

@@ -48,9 +48,14 @@ class ThinkingFilter:
 
     def _step(self) -> str | None:
         """Move past one tag or up to a possible one; None when more text is needed."""
-        if self._thinking:
-            return self._skip_thought()
         opening, closing = OPENING.search(self._buffer), CLOSING.search(self._buffer)
+        if self._thinking and closing is None:
+            self._buffer = self._buffer[-LONGEST_TAG:]
+            return None
+        if self._thinking and closing:
+            self._thinking = self._hold = False
+            self._buffer = self._buffer[closing.end() :]
+            return ""
         if closing and (not opening or closing.start() < opening.start()):
             if self.said:
                 raise Leaked("The thinking was not marked as such.", self.said)
@@ -61,38 +66,20 @@ class ThinkingFilter:
             self._thinking = True
             shown, self._buffer = self._buffer[: opening.start()], self._buffer[opening.end() :]
             return shown
-        if self._hold or self._like_a_call():
+        start = self._buffer.lstrip()
+        like_a_call = any(start.startswith(mark) or mark.startswith(start) for mark in CALL_STARTS)
+        if self._hold or (like_a_call and not self.said):
             return None
-        ready = len(self._buffer) - _begun_tag(self._buffer)
+        end = self._buffer[-LONGEST_TAG:].lower()
+        begun = (len(end) - at for at in range(len(end)) if any(tag.startswith(end[at:]) for tag in TAGS))
+        ready = len(self._buffer) - next(begun, 0)
         shown, self._buffer = self._buffer[:ready], self._buffer[ready:]
         return shown or None
-
-    def _skip_thought(self) -> str | None:
-        closing = CLOSING.search(self._buffer)
-        if closing is None:
-            self._buffer = self._buffer[-LONGEST_TAG:]
-            return None
-        self._thinking = False
-        self._hold = False
-        self._buffer = self._buffer[closing.end() :]
-        return ""
-
-    def _like_a_call(self) -> bool:
-        start = self._buffer.lstrip()
-        near = any(start.startswith(mark) or mark.startswith(start) for mark in CALL_STARTS)
-        return not self.said and near
 
     def _show(self, text: str) -> str:
         text = text if self.said else text.lstrip()
         self.said += text
         return text
-
-
-def _begun_tag(text: str) -> int:
-    """Return the length of the text's end that may be the beginning of a tag."""
-    end = text[-LONGEST_TAG:].lower()
-    begun = (len(end) - at for at in range(len(end)) if any(tag.startswith(end[at:]) for tag in TAGS))
-    return next(begun, 0)
 
 
 SAME_TOKENS = 30

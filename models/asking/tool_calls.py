@@ -54,16 +54,12 @@ async def call_tools(  # noqa: PLR0913  (the interface of every node)
     async def answer(run: RunnableConfig) -> AIMessage:
         if record.is_prepared:
             record.attempts = 1
-            turn = await rule(messages) if record.responder == "rules" else _scripted(record)
+            line = await rule(messages) if record.responder == "rules" else line_of(record.responder, name)
+            turn = line if isinstance(line, AIMessage) else AIMessage(str(line))
             return _checked_once(record, _without_repeats(turn, messages), check)
         return await ask_with_repairs(_question(system, messages, tools, check, lane), record, run)
 
     return await as_one_run(record, list(messages), answer, config)
-
-
-def _scripted(record: AskRecord) -> AIMessage:
-    line = line_of(record.responder, record.name)
-    return line if isinstance(line, AIMessage) else AIMessage(str(line))
 
 
 def _question(
@@ -103,13 +99,9 @@ def _checked_once(record: AskRecord, turn: AIMessage, check: Check) -> AIMessage
 
 def _described(tool: BaseTool) -> Json:
     """Describe a tool with a flat schema of its arguments; Ollama loses anything deeper."""
-    parameters = flat(_arguments(tool))
+    parameters = flat(cast(type[BaseModel], tool.tool_call_schema))
     function = {"name": tool.name, "description": tool.description, "parameters": parameters}
     return {"type": "function", "function": function}
-
-
-def _arguments(tool: BaseTool) -> type[BaseModel]:
-    return cast(type[BaseModel], tool.tool_call_schema)
 
 
 def _checked_calls(message: AIMessage, tools: dict[str, BaseTool]) -> AIMessage:
@@ -132,7 +124,7 @@ def _valid(name: str, args: Json, tools: dict[str, BaseTool], text: str) -> Json
     spelled = text or f"{name}({args})"
     if name not in tools:
         raise Unusable(f"There is no tool {name!r}; there are: {', '.join(tools)}.", spelled)
-    schema = _arguments(tools[name])
+    schema = cast(type[BaseModel], tools[name].tool_call_schema)
     demanded = [field for field, about in schema.model_fields.items() if about.is_required()]
     missing = [field for field in flat(schema).get("required", ()) if field in demanded and field not in args]
     if missing:

@@ -51,7 +51,15 @@ def worded(prompt: Prompt[G, A], folder: Path) -> Prompt[G, A]:
         raise BadInput(f"{file} cannot be read: {error}.", "Make it a readable UTF-8 file.") from error
     given = _read(text, file)
     if given.user is not None:
-        _check_fields(prompt, given.user, file)
+        template, fields = Template(given.user), list(prompt.given.model_fields)
+        if not template.is_valid():
+            raise BadInput(f"{file}: user: a $ has no field's name.", "Write $$ for the sign itself.")
+        named = template.get_identifiers()
+        if unknown := [each for each in named if each not in fields]:
+            wrong = f"{file}: user: there is no ${unknown[0]}."
+            raise BadInput(wrong, f"There are: {', '.join(f'${each}' for each in fields)}.")
+        if left := [each for each in Template(prompt.user).get_identifiers() if each not in named]:
+            raise BadInput(f"{file}: user: ${left[0]} is left out.", "A model could not answer without it.")
     return replace(
         prompt,
         system=given.system or prompt.system,
@@ -97,19 +105,6 @@ def _read(text: str, file: Path) -> Wording:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the document"
         raise BadInput(f"{file}: {where}: {first['msg']}.", "It has system, user and examples.") from error
-
-
-def _check_fields(prompt: Prompt[Any, Any], user: str, file: Path) -> None:
-    """Refuse a user text that names what is not given, or leaves out what is."""
-    template, fields = Template(user), list(prompt.given.model_fields)
-    if not template.is_valid():
-        raise BadInput(f"{file}: user: a $ has no field's name.", "Write $$ for the sign itself.")
-    named = template.get_identifiers()
-    if unknown := [each for each in named if each not in fields]:
-        wrong = f"{file}: user: there is no ${unknown[0]}."
-        raise BadInput(wrong, f"There are: {', '.join(f'${each}' for each in fields)}.")
-    if left := [each for each in Template(prompt.user).get_identifiers() if each not in named]:
-        raise BadInput(f"{file}: user: ${left[0]} is left out.", "A model could not answer without it.")
 
 
 def _examples(prompt: Prompt[Any, Any], given: list[Any], file: Path) -> list[Any]:

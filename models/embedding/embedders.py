@@ -139,19 +139,16 @@ def _packaged(package: Package, *, loaded: bool) -> Embedder:
     """Open a packaged embedder once, whoever asks at the same time."""
     key = (package.kind, str(settings().cache))
     with _opening:
-        if key not in _opened:
-            _opened[key] = _open_packaged(package, needed=loaded)
+        if key not in _opened and (package.is_installed() or (loaded and install_missing.get()(package))):
+            _opened[key] = Packaged(package)
+        elif key not in _opened:
+            hint = package.missing[1]
+            log.warning("The %s embedder is not installed: searching by words. %s", package.kind, hint)
+            _opened[key] = Absent(package.name, package.dimension, package.missing)
         embedder = _opened[key]
     if loaded and isinstance(embedder, Packaged):
         embedder.load()
     return embedder
-
-
-def _open_packaged(package: Package, *, needed: bool) -> Embedder:
-    if package.is_installed() or (needed and install_missing.get()(package)):
-        return Packaged(package)
-    log.warning("The %s embedder is not installed: searching by words. %s", package.kind, package.missing[1])
-    return Absent(package.name, package.dimension, package.missing)
 
 
 def clear_embedders() -> None:

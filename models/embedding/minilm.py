@@ -123,18 +123,13 @@ def _session(cache: Path) -> Session:
 
 
 def onnx_file(cache: Path) -> Path:
-    """Return the cached ONNX file; write it where there is none that is sound."""
-    return _sound(cache) or _write(cache)
-
-
-def _sound(cache: Path) -> Path | None:
-    """Return the written file whose bytes match the checksum in its name; remove those that do not."""
+    """Return the cached ONNX file whose bytes match the checksum in its name; else write it."""
     for path in sorted(cache.glob(f"{NAME}.*.onnx")):
         if path.suffixes[-2] == f".{_checksum(path)}":
             return path
         log.warning("The cached embedder %s is damaged; it is made again.", path)
         path.unlink(missing_ok=True)
-    return None
+    return _write(cache)
 
 
 def _checksum(path: Path) -> str:

@@ -95,10 +95,6 @@ class OllamaEmbedder:
                     raise _TooLong from error
                 raise
         vectors = [list(vector) for vector in answer.embeddings]
-        self._refuse_unsound(texts, vectors)
-        return vectors
-
-    def _refuse_unsound(self, texts: list[str], vectors: list[list[float]]) -> None:
         if len(vectors) != len(texts):
             raise BadVectorsError(f"{len(vectors)} vectors for {len(texts)} texts")
         size = self.dimension or len(vectors[0])
@@ -106,6 +102,7 @@ class OllamaEmbedder:
             raise BadVectorsError(f"a vector that has not {size} numbers")
         if not all(math.isfinite(x) for vector in vectors for x in vector) or not all(map(any, vectors)):
             raise BadVectorsError("a vector of zeros or of no numbers")
+        return vectors
 
 
 class _TooLong(Exception):  # noqa: N818  (a step on the way)

@@ -71,14 +71,12 @@ def clear_catalogue() -> None:
     _known.clear()
 
 
+_certified = lru_cache(maxsize=1)(ssl.create_default_context)
+
+
 def tls(url: str) -> ssl.SSLContext:
     """Return a TLS context for a URL; without TLS an empty one, as reading the certificates takes 15 ms."""
     return _certified() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
-
-@lru_cache(maxsize=1)
-def _certified() -> ssl.SSLContext:
-    return ssl.create_default_context()
 
 
 def bearer() -> dict[str, str]:
@@ -141,7 +139,7 @@ def locked(url: str) -> ModelUnavailable:
 
 async def names(url: str) -> list[str]:
     """Return the names of the models a server has, quickly or not at all."""
-    tags = await _get(url, "/api/tags", GLANCE)
+    tags = await _request(url, "/api/tags", GLANCE)
     try:
         return [model["name"] for model in tags["models"]]
     except (KeyError, TypeError) as error:
@@ -152,21 +150,23 @@ async def facts(url: str, model: str) -> Facts:
     """Return what the server says about a model, asked once per process."""
     known = _known.get((url, model))
     if known is None:
-        known = _known[url, model] = _facts(model, await _post(url, "/api/show", {"model": model}))
+        known = _known[url, model] = _facts(model, await _request(url, "/api/show", body={"model": model}))
     return known
 
 
 async def vocabulary(url: str, model: str) -> dict[str, Any]:
     """Return what the server says about a model with its tokens and merges, some megabytes of it."""
-    shown = await _post(url, "/api/show", {"model": model, "verbose": True})
+    shown = await _request(url, "/api/show", body={"model": model, "verbose": True})
     return shown.get("model_info") or {}
 
 
 async def survey(url: str) -> Server:
     """Return the whole of what a server has, for `mneme doctor`."""
-    version = (await _get(url, "/api/version", GLANCE)).get("version", "")
-    models = [_facts(name, await _post(url, "/api/show", {"model": name})) for name in await names(url)]
-    running = (await _get(url, "/api/ps", PATIENCE)).get("models", ())
+    version = (await _request(url, "/api/version", GLANCE)).get("version", "")
+    models = [
+        _facts(name, await _request(url, "/api/show", body={"model": name})) for name in await names(url)
+    ]
+    running = (await _request(url, "/api/ps", PATIENCE)).get("models", ())
     loaded = tuple(Loaded.model_validate(model) for model in running)
     return Server(url=url, version=version, models=tuple(models), loaded=loaded)
 
@@ -185,23 +185,15 @@ def _facts(name: str, shown: dict[str, Any]) -> Facts:
     )
 
 
-async def _get(url: str, path: str, patience: httpx.Timeout) -> dict[str, Any]:
-    return await _request("GET", url, path, patience, None)
-
-
-async def _post(url: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    return await _request("POST", url, path, PATIENCE, body)
-
-
 async def _request(
-    method: str, url: str, path: str, patience: httpx.Timeout, body: dict[str, Any] | None
+    url: str, path: str, patience: httpx.Timeout = PATIENCE, body: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the JSON object of an answer; every failure says what to do."""
+    """Return the JSON object of an answer, to a POST where there is a body; every failure says what to do."""
     try:
         async with httpx.AsyncClient(
             base_url=url, timeout=patience, verify=tls(url), headers=bearer()
         ) as client:
-            answer = await client.request(method, path, json=body)
+            answer = await client.request("POST" if body else "GET", path, json=body)
             answer.raise_for_status()
             found: dict[str, Any] = answer.json()
     except httpx.HTTPStatusError as error:

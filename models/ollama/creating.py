@@ -58,7 +58,11 @@ async def _uploaded(client: httpx.AsyncClient, file: Path) -> str:
 
 def _check(answer: httpx.Response, base: str, url: str) -> None:
     """Raise what a refusal means."""
-    said = _error(answer)
+    try:
+        found = answer.json()
+        said = str(found.get("error", "")) if isinstance(found, Mapping) else ""
+    except ValueError:
+        said = "" if answer.is_success else answer.text[:200]
     if answer.is_success and not said:
         return
     if answer.status_code in {401, 403}:
@@ -73,11 +77,3 @@ def _check(answer: httpx.Response, base: str, url: str) -> None:
 
 
 HINT = "Its base must be the model that was tuned, and of a family that Ollama takes adapters for."
-
-
-def _error(answer: httpx.Response) -> str:
-    try:
-        said = answer.json()
-    except ValueError:
-        return "" if answer.is_success else answer.text[:200]
-    return str(said.get("error", "")) if isinstance(said, Mapping) else ""

@@ -7,14 +7,11 @@ over memories, beside ranks 4 and 8, whole and diagonal matrices and other weigh
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
 from mneme.models.retriever.retriever import SCALE, Examples, Matrix, Weights, device, listwise
-
-if TYPE_CHECKING:
-    import torch
 
 RANK = 16
 EPOCHS = 60
@@ -60,64 +57,37 @@ class Projection:
         return float(listwise(self.scale, torch.tensor(vectors), examples.tensors()))
 
     def train(self, examples: Examples, seed: int) -> list[float]:
-        """Take EPOCHS steps of Adam on all questions at once."""
+        """Take EPOCHS steps of Adam on all questions at once.
+
+        It begins as the identity, with a V of the seed's. PyTorch's function computes the steps, since
+        `torch.optim.Adam` would load its compiler, which takes seconds.
+        """
         where = device()
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
-        batch = [torch.tensor(examples.questions, device=where), *examples.tensors(where)]
-        head = _Head(self, seed, where)
-        adam = _Adam(head.learned)
-        losses = [_step(head, adam, batch) for _ in range(EPOCHS)]
-        self.up, self.down = (each.detach().cpu().numpy().copy() for each in (head.up, head.down))
-        self.scale = float(head.scale.detach())
-        return losses
-
-
-class _Head:
-    """The same head as tensors that learn; it begins as the identity, with a V of the seed's."""
-
-    def __init__(self, start: Projection, seed: int, where: str) -> None:
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
-        up, down = torch.tensor(start.up), torch.tensor(start.down)
-        if not up.numel():
-            shape, chance = (len(start.up), RANK), torch.Generator().manual_seed(seed)
-            up, down = torch.zeros(shape), torch.randn(shape, generator=chance) / len(start.up) ** 0.5
-        self.up, self.down = (each.to(where).requires_grad_() for each in (up, down))
-        self.scale = torch.tensor(start.scale, device=where, requires_grad=True)
-        self.learned = [self.up, self.down, self.scale]
-
-
-class _Adam:
-    """Adam as PyTorch computes it; `torch.optim.Adam` would load PyTorch's compiler, which takes seconds."""
-
-    def __init__(self, learned: "list[torch.Tensor]") -> None:
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
-        self._learned = learned
-        self._means, self._squares = ([torch.zeros_like(each) for each in learned] for _ in range(2))
-        self._steps = [torch.tensor(0.0) for _ in learned]
-
-    def step(self, loss: "torch.Tensor") -> None:
-        """Take one step down this loss."""
         import torch  # noqa: PLC0415  (an extra, and slow)
         from torch.optim.adam import adam  # noqa: PLC0415
 
-        gradients = list(torch.autograd.grad(loss, self._learned))
-        with torch.no_grad():
-            adam(
-                self._learned, gradients, self._means, self._squares, [], self._steps,
-                lr=LEARNING_RATE, beta1=0.9, beta2=0.999, eps=1e-8,
-                weight_decay=0.0, amsgrad=False, maximize=False,
-            )  # fmt: skip
-
-
-def _step(head: _Head, adam: _Adam, batch: "list[torch.Tensor]") -> float:
-    import torch  # noqa: PLC0415  (an extra, and slow)
-
-    questions, *given = batch
-    vectors = torch.nn.functional.normalize(questions + (questions @ head.up) @ head.down.T, dim=1)
-    loss = listwise(head.scale, vectors, given)
-    size = head.up.square().sum() + head.down.square().sum()
-    adam.step(loss + TOWARDS_EMBEDDER * size)
-    return float(loss.detach())
+        up, down = torch.tensor(self.up), torch.tensor(self.down)
+        if not up.numel():
+            shape, chance = (len(up), RANK), torch.Generator().manual_seed(seed)
+            up, down = torch.zeros(shape), torch.randn(shape, generator=chance) / len(up) ** 0.5
+        up, down = (each.to(where).requires_grad_() for each in (up, down))
+        scale = torch.tensor(self.scale, device=where, requires_grad=True)
+        learned, losses = [up, down, scale], list[float]()
+        means, squares = ([torch.zeros_like(each) for each in learned] for _ in range(2))
+        steps = [torch.tensor(0.0) for _ in learned]
+        questions, given = torch.tensor(examples.questions, device=where), examples.tensors(where)
+        for _ in range(EPOCHS):
+            vectors = torch.nn.functional.normalize(questions + (questions @ up) @ down.T, dim=1)
+            loss = listwise(scale, vectors, given)
+            size = up.square().sum() + down.square().sum()
+            gradients = list(torch.autograd.grad(loss + TOWARDS_EMBEDDER * size, learned))
+            with torch.no_grad():
+                adam(
+                    learned, gradients, means, squares, [], steps,
+                    lr=LEARNING_RATE, beta1=0.9, beta2=0.999, eps=1e-8,
+                    weight_decay=0.0, amsgrad=False, maximize=False,
+                )  # fmt: skip
+            losses.append(float(loss.detach()))
+        self.up, self.down = (each.detach().cpu().numpy().copy() for each in (up, down))
+        self.scale = float(scale.detach())
+        return losses

@@ -35,6 +35,7 @@ class WholeEncoder:
             from transformers.utils import logging  # noqa: PLC0415
 
         logging.disable_progress_bar()
+        self._torch = torch
         self.device = device()
         self._tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
         self._model: Any = AutoModel.from_pretrained(str(folder)).to(self.device).eval()
@@ -46,20 +47,18 @@ class WholeEncoder:
         self._logit = torch.tensor(logit, device=self.device, requires_grad=True)
 
     def vectors(self, texts: Sequence[str], embedded: Matrix) -> Matrix:
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
-        with torch.inference_mode():
+        with self._torch.inference_mode():
             batches = [self._encode(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
-            found: Matrix = torch.cat(batches).float().cpu().numpy()
+            found: Matrix = self._torch.cat(batches).float().cpu().numpy()
         return found
 
     def favours(self, texts: Sequence[str], embedded: Matrix) -> list[Mapping[str, float]]:
         return [{} for _ in texts]
 
     def loss(self, vectors: Matrix, examples: Examples) -> float:
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
-        return float(listwise(float(self._logit[0].detach()), torch.tensor(vectors), examples.tensors()))
+        return float(
+            listwise(float(self._logit[0].detach()), self._torch.tensor(vectors), examples.tensors())
+        )
 
     def weights(self) -> Weights:
         learned = {name: value.cpu().numpy() for name, value in self._model.state_dict().items()}
@@ -67,40 +66,32 @@ class WholeEncoder:
 
     def train(self, examples: Examples, seed: int) -> list[float]:
         """Take EPOCHS rounds of AdamW through the questions, in an order of the seed's."""
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
-        order = torch.Generator().manual_seed(seed)
-        optimiser = torch.optim.AdamW([*self._model.parameters(), self._logit], lr=LEARNING_RATE)
+        order = self._torch.Generator().manual_seed(seed)
+        optimiser = self._torch.optim.AdamW([*self._model.parameters(), self._logit], lr=LEARNING_RATE)
         return [self._epoch(examples, optimiser, order) for _ in range(EPOCHS)]
 
     def _epoch(
         self, examples: Examples, optimiser: "torch.optim.Optimizer", order: "torch.Generator"
     ) -> float:
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
-        rows = torch.randperm(len(examples.texts), generator=order).tolist()
+        rows = self._torch.randperm(len(examples.texts), generator=order).tolist()
         batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
         return float(np.mean([self._step(examples, batch, optimiser) for batch in batches]))
 
     def _step(self, examples: Examples, rows: list[int], optimiser: "torch.optim.Optimizer") -> float:
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
         some = examples.of(rows)
         optimiser.zero_grad()
-        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
+        with self._torch.autocast(self.device, dtype=self._torch.bfloat16, enabled=self.device == "cuda"):
             vectors = self._encode(some.texts)
         loss = listwise(self._logit[0], vectors.float(), some.tensors(self.device))
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self._model.parameters(), CLIP)
+        self._torch.nn.utils.clip_grad_norm_(self._model.parameters(), CLIP)
         optimiser.step()
         return float(loss.detach())
 
     def _encode(self, texts: Sequence[str]) -> "torch.Tensor":
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
         read = self._tokenizer(
             list(texts), padding=True, truncation=True, max_length=LONGEST, return_tensors="pt"
         ).to(self.device)
         hidden = self._model(**read).last_hidden_state
         mask = read["attention_mask"].unsqueeze(-1).to(hidden.dtype)
-        return torch.nn.functional.normalize((hidden * mask).sum(1) / mask.sum(1), dim=1)
+        return self._torch.nn.functional.normalize((hidden * mask).sum(1) / mask.sum(1), dim=1)

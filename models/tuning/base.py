@@ -76,6 +76,8 @@ class Base:
 
         logging.disable_progress_bar()
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.torch: Any = torch
+        """PyTorch, which is an extra, and slow to load."""
         where = str(base.parent if base.is_file() else base)
         local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
         local |= {"gguf_file": base.name} if base.is_file() else {}
@@ -89,15 +91,13 @@ class Base:
     @property
     def mixed(self) -> bool:
         """Whether it computes in mixed precision (bfloat16): on a GPU that has it."""
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
-        return self.device == "cuda" and torch.cuda.is_bf16_supported()
+        return self.device == "cuda" and bool(self.torch.cuda.is_bf16_supported())
 
     def precision(self) -> "torch.autocast":
         """Return the context in which it computes."""
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
-        return torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.mixed)
+        kind = self.torch.bfloat16
+        context: torch.autocast = self.torch.autocast(self.device, dtype=kind, enabled=self.mixed)
+        return context
 
     def tokens(self, system: str, asked: str, answer: str, longest: int) -> tuple[list[int], int]:
         """Return the tokens of a conversation and the number of those before the answer.

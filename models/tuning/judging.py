@@ -46,61 +46,48 @@ def judge(
     progress: Progress = silent,
 ) -> Judged:
     """Judge a model; a held-out pair's own answer is to be told apart from `others`. Blocks."""
-    losses = [_loss(base, SYSTEM, each.asked, each.answer) for each in held_out]
+    losses = [_loss(base, each.asked, each.answer) for each in held_out]
+    answered: list[float] = []
+    for question in generic:
+        answered.append(_answered(base, question))
+        if len(answered) % TOLD_EVERY == 0:
+            progress({"done": len(answered), "of": len(generic)})
     return Judged(
         loss=sum(losses) / len(losses) if losses else 0.0,
-        without=[_chosen(base, SYSTEM, each.asked, each.answer, _wrong(each, others)) for each in held_out],
-        with_cards=[
-            _chosen(base, SYSTEM, with_lessons(each.asked, each.shown), each.answer, _wrong(each, others))
-            for each in held_out
-        ],
-        generic=_all_answered(base, generic, progress),
+        without=[_chosen(base, each, each.asked, others) for each in held_out],
+        with_cards=[_chosen(base, each, with_lessons(each.asked, each.shown), others) for each in held_out],
+        generic=answered,
     )
 
 
 WRONG = 3
 
 
-def _wrong(pair: Pair, others: Sequence[str]) -> list[str]:
-    """Return the answers that a pair's own is told apart from: those after it in a fixed order."""
+def _chosen(base: Base, pair: Pair, asked: str, others: Sequence[str]) -> float:
+    """Return 1 where the right answer has the least loss a token of all; a tie is no choice.
+
+    It is told apart from the answers after it in a fixed order.
+    """
     known = sorted({*others} - {pair.answer})
-    start = sum(each < pair.answer for each in known)
-    return [*known[start:], *known[:start]][:WRONG]
+    start, own = sum(each < pair.answer for each in known), _loss(base, asked, pair.answer)
+    wrong = [*known[start:], *known[:start]][:WRONG]
+    return float(all(own < _loss(base, asked, each) for each in wrong))
 
 
-def _chosen(base: Base, system: str, asked: str, right: str, wrong: Sequence[str]) -> float:
-    """Return 1 where the right answer has the least loss a token of all; a tie is no choice."""
-    own = _loss(base, system, asked, right)
-    return float(all(own < _loss(base, system, asked, each) for each in wrong))
-
-
-def _loss(base: Base, system: str, asked: str, answer: str) -> float:
-    import torch  # noqa: PLC0415  (an extra, and slow)
-
-    tokens, before = base.tokens(system, asked, answer, LONGEST)
-    with torch.inference_mode(), base.precision():
+def _loss(base: Base, asked: str, answer: str) -> float:
+    tokens, before = base.tokens(SYSTEM, asked, answer, LONGEST)
+    with base.torch.inference_mode(), base.precision():
         return float(loss_of(base, [tokens], [before]))
-
-
-def _all_answered(base: Base, generic: Sequence[Question], progress: Progress) -> list[float]:
-    answered: list[float] = []
-    for each in generic:
-        answered.append(_answered(base, each))
-        if len(answered) % TOLD_EVERY == 0:
-            progress({"done": len(answered), "of": len(generic)})
-    return answered
 
 
 def _answered(base: Base, question: Question) -> float:
     """Return 1 where what the model says by itself, without chance, has the right answer as words."""
-    import torch  # noqa: PLC0415  (an extra, and slow)
-
     asked, _ = base.tokens(GENERIC, question.question, "", LONGEST)
-    ids = torch.tensor([asked[:-1]], device=base.device)  # without the end of the empty answer
-    with torch.inference_mode(), base.precision():
+    ids = base.torch.tensor([asked[:-1]], device=base.device)  # without the end of the empty answer
+    with base.torch.inference_mode(), base.precision():
         said = base.model.generate(
             input_ids=ids,
-            attention_mask=torch.ones_like(ids),
+            attention_mask=base.torch.ones_like(ids),
             max_new_tokens=REPLY_TOKENS,
             do_sample=False,
             eos_token_id=base.tokenizer.eos_token_id,
@@ -112,14 +99,12 @@ def _answered(base: Base, question: Question) -> float:
 
 def loss_of(base: Base, batch: Sequence[Sequence[int]], before: Sequence[int]) -> "torch.Tensor":
     """Return the mean loss of the answers' tokens, in nats; what was asked is not learned."""
-    import torch  # noqa: PLC0415  (an extra, and slow)
-
     width = max(map(len, batch))
-    ids = torch.zeros((len(batch), width), dtype=torch.long)
-    labels = torch.full((len(batch), width), -100)
-    mask = torch.zeros((len(batch), width), dtype=torch.long)
+    ids = base.torch.zeros((len(batch), width), dtype=base.torch.long)
+    labels = base.torch.full((len(batch), width), -100)
+    mask = base.torch.zeros((len(batch), width), dtype=base.torch.long)
     for row, (tokens, start) in enumerate(zip(batch, before, strict=True)):
-        ids[row, : len(tokens)] = torch.tensor(tokens)
+        ids[row, : len(tokens)] = base.torch.tensor(tokens)
         mask[row, : len(tokens)] = 1
         labels[row, start : len(tokens)] = ids[row, start : len(tokens)]
     where = base.device

@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from safetensors import SafetensorError, safe_open
@@ -26,9 +26,6 @@ from mneme.core.private import make_private_folder
 from mneme.models.tuning.base import Base
 from mneme.models.tuning.judging import loss_of
 from mneme.models.tuning.pairs import SYSTEM, Pair, Progress, silent
-
-if TYPE_CHECKING:
-    pass
 
 TARGETS = ["v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 SAVED = "training.safetensors"
@@ -107,7 +104,9 @@ class Training:
         told = [base.tokens(SYSTEM, each.asked, each.answer, recipe.longest) for each in pairs]
         an_epoch = -(-len(told) // recipe.batch)
         total = an_epoch * recipe.epochs
-        self._mark, self._progress = _mark(recipe, pairs, mark), progress
+        whole = [mark, recipe.model_dump_json(), *(each.asked + each.answer for each in pairs)]
+        self._mark = hashlib.sha256("\x1f".join(whole).encode()).hexdigest()
+        self._progress = progress
         losses, seconds = self._steps(told, an_epoch, total)
         epochs = [losses[start : start + an_epoch] for start in range(0, total, an_epoch)]
         return Trained(
@@ -130,34 +129,30 @@ class Training:
         saved = time.perf_counter()
         began = saved - seconds
         while step < total:
-            batch = [told[row] for row in self._rows(step, an_epoch, len(told))]
+            epoch, turn = divmod(step, an_epoch)
+            rows = list(range(len(told)))
+            random.Random(f"{self._recipe.seed} {epoch}").shuffle(rows)  # noqa: S311  (an order, no secret)
+            batch = [told[row] for row in rows[turn * self._recipe.batch : (turn + 1) * self._recipe.batch]]
             losses.append(self._step(batch, step / total))
             step += 1
             late = time.perf_counter() - saved >= LONGEST_UNSAVED
             if step % self._recipe.save_every == 0 or step == total or late:
                 saved = time.perf_counter()
                 self._save(step, losses, saved - began)
-                self._progress({"done": step, "of": total, "loss": _recent(losses, self._recipe.save_every)})
+                recent = losses[-self._recipe.save_every :]
+                self._progress({"done": step, "of": total, "loss": sum(recent) / len(recent)})
         self._base.model.eval()
         place = str(self._folder / ADAPTER)
         self._base.model.save_pretrained(place, safe_serialization=True, save_embedding_layers=False)
         return losses, time.perf_counter() - began
 
-    def _rows(self, step: int, an_epoch: int, count: int) -> list[int]:
-        epoch, turn = divmod(step, an_epoch)
-        rows = list(range(count))
-        random.Random(f"{self._recipe.seed} {epoch}").shuffle(rows)  # noqa: S311  (an order, no secret)
-        return rows[turn * self._recipe.batch : (turn + 1) * self._recipe.batch]
-
     def _step(self, batch: Sequence[tuple[list[int], int]], share: float) -> float:
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
         for group in self._optimiser.param_groups:
             group["lr"] = self._recipe.rate * (1 - 0.9 * share)
         with self._base.precision():
             loss = loss_of(self._base, [each for each, _ in batch], [before for _, before in batch])
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self._weights.values(), CLIP)
+        self._base.torch.nn.utils.clip_grad_norm_(self._weights.values(), CLIP)
         self._optimiser.step()
         self._optimiser.zero_grad()
         return float(loss.detach())
@@ -183,9 +178,7 @@ class Training:
 
     def _resumed(self) -> tuple[int, list[float], float]:
         """Return the step to go on with, the losses until there and their seconds."""
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
-        file = self._folder / SAVED
+        file, torch = self._folder / SAVED, self._base.torch
         if not file.exists():
             return 0, [], 0.0
         try:
@@ -203,16 +196,6 @@ class Training:
                 f"{file} cannot be read: {error}.", "Remove it; the training begins anew."
             ) from error
         return int(told["step"]), told["losses"], float(told["seconds"])
-
-
-def _recent(losses: Sequence[float], count: int) -> float:
-    latest = losses[-count:]
-    return sum(latest) / len(latest)
-
-
-def _mark(recipe: Recipe, pairs: Sequence[Pair], base: str) -> str:
-    told = [base, recipe.model_dump_json(), *(each.asked + each.answer for each in pairs)]
-    return hashlib.sha256("\x1f".join(told).encode()).hexdigest()
 
 
 def open_tuned(base: Base, folder: Path) -> None:

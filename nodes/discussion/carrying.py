@@ -61,15 +61,13 @@ async def carry(table: Table, last: int) -> None:
 
 def of_use(memory: Mapping[str, Any], issues: Collection[str]) -> dict[str, Any]:
     """Return a memory whose lists say nothing of a discussion's course, nor its issues."""
-    return {name: _of_use(slot, issues) for name, slot in memory.items()}
-
-
-def _of_use(slot: Any, issues: Collection[str]) -> Any:
-    if isinstance(slot, Mapping):
-        return of_use(slot, issues)
-    if not isinstance(slot, list):
-        return slot
-    return [left for entry in slot if (left := _without_course(entry, issues))]
+    left = dict(memory)
+    for name, slot in memory.items():
+        if isinstance(slot, Mapping):
+            left[name] = of_use(slot, issues)
+        elif isinstance(slot, list):
+            left[name] = [kept for entry in slot if (kept := _without_course(entry, issues))]
+    return left
 
 
 def _without_course(entry: str, issues: Collection[str]) -> str:

@@ -39,30 +39,25 @@ class DiscussionContext(OwnedByTeam):
 
     agents: str = responder("Who answers for every role that names no model.")
     memory: MemoryName = Field(
-        "intrinsic",
-        description="The agents' memory; `none` is the paper's baseline: the newest turns alone.",
-        examples=["intrinsic", "none"],
+        "intrinsic", description="The agents' memory; `none` is the paper's baseline: the newest turns alone."
     )
     context_tokens: int = Field(
-        0, ge=0, description="Tokens of task, memory and turns; 0: as the team has it.", examples=[4096]
+        0, ge=0, description="Tokens of task, memory and turns; 0: as the team has it."
     )
     max_turns: int = Field(
-        0, ge=0, le=10_000, description="Bound on turns, at most 10000; 0: as the team has it.", examples=[40]
+        0, ge=0, le=10_000, description="Bound on turns, at most 10000; 0: as the team has it."
     )
     person: str = Field(
         "",
         description="The role that a person speaks for; the run waits at its turns.",
         examples=["data_engineer"],
     )
-    approve: bool = Field(
-        False, description="Whether a person approves the document before it is final.", examples=[True]
-    )
+    approve: bool = Field(False, description="Whether a person approves the document before it is final.")
 
     carry: bool = Field(
         False,
         description="Whether agents begin with what they carry from this team's earlier discussions, and "
         "carry what they remember of this one on.",
-        examples=[True],
     )
 
 
@@ -131,7 +126,11 @@ class Table:
         """Return C_{n,m}: what this role is shown after that turn (equation 1)."""
         count = await counter_of(await resolve(who_answers(role, self.context)))
         if self.about.memory not in OWN:
-            return await self._recalled(role, upto, held, count)
+            told = await self.conversation.all(upto)
+            shown = self.baseline().context(self.task, held, [as_output(turn) for turn in told], role.name)
+            still = {turn.number for turn in shown.turns}
+            texts = [str(turn) for turn in told if turn.number in still]
+            return f_context(self.about.task, shown.memory, texts, self.budget, count)
         memory = await self.memory_text(role)
         turns = await self.newest(upto, self.budget, count)
         return f_context(self.about.task, memory, [str(turn) for turn in turns], self.budget, count)
@@ -194,13 +193,6 @@ class Table:
     def task(self) -> MemoryTask:
         task = self.about.task
         return MemoryTask(id=self.about.id, goal=task[:GOAL], text=task, domain=self.team.name)
-
-    async def _recalled(self, role: Role, upto: int, held: Held, count: Count) -> Window:
-        turns = await self.conversation.all(upto)
-        shown = self.baseline().context(self.task, held, [as_output(turn) for turn in turns], role.name)
-        still = {turn.number for turn in shown.turns}
-        texts = [str(turn) for turn in turns if turn.number in still]
-        return f_context(self.about.task, shown.memory, texts, self.budget, count)
 
 
 GOAL = 600

@@ -10,11 +10,11 @@ from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.costs import CostCounter, counted
 from mneme.nodes.discussion.carrying import carry
 from mneme.nodes.discussion.context import OWN, DiscussionRuntime, Table, as_output, who_answers
-from mneme.nodes.discussion.document_parts import Parts, usable_parts
 from mneme.nodes.discussion.experts import shown_to_writer
 from mneme.nodes.discussion.person import Approval, action, read_answer
-from mneme.nodes.discussion.state import State, Update, heard, spent
+from mneme.nodes.discussion.state import State, Update, heard
 from mneme.nodes.task_memories.interface import FinishedTask
+from mneme.nodes.task_memories.salvage import Parts, usable_document
 from mneme.prompts.discussion.document import Documenting, Outline, write_document_as
 from mneme.stores.discussions.discussions import Turn
 
@@ -61,7 +61,7 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
         "lacks": lacks,
         "document": file,
         "report": parts["report"],
-        "tokens": state["tokens"] + spent(tally),
+        "tokens": state["tokens"] + tally.tokens,
         "answered_by": {**state["answered_by"], role.name: who},
         "complaints": [complaint] if complaint else [],
     }
@@ -88,7 +88,7 @@ async def _written(given: Documenting, who: str, tally: CostCounter, state: Stat
         answered = await ask(question, given, who, lane="user")
     except BadAnswer as bad:
         tally.failed(question, given, bad)
-        parts, unusable = usable_parts(given.outline, bad.raw, {**state["document"], **state["report"]})
+        parts, unusable = usable_document(given.outline, bad.raw, {**state["document"], **state["report"]})
         told = f" Not usable: {', '.join(unusable)}." if unusable else ""
         return parts, f"The document is not whole. {bad}{told}"
     return tally.add(question, given, answered).parts, ""
@@ -109,22 +109,24 @@ async def ask_approval(state: State, runtime: DiscussionRuntime) -> Update:
             "document": state["document"],
             "report": state["report"],
             "ended": state["ended"],
+            "lacks": state["lacks"],
         }
-        shown["lacks"] = state["lacks"]
         approved = read_answer(shown | action("finalise", about, Approval(approve=True)), Approval)
         if approved.approve:
             return {"approved": True}
-        said = await table.conversation.add(_remarks(approved, state["turn"] + 1))
+        said = await table.conversation.add(
+            Turn(
+                number=state["turn"] + 1,
+                speaker=PERSON,
+                title="Client",
+                message=approved.remarks or "I do not approve the document as it is.",
+                person=True,
+                answered_by="a person",
+            )
+        )
     update = heard(said, state, runtime)
     bound = max(state["bound"], said.number + round_of(table.team))
     return update | {"accepted": {}, "finalize": False, "ended": "", "speaker": "", "bound": bound}
-
-
-def _remarks(approval: Approval, number: int) -> Turn:
-    message = approval.remarks or "I do not approve the document as it is."
-    return Turn(
-        number=number, speaker=PERSON, title="Client", message=message, person=True, answered_by="a person"
-    )
 
 
 def verdict(state: State) -> Literal["close", "select"]:
@@ -135,27 +137,18 @@ def verdict(state: State) -> Literal["close", "select"]:
 async def close(state: State, runtime: DiscussionRuntime) -> Update:
     """Keep in the ledger how the discussion ended, once; let a baseline memory learn from it."""
     table = await Table.of(state["discussion_id"], runtime)
-    ended = table.about.model_copy(
-        update={
-            "ended": state["ended"],
-            "lacks": state["lacks"],
-            "turns": state["turn"],
-            "tokens": state["tokens"],
-            "document": state["document"],
-            "report": state["report"],
-            "answered_by": state["answered_by"],
-            "complaints": state.get("complaints", []),
-        }
-    )
+    kept = ("ended", "lacks", "tokens", "document", "report", "answered_by")
+    told = {name: state[name] for name in kept}  # type: ignore[literal-required]
+    told |= {"turns": state["turn"], "complaints": state.get("complaints", [])}
+    ended = table.about.model_copy(update=told)
     await carry(table, state["turn"])
     await table.discussions.close(ended)
     if table.about.memory not in OWN:
-        await table.baseline().remember(await _trial(state, table), state["held"])
+        turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
+        agreed = state["ended"] == "consensus"
+        trial = FinishedTask(
+            id=table.about.id, task=table.task, turns=turns, reward=float(agreed), success=agreed
+        )
+        await table.baseline().remember(trial, state["held"])
     runtime.stream_writer({"step": "close", "discussion": table.about.id, "ended": state["ended"]})
     return {}
-
-
-async def _trial(state: State, table: Table) -> FinishedTask:
-    turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
-    agreed = state["ended"] == "consensus"
-    return FinishedTask(id=table.about.id, task=table.task, turns=turns, reward=float(agreed), success=agreed)

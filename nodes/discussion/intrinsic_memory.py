@@ -22,12 +22,12 @@ from uuid import uuid4
 from langgraph.types import Overwrite
 
 from mneme.core.errors import BadAnswer, BadInput
-from mneme.library.teams.selection import Floor, Part, part_of, sigma, speakers_of
+from mneme.library.teams.selection import Floor, part_of, sigma, speakers_of
 from mneme.library.teams.team import Delegated, Role, Team
 from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import NOTHING
 from mneme.models.ollama.tokenizers import counter_of
-from mneme.nodes.costs import counted
+from mneme.nodes.costs import CostCounter, cost_of, counted
 from mneme.nodes.discussion.carrying import begun_with
 from mneme.nodes.discussion.context import (
     OWN,
@@ -40,10 +40,10 @@ from mneme.nodes.discussion.context import (
     who_answers,
 )
 from mneme.nodes.discussion.person import PersonTurn, action, read_answer
-from mneme.nodes.discussion.state import Prepared, State, Update, heard, spent, tokens_of
-from mneme.nodes.discussion.turn_words import words_alone
+from mneme.nodes.discussion.state import Prepared, State, Update, heard
 from mneme.nodes.messages import said_in
 from mneme.nodes.task_memories.f_context import Window
+from mneme.nodes.task_memories.salvage import usable_message
 from mneme.prompts.discussion.intrinsic_memory import (
     Contribution,
     Delegating,
@@ -67,6 +67,9 @@ QUESTIONS: dict[str, Prompt[Any, Any]] = {
 }
 
 
+PASSED = "(no usable reply)"
+MOST_PASSES = 2
+"""Turns in a row that may be passed: after more of them the discussion stops, since its model is too weak."""
 NOBODY = "nobody need speak: all have accepted, and no issue is open"
 
 
@@ -126,8 +129,11 @@ async def _check(task: str, team: Team, runtime: DiscussionRuntime) -> None:
         raise BadInput("task: it is empty.", "Say what the team is to discuss.")
     if context.carry and context.memory != "intrinsic":
         raise BadInput(f"carry: the memory {context.memory} has none of single agents.", "Take intrinsic.")
-    if context.person:
-        _check_person(context.person, team)
+    if (name := context.person) and name not in (spoken := speakers_of(team)):
+        raise BadInput(
+            f"person: the {team.role(name).title} never has the floor: {name} only writes the document.",
+            f"Speak as one of {', '.join(spoken)}.",
+        )
     budget = context.context_tokens or team.context_tokens
     memory = team.memory_within(budget) if context.memory != "none" else 0
     if context.memory == "intrinsic" and (cramped := team.cramped(budget)):
@@ -150,15 +156,6 @@ async def _check(task: str, team: Team, runtime: DiscussionRuntime) -> None:
             )
 
 
-def _check_person(name: str, team: Team) -> None:
-    role = team.role(name)
-    if name not in (spoken := speakers_of(team)):
-        raise BadInput(
-            f"person: the {role.title} never has the floor: {name} only writes the document.",
-            f"Speak as one of {', '.join(spoken)}.",
-        )
-
-
 async def _begin(table: Table) -> dict[str, Any]:
     if table.about.memory == "none":
         return {}
@@ -176,17 +173,13 @@ async def select(state: State, runtime: DiscussionRuntime) -> Update:
     """Choose who has the floor (σ); nobody, where the discussion is over, by consensus or by its bound."""
     table = await Table.of(state["discussion_id"], runtime)
     unanswered = [str(each) for each in await table.unsettled(state["turn"]) if each.status == "open"]
-    if ended := _ended(state, table, unanswered):
+    goes_round = not isinstance(table.team.speakers, Delegated)
+    settled = goes_round and not (_outstanding(state, table) or unanswered)
+    ended: Ending = "turn limit" if state["turn"] >= state["bound"] else ""
+    if ended := "consensus" if state["finalize"] or settled else ended:
         return {"ended": ended, "speaker": table.team.document.by}
     following = sigma(table.team, Floor(state["speaker"], state["worker_counter"]))
     return {"speaker": following.speaker, "worker_counter": following.worker_counter}
-
-
-def _ended(state: State, table: Table, unanswered: list[str]) -> Ending:
-    goes_round = not isinstance(table.team.speakers, Delegated)
-    if state["finalize"] or (goes_round and not (_outstanding(state, table) or unanswered)):
-        return "consensus"
-    return "turn limit" if state["turn"] >= state["bound"] else ""
 
 
 def _outstanding(state: State, table: Table) -> list[str]:
@@ -205,7 +198,12 @@ async def speak(state: State, runtime: DiscussionRuntime) -> Update:
     """Let the selected agent speak on its own context (equations 1 and 2), and keep the turn."""
     table = await Table.of(state["discussion_id"], runtime)
     number = state["turn"] + 1
-    prepared = await _prepared(state, table)
+    memory, held = table.baseline(), state["held"]
+    if table.about.memory not in OWN:
+        turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
+        held = await memory.prepare(table.task, held, turns)
+    tokens = state["tokens"] + memory.means.tally.tokens
+    prepared = Prepared(held=held, tokens=tokens, complaints=memory.means.complaints)
     said = await table.conversation.get(number)  # kept already where this step was killed after it
     known: State = {**state, **prepared}
     turn = said or await table.conversation.add(await _spoken(number, known, table))
@@ -246,8 +244,11 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
     try:
         answered = await ask(question, asked, who, lane="user")
     except BadAnswer as bad:
-        return turn.model_copy(update=await words_alone(turn, question, asked, bad, table))
-    value = answered.value
+        tally = CostCounter()
+        tally.failed(question, asked, bad)
+        words = await _words_alone(turn, usable_message(asked, bad.raw), bad, table)
+        return turn.model_copy(update=words | {"tokens": tally.tokens})
+    value, cost = answered.value, cost_of(question, asked, answered)
     said = {
         "message": value.message,
         "reasoning": value.reasoning,
@@ -256,10 +257,28 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         "finalize": isinstance(value, Delegation) and value.finalize,
         "raises": _raised(value, table) if isinstance(value, Raising) else [],
         "answers": [issues[at].number for at in value.answers] if isinstance(value, Raising) else [],
-        "tokens": tokens_of(question, asked, answered),
+        "tokens": cost["prompt_tokens"] + cost["reply_tokens"],
         "answered_by": answered.responder,
     }
     return turn.model_copy(update=said)
+
+
+async def _words_alone(turn: Turn, message: str, bad: BadAnswer, table: Table) -> Update:
+    """Return what a turn keeps of an unusable reply: its message, or that its speaker passes.
+
+    What it would have accepted, raised or answered is not known. So of an expert's message it is assumed that
+    it changes the solution, and others are asked anew. Raises the error where the last turns were passed too.
+    """
+    before = await table.conversation.between(max(turn.number - MOST_PASSES, 1), turn.number - 1)
+    if not message and len(before) == MOST_PASSES and all(each.passed for each in before):
+        raise bad
+    kept = "only its words were taken" if message else f"the {turn.title} passes"
+    return {
+        "message": message or PASSED,
+        "passed": not message,
+        "changes": bool(message) and part_of(table.team, turn.speaker) == "contribute",
+        "complaint": f"Turn {turn.number}: {bad} Of this turn {kept}.",
+    }
 
 
 def _raised(value: Raising, table: Table) -> list[Raised]:
@@ -272,16 +291,6 @@ def _raised(value: Raising, table: Table) -> list[Raised]:
         )
         for each in {each.about: each for each in value.raises}.values()
     ]
-
-
-async def _prepared(state: State, table: Table) -> Prepared:
-    """Let a baseline memory get ready for one more context; return what it holds then, and all tokens."""
-    memory, held = table.baseline(), state["held"]
-    if table.about.memory not in OWN:
-        turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
-        held = await memory.prepare(table.task, held, turns)
-    tokens = state["tokens"] + spent(memory.means.tally)
-    return Prepared(held=held, tokens=tokens, complaints=memory.means.complaints)
 
 
 async def _asked(
@@ -311,27 +320,21 @@ async def hear(state: State, runtime: DiscussionRuntime) -> Update:
     if said is None:
         window = await table.shown_to(role, state["turn"], state["held"])
         issues = await table.unsettled(state["turn"])
-        question = await _question_to_person(role, window, state, table, issues)
+        question = {
+            "role": role.title,
+            "task": window.task,
+            "memory": window.memory,
+            "turns": window.turns,
+            "outstanding": await table.outstanding(_outstanding(state, table), state["turn"]),
+            "issues": {str(issue.number): str(issue) for issue in issues},
+            "may_finalize": _may_end(role, state, table, issues),
+            **action("speak", f"Speak as the {role.title}.", PersonTurn()),
+        }
         spoken = read_answer(question, PersonTurn)
         spoken.finalize = spoken.finalize and _may_end(role, state, table, issues)
         spoken.answers = [each.number for each in issues if each.number in (spoken.answers or [])]
         said = await table.conversation.add(_by_person(spoken, role, window, state["turn"] + 1, table))
     return heard(said, state, runtime)
-
-
-async def _question_to_person(
-    role: Role, window: Window, state: State, table: Table, issues: list[Issue]
-) -> dict[str, Any]:
-    return {
-        "role": role.title,
-        "task": window.task,
-        "memory": window.memory,
-        "turns": window.turns,
-        "outstanding": await table.outstanding(_outstanding(state, table), state["turn"]),
-        "issues": {str(issue.number): str(issue) for issue in issues},
-        "may_finalize": _may_end(role, state, table, issues),
-        **action("speak", f"Speak as the {role.title}.", PersonTurn()),
-    }
 
 
 def _may_end(role: Role, state: State, table: Table, issues: list[Issue]) -> bool:
@@ -340,12 +343,16 @@ def _may_end(role: Role, state: State, table: Table, issues: list[Issue]) -> boo
 
 
 def _by_person(spoken: PersonTurn, role: Role, window: Window, number: int, table: Table) -> Turn:
+    """Return a person's turn; it changes the solution as the person says, else by part and acceptance."""
+    changes = spoken.changes
+    if changes is None:
+        changes = part_of(table.team, role.name) in {"contribute", "evaluate"} and not spoken.accept
     return Turn(
         number=number,
         speaker=role.name,
         title=role.title,
         message=spoken.message,
-        changes=_brings_new(spoken, part_of(table.team, role.name)),
+        changes=changes,
         accept=spoken.accept and not spoken.raises,
         finalize=spoken.finalize,
         raises=[Raised(about=each) for each in spoken.raises or []],
@@ -355,10 +362,3 @@ def _by_person(spoken: PersonTurn, role: Role, window: Window, number: int, tabl
         turns_shown=len(window.turns),
         answered_by="a person",
     )
-
-
-def _brings_new(spoken: PersonTurn, part: Part) -> bool:
-    """Say whether a person changes the solution: as the person says, else by the part and the acceptance."""
-    if spoken.changes is not None:
-        return spoken.changes
-    return part in {"contribute", "evaluate"} and not spoken.accept

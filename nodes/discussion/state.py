@@ -4,16 +4,13 @@ from operator import add
 from typing import Annotated, Any
 
 from langgraph.channels import EphemeralValue
-from pydantic import BaseModel, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.library.teams.team import shipped
-from mneme.models.asking.asking import Answered
 from mneme.models.asking.counting import Asked, added
-from mneme.nodes.costs import CostCounter, cost_of
 from mneme.nodes.discussion.context import DiscussionRuntime
 from mneme.nodes.messages import ChatMessages
-from mneme.prompts.prompt import Prompt
 from mneme.stores.discussions.discussions import Ending, Turn
 
 Update = dict[str, Any]
@@ -85,18 +82,6 @@ class State(Given, Result, total=False):
     bound: int
     person: str
     approve: bool
-
-
-def tokens_of(question: Prompt[Any, Any], given: BaseModel, answered: Answered[Any]) -> int:
-    """Return the tokens that a question and its answer took."""
-    cost = cost_of(question, given, answered)
-    return cost["prompt_tokens"] + cost["reply_tokens"]
-
-
-def spent(tally: CostCounter) -> int:
-    """Return the tokens that were counted."""
-    cost = tally.cost()
-    return cost["prompt_tokens"] + cost["reply_tokens"]
 
 
 def heard(turn: Turn, state: State, runtime: DiscussionRuntime) -> Update:

@@ -3,7 +3,7 @@
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN
 from mneme.nodes.costs import CostCounter, counted
 from mneme.nodes.discussion.context import DiscussionRuntime, Table, as_output, who_answers
-from mneme.nodes.discussion.state import State, Update, spent
+from mneme.nodes.discussion.state import State, Update
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
 from mneme.stores.discussions.discussions import Turn
 from mneme.stores.ledger.records import Change
@@ -16,16 +16,12 @@ async def update(state: State, runtime: DiscussionRuntime) -> Update:
     turn = await table.conversation.get(state["turn"])
     if turn is None or turn.passed or table.about.memory == "none":
         return {}
-    if not table.is_intrinsic:
-        return await _observe(state, table)
-    return await _updated(turn, state, table)
-
-
-async def _observe(state: State, table: Table) -> Update:
+    if table.is_intrinsic:
+        return await _updated(turn, state, table)
     turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
     memory = table.baseline()
     held = await memory.observe(table.task, state["held"], turns)
-    return {"held": held, "tokens": state["tokens"] + spent(memory.means.tally)}
+    return {"held": held, "tokens": state["tokens"] + memory.means.tally.tokens}
 
 
 async def _updated(turn: Turn, state: State, table: Table) -> Update:
@@ -44,22 +40,20 @@ async def _updated(turn: Turn, state: State, table: Table) -> Update:
         if room < 0:
             break
         shown.insert(0, str(other))
-    done = await f_memory_update(agent, known.memory, _output(turn), tally, shown)
+    raised = [f"Issue raised: {each.about}" for each in turn.raises if each.about not in turn.message]
+    is_silent = turn.accept and "accept" not in turn.message.lower()
+    done = await f_memory_update(
+        agent,
+        known.memory,
+        "\n".join([turn.message, *raised, *["I accept the solution as it stands."] * is_silent]),
+        tally,
+        shown,
+    )
     change = Change(reason=done.reason, actor=turn.speaker, model=done.responder)
     await memory.update(done.memory, turn=turn.number, change=change, expected_version=known.version)
-    update: Update = {"tokens": state["tokens"] + spent(tally)}
+    update: Update = {"tokens": state["tokens"] + tally.tokens}
     if not done.complaint:
         return update
     told = f"Turn {turn.number}: {done.complaint}"
     table.runtime.stream_writer({"step": "complaint", "turn": turn.number, "complaint": told})
     return update | {"complaints": [told]}
-
-
-def _output(turn: Turn) -> str:
-    """Return O_{n,m} whole: the message, and what it does not say of the issues raised and the acceptance.
-
-    Issues that are answered are left out: they are the words of others.
-    """
-    raised = [f"Issue raised: {each.about}" for each in turn.raises if each.about not in turn.message]
-    is_silent = turn.accept and "accept" not in turn.message.lower()
-    return "\n".join([turn.message, *raised, *["I accept the solution as it stands."] * is_silent])

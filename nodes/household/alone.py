@@ -24,7 +24,7 @@ from mneme.nodes.household.household_state import (
     plans_of,
     world_of,
 )
-from mneme.nodes.household.views import knowledge_of, macro_of, options_of, view_of, worker_of
+from mneme.nodes.household.views import knowledge_of, macro_of, options_of, worker_of
 from mneme.prompts.household.household import Option, View, Worker
 from mneme.prompts.prompt import Prompt
 
@@ -62,12 +62,24 @@ class Minds:
     def view(self, number: int) -> View:
         """Return what one member knows and may do."""
         beliefs, plan, episode = self.beliefs[number], self.plans[number], self.world.episode
-        workers = [worker_of(number, beliefs, plan), *self._met(beliefs)]
+        centers = self.world.layout.centers
+        met = [  # the teammates as they were last seen, in the middle of that room
+            Worker(
+                number=other,
+                name=NAMES[other],
+                room=seen.room,
+                x=centers[seen.room][0],
+                z=centers[seen.room][1],
+                hands=seen.hands,
+            )
+            for other, seen in beliefs.others.items()
+        ]
+        workers = [worker_of(number, beliefs, plan), *met]
         knowledge = knowledge_of(episode, beliefs, sorted(workers, key=lambda each: each.number))
         observation = self.world.observe(number)
         options = options_of(observation, beliefs, knowledge, episode.goals, plan)
         history = self.members[number]["history"][-self.window :]
-        return view_of(knowledge, number, options, history=history)
+        return View(**dict(knowledge), me=number, options=options, history=history)
 
     def team(self, number: int) -> str:
         """Say in words where a member last saw its teammates, and with what in their hands."""
@@ -80,30 +92,11 @@ class Minds:
         others = teammates(number, self.members)
         return "\n".join(f"{NAMES[other]}: {lines.get(other, 'not seen yet')}" for other in others)
 
-    def may_send(self, number: int) -> bool:
-        """Say whether a member may send a message: it has not just sent one."""
-        return self.world.observe(number).may_send
-
     def decided(self, choices: dict[int, Option]) -> list[dict[str, Any]]:
         """Return what everybody does: those who chose, that; the others go on."""
         going = {number: plan.macro for number, plan in enumerate(self.plans) if plan is not None}
         macros = going | {number: macro_of(option) for number, option in choices.items()}
         return [as_json(macros[number]) for number in range(len(self.members))]
-
-    def _met(self, beliefs: Beliefs) -> list[Worker]:
-        """Return the teammates as they were last seen, in the middle of that room."""
-        centers = self.world.layout.centers
-        return [
-            Worker(
-                number=number,
-                name=NAMES[number],
-                room=met.room,
-                x=centers[met.room][0],
-                z=centers[met.room][1],
-                hands=met.hands,
-            )
-            for number, met in beliefs.others.items()
-        ]
 
 
 Given = TypeVar("Given", bound=BaseModel)

@@ -52,7 +52,9 @@ async def communicate(state: State, runtime: HouseholdRuntime) -> Update:
     drafting = [
         number
         for number in state["deciding"]
-        if len(minds.members) > 1 and minds.may_send(number) and len(minds.view(number).options) > 1
+        if len(minds.members) > 1
+        and minds.world.observe(number).may_send
+        and len(minds.view(number).options) > 1
     ]
     asked = [
         answers.ask(draft_message, _situation(state, minds, number), runtime.context.member)
@@ -94,19 +96,17 @@ def _line(who: int, text: str, step: int) -> str:
 
 def _situation(state: State, minds: Minds, number: int) -> Situation:
     others = teammates(number, minds.members)
-    latest = [line for name in NAMES for line in _latest(state["dialogues"][number], name)]
+    dialogue = state["dialogues"][number]
+    said = ([line for line in dialogue if line.startswith(f"{name} at ")] for name in NAMES)
+    latest = [line for lines in said for line in lines[-DIALOGUE:]]
     return Situation(
         **dict(minds.view(number)),
         name=NAMES[number],
         teammates=[NAMES[other] for other in others],
         belief=minds.beliefs[number].words(),
         team=minds.team(number),
-        dialogue=[line for line in state["dialogues"][number] if line in latest],
+        dialogue=[line for line in dialogue if line in latest],
     )
-
-
-def _latest(dialogue: list[str], name: str) -> list[str]:
-    return [line for line in dialogue if line.startswith(f"{name} at ")][-DIALOGUE:]
 
 
 def _planning(state: State, minds: Minds, number: int) -> Planning:

@@ -21,59 +21,45 @@ class HouseholdContext(OwnedByTeam):
     member: str = responder("The members' model.")
     manager: str = responder("The manager's model.")
     allocation: bool = Field(
-        True, description="Whether the manager allocates; else each does as it proposed.", examples=[True]
+        True, description="Whether the manager allocates; else each does as it proposed."
     )
-    summary: bool = Field(
-        True, description="Whether the manager keeps synopses of what happened.", examples=[True]
-    )
+    summary: bool = Field(True, description="Whether the manager keeps synopses of what happened.")
     rounds: int = Field(
         1,
         ge=1,
         le=MOST_ROUNDS,
         description="Rounds of negotiation: in each after the first, members hear what the others propose.",
-        examples=[2],
     )
     window: int = Field(
         10,
         ge=1,
         description="Latest steps whose observations a member reports, and latest entries it is shown.",
-        examples=[10],
     )
     remember: bool = Field(
-        False,
-        description="Start from what the team learned in this apartment, and keep what it learns.",
-        examples=[True],
+        False, description="Start from what the team learned in this apartment, and keep what it learns."
     )
     lapse_kind: LapseKind = Field(
         "random",
         description="What a lapse is: an action at random, the same kept until it is done (stuck), or no "
         "usable answer (silent).",
-        examples=["stuck"],
     )
     member_lapses: float = Field(
         0.0,
         ge=0,
         le=1,
         description="Share of the members' decisions that are lapses (of MiTa's, CoELA's and ProAgent's).",
-        examples=[0.1],
     )
     manager_lapses: float = Field(
-        0.0,
-        ge=0,
-        le=1,
-        description="Share of the manager's decisions that are lapses.",
-        examples=[0.1],
+        0.0, ge=0, le=1, description="Share of the manager's decisions that are lapses."
     )
     setting: Setting = Field(
         "symbolic",
         description="Whether agents are told what is in their room, or see what is before their eyes.",
-        examples=["visual"],
     )
     perception: str = Field(
         "segments",
         description="What sees for members in the visual setting: `segments` (and depth, no model), or a "
         "model with vision, `ollama:<model>` or any LangChain `<provider>:<model>`.",
-        examples=["segments", "ollama:qwen2.5vl:3b"],
     )
     simulator: str = Field(
         "",
@@ -81,7 +67,7 @@ class HouseholdContext(OwnedByTeam):
         "simulator's address (not on a server), or `evolving_graph`, the one in Python.",
         examples=["", "http://127.0.0.1:8080", "evolving_graph"],
     )
-    seed: int = Field(0, ge=0, description="Decides conflicts in the world, and lapses.", examples=[7])
+    seed: int = Field(0, ge=0, description="Decides conflicts in the world, and lapses.")
 
 
 HouseholdRuntime = Runtime[HouseholdContext]

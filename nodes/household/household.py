@@ -26,7 +26,7 @@ from mneme.environments.household.play import Event, Frame, advance
 from mneme.environments.household.virtualhome.world import EVOLVING_GRAPH, VirtualHomeWorld
 from mneme.environments.household.world import World
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
-from mneme.nodes.household.counters import Counters, added, answered, unusable
+from mneme.nodes.household.counters import Counters, added
 from mneme.nodes.household.eyes import Eyes, check_perception
 from mneme.nodes.household.household_state import (
     HouseholdState,
@@ -39,7 +39,6 @@ from mneme.nodes.household.household_state import (
     with_beliefs,
     world_of,
 )
-from mneme.prompts.household.sight import recognise_frame
 
 CLAIMING = ("goexplore", "gocheck", "gograb")
 """What nobody else should do with the same target at the same time."""
@@ -52,7 +51,11 @@ HISTORY = 40
 async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     """Set the episode up: given, or made from its seed; nobody knows more than the layout and the task."""
     await check_perception(runtime.context)
-    episode = await asyncio.to_thread(_episode, state)
+    asked = read_fields(_Asked, state, "input")
+    if asked.episode:
+        episode = await asyncio.to_thread(parse_episode, asked.episode)
+    else:
+        episode = await asyncio.to_thread(generate, asked.seed, asked.category or None, asked.agents)
     given = as_json(episode)
     if runtime.server_info is not None and runtime.context.simulator not in ("", EVOLVING_GRAPH):
         raise BadInput("simulator: a server calls no addresses.", "Play on the machine of the simulator.")
@@ -99,13 +102,6 @@ class _Asked(BaseModel):
     seed: int = Field(0, ge=0)
 
 
-def _episode(state: HouseholdState) -> Episode:
-    asked = read_fields(_Asked, state, "input")
-    if asked.episode:
-        return parse_episode(asked.episode)
-    return generate(asked.seed, asked.category or None, asked.agents)
-
-
 async def perceive(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     """Let each member take in what it sees, and note what of the task turned up where."""
     eyes = Eyes.of(runtime.context)
@@ -114,7 +110,9 @@ async def perceive(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     seen = await _with_eyes(eyes, lambda: [world.observe(number) for number in range(len(beliefs))])
     for known, observation in zip(beliefs, seen, strict=True):
         known.update(observation)
-        finds |= {key: place for key, place in _finds(known).items() if key not in finds}
+        for thing in known.objects():
+            if thing.relation != "held by":
+                finds.setdefault(str(thing.id), _place(known, thing))
     words, over = [known.words() for known in beliefs], world.done or world.steps >= World.LIMIT
     runtime.stream_writer({"step": "perceive", "time": world.steps, "beliefs": words})
     return {
@@ -126,8 +124,7 @@ async def perceive(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
         "success": world.done,
         "steps": world.steps,
         "progress": world.progress,
-        "counters": added(Counters(rounds=int(not over)), _looked(eyes)),
-        **_who_looked(eyes),
+        **_looked(eyes, Counters(rounds=int(not over))),
     }
 
 
@@ -143,26 +140,16 @@ async def _with_eyes(eyes: Eyes | None, work: Callable[[], T]) -> T:
             eyes.close()
 
 
-def _looked(eyes: Eyes | None) -> Counters:
-    """Count what it cost to recognise frames."""
+def _looked(eyes: Eyes | None, counted: Counters) -> Update:
+    """Return the counters with what it cost to recognise frames, and who did."""
     if eyes is None:
-        return Counters()
-    counted = answered(*eyes.answers)
-    for _ in eyes.lost:
-        counted = added(counted, unusable(0, recognise_frame.repairs))
-    return added(counted, Counters(frames=len(eyes.answers) + len(eyes.lost), blind=len(eyes.lost)))
-
-
-def _who_looked(eyes: Eyes | None) -> Update:
-    return {"answered_by": [f"eyes: {each.responder}" for each in eyes.answers]} if eyes else {}
-
-
-def _finds(known: Beliefs) -> dict[str, str]:
-    """Say for each thing of the task in which class of container, or room, it lies."""
-    return {str(each.id): _place(known, each) for each in known.objects() if each.relation != "held by"}
+        return {"counters": counted}
+    by = [f"eyes: {each.responder}" for each in eyes.answers]
+    return {"counters": added(counted, eyes.counters), "answered_by": by}
 
 
 def _place(known: Beliefs, thing: Known) -> str:
+    """Say in which class of container, or room, a thing lies."""
     holder = known.things.get(thing.holder) if thing.holder is not None else None
     if holder is not None and holder.category == "container":
         return holder.name
@@ -173,20 +160,17 @@ async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     """Turn what was decided into low-level steps until somebody needs a new plan."""
     eyes = Eyes.of(runtime.context)
     world, beliefs = world_of(state, eyes), beliefs_of(state["members"])
-    plans = _plans(state, world)
+    plans = []  # one that was decided again goes on; the others begin
+    for current, decided in zip(plans_of(state), state["decided"], strict=True):
+        macro = Macro.model_validate(decided)
+        plans.append(current if current and current.macro == macro else Plan.of(macro, world.episode.goals))
     counted = _duplication(state, plans, beliefs, world)
     events, frames = await _with_eyes(eyes, lambda: _run(world, plans, beliefs))
-    counted = added(
-        added(
-            counted,
-            Counters(
-                messages=sum(action.kind == "send" for frame in frames for action in frame.actions),
-                lost_steps=sum(outcome.forestalled for frame in frames for outcome in frame.outcomes),
-                forestalled=sum(event.forestalled for event in events),
-            ),
-        ),
-        _looked(eyes),
-    )
+    counted |= {
+        "messages": sum(action.kind == "send" for frame in frames for action in frame.actions),
+        "lost_steps": sum(outcome.forestalled for frame in frames for outcome in frame.outcomes),
+        "forestalled": sum(event.forestalled for event in events),
+    }
     runtime.stream_writer(
         {
             "step": "execute",
@@ -199,19 +183,8 @@ async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
         "members": [
             _after(state, plan, known, events, world) for plan, known in zip(plans, beliefs, strict=True)
         ],
-        "counters": counted,
-        **_who_looked(eyes),
+        **_looked(eyes, counted),
     }
-
-
-def _plans(state: HouseholdState, world: World) -> list[Plan]:
-    """Go on with a plan that was decided again; begin the others."""
-    goals = world.episode.goals
-    plans = []
-    for current, decided in zip(plans_of(state), state["decided"], strict=True):
-        macro = Macro.model_validate(decided)
-        plans.append(current if current and current.macro == macro else Plan.of(macro, goals))
-    return plans
 
 
 def _run(world: World, plans: list[Plan], beliefs: Sequence[Beliefs]) -> tuple[list[Event], list[Frame]]:
@@ -275,21 +248,14 @@ def _duplication(
 ) -> Counters:
     """Count new plans that go for what another goes for, or look where some member has looked."""
     counted = Counters(conflicts=0, redundant=0)
+    claims = [plan.macro.target if plan.macro.kind in CLAIMING else None for plan in plans]
     for number, (old, plan) in enumerate(zip(plans_of(state), plans, strict=True)):
+        kind, target = plan.macro.kind, plan.macro.target
         if old is not None and old.macro == plan.macro:
             continue
-        claim = _claim(plan.macro)
-        others = [_claim(other.macro) for n, other in enumerate(plans) if n != number]
-        counted["conflicts"] += claim is not None and claim in others
-        counted["redundant"] += _is_redundant(plan.macro, beliefs, world)
+        others = [*claims[:number], *claims[number + 1 :]]
+        counted["conflicts"] += claims[number] is not None and claims[number] in others
+        is_open = kind == "gocheck" and target in world.open
+        is_seen = kind == "goexplore" and any(target in each.room_seen for each in beliefs)
+        counted["redundant"] += is_open or is_seen
     return counted
-
-
-def _claim(macro: Macro) -> int | None:
-    return macro.target if macro.kind in CLAIMING else None
-
-
-def _is_redundant(macro: Macro, beliefs: Sequence[Beliefs], world: World) -> bool:
-    if macro.kind == "gocheck":
-        return macro.target in world.open
-    return macro.kind == "goexplore" and any(macro.target in each.room_seen for each in beliefs)

@@ -22,7 +22,7 @@ from mneme.environments.household.walking import Corner, steps_to_visit
 from mneme.nodes.household.alone import AloneState, Minds
 from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.household_state import Update
-from mneme.nodes.household.mhp_search import Item, Need, Situation, Steps, Subgoal, search, subgoals
+from mneme.nodes.household.mhp_search import Item, Need, Situation, Steps, search, subgoals
 from mneme.prompts.household.household import Option, View, spots_of
 
 HERE = 0
@@ -70,7 +70,10 @@ def _plan(
     plan = [kept] if kept else search(situation, _steps_of(view), random)
     if not plan:
         return view.options[-1], sample, []
-    return _first_action(view, plan[0]), sample, [plan[0].item.id, plan[0].target]
+    item, target = plan[0]
+    wanted = ("goput", target) if item.held else ("gograb", item.id) if item.id > 0 else ("", item.spot)
+    fitting = [each for each in view.options if each.target == wanted[1] and wanted[0] in ("", each.kind)]
+    return (fitting[0] if fitting else view.options[-1]), sample, [plan[0].item.id, plan[0].target]
 
 
 def resample(view: View, particle: Mapping[str, int], random: Random) -> dict[str, int]:
@@ -133,11 +136,3 @@ def _steps_of(view: View) -> Steps:
         return steps_to_visit(view, corner(start), spots[end])
 
     return steps
-
-
-def _first_action(view: View, subgoal: Subgoal) -> Option:
-    """Return the macro action with which a subgoal begins, by regression from what it needs."""
-    item, target = subgoal
-    wanted = ("goput", target) if item.held else ("gograb", item.id) if item.id > 0 else ("", item.spot)
-    fitting = [each for each in view.options if each.target == wanted[1] and wanted[0] in ("", each.kind)]
-    return fitting[0] if fitting else view.options[-1]

@@ -21,7 +21,9 @@ Negotiation and allocation cost no step of the world, as in the paper: what is s
   decides, what the others propose, and keep or change their own proposal.
 """
 
+import asyncio
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -41,13 +43,23 @@ from mneme.nodes.household.household_state import (
     beliefs_of,
     episode_of,
     with_beliefs,
+    world_of,
 )
-from mneme.nodes.household.mita_memory import deeds, memory_of, named_in, passage_of, remembered, taught_by
-from mneme.nodes.household.mita_negotiation import negotiations
+from mneme.nodes.household.mita_memory import (
+    deeds,
+    kept_short,
+    memory_of,
+    named_in,
+    passage_of,
+    remembered,
+    taught_by,
+)
 from mneme.nodes.household.mita_state import (
     FALLBACK,
+    Asked,
     DatedSynopsis,
     Progress,
+    Proposed,
     State,
     assess,
     in_order,
@@ -55,14 +67,16 @@ from mneme.nodes.household.mita_state import (
     since,
     together,
 )
-from mneme.nodes.household.mita_synopses import kept_short
-from mneme.nodes.household.mita_views import (
+from mneme.nodes.household.views import (
     cross_context_of,
+    hearing,
     known_to_the_manager,
+    macro_of,
+    mark_of,
+    situation_of,
 )
-from mneme.nodes.household.views import macro_of
 from mneme.prompts.household.household import Option
-from mneme.prompts.household.mita import Report, allocate_actions
+from mneme.prompts.household.mita import Report, Situation, allocate_actions, propose_action
 from mneme.prompts.household.synopsis import Synopsis, summarise_passage
 from mneme.stores.ledger.records import Change, Source
 
@@ -113,11 +127,20 @@ def _streamed(state: State) -> list[dict[str, Any]]:
 
 def _decided(state: State, options: Sequence[Option], reason: str) -> Update:
     """Note the joint action, and what is to be told of it."""
+    pairs = [
+        (each["member"], option_of(each), option)
+        for each, option in zip(in_order(state), options, strict=True)
+    ]
     return {
         "decided": [as_json(macro_of(option)) for option in options],
         "reason": reason,
         "said": _said(state, options, reason),
-        "overruled": _overruled(state, options, reason),
+        "overruled": {
+            NAMES[member]: f"Manager at step {state['steps']}: {NAMES[member]} does {macro_of(chosen)}, not"
+            f" {macro_of(proposed)} as proposed: {reason}"
+            for member, proposed, chosen in pairs
+            if macro_of(proposed) != macro_of(chosen)
+        },
         "proposed_in": {NAMES[each["member"]]: each["mark"] for each in state["proposals"]},
     }
 
@@ -135,23 +158,10 @@ def _said(state: State, options: Sequence[Option], reason: str) -> dict[str, str
     return said
 
 
-def _overruled(state: State, options: Sequence[Option], reason: str) -> dict[str, str]:
-    """Tell each member whose proposal the manager did not follow what it shall do instead, and why."""
-    pairs = [
-        (each["member"], option_of(each), option)
-        for each, option in zip(in_order(state), options, strict=True)
-    ]
-    return {
-        NAMES[member]: f"Manager at step {state['steps']}: {NAMES[member]} does {macro_of(chosen)}, not"
-        f" {macro_of(proposed)} as proposed: {reason}"
-        for member, proposed, chosen in pairs
-        if macro_of(proposed) != macro_of(chosen)
-    }
-
-
 async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
     """Allocation: let the manager choose the joint action from X, C, p and T (eqs. 3 and 4)."""
-    if _is_silent(state, runtime):
+    context, marks = runtime.context, (runtime.context.seed, "manager", state["round"])
+    if context.lapse_kind == "silent" and lapse(context.manager_lapses, 1, *marks) is not None:
         return _left_to_the_members(state, runtime, "the manager said nothing", Counters(fallbacks=1))
     beliefs, team = beliefs_of(state["members"]), known_to_the_manager(state, runtime)
     given = cross_context_of(state, runtime, beliefs, team)
@@ -180,12 +190,6 @@ def _left_to_the_members(state: State, runtime: HouseholdRuntime, why: str, cost
     _tell(state, runtime, fallback=why)
     proposed = [option_of(each) for each in in_order(state)]
     return _decided(state, proposed, f"{FALLBACK}{why}") | {"counters": added(cost, Counters(unallocated=1))}
-
-
-def _is_silent(state: State, runtime: HouseholdRuntime) -> bool:
-    """Say whether the manager lapses in this round by saying nothing."""
-    context, marks = runtime.context, (runtime.context.seed, "manager", state["round"])
-    return context.lapse_kind == "silent" and lapse(context.manager_lapses, 1, *marks) is not None
 
 
 def _lapsed(state: State, runtime: HouseholdRuntime, report: Report) -> Option | None:
@@ -263,3 +267,92 @@ async def finish(state: State, runtime: HouseholdRuntime) -> Update:
         await memory_of(state["episode"], runtime).keep(remembered, change=change)
     runtime.stream_writer({"step": "finish", "success": state["success"], "steps": state["steps"]})
     return {}
+
+
+def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] | list[Send]:
+    """Ask every member for its proposal, all at once; nobody, where the episode is over."""
+    if state["over"]:
+        return "finish"
+    world, beliefs = world_of(state), beliefs_of(state["members"])
+    proposed_in = state.get("proposed_in", {})
+    return [
+        Send(
+            "negotiate",
+            Asked(round=state["round"], situation=situation, proposed_in=proposed_in.get(name, "")),
+        )
+        for number, name in zip(range(len(beliefs)), NAMES, strict=False)
+        for situation in [situation_of(state, runtime, world, beliefs, number)]
+    ]
+
+
+async def negotiate(state: Asked, runtime: HouseholdRuntime) -> Update:
+    """Negotiation: ask a member for its next action (eq. 2), where it has a choice and something is new."""
+    situation = Situation.model_validate(state["situation"])
+    if (clear := _evident(situation, state["proposed_in"])) is not None:
+        return clear
+    try:
+        return await _asked_for(situation, runtime, state["round"])
+    except BadAnswer as bad:
+        # Go on with what is under way, else do what is nearest.
+        option = min(situation.options, key=lambda each: each.reluctance)
+        return _proposed(situation, option, f"{FALLBACK}{bad}") | {"counters": unusable()}
+
+
+async def _asked_for(situation: Situation, runtime: HouseholdRuntime, *when: int) -> Update:
+    """Ask a member for its proposal; in so many cases it lapses. Raises BadAnswer."""
+    marks = (runtime.context.seed, "member", situation.me, *when)
+    at_random = lapse(runtime.context.member_lapses, len(situation.options), *marks)
+    if at_random is not None and runtime.context.lapse_kind == "silent":
+        raise BadAnswer("The member said nothing.", raw="")
+    asked = await ask(propose_action, situation, runtime.context.member)
+    choice = asked.value.choice if at_random is None else at_random
+    proposal = _proposed(situation, situation.options[choice], asked.value.reason)
+    return proposal | {"counters": answered(asked), "answered_by": [f"member: {asked.responder}"]}
+
+
+def _evident(situation: Situation, proposed_in: str) -> Update | None:
+    """Propose the only option, or what is under way where nothing changed; None where a member is asked."""
+    if len(situation.options) == 1:
+        return _proposed(situation, situation.options[0], "I have no other option.")
+    going = [option for option in situation.options if option.under_way]
+    if not going or mark_of(situation) != proposed_in:
+        return None
+    return _proposed(situation, going[0], "Nothing has changed for me: I go on.")
+
+
+def _proposed(situation: Situation, option: Option, reason: str) -> Update:
+    mark = mark_of(situation)
+    return {"proposals": [Proposed(member=situation.me, reason=reason, option=as_json(option), mark=mark)]}
+
+
+async def answer(state: State, runtime: HouseholdRuntime) -> Update:
+    """Let the members hear one another's proposals, and keep or change their own: one more round."""
+    world, beliefs, proposals = world_of(state), beliefs_of(state["members"]), in_order(state)
+    situations = [
+        Situation.model_validate(situation_of(state, runtime, world, beliefs, n)) for n in range(len(beliefs))
+    ]
+    answers = [
+        _answered(state, runtime, hearing(situation, proposals), proposed)
+        for situation, proposed in zip(situations, proposals, strict=True)
+    ]
+    updates = await asyncio.gather(*answers)
+    return {
+        "turn": state["turn"] + 1,
+        "proposals": Overwrite([each["proposals"][0] for each in updates]),
+        "counters": reduce(added, (each.get("counters", Counters()) for each in updates)),
+        "answered_by": [who for each in updates for who in each.get("answered_by", [])],
+    }
+
+
+async def _answered(
+    state: State, runtime: HouseholdRuntime, situation: Situation, proposed: Proposed
+) -> Update:
+    """Ask a member that has a choice and hears something new; else, or without a usable answer, it stays."""
+    news = [f"{each.name} {macro_of(each.option)}" for each in situation.heard]
+    if not news or len(situation.options) == 1 or news == proposed.get("heard"):
+        return {"proposals": [proposed]}
+    try:
+        update = await _asked_for(situation, runtime, state["round"], state["turn"])
+    except BadAnswer:
+        return {"proposals": [{**proposed, "heard": news}], "counters": unusable()}
+    return update | {"proposals": [{**each, "heard": news} for each in update["proposals"]]}

@@ -15,15 +15,16 @@ nearest, and that is counted as a fallback.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated
 
 from mneme.environments.household.beliefs import Met
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.walking import steps_if_known
+from mneme.nodes.channels import Typed
 from mneme.nodes.household.alone import AloneState, Answers, Minds, fallback, teammates
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
 from mneme.nodes.household.counters import Counters, added, lapse
-from mneme.nodes.household.household_state import Update, as_json
+from mneme.nodes.household.household_state import Update
 from mneme.prompts.household.household import Option, Spot, View
 from mneme.prompts.household.proagent import (
     UNKNOWN,
@@ -45,7 +46,7 @@ GRACE = 3
 class State(AloneState, total=False):
     """What each member has observed of each teammate, and thinks that it intends."""
 
-    minds: list[dict[str, dict[str, Any]]]
+    minds: Annotated[list[dict[int, Observed]], Typed]
     deciding: list[int]
 
 
@@ -59,19 +60,13 @@ async def watch(state: State, runtime: HouseholdRuntime) -> Update:
     }
 
 
-def _watched(minds: Minds, number: int, before: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    view = minds.view(number)
-    watched, thought = {}, _thought_of(before)
+def _watched(minds: Minds, number: int, before: Mapping[int, Observed]) -> dict[int, Observed]:
+    view, watched = minds.view(number), {}
     for other in teammates(number, minds.members):
-        old = thought.get(other) or Observed(teammate=other, name=NAMES[other])
+        old = before.get(other) or Observed(teammate=other, name=NAMES[other])
         met = minds.beliefs[number].others.get(other)
-        watched[str(other)] = as_json(_corrected(view, _seen(view, old, met) if met else old))
+        watched[other] = _corrected(view, _seen(view, old, met) if met else old)
     return watched
-
-
-def _thought_of(mind: Mapping[str, Any]) -> dict[int, Observed]:
-    """Return what an agent thinks of each teammate, as the state has it."""
-    return {int(other): Observed.model_validate(each) for other, each in mind.items()}
 
 
 def _seen(view: View, old: Observed, met: Met) -> Observed:
@@ -129,7 +124,7 @@ async def plan(state: State, runtime: HouseholdRuntime) -> Update:
 
 def _scene(state: State, minds: Minds, number: int) -> Scene:
     view, words = minds.view(number), minds.beliefs[number].words()
-    observed = [_labelled(view, each) for each in _thought_of(state["minds"][number]).values()]
+    observed = [_labelled(view, each) for each in state["minds"][number].values()]
     return Scene(**dict(view), name=NAMES[number], belief=words, observed=observed)
 
 
@@ -181,26 +176,25 @@ def unmet(view: View, option: Option) -> str:
 
 def _thought(
     state: State, scenes: Mapping[int, Scene], plans: Mapping[int, Sequence[Plan]]
-) -> list[dict[str, dict[str, Any]]]:
+) -> list[dict[int, Observed]]:
     """Keep what each now thinks that its teammates intend, and by when that should be done."""
     minds = [dict(each) for each in state["minds"]]
     for number, scene in scenes.items():
-        thought = _thought_of(minds[number])
+        thought = minds[number]
         for intention in plans[number][-1].intentions if plans[number] else []:
             old = thought[intention.teammate]
             if old.intended != intention.target:
-                new = thought[intention.teammate] = _intending(scene, old, intention.target)
-                minds[number][str(intention.teammate)] = as_json(new)
+                worker = next((each for each in scene.workers if each.number == old.teammate), None)
+                spot = _spot(scene, intention.target)
+                way = 0 if worker is None or spot is None else steps_if_known(scene, worker.corner, spot)
+                thought[intention.teammate] = old.model_copy(
+                    update={
+                        "intended": intention.target,
+                        "since": scene.step,
+                        "due": (old.seen or scene.step) + way + GRACE,
+                    }
+                )
     return minds
-
-
-def _intending(scene: Scene, observed: Observed, target: int) -> Observed:
-    worker = next((each for each in scene.workers if each.number == observed.teammate), None)
-    spot = _spot(scene, target)
-    way = 0 if worker is None or spot is None else steps_if_known(scene, worker.corner, spot)
-    return observed.model_copy(
-        update={"intended": target, "since": scene.step, "due": (observed.seen or scene.step) + way + GRACE}
-    )
 
 
 def _spot(view: View, target: int) -> Spot | None:

@@ -1,14 +1,30 @@
-"""What the members of a household team are shown: beliefs of the world, made into views and options."""
+"""What the members and the manager are given: beliefs of the world, made into views, options and contexts.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+For MiTa: the view of eq. 2, the cross-agent context of eq. 3.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
 
 from mneme.environments.household.beliefs import Beliefs, Known, satisfies
 from mneme.environments.household.episode import Episode, Goal, Thing
 from mneme.environments.household.macro import Macro, Plan, possible
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.walking import Corner, steps_into, steps_to_act
-from mneme.environments.household.world import HANDS, Observation
+from mneme.environments.household.world import HANDS, Observation, World
+from mneme.nodes.household.context import HouseholdRuntime
+from mneme.nodes.household.household import CLAIMING
+from mneme.nodes.household.household_state import beliefs_of, episode_of, plans_of, world_of
+from mneme.nodes.household.mita_state import (
+    Proposed,
+    State,
+    in_order,
+    in_words,
+    option_of,
+    since,
+    wanted_in,
+)
 from mneme.prompts.household.household import (
     Container,
     Door,
@@ -18,9 +34,9 @@ from mneme.prompts.household.household import (
     Option,
     Room,
     Spot,
-    View,
     Worker,
 )
+from mneme.prompts.household.mita import CrossContext, Heard, Report, Situation
 
 NOWHERE = -1
 
@@ -39,38 +55,57 @@ def worker_of(number: int, beliefs: Beliefs, plan: Plan | None) -> Worker:
     )
 
 
-@dataclass(frozen=True)
-class Announced:
-    """What may be known beyond one's own beliefs.
+def knowledge_of(  # noqa: PLR0913  (what may be known beyond one's own beliefs, by its name)
+    episode: Episode,
+    beliefs: Beliefs,
+    workers: Sequence[Worker],
+    *,
+    placed: Mapping[str, int] | None = None,
+    in_hands: Mapping[str, int] | None = None,
+    finds: Mapping[str, str] | None = None,
+    experience: Mapping[str, Mapping[str, tuple[int, int]]] | None = None,
+) -> Knowledge:
+    """Say what beliefs come to, with what was announced to all.
 
     `placed` (by predicate) and `in_hands` (by class) are the progress; `finds` says where things of the task
     turned up, of which those are told that the beliefs know; `experience` is of earlier episodes.
     """
-
-    placed: Mapping[str, int] | None = None
-    in_hands: Mapping[str, int] = field(default_factory=dict)
-    finds: Mapping[str, str] = field(default_factory=dict)
-    experience: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
-
-
-def knowledge_of(
-    episode: Episode, beliefs: Beliefs, workers: Sequence[Worker], announced: Announced | None = None
-) -> Knowledge:
-    """Say what beliefs come to, with what was announced to all."""
-    things, announced = episode.by_id(), announced or Announced()
-    done = beliefs.placed(episode.goals) if announced.placed is None else announced.placed
+    things, done = episode.by_id(), beliefs.placed(episode.goals) if placed is None else placed
+    found: dict[str, list[str]] = {}
+    for thing, place in (finds or {}).items():
+        if int(thing) in beliefs.things:
+            found.setdefault(beliefs.things[int(thing)].name, []).append(place)
     return Knowledge(
         step=beliefs.step,
         needs=[_need(goal, beliefs, things, done) for goal in episode.goals],
-        rooms=[_room(room, beliefs) for room in episode.rooms()],
+        rooms=[
+            Room(**_place(each), room=each.id, seen=beliefs.room_seen.get(each.id))
+            for each in episode.rooms()
+        ],
         doors=[Door(rooms=(first, second), x=at[0], z=at[1]) for first, second, at in episode.doors],
-        containers=[_container(each, beliefs, things) for each in beliefs.containers()],
+        containers=[
+            Container(
+                **_place(each),
+                room=each.room,
+                width=things[each.id].size[0],
+                depth=things[each.id].size[2],
+                is_open=bool(each.is_open),
+                checked=beliefs.checked.get(each.id),
+            )
+            for each in beliefs.containers()
+        ],
         items=[_item(each, beliefs, episode.goals) for each in beliefs.objects()],
         workers=list(workers),
-        in_hands=dict(announced.in_hands),
-        found=_found(beliefs, announced.finds),
-        experience={name: dict(places) for name, places in announced.experience.items()},
+        in_hands=dict(in_hands or {}),
+        found=found,
+        experience={name: dict(places) for name, places in (experience or {}).items()},
     )
+
+
+def _place(thing: Thing | Known) -> dict[str, Any]:
+    """Return what a thing is called, and where its centre is on the floor."""
+    x, _, z = thing.center
+    return {"id": thing.id, "name": thing.name, "x": x, "z": z}
 
 
 def _need(goal: Goal, beliefs: Beliefs, things: Mapping[int, Thing], placed: Mapping[str, int]) -> Need:
@@ -91,37 +126,12 @@ def _need(goal: Goal, beliefs: Beliefs, things: Mapping[int, Thing], placed: Map
     )
 
 
-def _room(room: Thing, beliefs: Beliefs) -> Room:
-    x, _, z = room.center
-    return Room(id=room.id, name=room.name, room=room.id, x=x, z=z, seen=beliefs.room_seen.get(room.id))
-
-
-def _container(known: Known, beliefs: Beliefs, things: Mapping[int, Thing]) -> Container:
-    x, _, z = known.center
-    width, _, depth = things[known.id].size
-    return Container(
-        id=known.id,
-        name=known.name,
-        room=known.room,
-        x=x,
-        z=z,
-        width=width,
-        depth=depth,
-        is_open=bool(known.is_open),
-        checked=beliefs.checked.get(known.id),
-    )
-
-
 def _item(known: Known, beliefs: Beliefs, goals: Sequence[Goal]) -> Item:
     holder = beliefs.things.get(known.holder) if known.holder is not None else None
     held = known.relation == "held by"
-    x, _, z = known.center
     return Item(
-        id=known.id,
-        name=known.name,
+        **_place(known),
         room=known.room,
-        x=x,
-        z=z,
         holder="" if held or holder is None else f"{known.relation} <{holder.name}> ({holder.id})",
         held_by=known.holder if held else None,
         placed=any(satisfies(known, goal) for goal in goals),
@@ -129,20 +139,12 @@ def _item(known: Known, beliefs: Beliefs, goals: Sequence[Goal]) -> Item:
     )
 
 
-def _found(beliefs: Beliefs, finds: Mapping[str, str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for thing, place in finds.items():
-        if int(thing) in beliefs.things:
-            found.setdefault(beliefs.things[int(thing)].name, []).append(place)
-    return found
-
-
 def options_of(
     observation: Observation, beliefs: Beliefs, knowledge: Knowledge, goals: Sequence[Goal], plan: Plan | None
 ) -> list[Option]:
     """List what a member may do now, what it is doing first; messages are written by whoever sends some."""
     macros = [macro for macro in possible(observation, beliefs, goals) if macro.kind != "send_message"]
-    spots = {each.id: _spot(each) for each in beliefs.things.values()}
+    spots = {each.id: Spot(**_place(each), room=each.room) for each in beliefs.things.values()}
     spots |= {
         spot.id: spot
         for spot in [*knowledge.rooms, *knowledge.needs, *knowledge.containers, *knowledge.items]
@@ -157,11 +159,6 @@ def options_of(
             for option in options
         ]
     return sorted(options, key=lambda option: not option.under_way)
-
-
-def _spot(known: Known) -> Spot:
-    x, _, z = known.center
-    return Spot(id=known.id, name=known.name, room=known.room, x=x, z=z)
 
 
 def _option(macro: Macro, spots: Mapping[int, Spot], beliefs: Beliefs, knowledge: Knowledge) -> Option:
@@ -199,13 +196,214 @@ def macro_of(option: Option) -> Macro:
     return Macro(kind=option.kind, target=option.target, name=option.name, text=option.text)
 
 
-def view_of(
-    knowledge: Knowledge,
-    number: int,
-    options: Sequence[Option],
-    *,
-    taken: Sequence[int] = (),
-    history: Sequence[str] = (),
-) -> View:
-    """Make the view of one member, from which it proposes or decides."""
-    return View(**dict(knowledge), me=number, taken=list(taken), options=list(options), history=list(history))
+MOST_USUAL = 4
+"""Kinds of places that are named for a class of things."""
+
+
+def situation_of(
+    state: State, runtime: HouseholdRuntime, world: World, beliefs: Sequence[Beliefs], number: int
+) -> dict[str, Any]:
+    """Show a member what it sees, believes, did, heard; its options by its own belief."""
+    plans, known = plans_of(state), beliefs[number]
+    knowledge = _with_progress(state, known, [worker_of(number, known, plans[number])])
+    others = {n: plan.macro for n, plan in enumerate(plans) if n != number and plan is not None}
+    said = {name: f", {why}" for name, why in state.get("said", {}).items() if why}
+    return Situation(
+        **dict(knowledge),
+        me=number,
+        options=_options_of(state, world, known, knowledge, number),
+        taken=[each.target for each in others.values() if each.kind in CLAIMING and each.target is not None],
+        name=NAMES[number],
+        task=task_of(knowledge),
+        progress=progress_in_words(state),
+        observation=seen_now(known),
+        belief=in_lines(*known.sights(last=known.step - 1), known.explored(), known.unexplored()),
+        done="\n".join(state["members"][number]["history"][-runtime.context.window :]),
+        dialogue=in_lines(
+            *(f"{NAMES[n]} does {each}{said.get(NAMES[n], '')}" for n, each in others.items()),
+            state.get("overruled", {}).get(NAMES[number], ""),
+        ),
+        usual=usual_places(state),
+    ).model_dump(mode="json")
+
+
+def hearing(situation: Situation, proposals: Sequence[Proposed]) -> Situation:
+    """Let a member hear what the others propose anew; of what they go on with it has heard already.
+
+    A model keeps nothing from question to question, so its own proposal is told, too.
+    """
+    own = next(each for each in proposals if each["member"] == situation.me)
+    heard = [
+        Heard(member=each["member"], name=NAMES[each["member"]], option=option, reason=each["reason"])
+        for each in proposals
+        for option in [option_of(each)]
+        if each["member"] != situation.me and not option.under_way
+    ]
+    mine = f"You proposed {option_of(own)}: {own['reason']}"
+    return situation.model_copy(update={"heard": heard, "proposals": in_lines(mine, *map(str, heard))})
+
+
+def mark_of(situation: Situation) -> str:
+    """Tell situations apart: by what a member may do, the progress, and what the team said last."""
+    may = sorted((option.kind, option.target or 0) for option in situation.options)
+    return sha256(repr((may, situation.progress, situation.dialogue)).encode()).hexdigest()[:16]
+
+
+def _with_progress(state: State, beliefs: Beliefs, workers: Sequence[Worker]) -> Knowledge:
+    """Say what beliefs come to, with the progress that the whole team is told."""
+    return knowledge_of(
+        episode_of(state),
+        beliefs,
+        workers,
+        placed=state["assessed"]["placed"],
+        in_hands=state["assessed"]["held"],
+        finds=state["finds"],
+        experience=state.get("experience", {}),
+    )
+
+
+def _options_of(
+    state: State, world: World, beliefs: Beliefs, knowledge: Knowledge, number: int
+) -> list[Option]:
+    """List what a member may do; what the progress shows to be needless is offered to who is at it alone."""
+    observation, episode = world.observe(number), episode_of(state)
+    options = options_of(observation, beliefs, knowledge, episode.goals, plans_of(state)[number])
+    missing, all_found = knowledge.missing(), state["assessed"]["found"] == wanted_in(episode)
+    return [
+        option
+        for option in options
+        if option.under_way
+        or (
+            not (option.kind == "gocheck" and all_found)
+            and not (option.kind == "gograb" and missing[option.name] <= 0)
+        )
+    ]
+
+
+def task_of(knowledge: Knowledge) -> str:
+    return "; ".join(
+        f"put {need.wanted} {need.thing} {need.relation} {need.label}" for need in knowledge.needs
+    )
+
+
+def progress_in_words(state: State) -> str:
+    """Say how far the team is, and of how many."""
+    progress, episode = state["assessed"], episode_of(state)
+    counts, wanted = {goal.key: goal.count for goal in episode.goals}, wanted_in(episode)
+    placed = ", ".join(f"{key}: {count} of {counts[key]}" for key, count in progress["placed"].items())
+    held = ", ".join(f"{count} {name}" for name, count in progress["held"].items()) or "nothing"
+    found = ", ".join(f"{progress['found'].get(name, 0)} of {count} {name}" for name, count in wanted.items())
+    return f"Placed: {placed}. In hands: {held}. Found so far: {found}."
+
+
+def seen_now(beliefs: Beliefs, *, with_shut: bool = True) -> str:
+    """Say what an agent perceives at this step; without `with_shut`, not which containers are shut."""
+    return in_lines(beliefs.position_in_words(), *beliefs.sights(beliefs.step, with_shut=with_shut))
+
+
+def usual_places(state: State) -> str:
+    """Say of each class that is wanted where most of it turned up in earlier episodes, and how often."""
+    return in_lines(
+        *(
+            f"{name}: {', '.join(f'{place} {found} times of {of}' for place, (found, of) in best)}."
+            for name in wanted_in(episode_of(state))
+            for best in [_most_found(state.get("experience", {}).get(name, {}))]
+            if best
+        )
+    )
+
+
+def _most_found(places: Mapping[str, tuple[int, int]]) -> list[tuple[str, tuple[int, int]]]:
+    seen = [(place, counted) for place, counted in places.items() if counted[0]]
+    return sorted(seen, key=lambda each: -each[1][0] / max(1, each[1][1]))[:MOST_USUAL]
+
+
+def in_lines(*sentences: str) -> str:
+    """Put each sentence on a line of its own."""
+    return "\n".join(sentence for sentence in sentences if sentence)
+
+
+def known_to_the_manager(state: State, runtime: HouseholdRuntime) -> Beliefs:
+    """Put together what the manager knows: the synopses, and what the members report of late.
+
+    A proposal tells where its target is, however long ago the member saw it.
+    """
+    team = Beliefs(agent=-1, step=state["steps"])
+    for dated in state["synopses"]:
+        synopsis = dated["synopsis"]
+        recalled = Beliefs(agent=-1, step=dated["step"], things=things_of(dated["named"]))
+        seen = dated.get("seen", {})  # runs of earlier versions have none: then as of the synopsis
+        recalled.checked = {each: seen.get(str(each), dated["step"]) for each in synopsis["checked"]}
+        recalled.room_seen = {each: seen.get(str(each), dated["step"]) for each in synopsis["explored"]}
+        team.merge(recalled)
+    oldest = state["steps"] - runtime.context.window
+    for known in beliefs_of(state["members"]):
+        team.rooms = known.rooms
+        team.merge(since(known, oldest))
+        targets = [each["option"]["target"] for each in state["proposals"] if each["member"] == known.agent]
+        named = {target: known.things[target] for target in targets if target in known.things}
+        team.merge(Beliefs(agent=known.agent, things=named))
+    return team
+
+
+def things_of(pieces: Iterable[Mapping[str, Any]]) -> dict[int, Known]:
+    """Return things and furniture that were kept as JSON, by their ids."""
+    return {each["id"]: Known.model_validate(each) for each in pieces}
+
+
+def cross_context_of(
+    state: State, runtime: HouseholdRuntime, beliefs: Sequence[Beliefs], team: Beliefs
+) -> CrossContext:
+    """Collect each member's proposal, belief and observation (eq. 3), with C, p and T."""
+    workers = [
+        worker_of(number, known, plan)
+        for number, (known, plan) in enumerate(zip(beliefs, plans_of(state), strict=True))
+    ]
+    knowledge = _with_progress(state, team, workers)
+    oldest, world = state["steps"] - runtime.context.window, world_of(state)
+    return CrossContext(
+        **dict(knowledge),
+        task=task_of(knowledge),
+        progress=progress_in_words(state),
+        synopses="\n".join(in_words(dated) for dated in state["synopses"]),
+        usual=usual_places(state),
+        members=[
+            _report(worker, beliefs[worker.number], proposed, options, oldest)
+            for worker, proposed in zip(workers, in_order(state), strict=True)
+            for options in [_offered(state, world, team, knowledge, worker.number)]
+        ],
+    )
+
+
+def _offered(state: State, world: World, team: Beliefs, knowledge: Knowledge, number: int) -> list[Option]:
+    """List what a member may do by what it and the manager know together.
+
+    A member says so where something is not as the manager believes. What it proposed is among it.
+    """
+    beliefs = beliefs_of(state["members"])[number]
+    beliefs.merge(team)
+    options = _options_of(state, world, beliefs, knowledge, number)
+    wish = option_of(in_order(state)[number])
+    return options if any(_same(option, wish) for option in options) else [*options, wish]
+
+
+def _same(one: Option, other: Option) -> bool:
+    return (one.kind, one.target) == (other.kind, other.target)
+
+
+def _report(
+    worker: Worker, own: Beliefs, proposed: Proposed, options: Sequence[Option], oldest: int
+) -> Report:
+    """Say of one member what it sees, believes of late and proposes, and what it may do.
+
+    Containers that it sees or believes to be shut stand among its options, and are not said again.
+    """
+    wish = option_of(proposed)
+    return Report(
+        worker=worker,
+        proposal=next(number for number, option in enumerate(options) if _same(option, wish)),
+        reason=proposed["reason"],
+        observation=seen_now(own, with_shut=False),
+        belief=in_lines(*own.sights(oldest, own.step - 1, with_shut=False), own.explored(oldest)),
+        options=list(options),
+    )

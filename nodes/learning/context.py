@@ -26,18 +26,12 @@ class TeamContext(OwnedByTeam):
     schema_name: str = Field(
         "events",
         description="sql_tuning: the schema of the database.",
-        examples=["events"],
         json_schema_extra={"enum": list(SCHEMAS)},
     )
-    database_seed: int = Field(0, ge=0, description="sql_tuning: the seed of the database.", examples=[0])
-    rows: int = Field(
-        60_000, ge=100, le=2_000_000, description="sql_tuning: rows of the table of facts.", examples=[60_000]
-    )
+    database_seed: int = Field(0, ge=0, description="sql_tuning: the seed of the database.")
+    rows: int = Field(60_000, ge=100, le=2_000_000, description="sql_tuning: rows of the table of facts.")
     successes_to_verify: int = Field(
-        2,
-        ge=1,
-        description="Successes before a card may be verified; the paper names 3 (§6) and 2 (§7).",
-        examples=[3],
+        2, ge=1, description="Successes before a card may be verified; the paper names 3 (§6) and 2 (§7)."
     )
 
     @property
@@ -52,9 +46,7 @@ class LearningContext(TeamContext):
     researcher: str = responder("The researcher's model.")
     leader: str = responder("The leader's model.")
     monitor: str = responder("The monitor's model.")
-    recall: int = Field(
-        5, ge=0, le=20, description="How many cards are retrieved; 0: none, no memory.", examples=[5]
-    )
+    recall: int = Field(5, ge=0, le=20, description="How many cards are retrieved; 0: none, no memory.")
 
 
 TeamRuntime = Runtime[TeamContext]

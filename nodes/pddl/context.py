@@ -10,32 +10,23 @@ from mneme.nodes.task_memories.kinds import MemoryName
 class PddlContext(OwnedByTeam):
     """Who plays, with which memory, and how much an agent is shown."""
 
-    memory: MemoryName = Field("intrinsic", description="The team's memory.", examples=["intrinsic", "none"])
+    memory: MemoryName = Field("intrinsic", description="The team's memory.")
     solver: str = responder("The solver's model.")
     second_agent: str = responder("The second agent's model.")
     memory_model: str = responder("Who answers the memory's own questions.")
     window: int = Field(
-        4096,
-        ge=512,
-        description="Tokens of a context: task, memory and the turns that fit (algorithm 1).",
-        examples=[4096],
+        4096, ge=512, description="Tokens of a context: task, memory and the turns that fit (algorithm 1)."
     )
     memory_tokens: int = Field(
-        700,
-        ge=100,
-        description="The most tokens of one agent's structured memory (intrinsic).",
-        examples=[700],
+        700, ge=100, description="The most tokens of one agent's structured memory (intrinsic)."
     )
 
     example: bool = Field(
         True,
         description="Whether agents see one worked example of the domain, beside the window (AgentBoard's).",
-        examples=[True],
     )
     project_insights: bool = Field(
-        False,
-        description="Whether G-Memory words its insights for each role; off in the authors' runs, too.",
-        examples=[False],
+        False, description="Whether G-Memory words its insights for each role; off in the authors' runs, too."
     )
 
 

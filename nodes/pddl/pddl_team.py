@@ -14,24 +14,101 @@ from operator import add
 from typing import Annotated, Any, TypeVar
 from uuid import uuid4
 
+from langgraph.channels import EphemeralValue
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput
-from mneme.environments.pddl import STEPS, Observed, PddlWorld, Problem, example_of
+from mneme.environments.pddl import SIZES, STEPS, Domain, Observed, PddlWorld, Problem, example_of, generate
 from mneme.environments.turns import Turn
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import Asked, added
-from mneme.models.ollama.tokenizers import Count, counter_of
+from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.costs import Cost, counted, total
 from mneme.nodes.pddl.context import PddlContext, PddlRuntime
-from mneme.nodes.pddl.given import Given, problem_given, whole_problem
 from mneme.nodes.task_memories.interface import FinishedTask, Held, Means, Role, Task, TaskMemory
 from mneme.nodes.task_memories.kinds import open_memory
 from mneme.prompts.pddl.pddl_team import Move, Repetition, Situation, choose_action, choose_otherwise
 from mneme.prompts.prompt import Prompt
 from mneme.stores.task_memories.trials import Trials
+
+LEAST = ", ".join(f"{domain} {least}" for domain, (least, _) in SIZES.items())
+HINT = "Load it with environments.pddl.load, and give problem.model_dump()."
+
+
+class Given(TypedDict, total=False):
+    """A problem to be generated, or one as plain JSON; the same `task_id` is the same trial."""
+
+    domain: Annotated[
+        Domain,
+        Field("gripper", description="The world of the problem.", examples=["gripper"]),
+        EphemeralValue,
+    ]
+    seed: Annotated[
+        int, Field(1, ge=0, description="Which problem of it is drawn.", examples=[1]), EphemeralValue
+    ]
+    size: Annotated[
+        int | None,
+        Field(None, description=f"How large; none: drawn by the seed. At least: {LEAST}.", examples=[4]),
+        EphemeralValue,
+    ]
+    problem: Annotated[
+        dict[str, Any],
+        Field(
+            {},
+            description="Instead of a domain: a whole problem, as `problem.model_dump()` gives it.",
+            examples=[
+                {
+                    "name": "mine/1",
+                    "domain": "gripper",
+                    "difficulty": "easy",
+                    "goal": "The goal is: ball1 is at roomb.",
+                    "domain_pddl": "(define (domain …) …)",
+                    "problem_pddl": "(define (problem …) …)",
+                }
+            ],
+        ),
+    ]
+    task_id: Annotated[
+        str, Field("", description="The id of the trial. Else one is made.", examples=["trial-1"])
+    ]
+
+
+def problem_given(state: Given) -> Problem:
+    """Return the problem of the input: one that is generated, or one that is given whole. Raises BadInput."""
+    if state.get("problem") and not state.get("domain"):
+        return whole_problem(state["problem"])
+    asked = {name: state[name] for name in _Drawn.model_fields if state.get(name) is not None}  # type: ignore[literal-required]
+    try:
+        drawn = _Drawn.model_validate(asked)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadInput(f"{first['loc'][0]}: {first['msg']}.", "Fix this field.") from error
+    return generate(drawn.domain, drawn.seed, drawn.size)
+
+
+class _Drawn(BaseModel):
+    """Which problem is to be generated, checked: a graph's input may hold anything."""
+
+    model_config = ConfigDict(strict=True)
+
+    domain: Domain = "gripper"
+    seed: int = Field(1, ge=0)
+    size: int | None = None
+
+
+def whole_problem(given: Any) -> Problem:
+    if not given:
+        raise BadInput("problem: none is given.", HINT)
+    try:
+        return Problem.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "problem"
+        raise BadInput(f"The problem cannot be used: {where}: {first['msg']}.", HINT) from error
+
 
 SOLVER, SECOND = "solver", "second_agent"
 TEAM = "pddl"
@@ -257,6 +334,8 @@ async def _at_work(state: State, runtime: PddlRuntime) -> tuple[TaskMemory, Task
 
 async def _memory(runtime: PddlRuntime, trial: str) -> TaskMemory:
     context, ledger, team = runtime.context, ledger_of(runtime), team_of(runtime)
+    responders = {await resolve(who) for who in (context.solver, context.second_agent)}
+    counters = [await counter_of(responder) for responder in responders]
     means = Means(
         ledger=ledger,
         trials=Trials(ledger, team, context.memory),
@@ -264,19 +343,12 @@ async def _memory(runtime: PddlRuntime, trial: str) -> TaskMemory:
         trial=trial,
         window=context.window,
         memory_tokens=context.memory_tokens,
-        count=await _counter(context),
+        count=counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters),
         team=team,
         roles=await asyncio.to_thread(_roles),
         project_insights=context.project_insights,
     )
     return open_memory(context.memory, means)
-
-
-async def _counter(context: PddlContext) -> Count:
-    """Return what counts the tokens of a context; where the two agents' models differ, the larger count."""
-    responders = {await resolve(who) for who in (context.solver, context.second_agent)}
-    counters = [await counter_of(responder) for responder in responders]
-    return counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters)
 
 
 @lru_cache(maxsize=1)

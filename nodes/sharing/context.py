@@ -18,7 +18,7 @@ class PoolContext(OwnedByTeam):
     """Which pools are worked on, and how their retrievers learn."""
 
     pools: Literal["domain", "single"] = Field(
-        "domain", description="A pool for each domain, or one for all (§4.1).", examples=["domain"]
+        "domain", description="A pool for each domain, or one for all (§4.1)."
     )
     agent: str = Field(
         "",
@@ -27,39 +27,29 @@ class PoolContext(OwnedByTeam):
         examples=["name: haiku\ndomain: short_poems\n…"],
     )
     grader: str = responder("Who grades candidates for the retriever (eq. 1).")
-    candidates: int = Field(
-        12, ge=2, le=100, description="n: memories that BM25 proposes for grading.", examples=[12]
-    )
-    labels: int = Field(6, ge=2, le=100, description="v: half of them positive, half negative.", examples=[6])
+    candidates: int = Field(12, ge=2, le=100, description="n: memories that BM25 proposes for grading.")
+    labels: int = Field(6, ge=2, le=100, description="v: half of them positive, half negative.")
     learning: Learning = Field(
         "projection",
-        description="What learns: a matrix on the embedder, a whole encoder of questions, or a re-scorer of "
-        "what the embedder finds.",
-        examples=["projection"],
+        description="What learns: a matrix on the embedder, a whole encoder of questions, or a re-scorer "
+        "of what the embedder finds.",
     )
-    seed: int = Field(0, ge=0, description="Seed of every training.", examples=[0])
+    seed: int = Field(0, ge=0, description="Seed of every training.")
 
 
 class ScoredContext(PoolContext):
     """Who answers and who scores, how many memories are shown, and how good a pair must be to be kept."""
 
-    shots: int = Field(
-        3, ge=0, le=3, description="k: memories that are shown as examples (§4.1).", examples=[3]
-    )
+    shots: int = Field(3, ge=0, le=3, description="k: memories that are shown as examples (§4.1).")
     retrieval: Literal["dense", "hybrid", "bm25"] = Field(
         "dense",
         description="How memories are found: by the retriever, with words added to it, or by words alone.",
-        examples=["dense"],
     )
     diversity: float = Field(
-        0.0, ge=0, le=1, description="How much examples are to differ (MMR); 0: not at all.", examples=[0.3]
+        0.0, ge=0, le=1, description="How much examples are to differ (MMR); 0: not at all."
     )
     threshold: int = Field(
-        70,
-        ge=0,
-        le=100,
-        description="A pair is stored where its score, of 100, is above this (§3.1).",
-        examples=[70],
+        70, ge=0, le=100, description="A pair is stored where its score, of 100, is above this (§3.1)."
     )
     answerer: str = responder("Who answers the questions.")
     answerers: str = Field(
@@ -71,15 +61,13 @@ class ScoredContext(PoolContext):
     scorer: str = responder("Who scores the pairs.")
     scoring: Scoring = Field(
         "criteria",
-        description="How a pair is scored: by points for each criterion, or by one number of 0 to 100, with "
-        "the rubric and the question of A.1 as the paper prints them.",
-        examples=["criteria"],
+        description="How a pair is scored: by points for each criterion, or by one number of 0 to 100, "
+        "with the rubric and the question of A.1 as the paper prints them.",
     )
     stored: Stored = Field(
         "question",
         description="What is scored and kept with an answer: the question, or the whole prompt with its "
         "examples, as in figure 2 and A.2.",
-        examples=["question"],
     )
 
     def answerer_of(self, agent: str) -> str:
@@ -116,24 +104,15 @@ class GrowthContext(ScoredContext):
         100,
         ge=1,
         le=100_000,
-        description="Calls to models that ask, answer and score; what a round repairs may go beyond it. The "
-        "grading of examples when the retriever trains on what is stored is not in it.",
-        examples=[100],
+        description="Calls to models that ask, answer and score; what a round repairs may go beyond it. "
+        "The grading of examples when the retriever trains on what is stored is not in it.",
     )
-    until: int = Field(
-        0, ge=0, description="Memories at which the pool is large enough; 0: no bound.", examples=[500]
-    )
+    until: int = Field(0, ge=0, description="Memories at which the pool is large enough; 0: no bound.")
     asked: Literal["own", "domain"] = Field(
-        "own",
-        description="Who gets the question asked for an answer: its own agent, or all of its domain.",
-        examples=["own"],
+        "own", description="Who gets the question asked for an answer: its own agent, or all of its domain."
     )
-    at_once: int = Field(
-        8, ge=1, le=64, description="Standard answers that are worked on together.", examples=[8]
-    )
-    laps: int = Field(
-        2, ge=1, le=100, description="Times that each memory may serve as a standard answer.", examples=[2]
-    )
+    at_once: int = Field(8, ge=1, le=64, description="Standard answers that are worked on together.")
+    laps: int = Field(2, ge=1, le=100, description="Times that each memory may serve as a standard answer.")
 
 
 class DesignContext(OwnedByTeam):

@@ -176,7 +176,10 @@ async def judge(encoder: QueryEncoder, material: Material, pool: MemoryPool, wei
         of_kind = [hit.pair.agent == each.agent for hit in found[:SHOWN]]
         kind.append(sum(of_kind) / len(of_kind) if of_kind else 0.0)
         if lesson := labelled.get(each.key):
-            apart.append(_told_apart(material, lesson, vector))
+            keys, labels = zip(*material.labels(lesson), strict=True)
+            likeness = np.array([material.memories[key] for key in keys]) @ vector
+            first = np.argsort(-likeness, kind="stable")[: sum(labels)]
+            apart.append(float(np.array(labels)[first].mean()) if len(first) else 1.0)
             # What was never graded is unknown, not wrong.
             wanted = {*lesson.positives}
             recall.append(len(wanted & {hit.key for hit in found}) / len(wanted) if wanted else 1.0)
@@ -213,13 +216,6 @@ async def _found(
     itself = next((each.pair.answer for each in hits if each.key == held.key), None)
     others = [each for each in hits if each.key != held.key]
     return [each for each in others if itself is None or not near(each.pair.answer, itself)][:K]
-
-
-def _told_apart(material: Material, lesson: RetrieverLesson, vector: Matrix) -> float:
-    keys, labels = zip(*material.labels(lesson), strict=True)
-    likeness = np.array([material.memories[key] for key in keys]) @ vector
-    first = np.argsort(-likeness, kind="stable")[: sum(labels)]
-    return float(np.array(labels)[first].mean()) if len(first) else 1.0
 
 
 def gain(fresh: Matrix, old: Matrix) -> Gain:

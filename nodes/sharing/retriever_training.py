@@ -95,7 +95,7 @@ Update = dict[str, Any]
 
 
 async def begin(state: State) -> Update:
-    """Forget the result of an earlier run on this thread."""
+    """Clear the result of an earlier run on this thread."""
     if not state.get("pool", "").strip():
         raise BadInput("Which pool?", "Give the pool whose retriever is to learn.")
     return {"retriever": None, "why": "No memory is new."}

@@ -5,7 +5,7 @@ by it; the pairs that were scored before keep their scores, and the number of th
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, Required
 from uuid import uuid4
 
 from pydantic import BaseModel, Field, ValidationError
@@ -15,7 +15,7 @@ from mneme.core.errors import BadInput
 from mneme.library.agents.agent import DOMAINS, agents_of
 from mneme.library.agents.rubric import SINGLE_POOL, Rubric
 from mneme.models.asking.asking import ask
-from mneme.nodes.answers import Decided, Listed, action, ask_person, decided, validated
+from mneme.nodes.answers import Listed, action, ask_person, decided, validated
 from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.sharing.context import DesignRuntime
@@ -27,33 +27,29 @@ from mneme.stores.ledger.records import Change
 DECISIONS = "Decide: approve, edit (with criteria), redraft (with wishes) or reject."
 
 
-class Wanted(TypedDict):
+class Wanted(TypedDict, total=False):
     """Which domain wants a rubric, what is written in it, and what a person wishes of the rubric."""
 
-    domain: Annotated[
-        str,
-        Field(
-            description="The domain whose pairs it scores; may be a new one.",
-            examples=[*DOMAINS, SINGLE_POOL],
-        ),
-    ]
-    tasks: NotRequired[
-        Annotated[
-            list[str],
-            Field(
-                [],
-                description="What the agents of a new domain write and are asked; known of the shipped ones.",
-                examples=[["Write a haiku about a season."]],
-            ),
-        ]
-    ]
-    wishes: NotRequired[
+    domain: Required[
         Annotated[
             str,
             Field(
-                "", description="What the rubric shall look at, in words.", examples=["Value the rhyme most."]
+                description="The domain whose pairs it scores; may be a new one.",
+                examples=[*DOMAINS, SINGLE_POOL],
             ),
         ]
+    ]
+    tasks: Annotated[
+        list[str],
+        Field(
+            [],
+            description="What the agents of a new domain write and are asked; known of the shipped ones.",
+            examples=[["Write a haiku about a season."]],
+        ),
+    ]
+    wishes: Annotated[
+        str,
+        Field("", description="What the rubric shall look at, in words.", examples=["Value the rhyme most."]),
     ]
 
 
@@ -146,18 +142,15 @@ def rubric_from(domain: str, criteria: Sequence[BaseModel]) -> Rubric:
 
 async def review(state: State, runtime: DesignRuntime) -> Update:
     """Wait for a person's word; what cannot be used is asked again, with the reason."""
-    found = ask_person(_question(state), Review, lambda said: plainly(said, state["domain"]))
-    wishes = "\n".join(filter(None, [state.get("wishes", ""), found.wishes]))
-    return {"review": found, "wishes": wishes}
-
-
-def _question(state: State) -> dict[str, Any]:
-    """Ask so that Studio, the command line, agent-inbox and agent-chat-ui can each show it."""
     rubric = Rubric.model_validate(state["rubric"])
     about = f"The rubric of {rubric.title}, drafted by {state['drafted_by']}:\n{rubric.as_text()}"
     allowed = ("approve", "edit", "reject")
     shown = action("freeze_rubric", about, Args(criteria=state["rubric"]["criteria"]), allowed)
-    return {"rubric": state["rubric"], **shown}
+    found = ask_person(
+        {"rubric": state["rubric"], **shown}, Review, lambda said: plainly(said, state["domain"])
+    )
+    wishes = "\n".join(filter(None, [state.get("wishes", ""), found.wishes]))
+    return {"review": found, "wishes": wishes}
 
 
 def plainly(said: object, domain: str) -> Review:
@@ -166,22 +159,20 @@ def plainly(said: object, domain: str) -> Review:
     Words without a decision are wishes for another draft; ignored is rejected: nothing is frozen.
     """
     given = decided(said)
-    whole = _reviewed(given) if given else validated(Review, said, DECISIONS)
+    if given is None:
+        whole = validated(Review, said, DECISIONS)
+    elif given.kind == "edit":
+        criteria = validated(Args, given.args, DECISIONS).criteria
+        whole = Review(decision="edit", criteria=criteria, reason=given.text)
+    elif given.kind == "respond":
+        whole = Review(decision="redraft", wishes=given.text)
+    else:
+        whole = Review(decision="approve" if given.kind == "accept" else "reject", reason=given.text)
     if whole.decision == "edit":
         rubric_from(domain, whole.criteria)
     if whole.decision == "redraft" and not whole.wishes.strip():
         raise BadInput("The same draft would be written again.", "Say with `wishes` what is to change.")
     return whole
-
-
-def _reviewed(given: Decided) -> Review:
-    if given.kind == "edit":
-        return Review(
-            decision="edit", criteria=validated(Args, given.args, DECISIONS).criteria, reason=given.text
-        )
-    if given.kind == "respond":
-        return Review(decision="redraft", wishes=given.text)
-    return Review(decision="approve" if given.kind == "accept" else "reject", reason=given.text)
 
 
 def is_reviewed(state: State) -> Literal["draft", "freeze", "__end__"]:
@@ -198,9 +189,10 @@ async def freeze(state: State, runtime: DesignRuntime) -> Update:
     said = state["review"]
     assert said is not None
     rubric = Rubric.model_validate(state["rubric"])
-    if said.decision == "edit":
+    is_edited = said.decision == "edit"
+    if is_edited:
         rubric = rubric_from(state["domain"], said.criteria)
-    reason = said.reason or ("edited" if said.decision == "edit" else "approved") + " after review"
+    reason = said.reason or f"{'edited' if is_edited else 'approved'} after review"
     change = Change(reason=reason, actor=said.by, model=state["drafted_by"])
     rubrics = rubrics_of(ledger_of(runtime), team_of(runtime))
     frozen = await rubrics.freeze(rubric.name, rubric, change=change, once=state["design"])

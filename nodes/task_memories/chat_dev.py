@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from mneme.core.errors import BadAnswer
 from mneme.environments.turns import Turn
 from mneme.models.asking.asking import ask
-from mneme.nodes.task_memories.fitting import condensed, within
 from mneme.nodes.task_memories.interface import Held, Shown, Task, TaskMemory
 from mneme.prompts.task_memories.task_memories import Phase, summarise_phase
 
@@ -34,7 +33,7 @@ class ChatDev(TaskMemory):
         counted = {"prompts": int(held.get("prompts", BEFORE)) + 1}
         if counted["prompts"] % PHASE or not turns:
             return counted
-        given = Phase(goal=task.goal, before="", steps=condensed(self.means, [str(turn) for turn in turns]))
+        given = Phase(goal=task.goal, before="", steps=self.means.condensed([str(turn) for turn in turns]))
         try:
             answered = await ask(summarise_phase, given, self.means.who, lane="background")
         except BadAnswer as bad:
@@ -47,5 +46,5 @@ class ChatDev(TaskMemory):
         """Show the summary that was made for this prompt, else the turns."""
         summary = str(held.get("summary", ""))
         if not summary:
-            return within(self.means, task, "", turns)
-        return within(self.means, task, f"The task so far, summed up:\n{summary}", [])
+            return self.means.within(task, "", turns)
+        return self.means.within(task, f"The task so far, summed up:\n{summary}", [])

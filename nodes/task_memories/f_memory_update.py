@@ -12,7 +12,7 @@ from mneme.core.errors import BadAnswer
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN
 from mneme.models.asking.asking import ask, resolve
 from mneme.nodes.costs import CostCounter
-from mneme.nodes.task_memories.memory_merge import merged
+from mneme.nodes.task_memories.salvage import usable_memory
 from mneme.prompts.discussion.memory_template import Slots
 from mneme.prompts.discussion.memory_update import Remembering, update_memory_by
 
@@ -64,15 +64,11 @@ async def f_memory_update(
         answered = await ask(question, given, agent.who, lane=agent.lane)
     except BadAnswer as bad:
         tally.failed(question, given, bad)
-        return _merged(given, bad, await resolve(agent.who))
+        merged, taken, kept = usable_memory(given, bad.raw)
+        before = f"as before: {', '.join(kept) or 'nothing'}."
+        complaint = f"{str(bad).rstrip('.')}. Of the update of {given.role.partition(':')[0]}'s memory "
+        complaint += f"{', '.join(taken) or 'nothing'} was taken; {before}"
+        reason = f"Merged from an unusable reply; {before}"
+        return MemoryUpdate(merged, reason, await resolve(agent.who), complaint)
     value = tally.add(question, given, answered)
     return MemoryUpdate(value.slots, value.reason, answered.responder)
-
-
-def _merged(given: Remembering, bad: BadAnswer, responder: str) -> MemoryUpdate:
-    memory, taken, kept = merged(given, bad.raw)
-    told = str(bad).rstrip(".")
-    complaint = f"{told}. Of the update of {given.role.partition(':')[0]}'s memory "
-    complaint += f"{', '.join(taken) or 'nothing'} was taken; as before: {', '.join(kept) or 'nothing'}."
-    reason = f"Merged from an unusable reply; as before: {', '.join(kept) or 'nothing'}."
-    return MemoryUpdate(memory, reason, responder, complaint)

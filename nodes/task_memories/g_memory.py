@@ -5,32 +5,58 @@ these hold too few successes, the nearest successes of all stand in. A model ran
 with its key steps and its detailed trajectory, without the steps that had no effect. Failures are withheld:
 they only teach insights. Of these, the ones that related tasks confirm are shown, which a model may word for
 each role (`project_insights`). They are revised every five tasks and merged every twenty.
+
+Each insight knows the trials that bear it out: those that were compared when it was added, edited or agreed
+with.
+
+A new insight has score 2. It gains 1 by agreement, by an edit, and by use in a success; it loses 2 by use
+in a failure and 1 by a removal (3 where the list is full). At 0 it is deleted.
 """
 
 from collections import Counter
 from collections.abc import Sequence
+from random import Random
+from typing import NamedTuple
 
 from mneme.environments.turns import Turn
-from mneme.nodes.task_memories import insights
-from mneme.nodes.task_memories.fitting import shortened, within
-from mneme.nodes.task_memories.interface import FinishedTask, Held, Role, Shown, Task
-from mneme.nodes.task_memories.recollecting import MEMORY, Recollecting, raw
+from mneme.nodes.task_memories.interface import FinishedTask, Held, Shown, Task
+from mneme.nodes.task_memories.recollecting import MEMORY, SHOWN, Recollecting, raw
 from mneme.prompts.task_memories.task_memories import (
+    Alike,
+    Merged,
+    Operation,
     Projecting,
+    Revision,
+    Rulebook,
     explain_failure,
     extract_key_steps,
+    merge_insights,
     project_insights,
+    revise_insights,
 )
+from mneme.stores.ledger.records import Change
 from mneme.stores.task_memories.trials import SIMILAR, Insight, TrialRecord
 
-SHOWN = 1
-"""k: how many successes are shown; 2k are ranked."""
 INSIGHTS = 3
 """How many insights are shown."""
 RELATED = {"succeeded": 4, "failed": 2}
 """Trials near to a task whose insights are for it."""
 EDGES = 10
 """The most edges that a new task is given."""
+MOST = 10
+FEWEST_TRIALS = 5
+REVISED_EVERY = 5
+MERGED_EVERY = 20
+USED = {True: 1, False: -2}
+REMOVED, REMOVED_WHEN_FULL = -1, -3
+POINTS = 5
+"""Trials that a revision draws."""
+SUCCESSES, FAILURES = 3, 1
+"""Trials nearest to a drawn one that it is compared with."""
+Compared = tuple[Sequence[TrialRecord], Sequence[TrialRecord]]
+"""Successes and failures that are compared."""
+Edit = tuple[Insight | None, Insight | None]
+"""An insight before and after a change; None: it was not there, or is there no more."""
 
 
 class GMemory(Recollecting):
@@ -44,11 +70,15 @@ class GMemory(Recollecting):
         used = (await self.related(task))[:INSIGHTS]
         told = [line for each in found for line in _telling(each)]
         rules = [each.text for each in used]
-        projected = await self._projected(rules)
+        projected = {}
+        if rules and self.means.project_insights:
+            for name, role in self.means.roles.items():
+                answer = await self.ask(project_insights, Projecting(role=role.description, insights=rules))
+                projected[name] = [str(each) for each in answer.insights][:INSIGHTS]
         return {
-            MEMORY: shortened(self.means, task, [*_told(rules), *told]),
+            MEMORY: self.means.shortened(task, [*_told(rules), *told]),
             "by_role": {
-                role: shortened(self.means, task, [*_told(own), *told]) for role, own in projected.items()
+                role: self.means.shortened(task, [*_told(own), *told]) for role, own in projected.items()
             },
             "recalled": [each.id for each in found],
             "insights": [each.id for each in used],
@@ -57,7 +87,7 @@ class GMemory(Recollecting):
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
         """Show what was recalled, in the agent's own words where it has some, then the newest turns."""
         memory = held.get("by_role", {}).get(agent) or held.get(MEMORY, "")
-        return within(self.means, task, str(memory), turns)
+        return self.means.within(task, str(memory), turns)
 
     async def found(self, task: Task) -> list[TrialRecord]:
         """Return the most relevant success of the nearest task and its neighbours, else of all."""
@@ -67,9 +97,7 @@ class GMemory(Recollecting):
         ids = {each.id for each in (*nearest, *around)}
         ranked = await trials.nearest(task.goal, max(1, await trials.count()), shelf="succeeded")
         inside = [each for each in ranked if each.id in ids]
-        candidates = (inside if len(inside) >= 2 * SHOWN else ranked)[: 2 * SHOWN]
-        rated = [(await self.relevance(task, each), each) for each in candidates]
-        return [each for _, each in sorted(rated, key=lambda pair: -pair[0])[:SHOWN]]
+        return await self.most_relevant(task, (inside if len(inside) >= 2 * SHOWN else ranked)[: 2 * SHOWN])
 
     async def related(self, task: Task) -> list[Insight]:
         """Return the insights that the trials nearest to a task confirm, those of most of them first."""
@@ -82,24 +110,19 @@ class GMemory(Recollecting):
         borne = Counter({each.id: sum(trial.id in each.trials for trial in near) for each in standing})
         return sorted((each for each in standing if borne[each.id]), key=lambda each: -borne[each.id])
 
-    async def _projected(self, rules: list[str]) -> dict[str, list[str]]:
-        if not (rules and self.means.project_insights):
-            return {}
-        return {name: await self._projected_to(role, rules) for name, role in self.means.roles.items()}
-
-    async def _projected_to(self, role: Role, rules: list[str]) -> list[str]:
-        answer = await self.ask(project_insights, Projecting(role=role.description, insights=rules))
-        return [str(each) for each in answer.insights][:INSIGHTS]
-
     async def remember(self, trial: FinishedTask, held: Held) -> None:
         """Keep the trial, pay the insights that were used, and revise and merge them when it is time."""
         await super().remember(trial, held)
-        await insights.pay(self.means.trials, held.get("insights", []), self.change(trial), trial.success)
-        count = await self.means.trials.count()
-        if count % insights.REVISED_EVERY == 0:
-            await insights.revise(self, trial)
-        if count % insights.MERGED_EVERY == 0:
-            await insights.merge(self, trial)
+        trials, change = self.means.trials, self.change(trial)
+        standing = [each for each in await trials.insights() if each.id in held.get("insights", [])]
+        paid: list[Edit] = [(each, scored(each, USED[trial.success])) for each in standing]
+        reason = "used in a success" if trial.success else "used in a failure"
+        await trials.revise(paid, change.model_copy(update={"reason": reason}))
+        count = await trials.count()
+        if count % REVISED_EVERY == 0 and count >= FEWEST_TRIALS:
+            await self._revise(trial, count)
+        if count % MERGED_EVERY == 0:
+            await self.merge(change)
 
     async def kept(self, trial: FinishedTask) -> TrialRecord:
         """Return the trajectory with its key steps or the reason why it failed, and its edges."""
@@ -107,14 +130,58 @@ class GMemory(Recollecting):
         more = {"neighbours": [each.id for each in near if each.id != trial.id]}
         led_on = [turn for turn in trial.turns if not (turn.failed or turn.thought)]
         sparse = trial.model_copy(update={"turns": led_on or trial.turns})
-        record = raw(sparse if trial.success else trial, trial.task.goal)
-        return record.model_copy(update={**more, **await self._lesson(sparse, trial)})
-
-    async def _lesson(self, sparse: FinishedTask, trial: FinishedTask) -> dict[str, object]:
         if not trial.success:
-            return {"fail_reason": (await self.ask(explain_failure, self.course(trial))).reason}
+            reason = (await self.ask(explain_failure, self.course(trial))).reason
+            return raw(trial, trial.task.goal).model_copy(update={**more, "fail_reason": reason})
         chosen = (await self.ask(extract_key_steps, self.course(sparse))).steps
-        return {"key_steps": [sparse.turns[number].output for number in chosen]}
+        steps = [sparse.turns[number].output for number in chosen]
+        return raw(sparse, trial.task.goal).model_copy(update={**more, "key_steps": steps})
+
+    async def _revise(self, trial: FinishedTask, count: int) -> None:
+        """Revise the insights: some trials are drawn, and compared with what is nearest to each (§4).
+
+        A success beside a failure first, in pairs; then the successes together; failures alone teach nothing.
+        """
+        trials = self.means.trials
+        drawn = Random(f"insights {trial.id}").choices(await trials.latest(count), k=POINTS)  # noqa: S311
+        for point, chosen in enumerate(drawn):
+            succeeded = await trials.nearest(chosen.goal, SUCCESSES, shelf="succeeded")
+            failed = await trials.nearest(chosen.goal, FAILURES, shelf="failed")
+            concerned = [*{each.id: each for each in (*succeeded, *failed, chosen)}.values()]
+            won = [each for each in concerned if each.success]
+            lost = [each for each in concerned if not each.success]
+            pairs: list[Compared] = [([one], [other]) for one, other in zip(won, lost, strict=False)]
+            for number, compared in enumerate([*pairs, *([(won, [])] if won else [])]):
+                await self._compare(trial, compared, {each.id for each in concerned}, f"{point}.{number}")
+
+    async def _compare(self, trial: FinishedTask, compared: Compared, ids: set[str], place: str) -> None:
+        """Let trials be compared, and carry out what that changes; `place` tells one comparison from another.
+
+        Only the insights that half of the trials concerned confirm are offered.
+        """
+        standing = await self.means.trials.insights()
+        offered = [each for each in standing if 2 * len(ids.intersection(each.trials)) >= len(ids)]
+        won, lost = compared
+        is_pair = bool(won and lost)
+        given = Rulebook(
+            rules=[each.text for each in offered],
+            succeeded=[_compared(each, whole=is_pair) for each in won],
+            failed=[_compared(each, whole=is_pair) for each in lost],
+            most=MOST,
+        )
+        revision: Revision = await self.ask(revise_insights, given)
+        named = Standing(standing, [each.id for each in (*won, *lost)], f"{trial.id}-{place}")
+        changed = carried_out(offered, revision.operations, named)
+        reason = f"revised by trials ({place})"
+        await self.means.trials.revise(changed, self.change(trial).model_copy(update={"reason": reason}))
+
+    async def merge(self, change: Change) -> None:
+        """Merge what is about the same thing: clusters of insights that are each other's nearest."""
+        trials = self.means.trials
+        for cluster in await trials.clusters():
+            merged: Merged = await self.ask(merge_insights, Alike(rules=[each.text for each in cluster]))
+            kept = into(cluster, [text.strip() for text in merged.rules], change)
+            await trials.revise(kept, change.model_copy(update={"reason": "merged with others"}))
 
 
 def _told(rules: Sequence[str]) -> list[str]:
@@ -128,3 +195,72 @@ def _telling(kept: TrialRecord) -> list[str]:
         "Its detailed trajectory:",
         *kept.trajectory,
     ]
+
+
+class Standing(NamedTuple):
+    """All insights that stand, the trials that an operation rests on, and how new insights are called."""
+
+    insights: Sequence[Insight]
+    related: Sequence[str]
+    name: str
+
+
+def carried_out(
+    offered: Sequence[Insight], operations: Sequence[Operation], standing: Standing
+) -> list[Edit]:
+    """Return what becomes of the insights: changes of those offered, and those that are new.
+
+    An insight is changed by one operation only: the first. New ones beyond the bound are left out.
+    """
+    full = len(standing.insights) >= MOST
+    changed: dict[str, Edit] = {}
+    for each in operations:
+        if each.kind != "ADD":
+            before = offered[each.rule]
+            changed.setdefault(before.id, (before, operated(before, each, standing.related, full)))
+    gone = sum(after is None for _, after in changed.values())
+    texts = list(dict.fromkeys(each.text.strip() for each in operations if each.kind == "ADD"))
+    new = [text for text in texts if text not in {known.text for known in standing.insights}]
+    added = [
+        Insight(id=f"{standing.name}-{number}", text=text, trials=list(standing.related))
+        for number, text in enumerate(new[: max(0, MOST - len(standing.insights) + gone)], start=1)
+    ]
+    return [*changed.values(), *((None, each) for each in added)]
+
+
+def operated(before: Insight, operation: Operation, related: Sequence[str], full: bool) -> Insight | None:
+    """Return what an operation makes of an insight; None where that deletes it.
+
+    The trials that an agreement or an edit rests on bear it out from then on.
+    """
+    if operation.kind == "REMOVE":
+        return scored(before, REMOVED_WHEN_FULL if full else REMOVED)
+    edited = operation.text.strip() if operation.kind == "EDIT" else before.text
+    trials = list(dict.fromkeys([*before.trials, *related]))
+    return scored(before.model_copy(update={"text": edited, "trials": trials}), 1)
+
+
+def scored(insight: Insight, points: int) -> Insight | None:
+    """Return the insight with another score; None at 0."""
+    score = insight.score + points
+    return insight.model_copy(update={"score": score}) if score > 0 else None
+
+
+def into(cluster: Sequence[Insight], texts: Sequence[str], change: Change) -> list[Edit]:
+    """Let the strongest of a cluster carry the merged words; the others are deleted."""
+    strongest = sorted(cluster, key=lambda each: -each.score)
+    seen = list(dict.fromkeys([*(task for each in cluster for task in each.trials), *change.source.tasks]))
+    words = dict(zip((each.id for each in strongest), texts, strict=False))
+    return [
+        (each, each.model_copy(update={"text": words[each.id], "trials": seen}) if each.id in words else None)
+        for each in strongest
+    ]
+
+
+def _compared(kept: TrialRecord, *, whole: bool) -> str:
+    """Say a trial for a comparison; `whole` with what was done."""
+    done = ["What was done:", *kept.trajectory] if whole else []
+    if kept.success:
+        return "\n".join([f"Goal: {kept.goal}", f"Key steps: {'; '.join(kept.key_steps)}", *done])
+    lesson = [f"Reached: {kept.reward:.0%}", f"Why it failed: {kept.fail_reason}"]
+    return "\n".join([f"Goal: {kept.goal}", *lesson, *done])

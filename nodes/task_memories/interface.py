@@ -14,10 +14,14 @@ from pydantic import BaseModel, ConfigDict
 from mneme.environments.turns import Turn
 from mneme.models.asking.budget import tokens
 from mneme.nodes.costs import CostCounter
-from mneme.nodes.task_memories.f_context import Count
+from mneme.nodes.task_memories.f_context import Count, f_context
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.task_memories.trials import Trials
 
+SHARE = 0.5
+"""The most that a recollection may take of what the task leaves of the window: turns need room, too."""
+SHORTEST = 20
+LEFT_OUT = "(The rest is left out.)"
 Held = dict[str, Any]
 """What a memory knows during a task: plain JSON, part of the graph's state. Empty at the start."""
 
@@ -55,6 +59,13 @@ class Role:
     template: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Shown(NamedTuple):
+    """What an agent is shown beside its task: the memory's text, and the turns it still sees, in order."""
+
+    memory: str
+    turns: list[Turn]
+
+
 @dataclass
 class Means:
     """What a memory works with, made anew for each step of a graph.
@@ -79,12 +90,38 @@ class Means:
     complaints: list[str] = field(default_factory=list)
     project_insights: bool = False
 
+    def within(self, task: Task, memory: str, turns: Sequence[Turn]) -> Shown:
+        """Return the memory and the newest turns that the window has room for (algorithm 1).
 
-class Shown(NamedTuple):
-    """What an agent is shown beside its task: the memory's text, and the turns it still sees, in order."""
+        A memory that fills the window by itself loses its end. Raises PromptTooLong where the task does not
+        fit.
+        """
+        room = max(0, self.window - self.count(task.text))
+        while self.count(memory) > room:
+            memory = memory[: len(memory) * 9 // 10]
+        window = f_context(task.text, memory, [str(turn) for turn in turns], self.window, self.count)
+        return Shown(memory, list(turns[window.first :]))
 
-    memory: str
-    turns: list[Turn]
+    def shortened(self, task: Task, texts: Sequence[str]) -> str:
+        """Return as many of the texts, from the first, as a recollection has room for."""
+        room = max(0, self.window - self.count(task.text)) * SHARE - self.count(LEFT_OUT)
+        kept: list[str] = []
+        for text in texts:
+            room -= self.count(text + "\n")
+            if room < 0:
+                return "\n".join([*kept, LEFT_OUT]) if kept else ""
+            kept.append(text)
+        return "\n".join(kept)
+
+    def condensed(self, texts: Sequence[str]) -> list[str]:
+        """Return the texts for a question about them all; where they are too long, each loses its end."""
+        needed = sum(self.count(text) for text in texts)
+        if needed <= self.window:
+            return list(texts)
+        rooms = [max(SHORTEST, int(len(text) * self.window / needed)) for text in texts]
+        return [
+            text if len(text) <= room else f"{text[:room]} …" for text, room in zip(texts, rooms, strict=True)
+        ]
 
 
 class TaskMemory(ABC):

@@ -13,7 +13,6 @@ from typing import Any
 from mneme.environments.turns import Turn
 from mneme.library.teams.team import empty
 from mneme.nodes.task_memories.f_memory_update import Agent, MemoryUpdate, f_memory_update
-from mneme.nodes.task_memories.fitting import within
 from mneme.nodes.task_memories.interface import Held, Role, Shown, Task, TaskMemory
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.namespaces import team_namespace
@@ -35,7 +34,10 @@ class Intrinsic(TaskMemory):
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
         """Show the agent its own memory, and the newest turns that fit."""
-        return within(self.means, task, _text(held.get(agent)), turns)
+        known = held.get(agent)
+        return self.means.within(
+            task, json.dumps(known["memory"], indent=1, ensure_ascii=False) if known else "", turns
+        )
 
     async def observe(self, task: Task, held: Held, turns: Sequence[Turn]) -> Held:
         """Update the memory of the agent whose turn it was with what it put out; all others stay."""
@@ -81,7 +83,3 @@ def _output(turn: Turn) -> str:
         return f"Action failed: {turn.output}. {turn.outcome}"
     seen = [] if LISTING.match(turn.outcome) else SENTENCES.split(turn.outcome)
     return "\n".join([f"Action worked: {turn.output}.", *(f"Observed: {each}" for each in seen)])
-
-
-def _text(known: Any) -> str:
-    return json.dumps(known["memory"], indent=1, ensure_ascii=False) if known else ""

@@ -1,18 +1,29 @@
-"""What the memories share that keep trials and show one or some of them to a later task."""
+"""The memories that keep trials and show one or some of them to a later task, and what they share.
 
+- MetaGPT: the raw trajectory and its label, keyed by the goal; the nearest success is shown.
+- Voyager: as MetaGPT, but a trial is found by a summary of its course in at most six sentences.
+- MemoryBank: recalls as Voyager does; within a task, turns fade with time (Ebbinghaus). A turn that is Δt
+  turns old is still seen while exp(-Δt / 5) ≥ 0.3: the last seven.
+- Generative agents' memory: twice as many successes as are wanted, of which a model keeps the relevant.
+"""
+
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from mneme.environments.turns import Turn
 from mneme.models.asking.asking import ask
-from mneme.nodes.task_memories.fitting import condensed, shortened, within
 from mneme.nodes.task_memories.interface import FinishedTask, Held, Shown, Task, TaskMemory
 from mneme.prompts.prompt import Prompt
-from mneme.prompts.task_memories.task_memories import Comparison, Course, rate_relevance
+from mneme.prompts.task_memories.task_memories import Comparison, Course, rate_relevance, summarise_trial
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.task_memories.trials import TrialRecord
 
 MEMORY = "memory"
+FADING = 5.0
+THRESHOLD = 0.3
+SHOWN = 1
+"""k: how many successes are shown; 2k are rated."""
 
 
 class Recollecting(TaskMemory):
@@ -24,11 +35,12 @@ class Recollecting(TaskMemory):
     async def recall(self, task: Task) -> Held:
         """Look up trials that may help, and hold what is shown of them."""
         found = await self.found(task)
-        return {MEMORY: self.shown(task, found), "recalled": [each.id for each in found]}
+        texts = [line for each in found for line in telling(each)]
+        return {MEMORY: self.means.shortened(task, texts), "recalled": [each.id for each in found]}
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
         """Show what was recalled, then the newest turns that fit."""
-        return within(self.means, task, str(held.get(MEMORY, "")), turns)
+        return self.means.within(task, str(held.get(MEMORY, "")), turns)
 
     async def remember(self, trial: FinishedTask, held: Held) -> None:
         """Keep the raw trajectory and its label."""
@@ -42,23 +54,21 @@ class Recollecting(TaskMemory):
         """Return what is kept of a trial: its trajectory, keyed by the goal."""
         return raw(trial, trial.task.goal)
 
-    def shown(self, task: Task, found: Sequence[TrialRecord]) -> str:
-        """Say what was recalled."""
-        texts = [line for each in found for line in telling(each)]
-        return shortened(self.means, task, texts)
-
     def course(self, trial: FinishedTask) -> Course:
         """Return a trial as the memory's questions take it."""
         ended = "succeeded" if trial.success else "failed"
         result = f"{ended} after {len(trial.turns)} turns with {trial.reward:.0%} of the goal reached"
-        steps = condensed(self.means, [str(turn) for turn in trial.turns])
+        steps = self.means.condensed([str(turn) for turn in trial.turns])
         return Course(goal=trial.task.goal, result=result, steps=steps)
 
-    async def relevance(self, task: Task, kept: TrialRecord) -> int:
-        """Ask how much a trial helps with the task, from 1 to 10."""
-        steps = condensed(self.means, kept.key_steps or kept.trajectory)
-        given = Comparison(goal=task.goal, other_goal=kept.goal, steps=steps)
-        return int((await self.ask(rate_relevance, given)).score)
+    async def most_relevant(self, task: Task, trials: Sequence[TrialRecord]) -> list[TrialRecord]:
+        """Ask how much each trial helps with the task, from 1 to 10, and return the best; k of them."""
+        rated = []
+        for each in trials:
+            steps = self.means.condensed(each.key_steps or each.trajectory)
+            given = Comparison(goal=task.goal, other_goal=each.goal, steps=steps)
+            rated.append((int((await self.ask(rate_relevance, given)).score), each))
+        return [each for _, each in sorted(rated, key=lambda pair: -pair[0])[:SHOWN]]
 
     def change(self, trial: FinishedTask) -> Change:
         """Say why something is written: a trial ended."""
@@ -89,3 +99,48 @@ def telling(kept: TrialRecord) -> list[str]:
     """Say a trial, one text for its heading and one a turn."""
     ended = "succeeded" if kept.success else "failed"
     return [f"An earlier task that {ended}. Its goal: {kept.goal}\nWhat was done:", *kept.trajectory]
+
+
+class MetaGpt(Recollecting):
+    """Keep trials as they were, and recall the one that succeeded at the nearest goal."""
+
+    name = "meta_gpt"
+
+
+class Voyager(Recollecting):
+    """Key trials by what they were about, and recall the success that is nearest to the goal."""
+
+    name = "voyager"
+
+    async def kept(self, trial: FinishedTask) -> TrialRecord:
+        """Return the trajectory, keyed by its summary."""
+        answer = await self.ask(summarise_trial, self.course(trial))
+        return raw(trial, answer.summary)
+
+
+class MemoryBank(Voyager):
+    """Show only the turns that have not faded yet."""
+
+    name = "memory_bank"
+
+    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
+        """Show what was recalled, and the turns whose retention is above the threshold."""
+        fresh = [turn for age, turn in enumerate(reversed(turns)) if retention(age) >= THRESHOLD]
+        return super().context(task, held, fresh[::-1], agent)
+
+
+def retention(age: int) -> float:
+    """Return how much is left of a turn after so many others."""
+    return math.exp(-age / FADING)
+
+
+class Generative(Recollecting):
+    """Rate the relevance of the nearest successes from 1 to 10, and show the best."""
+
+    name = "generative"
+
+    async def found(self, task: Task) -> list[TrialRecord]:
+        """Return k of the 2k nearest; of equals, the nearer."""
+        return await self.most_relevant(
+            task, await self.means.trials.nearest(task.goal, 2 * SHOWN, shelf="succeeded")
+        )

@@ -106,11 +106,10 @@ def left_out(memory: str, outdated: str, content: str) -> str:
     A clause counts as dropped where more than half of the words that it alone has are in no form in the new
     content. One that shares them with `outdated` does not count: an end may take its whole clause with it.
     """
-    gone, kept = _stems(outdated), _stems(content)
     clauses = [each for each in map(str.strip, CLAUSE_END.split(memory)) if each]
-    for number, clause in enumerate(clauses):
-        own = _stems(clause) - _stems(" ".join(clauses[:number] + clauses[number + 1 :]))
-        if gone.isdisjoint(own) and 2 * len(own - kept) > len(own):
+    for clause in clauses:
+        own = _stems(clause) - _stems(" ".join(each for each in clauses if each is not clause))
+        if _stems(outdated).isdisjoint(own) and 2 * len(own - _stems(content)) > len(own):
             return clause
     return ""
 

@@ -81,18 +81,13 @@ class Written(BaseModel):
     def parts(self) -> dict[str, Any]:
         """Return the parts as plain JSON, items that say the same once."""
         parts = self.model_dump(by_alias=True)
-        return parts | {"items": _joined(parts["items"])}
-
-
-def _joined(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the items without those that say what an earlier one says, which takes over their turns."""
-    kept: dict[str, dict[str, Any]] = {}
-    for item in items:
-        said = {name: each for name, each in item.items() if isinstance(each, str)}
-        first = kept.setdefault(json.dumps(said), item)
-        if numbers := _numbers(item):
-            first[TURNS] = list(dict.fromkeys([*_numbers(first), *numbers]))
-    return [*kept.values()]
+        kept: dict[str, dict[str, Any]] = {}
+        for item in parts["items"]:
+            said = {name: each for name, each in item.items() if isinstance(each, str)}
+            first = kept.setdefault(json.dumps(said), item)
+            if numbers := _numbers(item):
+                first[TURNS] = list(dict.fromkeys([*_numbers(first), *numbers]))
+        return parts | {"items": [*kept.values()]}
 
 
 def _numbers(item: dict[str, Any]) -> list[int]:

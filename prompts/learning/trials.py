@@ -63,6 +63,12 @@ class Measurement(Trial):
         return "\n".join([*lines, *([f"it shows:\n{self.evidence}"] if self.evidence else [])])
 
     @property
+    def seconds(self) -> float | None:
+        """Return the time that a correct solution took, where it was measured."""
+        found = [each.value for each in self.metrics if each.name.endswith("seconds")]
+        return found[0] if found and self.correct else None
+
+    @property
     def over_limit(self) -> bool:
         """Say whether a figure passes its limit."""
         return any(each.over for each in self.metrics)

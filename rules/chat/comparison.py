@@ -29,23 +29,23 @@ TOPICS = [  # words of which two may contradict one another without being the sa
     words_in("marry wife husband boyfriend girlfriend divorce single"),
 ]
 ONE_AT_A_TIME = words_in("live work move turn weigh cost drive rent marry study earn commute")
-BEFORE_VALUES = words_in("a an the at in on for to of by from with")
+BEFORE_VALUES = words_in("the at in on for to of by from with")
 Correction = tuple[int, str, str]
 """The number of the memory that a correction means, its words that are wrong, and the right ones."""
 
 
 def relations(
     fact: str, said: str, memories: Sequence[str], before: str
-) -> Iterator[tuple[int, Relation, str]]:
-    """Yield the memories that a fact repeats, corrects or may contradict, and the words that it corrects."""
-    meant, wrong, _ = correction(fact, said, memories, before) or (-1, "", "")
+) -> Iterator[tuple[int, Relation, str, str]]:
+    """Yield the memories that a fact repeats, corrects (the wrong words, the new text), or may contradict."""
+    meant, wrong, right = correction(fact, said, memories, before) or (-1, "", "")
     for at, memory in enumerate(memories):
         if count(fact, memory):
-            yield at, "duplicate", ""
+            yield at, "duplicate", "", ""
         elif at == meant:
-            yield at, "correction", wrong
+            yield at, "correction", wrong, corrected(memory, fact, wrong, right)
         elif any(_differ(one, other) for one in sentences(fact) for other in sentences(memory)):
-            yield at, "unclear", ""
+            yield at, "unclear", "", ""
 
 
 def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Correction | None:
@@ -56,18 +56,23 @@ def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Co
     exchanged, restated = set[Correction](), set[Correction]()
     for sentence, (number, memory) in product(sentences(said), enumerate(memories)):
         for wrong, right in _exchanged(sentence, before):
-            subject = _subject(of_the_user(sentence))
+            subject = _subject(CORRECTING.sub("", of_the_user(sentence)))
             is_about = subject in {_subject(memory), "it's", "that's"} or (
                 subject != "the user" and count(subject, memory) > 0
             )
-            shares = (stems(sentence) - stems(wrong)) & stems(memory)
-            is_meant = count(wrong, before) == 1 or (is_about and shares)
+            is_meant = count(wrong, before) == 1 or (is_about and _shares(sentence, wrong, memory))
             if is_meant and count(wrong, memory) == 1 and {*words(right)} <= {*words(fact)}:
                 exchanged.add((number, wrong, right))
         if CORRECTING.search(said):
             restated |= {(number, *pair) for pair in _restated(fact, memory) if count(pair[0], before) == 1}
     found = exchanged or restated
-    return found.pop() if len(found) == 1 else None
+    number, wrong, right = found.pop() if len(found) == 1 else (-1, "", "")
+    is_sure = number >= 0 and _shares(f"{said} {before}", wrong, memories[number])
+    return (number, wrong, right) if is_sure else None
+
+
+def _shares(text: str, wrong: str, memory: str) -> bool:
+    return len(words(wrong)) > 1 or bool((stems(text) - stems(wrong)) & stems(memory))
 
 
 def corrected(memory: str, fact: str, wrong: str, right: str) -> str:
@@ -88,11 +93,14 @@ def _exchanged(sentence: str, before: str) -> Iterator[tuple[str, str]]:
 
 
 def _paired(value: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the last word of a value and the only other one of its sort, a number or a name, of a text."""
-    last = VALUE.findall(value)[-1]
-    same = {each for each in VALUE.findall(text)[1:] if _sort(each) == _sort(last) and each != last}
-    if len(same) == 1 and _sort(last) != "word":
-        yield last, same.pop()
+    """Yield a value and what stands for it in a text: the end alike, or the only number or name."""
+    read, size = VALUE.findall(text), len(VALUE.findall(value))
+    tail = read[-size:] if size > 1 else []
+    same = {each for each in read[1:] if _sort(each) == _sort(value) != "word" and each != value.strip()}
+    if tail and any(words(" ".join(tail))[at] == words(value)[at] for at in (0, -1)):
+        yield value.strip(), " ".join(tail)
+    elif size == len(same) == 1:
+        yield value.strip(), same.pop()
 
 
 def _sort(value: str) -> str:
@@ -110,16 +118,14 @@ def _restated(fact: str, memory: str) -> Iterator[tuple[str, str]]:
         new, old = ([*WORD.finditer(each)] for each in (said, known))
         now, then = ([each[0].casefold() for each in read] for read in (new, old))
         start = then.index(now[0]) if now and now[0] in then else len(then)
-        size = sum(
-            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(now, then[start:], strict=False))
-        )
+        size = len([*takewhile(lambda pair: pair[0] == pair[1], zip(now, then[start:], strict=False))])
         if not stems(" ".join(now[:size])) or size == len(now) or start + size == len(then):
             continue
-        wrong, right = (
-            known[old[start + size].start() :].rstrip(".! "),
-            said[new[size].start() :].rstrip(".! "),
-        )
-        if _sort(wrong) == _sort(right) != "word" or now[size - 1] in BEFORE_VALUES:
+        wrong = known[old[start + size].start() :].rstrip(".! ")
+        right = said[new[size].start() :].rstrip(".! ")
+        is_one_sort = _sort(wrong) == _sort(right)
+        is_value = _sort(right) != "word" or now[size - 1] in BEFORE_VALUES
+        if (is_one_sort and is_value) or now[size - 1] in {"a", "an"}:
             yield wrong, right
 
 
@@ -138,8 +144,7 @@ def _differ(fact: str, memory: str) -> bool:
 
 def _subject(sentence: str) -> str:
     """Return the first words: `the user`, `the user's friend Ann`, `max`."""
-    found = SUBJECT.match(sentence)
-    return found[0].casefold() if found else ""
+    return str(SUBJECT.findall(sentence)[0]).casefold()
 
 
 def stems(text: str) -> set[str]:

@@ -21,7 +21,7 @@ GRAMMAR = words_in(
     "same user ask asked like be am is are was were been being isn aren wasn do does did done doing don "
     "didn doesn has have had having haven hasn can could ca cant will would wo wont shall should may might "
     "must won couldn get got getting go going gonna goes gotta make makes made let lets give say said tell "
-    "told see saw look looks know think thought guess hope mean wait try need needed want find feel keep "
+    "told see saw look know think thought guess hope mean meant wait try need needed want find feel keep "
     "come back and or but if so as than then of to in on at by for from with without about up down out off "
     "over into again there here now today tomorrow later soon when where what who which why how not no "
     "never just only also too very really quite still already even ever actually exactly maybe probably "
@@ -194,7 +194,9 @@ def of_the_user(text: str) -> str:
 
 def _turned(found: re.Match[str]) -> str:
     if not found[1]:
-        return f"the user{found[2]}{f' {third_person(found[3])}' if found[3] else ''}"
+        before = found.string[max(found.start() - 9, 0) : found.start()].lower().split()[-1:]
+        verb = found[3] if not found[3] or (before and before[0] in AUXILIARY) else third_person(found[3])
+        return f"the user{found[2]}{f' {verb}' if verb else ''}"
     end = TURNED[re.sub("['’]", "", found[1].lower())]
     return f"the user {end}" if end.isalpha() else f"the user{end}"
 

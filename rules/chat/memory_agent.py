@@ -68,10 +68,15 @@ def compare_memories(given: comparing.Comparing) -> comparing.Judgements:
     before = next((each[6:] for each in reversed(given.preceding) if each.startswith("user: ")), "")
     found = [
         comparing.Judgement(
-            fact=number, memory=at, reason=REASONS[relation], relation=relation, outdated=wrong
+            fact=number,
+            memory=at,
+            reason=REASONS[relation],
+            relation=relation,
+            outdated=wrong,
+            updated=new[:LONGEST],
         )
         for number, fact in enumerate(given.facts)
-        for at, relation, wrong in relations(fact.content, fact.said, given.memories, before)
+        for at, relation, wrong, new in relations(fact.content, fact.said, given.memories, before)
     ]
     return comparing.Judgements(judgements=found[: comparing.MOST_PAIRS])
 
@@ -99,7 +104,7 @@ def choose_forgotten(given: forgetting.Forgetting) -> forgetting.Forgotten:
 @rule(paper.check_conflict)
 def check_conflict(given: rewriting.Pair) -> paper.Verdict:
     """Find an exact repetition, or a correction that means this memory."""
-    for _, relation, wrong in relations(given.fact, given.message, [given.memory], given.memory):
+    for _, relation, wrong, _ in relations(given.fact, given.message, [given.memory], given.memory):
         if relation != "unclear":
             as_printed = "conflict" if relation == "correction" else "duplicate"
             return paper.Verdict(rationale=REASONS[relation], relation=as_printed, outdated=wrong)
@@ -110,7 +115,7 @@ def check_conflict(given: rewriting.Pair) -> paper.Verdict:
 def route_upsert(given: paper.Upsert) -> paper.UpsertRoute:
     """Update the memory that is corrected or repeated; else insert."""
     found = relations(given.fact, given.message, given.memories, " ".join(given.memories))
-    for index, relation, _ in found:
+    for index, relation, *_ in found:
         if relation != "unclear":
             return paper.UpsertRoute(rationale=REASONS[relation], route="update", index=index)
     return paper.UpsertRoute(rationale="No memory is repeated or corrected.", route="insert", index=-1)

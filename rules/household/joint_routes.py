@@ -23,6 +23,7 @@ from mneme.rules.household.errands import HANDS, Aim, Errands
 from mneme.rules.household.search_routes import (
     HEEDING,
     KEEPING,
+    NEVER,
     Route,
     Routes,
     insertions,
@@ -86,6 +87,7 @@ class JointRoutes(Routes):
     def _build(self) -> None:
         super()._build()
         self._finds, self._loads = self._samples()
+        self._helps = [self._next_nearest(number) for number in range(len(self._workers))]
         plan = _plan(self._routes, self._delivers)
         best, tried = self._end(plan), {plan}
         for _ in range(PASSES):
@@ -100,6 +102,11 @@ class JointRoutes(Routes):
                     self._routes, self._delivers, best = routes, delivers, end
             if best >= before:
                 return
+
+    def _next_nearest(self, number: int) -> list[int]:
+        """Return how far the nearest teammate of a member is from each stop."""
+        others = [ways for n, ways in enumerate(self._from_starts) if n != number]
+        return [min((ways[stop] for ways in others), default=NEVER) for stop in range(len(self.stops))]
 
     def _samples(self) -> tuple[Counts, Counts]:
         """Draw for each place and sample how many finds, and how many things to take, it has."""
@@ -197,7 +204,8 @@ class JointRoutes(Routes):
         known = trail.known
         if stop < self._fetched:
             known = np.maximum(known, done + np.where(held > 0, home, 0))
-        known = np.maximum(known, np.where(left > 0, done + home + left + home, 0.0))  # a way of its own
+        if left.any():
+            known = np.maximum(known, self._brought_later(number, stop, done, reached, left))
         row = np.array([reached, done, np.where(held > 0, home + held - 1, 0)])
         return Trail(
             np.concatenate([trail.rows, row[:, None]], axis=1),
@@ -209,6 +217,15 @@ class JointRoutes(Routes):
             known,
             trail.soon + float((reached * finds).sum()),
         )
+
+    def _brought_later(
+        self, number: int, stop: int, done: Numbers, reached: Numbers, left: Counts
+    ) -> Numbers:
+        """Return when what is left is home: a teammate comes for it, or the member itself, who is sooner."""
+        home = self._away[stop]
+        fetched = np.minimum(np.maximum(reached, self._helps[number][stop]), done + home)
+        later: Numbers = np.where(left > 0, fetched + left + home, 0.0)
+        return later
 
     def _ways_from(self, home: int) -> list[int]:
         if home not in self._from_homes:

@@ -63,7 +63,10 @@ class Routes:
             errands.steps(errands.spots[stop].corner, home)
             for stop, home in zip(self.stops, self._homes, strict=True)
         ]
-        self._tails = [self._tail(place) for place in range(len(self.stops))]
+        self._tails = [
+            (self._away[place] + (0 if place < self._fetched else self._taking(place)))
+            for place in range(len(self.stops))
+        ]
         self._stays = [LOOKING_AROUND * errands.whereabouts.crowd(stop) for stop in self.stops]
         self._gains = [errands.gains.get(stop, 1.0) for stop in self.stops]
         self._from_starts = [self._row(start.corner) for start in self._starts]
@@ -90,10 +93,6 @@ class Routes:
         """Return how far home a worker with one thing in hand is; 0 for any other."""
         targets = self.errands.targets_of(worker)
         return self.errands.steps(worker.corner, targets[0]) if len(targets) == 1 else 0
-
-    def _tail(self, stop: int) -> int:
-        """Return the steps from finding something at a stop to its being home."""
-        return self._away[stop] + (0 if stop < self._fetched else self._taking(stop))
 
     def _taking(self, stop: int) -> int:
         return AFTER_ENTRY if self.stops[stop] in self.errands.rooms else 1

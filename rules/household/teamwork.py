@@ -9,7 +9,7 @@ A member's proposal decides between plans that are about as good (`HEEDING`): wh
 reason that the fields do not say.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -38,78 +38,68 @@ class Hand(BaseModel):
 
 
 class Valued(NamedTuple):
-    """An option, its number, and what it brings."""
+    """An option's number, what nobody else may claim beside it, and what it brings."""
 
-    place: int
-    option: Option
+    number: int
+    claim: object
     value: float
 
 
 def share_out(knowledge: Knowledge, team: Sequence[Hand]) -> list[int]:
-    """Return the number of one option for each member; no two go for the same."""
-    errands = Errands(knowledge)
-    aims = _of_rounds(errands, team) if errands.is_all_found else _of_routes(errands, team)
-    return _assigned(team, [_row(hand, wish) for hand, wish in zip(team, aims, strict=True)])
-
-
-def _of_routes(errands: Errands, team: Sequence[Hand]) -> list[dict[Aim, float]]:
-    """Return what each member does first on the joint routes; where that is nothing, it delivers."""
-    proposed = [each.proposed.target if each.proposed else None for each in team]
-    routes = JointRoutes(errands, [each.worker for each in team], proposed)
-    return [_wish(errands, hand.worker, routes.first(number)) for number, hand in enumerate(team)]
-
-
-def _wish(errands: Errands, worker: Worker, first: Aim | None) -> dict[Aim, float]:
-    values = {} if first is None else {first: 1.0}
-    if first is None or len(worker.hands) >= HANDS:
-        values |= {Aim("goput", target): 2.0 for target in errands.targets_of(worker)}
-    return values
-
-
-def _of_rounds(errands: Errands, team: Sequence[Hand]) -> list[dict[Aim, float]]:
-    """Return how good each first action of a member's own share is, once all is found."""
-    workers = [each.worker for each in team]
-    rounds = Rounds(errands, workers)
-    shares = rounds.shares(workers)
-    return [_soon(rounds, hand, share) for hand, share in zip(team, shares, strict=True)]
-
-
-def _soon(rounds: Rounds, hand: Hand, share: int) -> dict[Aim, float]:
-    openings = rounds.openings(hand.worker, share)
-    return {aim: 1 / (1 + steps - HEEDING * (aim == hand.proposed)) for aim, steps in openings.items()}
-
-
-def _row(hand: Hand, values: dict[Aim, float]) -> list[float]:
-    return [_value(option, values) for option in hand.options]
-
-
-def _value(option: Option, values: dict[Aim, float]) -> float:
-    """Return what an option brings; rather wait than do what brings nothing."""
-    if option.kind == "wait":
-        return WAITING
-    return values.get(Aim(option.kind, -1 if option.target is None else option.target), -1.0)
-
-
-def _assigned(team: Sequence[Hand], values: Sequence[Sequence[float]]) -> list[int]:
-    """Choose one option for each member so that they bring most together and no claim is made twice.
+    """Return the number of one option for each member: they bring most together, and no claim is made twice.
 
     The others make one claim each, so that among a member's best options, as many as there are members, one
     is free: only those are weighed.
     """
-    rows = [_best(hand, row)[: len(team)] for hand, row in zip(team, values, strict=True)]
-    apart = (choice for choice in product(*rows) if _are_apart([each.option for each in choice]))
+    errands = Errands(knowledge)
+    wishes = _of_rounds(errands, team) if errands.is_all_found else _of_routes(errands, team)
+    rows = [_best(hand, wish)[: len(team)] for hand, wish in zip(team, wishes, strict=True)]
+    apart = (choice for choice in product(*rows) if _are_apart(choice))
     chosen = max(apart, key=lambda choice: sum(each.value for each in choice))
-    return [each.place for each in chosen]
+    return [each.number for each in chosen]
 
 
-def _best(hand: Hand, values: Sequence[float]) -> list[Valued]:
-    """Return a member's options, the best first; of those with the same claim the best alone."""
-    valued = [Valued(place, *each) for place, each in enumerate(zip(hand.options, values, strict=True))]
+def _of_routes(errands: Errands, team: Sequence[Hand]) -> Iterator[dict[Aim, float]]:
+    """Yield what each member does first on the joint routes; where that is nothing, it delivers."""
+    proposed = [each.proposed.target if each.proposed else None for each in team]
+    routes = JointRoutes(errands, [each.worker for each in team], proposed)
+    for number, hand in enumerate(team):
+        first = routes.first(number)
+        values = {} if first is None else {first: 1.0}
+        if first is None or len(hand.worker.hands) >= HANDS:
+            values |= {Aim("goput", target): 2.0 for target in errands.targets_of(hand.worker)}
+        yield values
+
+
+def _of_rounds(errands: Errands, team: Sequence[Hand]) -> Iterator[dict[Aim, float]]:
+    """Yield how good each first action of a member's own share is, once all is found."""
+    workers = [each.worker for each in team]
+    rounds = Rounds(errands, workers)
+    for hand, share in zip(team, rounds.shares(workers), strict=True):
+        openings = rounds.openings(hand.worker, share)
+        yield {aim: 1 / (1 + steps - HEEDING * (aim == hand.proposed)) for aim, steps in openings.items()}
+
+
+def _best(hand: Hand, values: dict[Aim, float]) -> list[Valued]:
+    """Return a member's options, the best first; of those with the same claim the best alone.
+
+    Rather wait than do what brings nothing.
+    """
+    valued = [
+        Valued(
+            number,
+            option.claim,
+            WAITING
+            if option.kind == "wait"
+            else values.get(Aim(option.kind, -1 if option.target is None else option.target), -1.0),
+        )
+        for number, option in enumerate(hand.options)
+    ]
     ordered = sorted(valued, key=lambda each: -each.value)
-    claims = [each.option.claim for each in ordered]
-    return [each for n, each in enumerate(ordered) if claims[n] is None or claims[n] not in claims[:n]]
+    claims = [each.claim for each in ordered]
+    return [each for n, each in enumerate(ordered) if each.claim is None or each.claim not in claims[:n]]
 
 
-def _are_apart(options: Sequence[Option]) -> bool:
+def _are_apart(options: Sequence[Valued]) -> bool:
     claims = [each.claim for each in options if each.claim is not None]
     return len(claims) == len(set(claims))

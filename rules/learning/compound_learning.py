@@ -13,7 +13,6 @@ from mneme.prompts.learning.compound_learning.research import Assignment, Compla
 from mneme.prompts.learning.compound_learning.task import (
     LONGEST_TEXT,
     NONE,
-    Known,
     Severity,
     best_of,
     dead_end,
@@ -36,7 +35,10 @@ def draft_solution(given: Assignment) -> Draft:
         return _draft(f"Card {used[0]} fits: {chosen.condition}.", chosen, used)
     if given.textbook:
         return _draft("No card applies; this is what is best to begin with.", given.textbook[0], [])
-    return _in_words(given)
+    if not given.cards:
+        return Draft(rationale="No card fits, and there is nothing to run.", answer="No answer is known.")
+    claims = shorten(" ".join(card.claim for card in given.cards), LONGEST_TEXT, placeholder=" …")
+    return Draft(rationale="The cards say so.", answer=claims, used=list(range(len(given.cards))))
 
 
 def _draft(why: str, advice: Advice, used: list[int]) -> Draft:
@@ -49,14 +51,6 @@ def _draft(why: str, advice: Advice, used: list[int]) -> Draft:
         used=used,
         assumptions=["the data keep the shape that they have now"],
     )
-
-
-def _in_words(given: Assignment) -> Draft:
-    """Answer from what the cards claim: all that rules can do where nothing can be run."""
-    if not given.cards:
-        return Draft(rationale="No card fits, and there is nothing to run.", answer="No answer is known.")
-    claims = shorten(" ".join(card.claim for card in given.cards), LONGEST_TEXT, placeholder=" …")
-    return Draft(rationale="The cards say so.", answer=claims, used=list(range(len(given.cards))))
 
 
 @rule(challenge.challenge_draft)
@@ -108,7 +102,11 @@ def _contradictions(given: Review) -> list[Objection]:
     """Point out a verified card that advises otherwise; it blocks where the draft did not do."""
     failed = given.trial is not None and not given.trial.solved
     known = [*given.cards, *given.pitfalls]
-    advised = [(number, best_of(card, known)) for number, card in enumerate(given.cards) if _verified(card)]
+    advised = [
+        (number, best_of(card, known))
+        for number, card in enumerate(given.cards)
+        if (card.status == "verified")
+    ]
     return [
         Objection(
             evidence=f"A verified card advises {advice.pattern} here.",
@@ -120,10 +118,6 @@ def _contradictions(given: Review) -> list[Objection]:
         for number, advice in advised
         if advice and advice.pattern not in (given.pattern, *given.tried)
     ]
-
-
-def _verified(card: Known) -> bool:
-    return card.status == "verified"
 
 
 @rule(research.patch_draft)
@@ -143,7 +137,7 @@ def resolve_task(given: Case) -> Resolution:
     trial, solved = given.trial, given.trial is not None and given.trial.solved
     return Resolution(
         rationale=trial.summary if trial else "Judged by the leader: nothing could be run.",
-        answer=_final(given.draft),
+        answer="" if given.draft.solution else given.draft.pattern,
         solved=solved,
         confidence=_confidence(given, solved),
         uncertainties=[*given.unresolved, *given.draft.assumptions],
@@ -152,10 +146,6 @@ def resolve_task(given: Case) -> Resolution:
         reusable=bool(given.elsewhere) or bool(given.draft.pattern),
         promote=given.elsewhere if solved and not given.open_blocking else [],
     )
-
-
-def _final(draft: Draft) -> str:
-    return "" if draft.solution else draft.pattern
 
 
 def _confidence(case: Case, solved: bool) -> float:

@@ -78,7 +78,10 @@ def grade_contradiction(given: Comparison) -> Contradiction:
 def ask_for(given: Standard) -> Question:
     """Ask for the words that the answer dwells on, as the agent is told what to write."""
     kind = KIND.split(given.does)[0].strip()
-    theme = ", ".join(_theme(given.answer, len(given.known)))
+    said = [word for word in words(given.answer) if word in set(topic(given.answer))]
+    ranked = sorted(set(said), key=lambda word: (-said.count(word), -len(word), word))
+    first = THEME * len(given.known) % max(len(ranked), 1)
+    theme = ", ".join(sorted(ranked[first : first + THEME], key=said.index))
     asked = f"{kind[:1].upper()}{kind[1:]}: {theme or 'anything'}."
     return Question(question=asked[:LONGEST_QUESTION])
 
@@ -88,14 +91,6 @@ KIND = re.compile(r"[.:;,：；，。]| (?:on|for) what ")
 
 
 THEME = 5
-
-
-def _theme(text: str, before: int) -> list[str]:
-    """Return words that carry a text: those it repeats, then its longest; others than the times before."""
-    said = [word for word in words(text) if word in set(topic(text))]
-    ranked = sorted(set(said), key=lambda word: (-said.count(word), -len(word), word))
-    first = THEME * before % max(len(ranked), 1)
-    return sorted(ranked[first : first + THEME], key=said.index)
 
 
 @rule(rubric_design.draft_rubric)

@@ -43,6 +43,14 @@ def holding(since: str, until: str, today: date) -> Holding:
     return "past" if ends and ends < today else "now"
 
 
+def overlaps(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Tell whether two times from `since` until `until` share a day; what is not known is open."""
+    (begins, ends), (other_begins, other_ends) = (
+        (first_day(since) or date.min, last_day(until) or date.max) for since, until in (one, other)
+    )
+    return begins <= other_ends and other_begins <= ends
+
+
 def holds(text: str, since: str, until: str) -> str:
     """Add to a text since when and until when it holds, as far as known."""
     known = [f"{word} {day}" for word, day in (("from", since), ("until", until)) if day]

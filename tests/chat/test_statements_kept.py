@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from mneme.graphs.memory_agent import builder
-from mneme.models.embedding.absent import MULTILINGUAL
+from mneme.models.embedding.absent import MULTILINGUAL, Absent
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.conflict_router import worth_comparing
 from mneme.nodes.chat.context import MemoryContext
@@ -61,6 +61,48 @@ async def test_what_is_said_is_kept_and_nothing_is_lost(tmp_path: Path) -> None:
     assert counts["lost"] == 0
     assert counts["kept"] >= 0.98 * counts["statements"], counts
     assert counts["nothing, stored"] <= 0.10 * counts["nothing"], counts
+
+
+FRIENDS = enumerate(("Ann", "Bo", "Cy", "Di", "Ed", "Flo", "Gus", "Hal", "Ivy", "Jo", "Kim", "Lu"), start=1)
+TYPED = {
+    "I work at Google": "The user works at Google.",
+    "I used to work at Apple": "The user used to work at Apple.",
+    "I'm vegan": "The user is vegan.",
+    "I don't eat meat anymore": "The user doesn't eat meat anymore.",
+    "I drink coffee": "The user drinks coffee.",
+    "Always run `make lint` before committing": "Always run `make lint` before committing.",
+    "My kids are Mia (4) and Leo (7)": "The user's kids are Mia (4) and Leo (7).",
+    "I love jazz": "The user loves jazz.",
+    "I like tea": "The user likes tea.",
+    "I hate cilantro": "The user hates cilantro.",
+    **{
+        f"My friend {who} lives in house {n}": f"The user's friend {who} lives in house {n}."
+        for n, who in FRIENDS
+    },
+    "My sister is Emma": "The user's sister is Emily.",
+}
+LINKED = {
+    ("The user used to work at Apple.", "The user works at Google."),
+    ("The user doesn't eat meat anymore.", "The user is vegan."),
+}
+
+
+async def test_typed_sentences_are_found_again_with_no_model_and_no_embedder(tmp_path: Path) -> None:
+    ledger = await open_ledger(str(tmp_path / "ledger"), Absent("none", 3))
+    graph, preceding = builder.compile(store=LedgerStore(ledger)), list[str]()
+    for message in (*TYPED, "Sorry, I meant Emily"):
+        given = cast(Any, {"message": message, "preceding": preceding})
+        await graph.ainvoke(given, context=MemoryContext(user="ann", memory_agent="rules"))
+        preceding = [f"user: {message}", "assistant: Noted."]
+    memories = UserMemories(ledger, "ann")
+    kept = {each.key: each.memory for each in await memories.list(limit=100)}
+    assert len(kept) == len(TYPED)
+    for content in TYPED.values():
+        assert content in [each.memory.content for each in await memories.related(content, "", (), 3)]
+    assert {
+        (each.content, kept[key].content) for each in kept.values() for key in each.may_contradict
+    } == LINKED
+    await ledger.close()
 
 
 @pytest.fixture

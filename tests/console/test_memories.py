@@ -118,13 +118,13 @@ def test_what_holds_on_a_day_is_listed_and_what_is_written_says_what_it_may_cont
     notice(page, "It was remembered already")
     kept = f"{console_server.url}{API_PATH}/memories"
     rents = (
-        {"content": "Ann's rent is 900.", "until": "2030"},
+        {"content": "Ann's rent is 900.", "until": "2031"},
         {"content": "Ann's rent is 950.", "since": "2031"},
     )
     for given in rents:
         httpx.post(kept, params={"user": user}, json=given).raise_for_status()
     page.get_by_text("Another time").click()
-    page.get_by_label("What holds on").fill("2031-05-01")
+    page.get_by_label("What holds on").fill("2032-05-01")
     memories = page.get_by_role("list", name="Memories")
     expect(memories).to_contain_text("950")
     expect(memories).not_to_contain_text("900")

@@ -33,9 +33,9 @@ from mneme.models.ollama import tokenizers
 from mneme.models.ollama.tokenizers import CUTS
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.nodes.discussion.experts import LEFT_OUT, Line, told_by
-from mneme.nodes.discussion.turn_words import PASSED
+from mneme.nodes.discussion.intrinsic_memory import PASSED
 from mneme.nodes.task_memories.f_context import f_context
-from mneme.nodes.task_memories.memory_merge import merged
+from mneme.nodes.task_memories.salvage import usable_memory
 from mneme.prompts.discussion.document import UNSAID, write_document
 from mneme.prompts.discussion.intrinsic_memory import (
     Contribution,
@@ -882,7 +882,7 @@ class TestUnusableReplies:
         assert (await waiter.now()).memory == {"notes": ["Soup"], "plan": "Serve."}
         assert "as before: notes, plan" in (await waiter.now()).reason
         assert (await Discussions(edge_ledger, "local").get("d")).complaints == result["complaints"]
-        assert merged(remembering_small(), cut)[0] == {"notes": ["Guests: 12"], "plan": "Wait."}
+        assert usable_memory(remembering_small(), cut)[0] == {"notes": ["Guests: 12"], "plan": "Wait."}
 
     async def test_a_bad_document_keeps_what_can_be_used(self, edge_ledger: Ledger) -> None:
         items = [

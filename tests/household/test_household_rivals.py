@@ -257,9 +257,9 @@ async def test_keeps_what_it_saw_and_thought_of_its_teammates() -> None:
     config: Any = {"recursion_limit": 3000}
     compiled = proagent.builder.compile()
     states = [s async for s in compiled.astream(given, config, context=context, stream_mode="values")]
-    thought = [mind["1"] for state in states for mind in state.get("minds", [])[:1]]
-    assert any(each["intended"] >= 0 for each in thought)
-    assert any("holds" in did for each in thought for did in each["did"])
+    thought = [mind[1] for state in states for mind in state.get("minds", [])[:1]]
+    assert any(each.intended >= 0 for each in thought)
+    assert any("holds" in did for each in thought for did in each.did)
 
 
 # ---------------------------------------------------------------- MHP

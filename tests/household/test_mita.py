@@ -25,9 +25,9 @@ from mneme.graphs.mita import builder
 from mneme.models.asking.budget import tokens
 from mneme.nodes.household.context import HouseholdContext
 from mneme.nodes.household.household_state import as_json
+from mneme.nodes.household.mita_memory import RECENT
 from mneme.nodes.household.mita_state import Proposed, assess, together
-from mneme.nodes.household.mita_synopses import RECENT
-from mneme.nodes.household.mita_views import hearing, known_to_the_manager
+from mneme.nodes.household.views import hearing, known_to_the_manager
 from mneme.prompts.household.household import (
     Container,
     Door,

@@ -104,7 +104,7 @@ async def test_a_proposed_card_is_provisional_and_shown_and_a_second_one_changes
             await memory.cards.propose(" ")
     assert (card.confidence, card.evidence.count, version.actor) == (0.5, 0, "agent")
     assert isinstance(steered, Learned) and steered.card.flags
-    found = await tool["search_cards"].ainvoke({"task": "Make a filter faster"})
+    found = await tool["search_cards"].ainvoke({"query": "Make a filter faster"})
     assert found.count("\n") == 0 and card.id in found  # the flagged one is not found
     shown = await tool["show_card"].ainvoke({"card_id": card.id})
     assert "Rule: when a filter keeps few rows: CREATE INDEX" in shown and "0 successes" in shown
@@ -128,7 +128,7 @@ async def test_a_pool_is_searched_for_pairs_that_help() -> None:
     assert best.similarity > other.similarity
     tool = by_name()
     assert tool["list_pools"].invoke({}).startswith("[verses] (pairs 2")
-    told = tool["search_pool"].invoke({"pool": "verses", "question": "cats", "limit": 1})
+    told = tool["search_pool"].invoke({"pool": "verses", "query": "cats", "limit": 1})
     assert "answer: A cat sat. (agent poet, score 90, similarity" in told
 
 

@@ -96,7 +96,7 @@ async def test_a_client_remembers_recalls_explains_undoes_and_forgets(tmp_path: 
         rent = await called(client, "add_memory", content="Ann's rent is 900 euros.", until="2026-12")
         again = await called(client, "add_memory", content="ann's rent is 900 euros")
         assert (rent["is_new"], again["is_new"]) == (True, False)
-        later = await called(client, "add_memory", content="Ann's rent is 950 euros.", since="2027-01")
+        later = await called(client, "add_memory", content="Ann's rent is 950 euros.", since="2026-12")
         assert [each["key"] for each in later["beside"]] == later["memory"]["may_contradict"]
         assert later["beside"][0]["key"] == rent["key"]
         rents = await called(client, "search_memories", query="Ann's rent")
@@ -110,7 +110,7 @@ async def test_a_client_remembers_recalls_explains_undoes_and_forgets(tmp_path: 
             then = await called(client, name, as_of=recorded, **query)
             assert [each["memory"]["content"] for each in then] == ["The user lives in Oslo."]
         (held,) = await called(client, "list_memories", at="2027-06-01")
-        assert "950" in held["memory"]["content"] and held["memory"]["since"] == "2027-01"
+        assert "950" in held["memory"]["content"] and held["memory"]["since"] == "2026-12"
         key = later["key"]
         changed = await called(client, "update_memory", key=key, content="Bea pays 950 euros in Porto.")
         assert changed["memory"]["content"] == "Bea pays 950 euros in Porto."
@@ -130,11 +130,11 @@ async def test_cards_and_pools_and_a_client_of_an_older_protocol(tmp_path: Path)
     async with process(tmp_path, "legacy") as client:
         made = await called(client, "propose_card", claim="Indexes speed up selective filters.")
         assert made["event"] == "created" and made["card"]["status"] == "provisional"
-        (found,) = await called(client, "search_cards", task="a faster filter")
+        (found,) = await called(client, "search_cards", query="a faster filter")
         shown = await called(client, "show_card", card_id=found["card"]["id"])
         assert (shown["evidence"]["success_count"], shown["claim"]) == (0, found["card"]["claim"])
         assert await called(client, "list_pools") == []
-        assert "holds no pairs" in await refused(client, "search_pool", pool="x", question="y")
+        assert "holds no pairs" in await refused(client, "search_pool", pool="x", query="y")
 
 
 def test_nothing_but_the_protocol_is_on_standard_output(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ async def test_under_the_server_each_key_has_its_user_s_memories(guarded: Guarde
         for name in ("memory_history", "forget_memory"):
             assert "has no memory" in await refused(client, name, key=key)
         assert await called(client, "undo_memory_change") is None
-        assert await called(client, "search_cards", task="Kestrel") == []
+        assert await called(client, "search_cards", query="Kestrel") == []
 
 
 @pytest.mark.xdist_group("server")

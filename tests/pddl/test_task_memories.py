@@ -11,12 +11,11 @@ from mneme.environments.turns import Turn, read_turn, read_turns, split_turns
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import script
 from mneme.models.asking.budget import tokens
-from mneme.nodes.task_memories import insights
+from mneme.nodes.task_memories import g_memory as insights
 from mneme.nodes.task_memories.chat_dev import PHASE
 from mneme.nodes.task_memories.interface import FinishedTask, Means, Role, Task, TaskMemory
 from mneme.nodes.task_memories.kinds import MEMORIES, open_memory
-from mneme.nodes.task_memories.memory_bank import retention
-from mneme.nodes.task_memories.recollecting import raw
+from mneme.nodes.task_memories.recollecting import raw, retention
 from mneme.prompts.discussion.memory_template import departures
 from mneme.prompts.task_memories.task_memories import (
     Course,
@@ -340,8 +339,8 @@ async def test_insights_about_the_same_are_merged_every_twenty_tasks(edge_ledger
     await trials.revise([(None, each) for each in alike], CHANGE)
     clusters = await trials.clusters()
     assert [[each.id for each in cluster] for cluster in clusters] == [["a", "b"]]
-    assert isinstance(told, MEMORIES["g_memory"])
-    await insights.merge(told, trial("t20", GOAL))  # type: ignore[arg-type]
+    assert isinstance(told, insights.GMemory)
+    await told.merge(told.change(trial("t20", GOAL)))
     left = await trials.insights()
     assert [(each.id, each.score) for each in left] == [("a", 4), ("c", 2)]
     history = await edge_ledger.history(("teams", "team", "task_memory", "g_memory", "insights"), "b")

@@ -15,6 +15,7 @@ from mneme.stores.ledger.namespaces import unescaped, user_namespace
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.users.inbox import Inbox, Message, MessageOutcome, OperationNote
 from mneme.stores.users.memories import Memory, UserMemories
+from mneme.stores.users.valid_time import overlaps
 
 SAID = Change(reason="said so", actor="memory agent", source=Source(thread="t1", messages=["m1"]))
 STORED = MessageOutcome(
@@ -435,3 +436,19 @@ async def test_only_so_much_of_one_user_s_may_wait(ledger: Ledger, monkeypatch: 
         await inbox.must_have_room("bob", [Message(message="ü" * 30, preceding=["user: " + "é" * 20])])
     await inbox.close("alice", "m1", STORED)
     await inbox.must_have_room("alice", [Message(message="I have a hen.")])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        (("", "2026-12"), ("2027-01", ""), False),
+        (("", "2026"), ("2026-12", ""), True),
+        (("2026-03-01", "2026-03-31"), ("2026-04", "2026-05"), False),
+        (("", ""), ("2020", "2021"), True),
+        (("2026", ""), ("", "2025-12-31"), False),
+    ],
+)
+def test_times_share_a_day_where_neither_ends_before_the_other_begins(
+    one: tuple[str, str], other: tuple[str, str], shared: bool
+) -> None:
+    assert overlaps(one, other) is overlaps(other, one) is shared

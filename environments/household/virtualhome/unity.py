@@ -7,13 +7,16 @@ today's libraries; it was tried against a double of the protocol, not against th
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 
 import httpx
+import yaml
 
 from mneme.core.errors import MnemeError, ModelUnavailable
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.virtualhome.graph import Graph
 
+OPTIONS: dict[str, Graph] = yaml.safe_load(Path(__file__).with_name("unity.yaml").read_text(encoding="utf-8"))
 PATIENCE = 60.0
 """Seconds that the simulator may take for a step."""
 ROOMS = ("kitchen", "bedroom", "livingroom", "bathroom")
@@ -34,7 +37,7 @@ class Unity:
     def act(self, lines: Mapping[int, str]) -> Mapping[int, str]:
         """Carry out the lines of all agents in one step, without animation."""
         script = "|".join(f"<char{agent}> {_towards(line)}" for agent, line in sorted(lines.items()))
-        answer = self._post("render_script", strings=[json.dumps(QUIETLY), script])
+        answer = self._post("render_script", strings=[json.dumps(OPTIONS["script"]), script])
         said = "" if answer["success"] else str(answer.get("message") or "it is not possible")
         return dict.fromkeys(lines, said)
 
@@ -48,7 +51,7 @@ class Unity:
             "nodes": [node for node in graph["nodes"] if node["id"] in still],
             "edges": [e for e in graph["edges"] if e["from_id"] in still and e["to_id"] in still],
         }
-        answer = self._post("expand_scene", strings=[json.dumps(PLACED), json.dumps(scene)])
+        answer = self._post("expand_scene", strings=[json.dumps(OPTIONS["scene"]), json.dumps(scene)])
         if not answer["success"]:
             raise MnemeError(
                 f"VirtualHome cannot furnish {episode.apartment}: {answer.get('message')}",
@@ -92,33 +95,3 @@ def _client(url: str) -> httpx.Client:
 def _towards(line: str) -> str:
     """Walk a step, as C-WAH's agents do: `walk` would go all the way at once."""
     return line.replace("[walk]", "[walktowards]")
-
-
-QUIETLY = {
-    "randomize_execution": False,
-    "random_seed": -1,
-    "processing_time_limit": 10,
-    "skip_execution": False,
-    "output_folder": "Output/",
-    "file_name_prefix": "script",
-    "frame_rate": 5,
-    "image_synthesis": ["normal"],
-    "find_solution": False,
-    "save_pose_data": False,
-    "save_scene_states": False,
-    "camera_mode": ["AUTO"],
-    "recording": False,
-    "image_width": 640,
-    "image_height": 480,
-    "time_scale": 1.0,
-    "skip_animation": True,
-}
-"""How a script is carried out: at once, without pictures."""
-PLACED = {
-    "randomize": False,
-    "random_seed": -1,
-    "animate_character": False,
-    "ignore_obstacles": False,
-    "transfer_transform": True,
-}
-"""How an apartment is furnished: everything where the episode says."""

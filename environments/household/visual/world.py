@@ -58,7 +58,8 @@ class SeeingWorld(World):
         self._recognise = recognise
         self._classes = classes_of(episode)
         self.eyes = [Memory.model_validate(each) for each in eyes] or [
-            Memory(heading=self._first_heading(body)) for body in self.agents
+            Memory(heading=_bearing(body.position, self.layout.centers[body.room]) or 0.0)
+            for body in self.agents
         ]
         self._still = still_life(episode)
         self._furnished = {t.id: t for t in episode.things if t.category not in ("room", "door")}
@@ -69,10 +70,6 @@ class SeeingWorld(World):
     def state(self) -> dict[str, Any]:
         """Give all that changed since the start as plain JSON values."""
         return {**super().state(), "eyes": [each.model_dump(mode="json") for each in self.eyes]}
-
-    def _first_heading(self, body: Body) -> float:
-        """Look to the middle of the room."""
-        return _bearing(body.position, self.layout.centers[body.room]) or 0.0
 
     # -- acting --------------------------------------------------------------------------------------------
 

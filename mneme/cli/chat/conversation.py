@@ -45,8 +45,8 @@ def read_conversation(file: Path) -> Conversation:
         BadInput: the file does not exist, is not text, or has no message.
     """
     text = _text(file)
-    named_so = file.suffix in {".json", ".jsonl"}
-    conversation = _json_lines(_lines(text)) if named_so or _is_json(text) else _plain_text(text)
+    is_json = file.suffix in {".json", ".jsonl"} or text.lstrip().startswith(("{", "[{"))
+    conversation = _json_lines(_lines(text)) if is_json else _plain_text(text)
     if not conversation.turns and not conversation.broken:
         raise BadInput(f"{file} has no message.", "Write lines like `user: …`, or JSON Lines.")
     return conversation
@@ -57,10 +57,6 @@ def _text(file: Path) -> str:
     if "\x00" in text:
         raise BadInput(f"{file} is binary.", "Give a text file or JSON Lines.")
     return text
-
-
-def _is_json(text: str) -> bool:
-    return text.lstrip().startswith(("{", "[{"))
 
 
 def _lines(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """`mneme memories …`: what does more than call an operation and print its result."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,6 +33,7 @@ from mneme.core.settings import settings
 from mneme.models.asking.responders import resolve
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.reembedding import reembed as rebuild
+from mneme.stores.users.inbox import Letter
 from mneme.stores.users.memories import RULES, MemoryRecord
 
 
@@ -54,6 +55,18 @@ def print_written(written: Written) -> None:
         console.print("It may contradict, or repeat in other words:")
         print_rows(written.beside)
         console.print(f"To settle it: mneme memories review --accept {written.key[:SHORT]}, or update one.")
+
+
+def print_letters(found: Letter | Sequence[Letter]) -> None:
+    """Print messages of the inbox, without the replies that could not be used."""
+    letters: Sequence[Mapping[str, object]] = [found] if isinstance(found, dict) else found
+    columns = ("message_id", "status", "tries", "message", "error")
+    print_rows([{name: each[name] for name in columns} for each in letters])
+
+
+def dropped(letter: Letter, _: object) -> dict[str, object]:
+    """Return a message of the inbox as one that was closed."""
+    return {**letter, "status": "dropped"}
 
 
 async def reread(user: User = "local", agents: Agents = "auto") -> int:

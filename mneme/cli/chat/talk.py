@@ -145,11 +145,10 @@ class Talk:
         await self.memory_agent.wait()
         self.memory_agent.check()
         await self.memory_agent.stop_rereading()
-        while self.session.is_served and await self._waits() and not await self.session.is_broken():
+        while self.session.is_served and not await self.session.is_broken():
+            if await self.session.inbox.waiting() <= len(await self.failures()):
+                return
             await asyncio.sleep(SLOWEST_POLL_SECONDS)
-
-    async def _waits(self) -> bool:
-        return await self.session.inbox.waiting() > len(await self.failures())
 
 
 async def show_notice(*who: str) -> None:

@@ -74,7 +74,8 @@ async def discuss(discussion_id: str, given: Values | None, context: Values, out
     """Begin a discussion of a task, or continue one that was killed or waits; write the results."""
     if given is not None and discussion_id:
         check_id(discussion_id)
-    chosen = _chosen_models(given) if given else []
+    roles = given["team"]["roles"] if given else []
+    chosen = [each["model"] for each in roles if each["model"]]
     await show_notice(context["agents"], *chosen)
     async with (
         open_workflows(GRAPH) as flows,
@@ -174,11 +175,6 @@ def team_of(team: str, models: Sequence[str]) -> Values:
     wanted = dict(_model(each, loaded) for each in models)
     roles = [role.model_copy(update={"model": wanted.get(role.name, role.model)}) for role in loaded.roles]
     return loaded.model_copy(update={"roles": roles}).model_dump(mode="json")
-
-
-def _chosen_models(given: Values) -> list[str]:
-    """Return the models that the team names for single roles."""
-    return [role["model"] for role in given["team"]["roles"] if role["model"]]
 
 
 def _model(given: str, team: Team) -> tuple[str, str]:

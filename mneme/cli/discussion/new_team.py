@@ -52,7 +52,8 @@ async def new_team(
     await show_notice(agents)
     if like:
         model = load_team(like)
-        experts = experts or _experts_of(model)
+        fields = {"name", "title", "description"}
+        experts = experts or [model.role(each).model_dump(include=fields) for each in model.deciders]
     else:
         model, experts = await _designed(task_of(task), roles, experts, agents)
     made = [{**each, "memory": await _template(each, task_of(task), model, agents)} for each in experts]
@@ -107,10 +108,6 @@ def _expert(role: str) -> Values:
     if not NAMED.match(named):
         raise BadInput(f"--role {title}: a title needs a Latin letter, for the role's name.", "Add one.")
     return {"name": named, "title": title, "description": duties}
-
-
-def _experts_of(team: Team) -> list[Values]:
-    return [team.role(name).model_dump(include={"name", "title", "description"}) for name in team.deciders]
 
 
 async def _template(expert: Values, task: str, model: Team, agents: str) -> Values:

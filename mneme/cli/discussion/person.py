@@ -53,7 +53,8 @@ def _words(question: Values) -> Values | None:
     message = _line("your message (empty: stop here)> ")
     if not message:
         return None
-    said = {"message": message, "accept": _yes("Do you accept the solution?"), "finalize": _may_end(question)}
+    said = {"message": message, "accept": _yes("Do you accept the solution?")}
+    said["finalize"] = bool(question["may_finalize"]) and _yes("Shall the document be written now?")
     return said | {"answers": _answers(question.get("issues", {}))}
 
 
@@ -65,10 +66,6 @@ def _answers(issues: dict[str, str]) -> list[int]:
         console.print(f"  {number}. {escape(about)}", soft_wrap=True)
     named = re.findall(r"\d+", _line("Which of these issues does it answer (numbers; empty: none)> "))
     return [int(number) for number in named]
-
-
-def _may_end(question: Values) -> bool:
-    return bool(question["may_finalize"]) and _yes("Shall the document be written now?")
 
 
 def _approval() -> Values | None:

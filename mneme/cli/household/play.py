@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, cast
 from uuid import uuid4
@@ -105,25 +104,9 @@ class Display(Protocol):
     def stepped(self, frame: Frame) -> None: ...
 
 
-class Method(StrEnum):
-    """How a team decides; the names are those of the command line."""
-
-    MITA = "mita"
-    COELA = "coela"
-    PROAGENT = "proagent"
-    MHP = "mhp"
-    ALONE = "alone"
-
-
-class Weak(StrEnum):
-    """Whose model `--weak-model` is."""
-
-    MEMBERS = "members"
-    MANAGER = "manager"
-    BOTH = "both"
-
-
-WEAKENED = {Weak.MEMBERS: ["member"], Weak.MANAGER: ["manager"], Weak.BOTH: ["member", "manager"]}
+Method = Literal["mita", "coela", "proagent", "mhp", "alone"]
+Weak = Literal["members", "manager", "both"]
+WEAKENED = {"members": ["member"], "manager": ["manager"], "both": ["member", "manager"]}
 OPTIONS = Fields(HouseholdContext, {"simulator": "--virtualhome"}, "lapse_kind member_lapses manager_lapses")
 
 
@@ -137,7 +120,7 @@ async def run(
         typer.Option(
             "--method", help="How the team decides: MiTa, or one of those that it is compared with."
         ),
-    ] = Method.MITA,
+    ] = "mita",
     members: Annotated[
         int | None,
         typer.Option("--members", "-n", help="Members of the team, 1 to 4 (default: 3; alone: 1)."),
@@ -153,15 +136,15 @@ async def run(
     ] = "",
     weak: Annotated[
         Weak, typer.Option("--weak", help="Whose model --weak-model is: members, manager or both.")
-    ] = Weak.MEMBERS,
+    ] = "members",
     watch: Annotated[
         bool, typer.Option("--watch", help="Show rooms, hands and decisions while the team acts.")
     ] = False,
 ) -> int:
     """Play an episode. After a kill, the same command continues it."""
     context |= dict.fromkeys(WEAKENED[weak], weak_model) if weak_model else {}
-    context |= {"allocation": False, "summary": False} if method == Method.ALONE else {}
-    size = (1 if method == Method.ALONE else 3) if members is None else members
+    context |= {"allocation": False, "summary": False} if method == ALONE else {}
+    size = (1 if method == ALONE else 3) if members is None else members
     return await play(Given(task, size, episode, context["seed"], name, method), context, watch)
 
 
@@ -176,7 +159,7 @@ async def play(given: Given, context: Context, watch: bool) -> int:
         found = to_play(given.name, given.described(), Request(episode, context, given.method))
         how = "continues" if found.began() else "begins"
         console.print(f"[bold]{escape(found.name)}[/] {how}", soft_wrap=True)
-        with _screen(episode, found, watch) as screen:
+        with Screen(episode, found.lines(), console) if watch else nullcontext() as screen:
             whose = await _key_of(flows)
             shown = screen or _Lines()
             played = _Played(found, flows, episode, context, shown, given.method, whose)
@@ -191,10 +174,6 @@ async def _key_of(flows: Workflows) -> str | None:
         return None
     async with flows.operations(Memories, LOCAL) as mine:
         return await mine.whoami()
-
-
-def _screen(episode: Episode, found: Run, watch: bool) -> AbstractContextManager[Screen | None]:
-    return Screen(episode, found.lines(), console) if watch else nullcontext()
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def replay(
     """Print or draw what happened in a run."""
     found = [run_named(each) for each in (name, other) if each]
     last = max(_last(run, None) for run in found) if step is None else step
-    if not any(_reaches(run, last) for run in found):
+    if not any(0 <= last <= _last(run, None) for run in found):
         _last(found[0], step)
     for run in found:
         if gap := _gap(run):
@@ -52,10 +52,6 @@ def replay(
         print_beside(found, last)
     else:
         _print_run(found[0], last)
-
-
-def _reaches(run: Run, step: int) -> bool:
-    return 0 <= step <= _last(run, None)
 
 
 def _gap(run: Run) -> str:

@@ -12,7 +12,7 @@ from mneme.cli.derived import Fields, arguments_of
 from mneme.cli.files import is_written, read_file
 from mneme.cli.learning.trend import tables
 from mneme.cli.options import Reason, Team
-from mneme.cli.show import console, print_fields, print_result, print_table
+from mneme.cli.show import console, print_fields, print_record, print_result
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, Rule
@@ -135,19 +135,12 @@ def is_critical(found: Metrics) -> bool:
 
 def print_metrics(found: Metrics) -> None:
     """Print every metric of §10 and the alerts."""
-    rows = [(name, _figure(value)) for name, value in found.model_dump(exclude={"alerts"}).items()]
-    print_table("", ("metric", "value"), rows)
+    print_record(found.model_dump(exclude={"alerts"}))
     for alert in found.alerts:
         colour = "red" if alert.level == "critical" else "yellow"
         console.print(f"[{colour}]{alert.level}[/] {escape(alert.message)}")
     if not found.alerts:
         console.print("no alerts")
-
-
-def _figure(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name}: {count}" for name, count in value.items()) or "none"
-    return "–" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def counted(kept: Kept, _: Any) -> dict[str, int]:

@@ -157,11 +157,12 @@ def _costs(found: dict[str, Any]) -> list[list[str]]:
     rows = []
     if "trained" in found:
         trained = found["trained"]
+        losses = [*trained["losses"][:1], *trained["losses"][1:][-1:]]  # of the first epoch and the last
         where = trained["device"] + (", mixed precision" if trained["mixed"] else "")
         rows += [
             ["training", "", f"{trained['steps']} steps, {trained['seconds']:.0f} s on {where}"],
             ["training tokens", "", f"{trained.get('tokens', 0):,}"],
-            ["training loss", "", " → ".join(f"{each:.2f}" for each in _ends(trained["losses"]))],
+            ["training loss", "", " → ".join(f"{each:.2f}" for each in losses)],
         ]
     if "adapter_bytes" in found:
         rows.append(["adapter", "", f"{found['adapter_bytes'] / 1e6:.1f} MB"])
@@ -172,11 +173,6 @@ def _costs(found: dict[str, Any]) -> list[list[str]]:
     if "answer_seconds" in found:
         rows.append(["training repaid", "", _repaid(found["trained"]["seconds"], found["answer_seconds"])])
     return rows
-
-
-def _ends(losses: Sequence[float]) -> Sequence[float]:
-    """Return the first epoch's and the last's."""
-    return losses if len(losses) < 2 else (losses[0], losses[-1])
 
 
 def _repaid(seconds: float, an_answer: dict[str, float]) -> str:

@@ -14,7 +14,7 @@ from mneme.cli.options import Limit, Team
 from mneme.cli.show import console, print_beside, print_result, prints_json
 from mneme.client.home import open_operations
 from mneme.core.errors import MnemeError
-from mneme.nodes.learning.dispute_decisions import Decision, Verdict
+from mneme.nodes.learning.dispute_resolution import Decision, Verdict
 from mneme.stores.cards.lifecycle import Approval
 
 Act = Callable[[], Awaitable[object]]

@@ -87,17 +87,13 @@ def _described(name: str, file: Path | None, given: dict[str, str]) -> tuple[str
 def list_() -> None:
     """List the shipped agents and yours."""
     own = own_agents()
-    agents = [*map(load_agent, AGENTS), *map(_own, own)]
+    agents = [*map(load_agent, AGENTS), *(read_yaml(own_text(name) or "", Agent, name) for name in own)]
     whose = ["yours" if each.name in own else "shipped" for each in agents]
     rows = [
         {"agent": each.name, "domain": each.domain, "whose": who}
         for each, who in zip(agents, whose, strict=True)
     ]
     print_result(agents, lambda _: print_rows(rows))
-
-
-def _own(name: str) -> Agent:
-    return read_yaml(own_text(name) or "", Agent, name)
 
 
 def fields() -> None:

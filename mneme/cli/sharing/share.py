@@ -242,14 +242,11 @@ def lines_of(file: Path) -> list[str]:
     return read_file(file, "Give a file of JSON Lines.").split("\n")
 
 
-def _standards(number: int) -> str:
-    return "1 standard answer" if number == 1 else f"{number} standard answers"
-
-
 def _print_step(event: Context) -> None:
     if event["step"] == "choose":
+        plural = "" if event["standards"] == 1 else "s"
         console.print(
-            f"[dim]round {event['lap']}: {_standards(event['standards'])}; "
+            f"[dim]round {event['lap']}: {event['standards']} standard answer{plural}; "
             f"{event['calls']} of {event['budget']} calls[/]"
         )
     elif event["step"] == "exchange":

@@ -14,7 +14,6 @@ from mneme.nodes.learning.compound_learning.state import (
     knowns,
     setting_of,
     settled_words,
-    shown_pitfalls,
     timed,
     used_cards,
     with_pattern,
@@ -46,7 +45,7 @@ async def challenge(state: State, runtime: LearningRuntime, world: World | None)
         earlier=settled_words(state["log"]),
         remedies=remedies(world) if world else [],
         cards=knowns(state["verified"]),
-        pitfalls=shown_pitfalls(state),
+        pitfalls=state.get("pitfalls", []),
     )
     said, costs = await ask_role("devils_advocate", challenge_draft, given, runtime)
     number = len(state["drafts"])
@@ -83,10 +82,10 @@ async def patch(state: State, runtime: LearningRuntime, world: World | None) -> 
         **setting_of(state, world),
         draft=draft_of(state, -1),
         objections=worded(open_),
-        advice=[_remedy(each, world) for each in open_],
+        advice=[_remedy(each["objection"].remedy, world) for each in open_],
         trial=state["drafts"][-1]["trial"],
         cards=knowns(state["cards"]),
-        pitfalls=shown_pitfalls(state),
+        pitfalls=state.get("pitfalls", []),
     )
     answer, costs = await ask_role("researcher", patch_draft, given, runtime)
     patched = with_pattern(answer, world)
@@ -112,9 +111,8 @@ def is_patched(state: State) -> bool:
     return all(each["round"] != len(state["drafts"]) for each in state["log"])
 
 
-def _remedy(entry: LoggedObjection, world: World | None) -> Advice:
+def _remedy(remedy: str, world: World | None) -> Advice:
     """Make a remedy out for the task; one in words stays words, which the researcher can act on."""
-    remedy = entry["objection"].remedy
     if not remedy:
         return Advice(pattern=remedy, why_not="The objection names no remedy.")
     if world is None or not known_pattern(world, remedy):

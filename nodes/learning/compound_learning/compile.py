@@ -12,7 +12,6 @@ from mneme.environments.worlds import World, parts_of
 from mneme.nodes.learning.compound_learning.research import shorten_middle
 from mneme.nodes.learning.compound_learning.state import (
     Learned,
-    LoggedObjection,
     Recalled,
     State,
     Update,
@@ -35,6 +34,7 @@ from mneme.prompts.learning.compound_learning.compile import (
     Finding,
     compile_lessons,
 )
+from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.stores.cards.card import (
     Card,
     DeprecatedApproach,
@@ -113,40 +113,39 @@ async def _keep(finding: Finding, state: State, cards: KnowledgeCards, scope: st
     if finding.event == "reinforce":
         return None  # what a model says of itself is no evidence
     if finding.event == "dispute":
-        known = knowns([used[finding.card]])[0]
-        followed = trials.best(known.advice) or next(iter(known.advice), None)  # in words, none is made out
-        old = f"{followed.condition} -> {followed.pattern}" if followed else ""
-        new = f"{finding.condition} -> {finding.pattern}"
-        refines = followed is not None and followed.condition != finding.condition
-        dispute = await cards.disputes.open(
-            used[finding.card]["id"],
-            old=Approach(claim=used[finding.card]["known"].claim, solution=old),
-            new=Approach(claim=finding.claim, solution=new, task=state["task_id"]),
-            change=change,
-            conflict_type="refinement" if refines else "contradiction",
-        )
-        return _learned(
-            "dispute", await cards.records.get(used[finding.card]["id"]), finding.rationale, dispute.id
-        )
+        return await _dispute(finding, used[finding.card], state, cards, change)
     lesson = _lesson(finding, state, scope)
     if not is_measured:
         judged = lesson.model_copy(update={"rationale": f"{JUDGED} {lesson.rationale}".strip()})
         learned = await cards.propose(judged, change=change)
-    elif finding.event == "dead_end":
-        return await _dead_end(lesson, state, cards, change)
     else:
-        learned = await cards.create(lesson, _outcome(state, True), change=change)
+        learned = await cards.create(lesson, _outcome(state, finding.event != "dead_end"), change=change)
+        if finding.event == "dead_end":  # a deprecated card, which warns researcher and devil's advocate
+            card = learned.card
+            if learned.event == "created":
+                card = await cards.deprecate(card.id, change=change)
+            is_new = card.status == "deprecated" and learned.event != "unchanged"
+            return _learned("dead end" if is_new else learned.event, card, change.reason)
     return _learned(learned.event, learned.card, finding.rationale)
 
 
-async def _dead_end(lesson: Lesson, state: State, cards: KnowledgeCards, change: Change) -> Learned:
-    """Keep what was tried and failed as a deprecated card, which warns researcher and devil's advocate."""
-    learned = await cards.create(lesson, _outcome(state, False), change=change)
-    card = learned.card
-    if learned.event == "created":
-        card = await cards.deprecate(card.id, change=change)
-    is_new = card.status == "deprecated" and learned.event != "unchanged"
-    return _learned("dead end" if is_new else learned.event, card, change.reason)
+async def _dispute(
+    finding: Finding, card: Recalled, state: State, cards: KnowledgeCards, change: Change
+) -> Learned:
+    """Set the finding against the verified card, which stays as it is."""
+    known = card["known"]
+    followed = trials.best(known.advice) or next(iter(known.advice), None)  # in words, none is made out
+    refines = followed is not None and followed.condition != finding.condition
+    old = f"{followed.condition} -> {followed.pattern}" if followed else ""
+    new = f"{finding.condition} -> {finding.pattern}"
+    dispute = await cards.disputes.open(
+        card["id"],
+        old=Approach(claim=known.claim, solution=old),
+        new=Approach(claim=finding.claim, solution=new, task=state["task_id"]),
+        change=change,
+        conflict_type="refinement" if refines else "contradiction",
+    )
+    return _learned("dispute", await cards.records.get(card["id"]), finding.rationale, dispute.id)
 
 
 async def _promote(
@@ -289,6 +288,12 @@ def trajectory_of(state: State) -> list[str]:
 def record_of(state: State, world: World | None, learned: Sequence[Learned] = ()) -> TaskRecord:
     """Return what the log keeps of a task."""
     metrics = state["packet"]["metrics"]
+    # Each draft that was blocked, the same for the same approach to the same kind of task.
+    kind, blocked = (
+        state["features"] or state["task"],
+        [each for each in state["log"] if each["objection"].severity == "blocking"],
+    )
+    made = [_approach(draft_of(state, each["round"] - 1)) for each in blocked]
     return TaskRecord(
         id=state["task_id"],
         task=state["task"],
@@ -304,23 +309,15 @@ def record_of(state: State, world: World | None, learned: Sequence[Learned] = ()
         retrieved=[each["id"] for each in state["cards"]],
         used=[each["id"] for each in used_cards(state)],
         retrieval_ms=state["retrieval_ms"],
-        mistakes=_mistakes(state),
+        mistakes=list(dict.fromkeys(f"{approach} for {kind}" for approach in filter(None, made))),
         cards=list(dict.fromkeys(each["card"] for each in learned)),
         disputes=[each["dispute"] for each in learned if each["dispute"]],
         answered_by=", ".join(sorted({each.split(": ", 1)[1] for each in state["responders"]})),
     )
 
 
-def _mistakes(state: State) -> list[str]:
-    """Name each draft that was blocked, the same for the same approach to the same kind of task."""
-    blocked = [each for each in state["log"] if each["objection"].severity == "blocking"]
-    made = [(_approach(each, state), state["features"] or state["task"]) for each in blocked]
-    return list(dict.fromkeys(f"{approach} for {kind}" for approach, kind in made if approach))
-
-
-def _approach(entry: LoggedObjection, state: State) -> str:
+def _approach(draft: Draft) -> str:
     """Return a draft's pattern, else a digest of its solution: what says neither is like nothing else."""
-    draft = draft_of(state, entry["round"] - 1)
     if draft.pattern or not draft.solution:
         return draft.pattern
     return f"solution {hashlib.sha256(normalised(draft.solution).encode()).hexdigest()[:12]}"

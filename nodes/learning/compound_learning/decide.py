@@ -1,14 +1,10 @@
 """Verify and decide (§3, step 4): measure the best draft; the leader resolves the task."""
 
-from collections.abc import Mapping, Sequence
-from typing import cast
-
 from mneme.environments.worlds import World
 from mneme.nodes.learning.compound_learning.state import (
     Effort,
     LoggedObjection,
     Packet,
-    Recalled,
     State,
     TriedDraft,
     Update,
@@ -68,19 +64,14 @@ async def decide(state: State, runtime: LearningRuntime, world: World | None) ->
         unresolved=worded([each for each in log if each["status"] == "open"]),
         open_blocking=sum(is_blocking(each) for each in log),
         cards=knowns(used),
-        elsewhere=_served_before(state, used),
+        elsewhere=[
+            n for n, each in enumerate(used) if not state["final"] and {*each["tasks"]} - {state["task_id"]}
+        ],
     )
     made, costs = await ask_role("leader", resolve_task, given, runtime)
     packet = _packet(state, made, log, trial, costs["effort"][0])
     runtime.stream_writer({"step": "decide", "solved": packet["solved"], "confidence": packet["confidence"]})
     return {"packet": packet, "log": log, **costs}
-
-
-def _served_before(state: State, used: Sequence[Recalled]) -> list[int]:
-    """Return the numbers of the cards that the answer rests on and that other tasks rested on before."""
-    if state["final"] > 0:
-        return []
-    return [n for n, each in enumerate(used) if {*each["tasks"]} - {state["task_id"]}]
 
 
 def _settled(state: State, trial: Measurement | None) -> list[LoggedObjection]:
@@ -89,17 +80,15 @@ def _settled(state: State, trial: Measurement | None) -> list[LoggedObjection]:
     That is so even where a patch answered it, a later draft that was not chosen, unless the final draft was
     measured and solves the task.
     """
-    final = state["final"] + 1
-    opened: Mapping[str, str] = {"status": "open", "closed_by": ""}
-    passed: Mapping[str, str] = {"status": "closed", "closed_by": f"draft {final} was chosen"}
-
-    def settled(each: LoggedObjection) -> LoggedObjection:
-        if each["round"] != final:
-            return cast(LoggedObjection, {**each, **passed}) if each["status"] == "open" else each
-        is_solved = trial is None or trial.solved
-        return each if is_solved else cast(LoggedObjection, {**each, **opened})
-
-    return [settled(each) for each in state["log"]]
+    final, log = state["final"] + 1, list[LoggedObjection]()
+    for each in state["log"]:
+        if each["round"] != final and each["status"] == "open":
+            log.append({**each, "status": "closed", "closed_by": f"draft {final} was chosen"})
+        elif each["round"] == final and trial is not None and not trial.solved:
+            log.append({**each, "status": "open", "closed_by": ""})
+        else:
+            log.append(each)
+    return log
 
 
 def _packet(

@@ -27,7 +27,6 @@ from mneme.nodes.learning.compound_learning.state import (
     knowns,
     scope_of,
     setting_of,
-    shown_pitfalls,
     timed,
     with_pattern,
 )
@@ -35,9 +34,9 @@ from mneme.nodes.learning.context import LearningRuntime, cards_of, cards_shown,
 from mneme.nodes.learning.worlds import made_out, tools_of
 from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning.research import Assignment, draft_solution
-from mneme.prompts.learning.compound_learning.task import Known, dead_end
+from mneme.prompts.learning.compound_learning.task import dead_end
 from mneme.prompts.learning.trials import Advice
-from mneme.stores.cards.card import Card, Retrieved
+from mneme.stores.cards.card import Card
 from mneme.stores.cards.people import holds_for
 
 TOOL_TURNS = 4
@@ -51,9 +50,13 @@ Find = Callable[[State, World | None, LearningRuntime], Awaitable[list[Recalled]
 @timed
 async def recall(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Retrieve the cards that bear on the task (§4); those whose conditions fail here are not shown."""
-    return await begin(state, runtime, world, _retrieved) | {
-        "pitfalls": await _pitfalls_of(state, world, runtime)
-    }
+    update = await begin(state, runtime, world, _retrieved)
+    if not runtime.context.recall:
+        return update
+    found = await cards_of(runtime).pitfalls(
+        _search_text(state, world), PITFALLS, scope=scope_of(world, state), fits=partial(_warns, world=world)
+    )
+    return update | {"pitfalls": [as_shown(each.card, world) for each in found]}
 
 
 async def begin(state: State, runtime: LearningRuntime, world: World | None, find: Find) -> Update:
@@ -87,7 +90,16 @@ async def _retrieved(state: State, world: World | None, runtime: LearningRuntime
         return []
     fits = partial(_fits, world=world)
     found = await cards_of(runtime).retrieve(text, count, scope=scope_of(world, state), fits=fits)
-    return [_recalled(each, world) for each in found]
+    return [
+        Recalled(
+            id=each.card.id,
+            score=each.score,
+            parts=each.parts,
+            known=as_shown(each.card, world),
+            tasks=each.card.evidence.task_ids,
+        )
+        for each in found
+    ]
 
 
 def _fits(card: Card, world: World | None) -> bool:
@@ -98,30 +110,9 @@ def _fits(card: Card, world: World | None) -> bool:
     return not elsewhere and holds_for(card.valid_for, world.versions) is not False
 
 
-def _recalled(found: Retrieved, world: World | None) -> Recalled:
-    card = found.card
-    return Recalled(
-        id=card.id,
-        score=found.score,
-        parts=found.parts,
-        known=as_shown(card, world),
-        tasks=card.evidence.task_ids,
-    )
-
-
 def _search_text(state: State, world: World | None) -> str:
     """Say what to search the cards by: what the task is made of, as cards say it; else the task's words."""
     return trials.about("; ".join(world.general), world.noun) if world and world.general else state["task"]
-
-
-async def _pitfalls_of(state: State, world: World | None, runtime: LearningRuntime) -> list[Known]:
-    """Return the deprecated cards of this world that are most like the task."""
-    if not runtime.context.recall:
-        return []
-    found = await cards_of(runtime).pitfalls(
-        _search_text(state, world), PITFALLS, scope=scope_of(world, state), fits=partial(_warns, world=world)
-    )
-    return [as_shown(each.card, world) for each in found]
 
 
 def _warns(card: Card, world: World | None) -> bool:
@@ -141,7 +132,7 @@ async def research(state: State, runtime: LearningRuntime, world: World | None) 
         **setting_of(state, world),
         facts=facts,
         cards=knowns(state["cards"]),
-        pitfalls=shown_pitfalls(state),
+        pitfalls=state.get("pitfalls", []),
         textbook=_ideas(state, world) if world else [],
     )
     answer, costs = await ask_role("researcher", draft_solution, given, runtime)
@@ -164,7 +155,7 @@ def _ideas(state: State, world: World) -> list[Advice]:
 
     Where all is known to fall short, what gained most is left, or what changes nothing.
     """
-    known = [*knowns(state["cards"]), *shown_pitfalls(state)]
+    known = [*knowns(state["cards"]), *state.get("pitfalls", [])]
 
     def untried(patterns: Sequence[str]) -> list[Advice]:
         return [each for each in made_out(world, patterns) if dead_end(each.pattern, known) is None]
@@ -190,7 +181,10 @@ async def _facts(state: State, world: World | None, runtime: LearningRuntime) ->
         return [], 0, 0
     tools = {tool.name: tool for tool in looks}
     who = await who_answers("researcher", runtime)
-    messages: list[BaseMessage] = [HumanMessage(_surroundings(state, world))]
+    told = [f"Task: {state['task']}", *([world.material(), f"Wanted: {world.wanted()}"] if world else [])]
+    cards = "\n".join(f"{number}: {each.claim}" for number, each in enumerate(knowns(state["cards"])))
+    told += [f"Cards:\n{cards}"] if cards else []
+    messages: list[BaseMessage] = [HumanMessage("\n\n".join(told))]
     facts: list[str] = []
     tokens = 0
     for turn in range(1, TOOL_TURNS + 1):
@@ -223,12 +217,6 @@ def _told(name: str, given: Mapping[str, Any], result: str) -> str:
     """Return what a look told, after what it was given: a figure needs what was measured."""
     with_what = [f"  {key}: {shorten_middle(str(value))}" for key, value in given.items() if value != ""]
     return "\n".join([f"{name} with", *with_what, f"says: {result}"]) if with_what else f"{name}: {result}"
-
-
-def _surroundings(state: State, world: World | None) -> str:
-    told = [f"Task: {state['task']}", *([world.material(), f"Wanted: {world.wanted()}"] if world else [])]
-    cards = [f"{number}: {each.claim}" for number, each in enumerate(knowns(state["cards"]))]
-    return "\n\n".join([*told, *(["Cards:\n" + "\n".join(cards)] if cards else [])])
 
 
 def _opener(state: State, runtime: LearningRuntime) -> BaseTool:

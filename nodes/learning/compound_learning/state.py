@@ -202,13 +202,8 @@ def _posed(state: State) -> Update:
     if name := state.get("example"):
         if name not in STORY:
             raise BadInput(f"example: there is none called {name!r}.", f"There are: {', '.join(STORY)}.")
-        return {
-            "task": STORY[name]["task"],
-            "query": STORY[name]["query"],
-            "schema_name": STORY[name]["schema"],
-            "material": "",
-            "scope": "",
-        }
+        task, query, schema = (STORY[name][field] for field in ("task", "query", "schema"))
+        return {"task": task, "query": query, "schema_name": schema, "material": "", "scope": ""}
     task = said_in(state["messages"]).text if state.get("messages") else state.get("task", "")
     if not isinstance(task, str) or not task.strip():
         raise BadInput("The task is empty.", "Say with `task` what is to be solved, or choose an `example`.")
@@ -253,10 +248,11 @@ FEW = 3
 
 def as_shown(card: Card, world: World | None) -> Known:
     """Return a card as agents are shown it, in short, its rules made out for the task where they can be."""
-    rules = [(rule.condition, rule.pattern) for rule in card.rules if card.status != "deprecated"]
     advice = [
-        advice_of(world, *rule) if world else Advice(condition=rule[0], pattern=rule[1], is_text=True)
-        for rule in rules
+        advice_of(world, rule.condition, rule.pattern)
+        if world
+        else Advice(condition=rule.condition, pattern=rule.pattern, is_text=True)
+        for rule in (card.rules if card.status != "deprecated" else ())
     ]
     return Known(
         claim=card.claim,
@@ -266,7 +262,7 @@ def as_shown(card: Card, world: World | None) -> Known:
         failures=card.evidence.failure_count,
         advice=advice,
         valid_for=card.valid_for,
-        rationale=shorten(card.rationale, SHORT, placeholder=" …"),
+        rationale=_short(card.rationale),
         in_vain=_in_vain(card, world),
         served=[each.features for each in card.evidence.recent if each.success and each.features],
         fails=[Failing(**{name: _short(text) for name, text in each}) for each in card.failure_modes[:FEW]],
@@ -347,8 +343,3 @@ def with_pattern(draft: Drafted, world: World | None) -> Drafted:
     if not pattern and draft.solution:
         pattern = world.describe(solution_of(draft))
     return draft.model_copy(update={"pattern": pattern})
-
-
-def shown_pitfalls(state: State) -> list[Known]:
-    """Return the deprecated cards that were recalled; a run of an earlier version has none."""
-    return state.get("pitfalls", [])

@@ -3,11 +3,11 @@
 import hashlib
 from operator import add
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Required
 
 from langgraph.runtime import Runtime
 from pydantic import Field
-from typing_extensions import NotRequired, TypedDict  # noqa: UP035
+from typing_extensions import TypedDict
 
 from mneme.core.settings import read_settings
 from mneme.models.tuning.judging import Judged
@@ -29,46 +29,44 @@ class TuningContext(OwnedByTeam):
         description="The pool whose memories are learned (Memory Sharing, §5); none: the team's cards.",
         examples=["literary_creation"],
     )
-    above: int = Field(
-        70, ge=0, le=99, description="A memory is learned where its score is above this.", examples=[70]
-    )
-    recall: int = Field(5, ge=1, le=20, description="Cards or examples that a task is shown.", examples=[5])
-    successes: int = Field(
-        3, ge=1, description="Successes that a card needs to be trained on (§8, step 1).", examples=[3]
-    )
-    epochs: int = Field(3, ge=1, le=100, description="Rounds through the training pairs.", examples=[3])
-    rank: int = Field(16, ge=1, le=256, description="Rank of the adapter's matrices.", examples=[16])
-    rate: float = Field(2e-4, gt=0, le=1, description="Learning rate.", examples=[2e-4])
-    batch: int = Field(4, ge=1, le=256, description="Pairs in one step.", examples=[4])
-    longest: int = Field(512, ge=32, le=8192, description="Tokens of a pair; more are cut.", examples=[512])
-    seed: int = Field(0, ge=0, description="Seed of the training.", examples=[0])
+    above: int = Field(70, ge=0, le=99, description="A memory is learned where its score is above this.")
+    recall: int = Field(5, ge=1, le=20, description="Cards or examples that a task is shown.")
+    successes: int = Field(3, ge=1, description="Successes that a card needs to be trained on (§8, step 1).")
+    epochs: int = Field(3, ge=1, le=100, description="Rounds through the training pairs.")
+    rank: int = Field(16, ge=1, le=256, description="Rank of the adapter's matrices.")
+    rate: float = Field(2e-4, gt=0, le=1, description="Learning rate.")
+    batch: int = Field(4, ge=1, le=256, description="Pairs in one step.")
+    longest: int = Field(512, ge=32, le=8192, description="Tokens of a pair; more are cut.")
+    seed: int = Field(0, ge=0, description="Seed of the training.")
 
 
-class Wanted(TypedDict):
+class Wanted(TypedDict, total=False):
     """Which base is tuned, and where it is served."""
 
-    base: Annotated[
-        str,
-        Field(
-            description="The model that is tuned: a GGUF file, a folder of safetensors, or smollm2.",
-            examples=["smollm2"],
-        ),
-    ]
-    served_base: Annotated[
-        str, Field(description="The same model in Ollama, by its name there.", examples=["smollm2"])
-    ]
-    force: NotRequired[
-        Annotated[bool, Field(False, description="Consolidate though nothing makes it due.", examples=[True])]
-    ]
-    generic: NotRequired[
+    base: Required[
         Annotated[
             str,
             Field(
-                "",
-                description="A YAML file of generic questions, in place of those that come with Mneme.",
-                examples=["/home/ada/generic.yaml"],
+                description="The model that is tuned: a GGUF file, a folder of safetensors, or smollm2.",
+                examples=["smollm2"],
             ),
         ]
+    ]
+    served_base: Required[
+        Annotated[
+            str, Field(description="The same model in Ollama, by its name there.", examples=["smollm2"])
+        ]
+    ]
+    force: Annotated[
+        bool, Field(False, description="Consolidate though nothing makes it due.", examples=[True])
+    ]
+    generic: Annotated[
+        str,
+        Field(
+            "",
+            description="A YAML file of generic questions, in place of those that come with Mneme.",
+            examples=["/home/ada/generic.yaml"],
+        ),
     ]
 
 

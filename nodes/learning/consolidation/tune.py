@@ -56,8 +56,7 @@ async def examine(state: State, runtime: TuningRuntime) -> Update:
     base = await asyncio.to_thread(find_base, state["base"])
     await check(f"ollama:{state['served_base']}")
     await asyncio.to_thread(read_generic, state.get("generic", ""))
-    cycle = cycle_of(runtime)
-    mark = await asyncio.to_thread(fingerprint, base)
+    cycle, mark = cycle_of(runtime), await asyncio.to_thread(fingerprint, base)
     if isinstance(cycle, PoolModels):
         due = [*await cycle.due(model=mark)]
     else:
@@ -82,9 +81,15 @@ def is_due(state: State) -> str:
 
 async def gather(state: State, runtime: TuningRuntime) -> Update:
     """Make training pairs of what is there now (§8, step 1), and keep them beside the training."""
-    pairs = await (await _source(runtime)).pairs()
+    told, cycle = runtime.context, cycle_of(runtime)
+    source: PairSource
+    if isinstance(cycle, PoolModels):
+        source = MemoryPairs(pool_of(runtime), told.above, told.recall)
+    else:
+        source = CardPairs(cards_of(runtime), limits_of(runtime), told.recall, await cycle.learned())
+    pairs = await source.pairs()
     if len(pairs.train) < FEWEST or not pairs.keys:
-        raise _too_few(len(pairs.keys), runtime.context)
+        raise _too_few(len(pairs.keys), told)
     folder = await folder_of(state["tag"], runtime)
     await asyncio.to_thread(_write, folder, pairs.model_dump_json())
     return {
@@ -92,16 +97,9 @@ async def gather(state: State, runtime: TuningRuntime) -> Update:
             "train": len(pairs.train),
             "held_out": len(pairs.held_out),
             "replays": len(pairs.replays),
-            "memories" if runtime.context.pool else "cards": len(pairs.keys),
+            "memories" if told.pool else "cards": len(pairs.keys),
         }
     }
-
-
-async def _source(runtime: TuningRuntime) -> PairSource:
-    told, cycle = runtime.context, cycle_of(runtime)
-    if isinstance(cycle, PoolModels):
-        return MemoryPairs(pool_of(runtime), told.above, told.recall)
-    return CardPairs(cards_of(runtime), limits_of(runtime), told.recall, await cycle.learned())
 
 
 def _too_few(count: int, told: TuningContext) -> BadInput:

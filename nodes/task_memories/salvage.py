@@ -1,0 +1,158 @@
+"""What can be used of a reply that stayed unusable: of a memory, of a document, of a turn.
+
+A memory is taken slot by slot, a document part by part, the old one for the rest; of a turn its words are
+taken, and nothing that it decides.
+"""
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from mneme.models.asking.replies import Unusable, objects, without_thought
+from mneme.prompts.discussion.document import TURNS, Outline, Phrase, Prose, Rating
+from mneme.prompts.discussion.intrinsic_memory import Speaking, fits_the_room, integrate
+from mneme.prompts.discussion.memory_template import departures, size
+from mneme.prompts.discussion.memory_update import FEW, KEPT, ROOMY, Remembering
+
+Path = tuple[str, ...]
+Parts = dict[str, Any]
+KINDS: dict[str, TypeAdapter[Any]] = {
+    "report": TypeAdapter(Prose),
+    "fields": TypeAdapter(Phrase),
+    "ratings": TypeAdapter(Rating),
+}
+
+
+def usable_memory(given: Remembering, raw: str) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Return the memory, the slots that are taken from a reply, and those that stay as they were.
+
+    A slot is taken where it is there, has the form of its template, still fits into the memory's bound, and
+    is no list that has lost more than the history that an update may lose.
+    """
+    answered, memory = object_in(raw).get("memory"), deepcopy(given.memory.root)
+    taken: list[str] = []
+    kept: list[str] = []
+    for path, slot in _slots(given.template.root):
+        found = _at(answered, path)
+        is_usable = found is not None and not any(departures({path[-1]: slot}, {path[-1]: found}))
+        fits = is_usable and not _loses(given, _at(memory, path), found) and _put(memory, path, found, given)
+        (taken if fits else kept).append(".".join(path))
+    return memory, taken, kept
+
+
+def usable_message(given: Speaking, raw: str) -> str:
+    """Return the message of a turn where it is whole and fits into its room; else nothing."""
+    message = object_in(raw).get("message")
+    try:
+        fits_the_room(given, integrate.answer(reasoning="", message=message))
+    except ValueError:  # also of what is no text
+        return ""
+    return str(message)
+
+
+def usable_document(outline: Outline, raw: str, before: Mapping[str, Any]) -> tuple[Parts, list[str]]:
+    """Return the parts of a reply that can be used, and the names of those that can not.
+
+    `before` is the document that was there, if one was: fields, ratings and prose that cannot be used are
+    taken from it. Of an item, every field must be usable, since half of one says something else.
+    """
+    answered = object_in(raw)
+    parts: Parts = {}
+    unusable: list[str] = []
+    for kind, adapter in KINDS.items():
+        found = answered.get(kind)
+        given: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
+        wanted: Mapping[str, str] = getattr(outline, kind)
+        checked = {name: _read(adapter, given.get(name)) for name in wanted}
+        unusable += [name for name, value in checked.items() if value in (None, "")]
+        merged = {name: value or before.get(name) for name, value in checked.items()}
+        parts[kind] = {name: value for name, value in merged.items() if value}
+    parts["items"], refused = _items(outline, answered.get("items"))
+    return parts, unusable + refused
+
+
+def _read(adapter: TypeAdapter[Any], value: Any) -> Any:
+    try:
+        return adapter.validate_python(value)
+    except ValidationError:
+        return None
+
+
+def _items(outline: Outline, given: Any) -> tuple[list[Parts], list[str]]:
+    """Return the whole items, each name once, and what the others are called."""
+    taken: dict[str, Parts] = {}
+    refused: list[str] = []
+    for number, each in enumerate(given if isinstance(given, list) else [], start=1):
+        found = each if isinstance(each, Mapping) else {}
+        read = {name: _read(KINDS["fields"], found.get(name)) for name in ("name", *outline.item_fields)}
+        key = str(read["name"] or "").strip().lower()
+        if not key or None in read.values() or key in taken:
+            refused.append(f"{outline.item} {number}")
+        else:
+            turns = found.get(TURNS)
+            known = [each for each in turns if isinstance(each, int)] if isinstance(turns, list) else []
+            taken[key] = {TURNS: known, **read}
+    return list(taken.values()), refused
+
+
+def object_in(raw: str) -> dict[str, Any]:
+    """Return the JSON object of a reply; of one that was cut off, all but its last value; else nothing.
+
+    The last value of a list of objects is its last object.
+    """
+    text = raw if raw.lstrip().startswith("{") else without_thought(raw)
+    try:
+        if found := objects(text):
+            return found[0]
+        cut = from_json(text[text.index("{") :], allow_partial="trailing-strings")
+    except (Unusable, ValueError):
+        return {}
+    _drop_last(cut)
+    return dict(cut)
+
+
+def _drop_last(within: dict[str, Any]) -> None:
+    """Drop the value that was being written as a reply ended: a part of it says something else."""
+    last = next(reversed(within), None)
+    if last is None:
+        return
+    value = within[last]
+    if isinstance(value, dict) and value:
+        _drop_last(value)
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        value.pop()
+    else:
+        del within[last]
+
+
+def _slots(template: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
+    for name, slot in template.items():
+        if isinstance(slot, Mapping):
+            yield from _slots(slot, (*above, name))
+        else:
+            yield (*above, name), slot
+
+
+def _at(memory: Any, path: Path) -> Any:
+    for name in path:
+        memory = memory.get(name) if isinstance(memory, Mapping) else None
+    return memory
+
+
+def _loses(given: Remembering, before: Any, after: Any) -> bool:
+    is_roomy = size(given.memory.root) < ROOMY * given.limit
+    return isinstance(before, list) and len(before) >= FEW and len(after) < KEPT * len(before) and is_roomy
+
+
+def _put(memory: dict[str, Any], path: Path, value: Any, given: Remembering) -> bool:
+    """Put a value into its slot where the memory's bound leaves room; say whether it did."""
+    within = _at(memory, path[:-1])
+    old = within[path[-1]]
+    within[path[-1]] = value
+    if size(memory) <= max(given.limit, size(given.memory.root)):
+        return True
+    within[path[-1]] = old
+    return False
