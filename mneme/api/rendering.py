@@ -48,7 +48,8 @@ def memory_row(record: "MemoryRecord") -> Row:
     period = [f"from {memory.since}" if memory.since else "", f"until {memory.until}" if memory.until else ""]
     holds = ", ".join(filter(None, period))
     when = " ".join(filter(None, [HOLDING[memory.holding], f"({holds})" if holds else ""]))
-    read = "read by rules" if memory.read_by == "rules" else ""
+    is_listed = record.similarity is None  # a table of what a search found has no room for one more word
+    read = "read by rules" if memory.read_by == "rules" and is_listed else ""
     return {
         "key": record.key,
         "v": record.version,

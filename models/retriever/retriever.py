@@ -103,9 +103,11 @@ def listwise(scale: Any, vectors: "torch.Tensor", given: "Sequence[torch.Tensor]
     - In-batch: the mean of -log p of the memories of the question's own agent among those of the batch
       (SupCon, Khosla et al. 2020, eq. 2). The other agents' memories are the negatives.
     """
+    import torch  # noqa: PLC0415  (an extra, and slow)
+
     candidates, useful, batch, kinds = given
     graded, own, other = useful > 0, kinds > 0, kinds < 0
-    shares = _log_shares(scale * (candidates @ vectors.unsqueeze(2)).squeeze(2), graded)
+    shares = _log_shares(scale * torch.einsum("qd,qcd->qc", vectors, candidates), graded)
     of_grades = -(useful * shares).sum(dim=1)[graded.any(dim=1)]
     mass = _log_shares(scale * (vectors @ batch.T), own | other)
     told = own.any(dim=1) & other.any(dim=1)

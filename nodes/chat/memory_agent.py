@@ -28,12 +28,12 @@ from mneme.nodes.chat.memory_operations import Judged, Similar, judged, similar_
 from mneme.nodes.chat.remembering import Decision, State, Update
 from mneme.nodes.chat.writing_down import incoming, last_reply, written
 from mneme.nodes.costs import counted
-from mneme.prompts.chat.evidence import located, rest
+from mneme.prompts.chat.evidence import rest
 from mneme.prompts.chat.memory_agent.reading import Reading, read_message
 from mneme.stores.users.memories import MOST_LINKS, RULES, MemoryRecord
 from mneme.stores.users.valid_time import first_day, holding, holds
 
-MOST_KNOWN = 4
+MOST_KNOWN = 5
 """Memories that the reader of a message is shown."""
 KNOWN_CHARS = 400
 """Characters of all of them together at most."""
@@ -164,13 +164,8 @@ def decisions_on(
 
     What begins later, or holds for a time, is inserted; a memory that it replaces whole holds until then.
     """
-    later = [
-        each for each in verdicts if each["relation"] == "later" or _is_for_a_time(each, candidate, today)
-    ]
-    present = [
-        each for each in verdicts if each["relation"] in {"change", "correction"} and each not in later
-    ]
-    if present:
+    later = [each for each in verdicts if each["relation"] == "later"]
+    if present := [each for each in verdicts if each["relation"] in {"change", "correction"}]:
         return [_decided("update", number, present)]
     if later:
         ends = holding(candidate["since"], "", today) == "later" and not candidate["until"]
@@ -202,16 +197,6 @@ def _stays_open(verdict: Judged, candidate: Mapping[str, Any], today: date) -> b
     """Tell whether a memory may contradict the fact: that is unclear, or a part of it ends later for good."""
     ends = holding(candidate["since"], "", today) == "later" and not candidate["until"]
     return verdict["relation"] == "unclear" or (verdict["relation"] == "later" and ends)
-
-
-def _is_for_a_time(verdict: Judged, candidate: Mapping[str, Any], today: date) -> bool:
-    """Tell whether the fact changes a memory only until a day to come, after which that is true again.
-
-    A fact that repeats the outdated words says when the memory itself ends.
-    """
-    is_over = holding("", candidate["until"], today) == "past"
-    ends_it = located(verdict["outdated"], candidate["content"])
-    return verdict["relation"] == "change" and bool(candidate["until"]) and not is_over and not ends_it
 
 
 def _is_replaced_whole(verdict: Judged, candidate: Mapping[str, Any]) -> bool:

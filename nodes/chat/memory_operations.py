@@ -157,14 +157,15 @@ async def _update_once(task: Task, runtime: MemoryRuntime) -> list[Operation]:
     """Work the facts into the memory, one after the other, and write the result.
 
     What no rewrite could take in, or has no room, is kept beside the memory, linked with it. Beside it goes
-    also a fact whose outdated words an earlier one has replaced.
+    also a fact whose outdated words an earlier one has replaced, unless the new text has that fact, too.
     """
     key = _touched(task)["key"]
     memory = (await memories_of(runtime).show(key)).memory
     aside = list[Operation]()
     for number, fact in enumerate(task["facts"]):
-        outdated = fact["judged"]["outdated"]
-        if number and outdated and not located(outdated, memory.content):
+        outdated, updated = fact["judged"]["outdated"], fact["judged"]["updated"]
+        is_gone = outdated and not located(outdated, memory.content)
+        if number and is_gone and memory.content != updated:
             aside.append(await _inserted(task, fact["candidate"], runtime))
             continue
         try:
@@ -187,13 +188,17 @@ async def _with_fact(memory: Memory, fact: Fact, task: Task, runtime: MemoryRunt
         return _appended(memory, new)
     if relation == "later":
         return memory.model_copy(update={"until": day_before(new.since), "is_change": False})
-    if how["updated"] and memory.content == _touched(task)["content"]:
+    if how["updated"] and memory.content in {_touched(task)["content"], how["updated"]}:
         new = new.model_copy(update=_as_updated(memory, new, how["updated"]))
     elif rest(memory.content, how["outdated"], new.content):
         written, doubt = await _rewritten(memory, new, how["outdated"], task, runtime)
         new = new.model_copy(update=dict(written))
     said = [each for each in statements_of(memory) if not left_out(each.content, "", new.content)]
-    told = {"statements": [*said, *new.statements[-1:]], "is_change": relation == "change"}
+    is_put_off = bool(new.since) and new.since == new.until  # it never took place on its first day
+    told = {
+        "statements": [*said, *new.statements[-1:]],
+        "is_change": relation == "change" and not is_put_off,
+    }
     times = {"since": new.since or task["origin"]["time"][:10], "until": new.until}
     if relation == "correction":
         times = {"since": new.since or memory.since, "until": new.until or memory.until}

@@ -1,15 +1,18 @@
 """Routes through the places where things may be found, for one or several members.
 
 Whoever finds a thing still has to bring it home, so a place that is far from the target is worth looking at
-early, and worth looking at while one is there: coming back costs twice. What is minimised is a power mean of
-the steps at which what the places may have would be home, between the mean and the last. Routes are built by
-cheapest insertion and improved by moving single stops until nothing gains.
+early, and worth looking at while one is there: coming back costs twice. What is minimised is the expected
+step at which the last missing thing is brought home (after scheduling with delivery times: largest tail
+first), and, as far less, the mean over the places. Routes are built by cheapest insertion and improved by
+moving single stops until nothing gains.
 
 What a plan cannot foresee is left to the next round, which plans again: that a find changes the routes, and
 that hands may be full when something turns up.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from operator import mul
 from typing import NamedTuple
 
 from mneme.environments.household.walking import Corner
@@ -18,8 +21,8 @@ from mneme.rules.household.errands import HANDS, Aim, Errands
 
 NEVER = 400
 """The step at which a place on no route counts as reached."""
-POWER = 4
-"""Exponent of the mean over the places: 1 is the mean, infinity the last."""
+SOONER = 0.05
+"""What the mean over the places counts against the end."""
 PASSES = 3
 """How often every stop is tried elsewhere."""
 KEEPING = 2.0
@@ -32,6 +35,8 @@ HEEDING = 1.0
 """Steps within which plans are as good as each other; of such, the one that does as was proposed is taken."""
 
 Route = list[int]
+Trail = list[tuple[int, int]]
+"""Times on a route, and how many steps home it is from there for what is held; 0 with empty hands."""
 
 
 class Start(NamedTuple):
@@ -63,12 +68,10 @@ class Routes:
             errands.steps(errands.spots[stop].corner, home)
             for stop, home in zip(self.stops, self._homes, strict=True)
         ]
-        self._tails = [
-            (self._away[place] + (0 if place < self._fetched else self._taking(place)))
-            for place in range(len(self.stops))
-        ]
+        self._tails = [self._tail(place) for place in range(len(self.stops))]
         self._stays = [LOOKING_AROUND * errands.whereabouts.crowd(stop) for stop in self.stops]
         self._gains = [errands.gains.get(stop, 1.0) for stop in self.stops]
+        self._chances = _chances(errands, self.stops)
         self._from_starts = [self._row(start.corner) for start in self._starts]
         self._between = [self._row(errands.spots[stop].corner) for stop in self.stops]
         self._from_homes = {home: self._row(errands.spots[home].corner) for home in {*self._homes}}
@@ -93,6 +96,10 @@ class Routes:
         """Return how far home a worker with one thing in hand is; 0 for any other."""
         targets = self.errands.targets_of(worker)
         return self.errands.steps(worker.corner, targets[0]) if len(targets) == 1 else 0
+
+    def _tail(self, stop: int) -> int:
+        """Return the steps from finding something at a stop to its being home."""
+        return self._away[stop] + (0 if stop < self._fetched else self._taking(stop))
 
     def _taking(self, stop: int) -> int:
         return AFTER_ENTRY if self.stops[stop] in self.errands.rooms else 1
@@ -122,32 +129,59 @@ class Routes:
         return self._costs[plan]
 
     def _weighed(self, routes: Sequence[Route]) -> float:
-        """Return the power mean over the places, less what keeping on and doing as proposed are worth."""
+        """Return the expected end, and a little of the mean."""
         ends = [NEVER] * len(self.stops)
+        trails: list[Trail] = []
+        kept = heeded = 0
         for number, route in enumerate(routes):
-            self._follow(number, route, ends)
-        powers = sum(gain * end**POWER for gain, end in zip(self._gains, ends, strict=True))
-        firsts = [route[0] if route else None for route in routes]
-        kept, heeded = (
-            sum(first is not None and first == wish for first, wish in zip(firsts, wishes, strict=True))
-            for wishes in (self._promised, self._proposed)
-        )
-        mean: float = (powers / sum(self._gains)) ** (1 / POWER) if self.stops else 0.0
-        return mean - KEEPING * kept - HEEDING * heeded
+            trail = self._follow(number, route, ends)
+            if any(way for _, way in trail):
+                trails.append(trail)
+            kept += bool(route) and route[0] == self._promised[number]
+            heeded += bool(route) and route[0] == self._proposed[number]
+        mean = SOONER * float(sum(map(mul, ends, self._gains)))
+        return self._expected_end(ends, trails) + mean - KEEPING * kept - HEEDING * heeded
 
-    def _follow(self, number: int, route: Route, ends: list[int]) -> None:
-        """Note for each stop when what is there would be home."""
+    def _follow(self, number: int, route: Route, ends: list[int]) -> Trail:
+        """Note for each stop when what is there would be home; return how far home it is for what is held."""
         steps = self._from_starts[number]
         _, time, load = self._starts[number]
+        trail = [(time, self._ways_home[number] if load else 0)]
         for stop in route:
             time += steps[stop]
-            ends[stop] = time + self._tails[stop]
+            tail = self._tails[stop]
+            ends[stop] = time + tail
             steps = self._between[stop]
-            load += stop < self._fetched
+            if stop < self._fetched:
+                load += 1
+            trail.append((time, tail if load else 0))
             time += self._stays[stop]
             if load >= HANDS:
-                time += self._tails[stop] + 1
+                time += tail + 1
                 steps, load = self._from_homes[self._homes[stop]], 0
+                trail.append((time, 0))
+        return trail
+
+    def _expected_end(self, ends: Sequence[int], trails: Sequence[Trail]) -> float:
+        """Return when the last missing thing is home: the expected maximum over independent finds.
+
+        With the last find everybody who holds something goes home from where the route has led it by then.
+        """
+        certain = max(ends[: self._fetched], default=0)
+        order = sorted(range(self._fetched, len(ends)), key=ends.__getitem__)
+        below = [0.0] * len(self._chances)
+        before = expected = 0.0
+        end = certain
+        for stop in order:
+            reached = 1.0
+            for number, (units, shares) in enumerate(self._chances):
+                below[number] += shares[stop]
+                reached *= below[number] ** units
+            found = ends[stop] - self._tails[stop]
+            end = max(end, ends[stop], *(found + _way_home_at(found, trail) for trail in trails))
+            expected += end * (reached - before)
+            before = reached
+        return expected + certain * (1.0 - before)
 
     def _build(self) -> None:
         """Insert every stop where it costs least, the most pressing first; then improve."""
@@ -174,6 +208,21 @@ class Routes:
         if cost < best - 1e-9:
             self._routes, best = found, cost
         return best
+
+
+def _chances(errands: Errands, stops: Sequence[int]) -> list[tuple[int, list[float]]]:
+    """Return how many things have which chances at the stops; classes alike are taken together."""
+    together: dict[tuple[float, ...], int] = {}
+    for units, shares in errands.chances():
+        key = tuple(shares.get(stop, 0.0) for stop in stops)
+        together[key] = together.get(key, 0) + units
+    return [(units, list(shares)) for shares, units in together.items()]
+
+
+def _way_home_at(time: int, trail: Trail) -> int:
+    """Return how far home it is for what is held, at a time on a route."""
+    number = bisect_right(trail, (time, NEVER)) - 1
+    return trail[max(0, number)][1]
 
 
 def _place_of(promised: int | None, stops: Sequence[int]) -> int | None:

@@ -379,12 +379,11 @@ async def test_a_future_change_leaves_the_memory_and_limits_it(
     assert await valid_at(empty, 2026, 6, 1) == [MOVES["content"]]
 
 
-@pytest.mark.parametrize("relation", ["later", "change"])
 async def test_a_temporary_change_leaves_the_memory_as_it_is(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch, relation: str
+    empty: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = await known(empty, Memory(content=HOME))
-    assert await moved(empty, monkeypatch, relation, until="2026-04") == ["insert"]
+    assert await moved(empty, monkeypatch, "later", until="2026-04") == ["insert"]
     assert len(await UserMemories(empty, "local").history(key)) == 1
     assert await valid_at(empty, 2026, 4, 30) == [HOME, MOVES["content"]]
     assert await valid_at(empty, 2026, 5, 1) == [HOME]
@@ -400,6 +399,19 @@ async def test_what_says_when_a_memory_ends_or_ended_changes_it(
     assert await valid_at(empty, 2026, 5, 1) == []
     over = "The user had a flat in Porto until May 2025."
     assert await moved(empty, monkeypatch, until="2025-05", content=over) == ["update"]
+
+
+async def test_a_new_date_in_place_of_another_one_changes_the_memory(
+    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await known(empty, Memory(content="The auditors come on 5 May.", since="2026-05-05", until="2026-05-05"))
+    put_off = {"content": "The auditors come on 26 May.", "since": "2026-05-26", "until": "2026-05-26"}
+    changes = judged({"relation": "change", "outdated": "5 May", "updated": put_off["content"]})
+    said = script(read_message=reading(FACT | MOVES | put_off), compare_memories=changes)
+    told = await tell(empty, said, monkeypatch, "I live in Bergen.", time="2026-03-02T10:00:00+00:00")
+    assert done(told) == ["update"]
+    assert await valid_at(empty, 2026, 5, 5) == []
+    assert await valid_at(empty, 2026, 5, 26) == [put_off["content"]]
 
 
 # Whom a name means, and what is to be forgotten.
