@@ -377,7 +377,7 @@ async def _open_and_die(home: str, moment: str) -> None:
     elif moment == "before the log is in its place":
         Path.rename = die  # type: ignore[assignment,method-assign]
     else:
-        upgrading.sync = die  # type: ignore[assignment]
+        upgrading.sync = die  # type: ignore[assignment,attr-defined]
     await opened(Path(home))
 
 
