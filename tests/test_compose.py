@@ -93,8 +93,10 @@ def test_an_address_with_a_layout_and_without() -> None:
     def location(**given: Any) -> str:
         return Settings(_env_file=None, **given).ledger_location
 
-    assert location(ledger="http://q:6333", qdrant_replicas=3, qdrant_shards=6) == (
-        "http://q:6333?shards=6&replicas=3"
+    log, index = "postgresql://d/m", "http://q:6333"
+    assert location(ledger=log, index=index, qdrant_replicas=3, qdrant_shards=6) == (
+        f"{log}|{index}?shards=6&replicas=3"
     )
-    assert location(ledger="http://q:6333?replicas=2", qdrant_replicas=3).endswith("?replicas=3&replicas=2")
+    asked = location(ledger=log, index=f"{index}?replicas=2", qdrant_replicas=3)
+    assert asked.endswith("?replicas=3&replicas=2")
     assert location(ledger="folder", qdrant_replicas=3) == "folder"

@@ -28,17 +28,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 FIRST_RUN = ("api", "cli", "client", "graphs", "models", "nodes", "prompts", "rules")
 """Rooms all of whose modules load without any extra."""
-REFUSE = """
-import sys
-
-class Refuse:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name.partition(".")[0] in {refused}:
-            raise ModuleNotFoundError("refused: " + name, name=name)
-
-sys.meta_path.insert(0, Refuse)
-"""
+REFUSE = "import sys; sys.modules.update(dict.fromkeys({refused}))\n"
+"""Makes packages look as if they were not installed, to `find_spec` too."""
 
 Names = set[str]
 TRAINING = Path("mneme/evals/chat/data/training")

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -92,7 +93,8 @@ async def on_server(corpus: Corpus, url: str) -> AsyncIterator[tuple[ServerAlone
         (await client.put(path, json=layout)).raise_for_status()
         try:
             (await client.put(f"{path}/index?wait=true", json=index)).raise_for_status()
-            yield ServerAlone(corpus, client, path), f"{url}?collection={name}-ledger"
+            with TemporaryDirectory() as log:
+                yield ServerAlone(corpus, client, path), f"{log}|{url}?collection={name}-ledger"
         finally:
             for each in (await client.get("/collections")).json()["result"]["collections"]:
                 if each["name"].startswith(name):

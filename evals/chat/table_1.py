@@ -67,7 +67,7 @@ def _cells(test: Test, row: Row) -> list[str]:
         test.message,
         test.paper,
         test.database or "–",
-        " + ".join(op["event"].title() for op in row["done"]) or "Discard",
+        " + ".join(op["operation"].title() for op in row["done"]) or "Discard",
         row["failed"] or why,
         _listed(row["before"]),
         _listed(row["after"]),

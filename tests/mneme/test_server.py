@@ -112,7 +112,7 @@ class TestAlone:
             context={**MEMORY, "memory_agent": "nobody"},
             raise_error=False,
         )
-        said = "'nobody' names no model and no other responder."
+        said = "'nobody' names no model and no responder."
         assert told["__error__"] == {"error": "BadInput", "message": said}
 
     async def test_a_rollback_of_a_running_turn_leaves_the_server_well(self, client: LangGraphClient) -> None:

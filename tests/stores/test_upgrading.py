@@ -373,7 +373,7 @@ async def _open_and_die(home: str, moment: str) -> None:
         os._exit(KILLED)
 
     if moment == "before the log is checked":
-        upgrading.problems_of = die  # type: ignore[assignment]
+        upgrading.problems_of = die  # type: ignore[assignment,attr-defined]
     elif moment == "before the log is in its place":
         Path.rename = die  # type: ignore[assignment,method-assign]
     else:
