@@ -7,17 +7,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from mneme.core.durable import sync
 from mneme.core.errors import Damaged, NotWritable, StorageFailure, needs
 from mneme.stores.ledger.addresses import Place, place_of
 from mneme.stores.ledger.checking import problems_of
 from mneme.stores.ledger.database import REPAIR, Database, Sqlite
 from mneme.stores.ledger.edge_index import EdgeIndex, copies_in
-from mneme.stores.ledger.folder import LOG, Folder
+from mneme.stores.ledger.folder import LOG, Folder, storage_errors
 from mneme.stores.ledger.index import Index
 from mneme.stores.ledger.log import Log, check_embedder, make_tables, state_of
 from mneme.stores.ledger.query import FORMAT, LedgerInfo
 from mneme.stores.ledger.sealing import is_sealed, seal, unseal
-from mneme.stores.ledger.upgrading import is_older, upgrade
+from mneme.stores.ledger.upgrading import MAKING, is_older, upgrade
 
 _OPEN: dict[str, "Store"] = {}
 _OPENING = threading.RLock()
@@ -144,6 +145,8 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
             f"{folder.log} is missing.", "Restore the ledger from a backup: `mneme restore`."
         )
     sealed = None if is_new else is_sealed(folder.path, folder.seal, log_files(folder))
+    if is_new:
+        _make_log(folder, embedder, dimension)
     database = Sqlite(folder.log)
     try:
         if not is_new and not sealed:
@@ -157,6 +160,24 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
         raise
     folder.share()
     return database
+
+
+def _make_log(folder: Folder, embedder: str, dimension: int) -> None:
+    """Make an empty log beside its place, so that a power cut leaves a whole one or none."""
+    making = folder.path / MAKING
+    shutil.rmtree(making, ignore_errors=True)
+    with storage_errors(f"make {folder.log}"):
+        making.mkdir(mode=0o700)
+        database = Sqlite(making / LOG)
+        try:
+            with database.writing() as cursor:
+                make_tables(cursor, database, embedder, dimension)
+        finally:
+            database.close()
+        sync(making / LOG)
+        (making / LOG).rename(folder.log)
+        sync(folder.path)
+        making.rmdir()
 
 
 def _check(database: Sqlite) -> None:

@@ -75,6 +75,9 @@ def test_of_many_commands_at_once_all_succeed_and_nothing_is_lost(home: dict[str
         kinds = [["chat", *user], ["remember", "-", *user], LIST, ["verify"], SEARCH, ["inbox", "list"]]
         return [*kinds[number % len(kinds)]]
 
+    assert (
+        run_mneme(command(1), home, "user: I live in Rome.\n").returncode == 0
+    )  # else there is nothing to verify
     with ThreadPoolExecutor(48) as at_once:
         done = [
             *at_once.map(
