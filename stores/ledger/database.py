@@ -16,8 +16,8 @@ from mneme.core.private import make_private_file
 
 BUSY_SECONDS = 60.0
 """The longest that a write waits for other processes, which hold the database for milliseconds each."""
-LOG_WAITS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-"""Seconds between attempts to empty a write-ahead log that another process still reads."""
+LOG_WAITS = (0.0, 0.01, 0.05, 0.1, 0.2, *[0.4] * 75)
+"""Seconds between attempts to empty a write-ahead log that another process reads, or empties as well."""
 REPAIR = "`mneme verify` says what is whole; `mneme repair` builds the ledger anew from that."
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
