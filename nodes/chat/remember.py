@@ -166,6 +166,8 @@ async def keep(state: State, error: NodeError, runtime: MemoryRuntime) -> Comman
 
     Only a failure of the message's own counts towards setting it aside, not a server that is down.
     """
+    if not isinstance(error.error, BaseException):
+        return Command(goto="take")  # of a run that was stopped here, a checkpoint has only the words
     if not isinstance(error.error, MnemeError):
         raise error.error
     asked = NOTHING.copy()

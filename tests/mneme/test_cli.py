@@ -224,7 +224,7 @@ def test_a_chat_says_what_is_wrong_and_goes_on(mneme: Run) -> None:
 def test_a_chat_ends_with_how_many_answers_were_repaired_or_never_came(tmp_path: Path) -> None:
     """The reply is empty at first; what the memory agent is to write never comes.
 
-    The memory agent is asked once more where it was done with the message before the reply was.
+    The memory agent may be asked once more, and broken off when the chat ends: that counts nowhere.
     """
     with OllamaDouble(brain=lambda body: "{}" if body.get("format") else "Hello!") as double:
         double.chat.reply("")
@@ -233,9 +233,9 @@ def test_a_chat_ends_with_how_many_answers_were_repaired_or_never_came(tmp_path:
         done = run_mneme(("chat",), environment, stdin="I live in Austin.\n")
         attempts = sum(bool(each.body.get("format")) for each in double.chats)
         told = run_mneme(("chat", "--json"), environment, stdin="I live in Austin.\n").stdout
-    assert attempts in {3, 6}, done.stderr
-    said = f"{1 + attempts // 3} questions, 1 repaired, {attempts // 3} without a usable answer."
-    assert said in done.stdout, done.stderr
+    said = re.search(r"(\d) questions, 1 repaired, (\d) without a usable answer\.", done.stdout)
+    assert said is not None, done.stderr
+    assert int(said[1]) == 1 + int(said[2]) and 3 <= 3 * int(said[2]) <= attempts, done.stdout
     assert json.loads(told.splitlines()[-1])["asked"]["repaired"] == 0
 
 

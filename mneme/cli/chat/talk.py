@@ -117,8 +117,8 @@ class Talk:
     async def _remember(self, reread: bool) -> None:
         """Run the memory agent until no message waits; continue a run that was killed."""
         who = self._context.get("memory_agent", "auto")
-        if reread and await resolve(who) == RULES:
-            return
+        if reread and (await resolve(who) == RULES or await self.failures()):
+            return  # what failed is not tried again at once
         context = {"memory_agent": who, "reread": reread}
         done = await remember_waiting(self.session.flows, self.session.user, context)
         self.asked = added(self.asked, done["asked"])
