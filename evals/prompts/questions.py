@@ -9,7 +9,7 @@ from mneme.prompts.discussion.document import Documenting, write_document_as
 from mneme.prompts.discussion.memory_update import Remembering, update_memory_by
 from mneme.prompts.every import Key, Question, questions, questions_in
 
-OF_EVALUATIONS = ("mneme.evals.chat.two_agents", "mneme.evals.discussion.judges")
+OF_EVALUATIONS = ("mneme.evals.discussion.judges",)
 
 
 @cache
