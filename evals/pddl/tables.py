@@ -195,8 +195,7 @@ def _same_moves(wide: pd.DataFrame) -> list[str]:
     same = int((both["none"] == both["intrinsic"]).sum())
     return [
         f"The moves with intrinsic memory and without were the same in {same} of {len(both)} problems. "
-        "A step that shows the whole state leaves a memory of the task nothing to add: such worlds cannot "
-        "tell what survives. `mneme eval information_survival` measures that."
+        "A step that shows the whole state leaves a memory of the task nothing to add."
     ]
 
 
