@@ -1,8 +1,10 @@
 """Count the questions that a piece of work asks, those that were repaired, and those never answered."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import cast
 
 from typing_extensions import TypedDict
 
@@ -26,14 +28,10 @@ _current: ContextVar[Asked | None] = ContextVar("asked", default=None)
 
 def added(one: Asked, other: Asked) -> Asked:
     """Return the sum of two counts; a graph's channel begins with an empty one."""
-    first, second = NOTHING | one, NOTHING | other
-    return Asked(
-        questions=first["questions"] + second["questions"],
-        repaired=first["repaired"] + second["repaired"],
-        refused=first["refused"] + second["refused"],
-        prompt_tokens=first["prompt_tokens"] + second["prompt_tokens"],
-        reply_tokens=first["reply_tokens"] + second["reply_tokens"],
-    )
+    sums = Counter[str]()
+    for each in (NOTHING, one, other):
+        sums.update(cast(dict[str, int], each))
+    return cast(Asked, dict(sums))
 
 
 def in_words(asked: Asked) -> str:
