@@ -2,6 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 DISTRIBUTION = "mneme-agents"
 """The name of the package for pip."""
@@ -108,6 +112,13 @@ def install_hint(extra: str) -> str:
     """Return the command that installs an extra, and the licences that come with it."""
     licence = f" ({LICENCES[extra]})" if extra in LICENCES else ""
     return f'Install it: pip install "{DISTRIBUTION}[{extra}]"{licence}'
+
+
+def first_fault(error: "ValidationError", whole: str = "the document") -> str:
+    """Return the first fault of a validation with the field where it is."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(map(str, first["loc"])) or whole
+    return f"{field}: {first['msg'].removeprefix('Value error, ')}"
 
 
 @contextmanager
