@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mneme.stores.ledger.records import Change, Write, record_id
 from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
-from mneme.stores.shelf import Kind, Shelf, values_of
+from mneme.stores.shelf import Shelf, kind_of
 
 HELD_OUT = 5
 """Every fifth answer is never trained on, with all its questions: by those a retriever is judged."""
@@ -99,8 +99,8 @@ def labelled(lesson: RetrieverLesson, candidates: list[Graded], v: int) -> Retri
     return graded.model_copy(update=labels)
 
 
-LESSON = Kind[RetrieverLesson, RetrieverLesson](values_of(RetrieverLesson), part=lambda lesson: lesson.status)
-QUESTION = Kind[HeldOut, HeldOut](values_of(HeldOut), text=lambda held: held.question)
+LESSON = kind_of(RetrieverLesson, part=lambda lesson: lesson.status)
+QUESTION = kind_of(HeldOut, text=lambda held: held.question)
 
 
 class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
@@ -123,11 +123,11 @@ class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
         """Return the writes of a question and of its lesson; done again, they change nothing."""
         told = {"key": pair.key, "question": pair.pair.asked, "agent": pair.pair.agent}
         lesson = RetrieverLesson(**told, group=group_of(pair))
-        question = self.questions.write(pair.key, HeldOut(**told), change, once=pair.key)
+        question = self.questions.write(pair.key, HeldOut(**told), change, idempotency_key=pair.key)
         shelf = HELD_SHELF if lesson.is_held_out else None
         return [
             question.model_copy(update={"shelf": shelf}),
-            self.write(pair.key, lesson, change, once=pair.key),
+            self.write(pair.key, lesson, change, idempotency_key=pair.key),
         ]
 
     async def on(self, status: Status, limit: int) -> Sequence[RetrieverLesson]:
@@ -151,7 +151,7 @@ class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
         """Store a lesson's grades; one that another process graded meanwhile stays as it is."""
         for head in await self.by_keys([lesson.key]):
             if head.live and head.shelf == "waiting":
-                await self.update(lesson.key, lesson, change, head.version)
+                await self.update(lesson.key, lesson, change=change, expected_version=head.version)
 
     @retry_on_conflict
     async def mark(

@@ -20,7 +20,7 @@ from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Change, Namespace, Version, record_id
 from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.pools.near_duplicates import near
-from mneme.stores.shelf import Kind, Shelf
+from mneme.stores.shelf import RecordKind, Shelf
 
 LONGEST = 20_000
 """Characters of a prompt or an answer: an example has to fit into another agent's prompt."""
@@ -126,7 +126,7 @@ class Added(BaseModel):
     broken: list[str] = Field([], description="What is wrong, by line; the other lines were stored.")
 
 
-PAIR = Kind[Pair, Pooled](
+PAIR = RecordKind[Pair, Pooled](
     Pooled.of,
     text=lambda pair: pair.text,
     part=lambda _: SHELF,
@@ -156,7 +156,7 @@ class MemoryPool(Shelf[Pair, Pooled]):
         mark, given = once or uuid4().hex, {each.key: each for each in pairs}
         heads = {head.key: head for head in await self.by_keys([*given])}
         fresh = [key for key in given if key not in heads]
-        await self.ledger.write([self.write(key, given[key], change, once=mark) for key in fresh])
+        await self.ledger.write([self.write(key, given[key], change, idempotency_key=mark) for key in fresh])
         new = {*fresh, *(key for key, head in heads.items() if head.idempotency_key == mark)}
         firsts = {each.key: number for number, each in reversed([*enumerate(pairs)])}
         return [each.key in new and firsts[each.key] == number for number, each in enumerate(pairs)]
@@ -227,7 +227,7 @@ class MemoryPool(Shelf[Pair, Pooled]):
     async def remove(self, key: str, *, change: Change) -> None:
         """Take a pair out of every retrieval; its history stays. Raises NotFound, BadInput, Conflict."""
         head = await self.head((await self.get(key)).key)
-        await self.ledger.write([self.retirement(head.key, change, head.version)])
+        await self.retire(head.key, change=change, expected_version=head.version)
 
 
 def _is_nearly(one: Pair, other: Pair) -> bool:

@@ -26,7 +26,7 @@ from mneme.core.errors import BadInput, Conflict, StorageFailure
 from mneme.core.private import make_private_folder
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import MemoryPool
-from mneme.stores.shelf import Kind, Shelf, values_of
+from mneme.stores.shelf import Shelf, kind_of
 
 Weights = dict[str, NDArray[np.float32]]
 """What a training learned: its arrays by name."""
@@ -112,10 +112,9 @@ class Retrievers(Shelf[Retriever, Retriever]):
         self._pool, self._folder = pool.pool, folder / name
         hint = "See `mneme share retriever status`."
         missing = f"The pool {pool.pool} has no retriever {{key}}."
-        kind = Kind[Retriever, Retriever](values_of(Retriever), missing=missing, hint=hint)
+        kind = kind_of(Retriever, missing=missing, hint=hint)
         super().__init__(pool.ledger, (*pool.below, "retrievers"), kind)
-        pointed = Kind[Number, Number](values_of(Number))
-        self._pointer = Shelf(pool.ledger, (*pool.below, "retriever"), pointed)
+        self._pointer = Shelf(pool.ledger, (*pool.below, "retriever"), kind_of(Number))
 
     async def serving(self) -> int:
         """Return the number of the version that serves; 0 where none has been kept yet."""
@@ -184,7 +183,7 @@ class Retrievers(Shelf[Retriever, Retriever]):
     async def record(self, retriever: Retriever, *, change: Change) -> None:
         """Log a version, kept or not. Raises Conflict where another training took its number."""
         number, once = f"{retriever.number:06d}", f"{retriever.number}/{retriever.weights}"
-        await self.insert(number, retriever, change, once=once)
+        await self.insert(retriever, change=change, key=number, idempotency_key=once)
 
     async def serve(self, number: int, *, instead_of: int, change: Change) -> None:
         """Use a version from now on. Raises Conflict where `instead_of` is not the one in use any more."""
