@@ -15,8 +15,7 @@ seeds are others. The ablation of the summary is played at two windows, since th
 and MiTa once more with every container open, which shows where the gap to the oracle comes from.
 
 A second `--agents` plays figure 3a. Figure 3b wants a weaker model for members or manager: `--weak-model`.
-Under `rules` a weaker role is one whose decisions lapse in `LAPSES` of the cases; which lapses of whom cost
-what has a table.
+Under `rules` a weaker role is one whose decisions lapse in `LAPSES` of the cases.
 """
 
 import asyncio
@@ -35,7 +34,6 @@ from mneme.environments.household.generator import generate
 from mneme.evals.answering import Identity, identify
 from mneme.evals.household.arms import (
     COUNTED,
-    LAPSE_KIND,
     LAPSES,
     METHODS,
     Arm,
@@ -43,8 +41,6 @@ from mneme.evals.household.arms import (
     Plan,
     narrow_arms,
     table_arms,
-    talking_arms,
-    weak_arms,
 )
 from mneme.evals.household.paper import CATEGORIES
 from mneme.evals.household.playing import Case, finish, finished
@@ -57,8 +53,6 @@ from mneme.stores.episodes.episodic_memory import EpisodeRecord, Experience, exp
 
 QUICK = 3
 """Episodes per category of a short run."""
-SUBSET = 5
-"""Episodes per category that the tables of weaknesses and of negotiation are played on."""
 LESSONS_PER_CATEGORY = 6
 """Episodes per category from which taught teams learn."""
 FIRST_LESSON_SEED = 40_000
@@ -163,7 +157,6 @@ def _cases(
         for plan in plans
         for arm in plan.every
         for episode in episodes[arm.agents]
-        if arm not in plan.partly or _is_of_the_part(options, episode)
         for repeat in range(REPEATS if arm.is_weakened and episode.source != "generated" else 1)
     ]
 
@@ -171,10 +164,6 @@ def _cases(
 def _bounded(journal: Journal, case: Case) -> Case:
     """Tell who plays an episode its bound, for the end of the run's file."""
     return case if case.arm is None else replace(case, bound=journal[Case(None, case.episode).key]["bound"])
-
-
-def _is_of_the_part(options: Options, episode: Episode) -> bool:
-    return episode.source != "generated" or episode.seed < options.seed + SUBSET
 
 
 def _with_bound(journal: Journal, case: Case) -> Row:
@@ -211,14 +200,7 @@ def _plan(options: Options, responders: Responders, setting: Setting) -> Plan:
     plan = Plan(arms, mita + models, _weaker(mita[-1:], responders))
     if not plan.ablations:
         return plan
-    largest, rules = mita[-1], responders.weak is None and not responders.uses_model
-    return replace(
-        plan,
-        narrow=narrow_arms(largest),
-        opened=replace(largest, opened=True),
-        weak=weak_arms(largest) if rules else [],
-        talking=talking_arms(largest),
-    )
+    return replace(plan, narrow=narrow_arms(mita[-1]), opened=replace(mita[-1], opened=True))
 
 
 def _weaker(mita: Sequence[Arm], responders: Responders) -> list[Arm]:
@@ -233,9 +215,7 @@ def _weaker(mita: Sequence[Arm], responders: Responders) -> list[Arm]:
                 )
                 made.append(replace(arm, member=who, manager=its_manager))
             else:
-                kind = LAPSE_KIND if member or manager else arm.lapse_kind
-                members, managers = LAPSES * member, LAPSES * manager
-                made.append(replace(arm, member_lapses=members, manager_lapses=managers, lapse_kind=kind))
+                made.append(replace(arm, member_lapses=LAPSES * member, manager_lapses=LAPSES * manager))
     return made
 
 

@@ -164,14 +164,13 @@ OPTIONS = {
     "remember": "--remember",
     "team": "--team",
     "seed": "--seed",
-    "rounds": "--rounds",
     "window": "--window",
     "setting": "--setting",
     "perception": "--perception",
     "simulator": "--virtualhome",
 }
 """The option that sets each field of a context."""
-AS_BEFORE = {"rounds": 1, "window": 10, "setting": "symbolic", "perception": "segments", "simulator": ""}
+AS_BEFORE = {"window": 10, "setting": "symbolic", "perception": "segments", "simulator": ""}
 """What held in runs that were begun before one could choose."""
 
 

@@ -25,9 +25,10 @@ from mneme.core.errors import BadAnswer, BadInput
 from mneme.library.teams.selection import Floor, part_of, sigma, speakers_of
 from mneme.library.teams.team import Delegated, Role, Team
 from mneme.models.asking.asking import ask, resolve
-from mneme.models.asking.counting import NOTHING
+from mneme.models.asking.counting import NOTHING, counting, tokens_in
 from mneme.models.ollama.tokenizers import counter_of
-from mneme.nodes.costs import CostCounter, cost_of, counted
+from mneme.nodes.answers import action
+from mneme.nodes.costs import counted
 from mneme.nodes.discussion.carrying import begun_with
 from mneme.nodes.discussion.context import (
     OWN,
@@ -39,8 +40,8 @@ from mneme.nodes.discussion.context import (
     team_given,
     who_answers,
 )
-from mneme.nodes.discussion.person import PersonTurn, action, read_answer
-from mneme.nodes.discussion.state import Prepared, State, Update, heard
+from mneme.nodes.discussion.person import PersonTurn, ask_person
+from mneme.nodes.discussion.state import State, Update, heard
 from mneme.nodes.messages import said_in
 from mneme.nodes.task_memories.f_context import Window
 from mneme.nodes.task_memories.salvage import usable_message
@@ -202,14 +203,13 @@ async def speak(state: State, runtime: DiscussionRuntime) -> Update:
     if table.about.memory not in OWN:
         turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
         held = await memory.prepare(table.task, held, turns)
-    tokens = state["tokens"] + memory.means.tally.tokens
-    prepared = Prepared(held=held, tokens=tokens, complaints=memory.means.complaints)
-    said = await table.conversation.get(number)  # kept already where this step was killed after it
-    known: State = {**state, **prepared}
-    turn = said or await table.conversation.add(await _spoken(number, known, table))
-    complaints = [*prepared["complaints"], *([turn.complaint] if turn.complaint else [])]
-    told = {"held": prepared["held"], "complaints": complaints}
-    return heard(turn, known, runtime) | told
+    turn = await table.conversation.get(number)  # kept already where this step was killed after it
+    if turn is None:
+        with counting() as asked:
+            said = await _spoken(number, {**state, "held": held}, table)
+        turn = await table.conversation.add(said.model_copy(update={"tokens": tokens_in(asked)}))
+    complaints = [*memory.means.complaints, *([turn.complaint] if turn.complaint else [])]
+    return heard(turn, state, runtime) | {"held": held, "complaints": complaints}
 
 
 async def _spoken(number: int, state: State, table: Table) -> Turn:
@@ -244,11 +244,8 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
     try:
         answered = await ask(question, asked, who, lane="user")
     except BadAnswer as bad:
-        tally = CostCounter()
-        tally.failed(question, asked, bad)
-        words = await _words_alone(turn, usable_message(asked, bad.raw), bad, table)
-        return turn.model_copy(update=words | {"tokens": tally.tokens})
-    value, cost = answered.value, cost_of(question, asked, answered)
+        return turn.model_copy(update=await _words_alone(turn, usable_message(asked, bad.raw), bad, table))
+    value = answered.value
     said = {
         "message": value.message,
         "reasoning": value.reasoning,
@@ -257,7 +254,6 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         "finalize": isinstance(value, Delegation) and value.finalize,
         "raises": _raised(value, table) if isinstance(value, Raising) else [],
         "answers": [issues[at].number for at in value.answers] if isinstance(value, Raising) else [],
-        "tokens": cost["prompt_tokens"] + cost["reply_tokens"],
         "answered_by": answered.responder,
     }
     return turn.model_copy(update=said)
@@ -328,9 +324,9 @@ async def hear(state: State, runtime: DiscussionRuntime) -> Update:
             "outstanding": await table.outstanding(_outstanding(state, table), state["turn"]),
             "issues": {str(issue.number): str(issue) for issue in issues},
             "may_finalize": _may_end(role, state, table, issues),
-            **action("speak", f"Speak as the {role.title}.", PersonTurn()),
+            **action("speak", f"Speak as the {role.title}.", PersonTurn(), ("edit",)),
         }
-        spoken = read_answer(question, PersonTurn)
+        spoken = ask_person(question, PersonTurn)
         spoken.finalize = spoken.finalize and _may_end(role, state, table, issues)
         spoken.answers = [each.number for each in issues if each.number in (spoken.answers or [])]
         said = await table.conversation.add(_by_person(spoken, role, window, state["turn"] + 1, table))

@@ -1,7 +1,7 @@
 """The step of a discussion after each turn: f_memory_update (§3, equation 3) for whoever has spoken."""
 
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN
-from mneme.nodes.costs import CostCounter, counted
+from mneme.nodes.costs import counted
 from mneme.nodes.discussion.context import DiscussionRuntime, Table, as_output, who_answers
 from mneme.nodes.discussion.state import State, Update
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
@@ -17,19 +17,18 @@ async def update(state: State, runtime: DiscussionRuntime) -> Update:
     if turn is None or turn.passed or table.about.memory == "none":
         return {}
     if table.is_intrinsic:
-        return await _updated(turn, state, table)
+        return await _updated(turn, table)
     turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
     memory = table.baseline()
-    held = await memory.observe(table.task, state["held"], turns)
-    return {"held": held, "tokens": state["tokens"] + memory.means.tally.tokens}
+    return {"held": await memory.observe(table.task, state["held"], turns)}
 
 
-async def _updated(turn: Turn, state: State, table: Table) -> Update:
+async def _updated(turn: Turn, table: Table) -> Update:
     memory = table.discussions.memory(table.about.id, turn.speaker)
     known = await memory.now()
     if known.turn >= turn.number:  # kept already where this step was killed after it
         return {}
-    role, tally = table.team.role(turn.speaker), CostCounter()
+    role = table.team.role(turn.speaker)
     who = who_answers(role, table.context)
     agent = Agent(role.specification, role.memory, table.memory_tokens, who, "user", table.about.task)
     # What others said as they accepted, newest where not all have room beside the memory.
@@ -46,14 +45,12 @@ async def _updated(turn: Turn, state: State, table: Table) -> Update:
         agent,
         known.memory,
         "\n".join([turn.message, *raised, *["I accept the solution as it stands."] * is_silent]),
-        tally,
         shown,
     )
     change = Change(reason=done.reason, actor=turn.speaker, model=done.responder)
     await memory.update(done.memory, turn=turn.number, change=change, expected_version=known.version)
-    update: Update = {"tokens": state["tokens"] + tally.tokens}
     if not done.complaint:
-        return update
+        return {}
     told = f"Turn {turn.number}: {done.complaint}"
     table.runtime.stream_writer({"step": "complaint", "turn": turn.number, "complaint": told})
-    return update | {"complaints": [told]}
+    return {"complaints": [told]}

@@ -47,13 +47,12 @@ def in_words(dated: DatedSynopsis) -> str:
 
 
 class Proposed(TypedDict):
-    """What one member proposed, and in which situation, by its mark; `heard` is what the others proposed."""
+    """What one member proposed, and in which situation, by its mark."""
 
     member: int
     reason: str
     option: dict[str, Any]
     mark: str
-    heard: NotRequired[list[str]]
 
 
 class Asked(TypedDict):
@@ -67,9 +66,9 @@ class Asked(TypedDict):
 class State(HouseholdState, total=False):
     """What MiTa adds: progress as it was, synopses, what was done since, and this round's proposals.
 
-    `turn` counts the rounds of negotiation before this decision. `said` has, by its name, what each member's
-    plan was decided for, by whom and when. `stuck` has the actions that a lapse keeps. `overruled` tells each
-    member, by its name, what the manager last decided against its proposal, and why.
+    `said` has, by its name, what each member's plan was decided for, by whom and when. `stuck` has the
+    actions that a lapse keeps. `overruled` tells each member, by its name, what the manager last decided
+    against its proposal, and why.
     """
 
     assessed: Progress
@@ -80,7 +79,6 @@ class State(HouseholdState, total=False):
     synopses: list[DatedSynopsis]
     proposals: Annotated[list[Proposed], add]
     reason: str
-    turn: int
     said: dict[str, str]
     stuck: dict[str, str]
     overruled: dict[str, str]

@@ -36,7 +36,7 @@ from mneme.prompts.household.household import (
     Spot,
     Worker,
 )
-from mneme.prompts.household.mita import CrossContext, Heard, Report, Situation
+from mneme.prompts.household.mita import CrossContext, Report, Situation
 
 NOWHERE = -1
 
@@ -225,22 +225,6 @@ def situation_of(
         ),
         usual=usual_places(state),
     ).model_dump(mode="json")
-
-
-def hearing(situation: Situation, proposals: Sequence[Proposed]) -> Situation:
-    """Let a member hear what the others propose anew; of what they go on with it has heard already.
-
-    A model keeps nothing from question to question, so its own proposal is told, too.
-    """
-    own = next(each for each in proposals if each["member"] == situation.me)
-    heard = [
-        Heard(member=each["member"], name=NAMES[each["member"]], option=option, reason=each["reason"])
-        for each in proposals
-        for option in [option_of(each)]
-        if each["member"] != situation.me and not option.under_way
-    ]
-    mine = f"You proposed {option_of(own)}: {own['reason']}"
-    return situation.model_copy(update={"heard": heard, "proposals": in_lines(mine, *map(str, heard))})
 
 
 def mark_of(situation: Situation) -> str:

@@ -26,7 +26,7 @@ from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import Asked, added
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.costs import Cost, counted, total
+from mneme.nodes.costs import counted
 from mneme.nodes.pddl.context import PddlContext, PddlRuntime
 from mneme.nodes.task_memories.interface import FinishedTask, Held, Means, Role, Task, TaskMemory
 from mneme.nodes.task_memories.kinds import open_memory
@@ -144,7 +144,6 @@ class Result(TypedDict):
     success: bool
     steps: int
     valid_steps: int
-    cost: Annotated[Cost, total]
     asked: Annotated[Asked, added]
     answered_by: str
     transcript: Annotated[list[Step], add]
@@ -180,7 +179,7 @@ async def recall(state: Given, runtime: PddlRuntime) -> Update:
         )
     held, complaints = await _kept(memory.recall(task), {})
     begun = {"problem": problem.model_dump(), "task_id": trial, "held": held, "valid_steps": 0}
-    return begun | _standing(world) | _costs(memory, complaints)
+    return begun | _standing(world) | {"complaints": [*complaints, *means.complaints]}
 
 
 @counted
@@ -191,8 +190,8 @@ async def solve(state: State, runtime: PddlRuntime) -> Update:
     example = await asyncio.to_thread(example_of, task.domain) if runtime.context.example else ""
     asking = _Asking(memory, task, held, turns, complaints, example)
     chosen = await _chosen(asking, runtime.context)
-    costs = _costs(memory, complaints)
-    return costs | {
+    return {
+        "complaints": [*complaints, *memory.means.complaints],
         "held": asking.held,
         "chosen": chosen,
         "answered_by": asking.responder or state.get("answered_by", ""),
@@ -218,7 +217,7 @@ async def observe(state: State, runtime: PddlRuntime) -> Update:
     """Let the memory take in the step."""
     memory, task, turns = await _at_work(state, runtime)
     held, complaints = await _kept(memory.observe(task, state["held"], turns), state["held"])
-    return {"held": held} | _costs(memory, complaints)
+    return {"held": held, "complaints": [*complaints, *memory.means.complaints]}
 
 
 def is_over(state: State) -> str:
@@ -234,7 +233,7 @@ async def remember(state: State, runtime: PddlRuntime) -> Update:
         id=state["task_id"], task=task, turns=turns, reward=state["progress"], success=state["success"]
     )
     _, complaints = await _kept(memory.remember(trial, state["held"]), None)
-    return _costs(memory, complaints)
+    return {"complaints": [*complaints, *memory.means.complaints]}
 
 
 def _standing(world: PddlWorld) -> Update:
@@ -245,11 +244,6 @@ def _standing(world: PddlWorld) -> Update:
         "success": world.success,
         "steps": world.steps,
     }
-
-
-def _costs(memory: TaskMemory, complaints: list[str]) -> Update:
-    """Say what a node's questions cost, and which got no usable answer."""
-    return {"cost": memory.means.tally.cost(), "complaints": [*complaints, *memory.means.complaints]}
 
 
 def _step(chosen: Chosen, observed: Observed) -> Step:
@@ -276,7 +270,7 @@ async def _chosen(asking: "_Asking", context: PddlContext) -> Chosen:
 
 @dataclass
 class _Asking:
-    """Ask agents for actions, counting what it costs and noting what could not be used."""
+    """Ask agents for actions, noting what could not be used."""
 
     memory: TaskMemory
     task: Task
@@ -300,15 +294,13 @@ class _Asking:
 
     async def action(self, question: Prompt[Any, Move], given: Situation, who: str) -> str:
         """Return the action that is answered, on one line; else the words that stayed unusable."""
-        tally = self.memory.means.tally
         try:
             answered = await ask(question, given, who)
         except BadAnswer as bad:
             self.complaints.append(str(bad))
-            tally.failed(question, given, bad)
             return _on_one_line(bad.raw)
         self.responder = answered.responder
-        return _on_one_line(tally.add(question, given, answered).action)
+        return _on_one_line(answered.value.action)
 
 
 def _on_one_line(text: str) -> str:

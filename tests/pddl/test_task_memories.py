@@ -26,7 +26,7 @@ from mneme.prompts.task_memories.task_memories import (
     Revision,
     Rulebook,
     is_short,
-    names_rules,
+    revise_insights,
     sentences,
     summarise_trial,
 )
@@ -324,8 +324,8 @@ def test_a_full_list_removes_harder_and_takes_in_no_more_than_there_is_room_for(
 
 def test_operations_on_rules_that_are_not_there_are_refused() -> None:
     wrong = Revision(operations=[operation("AGREE", 4)])
-    with pytest.raises(ValueError, match="names rule 4"):
-        names_rules(Rulebook(rules=["One."], succeeded=[], failed=[]), wrong)
+    with pytest.raises(ValueError, match="rule is 4"):
+        revise_insights.verify(Rulebook(rules=["One."], succeeded=[], failed=[]), wrong)
 
 
 async def test_insights_about_the_same_are_merged_every_twenty_tasks(edge_ledger: Ledger) -> None:

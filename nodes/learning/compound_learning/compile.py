@@ -78,10 +78,10 @@ async def compile(state: State, runtime: LearningRuntime, world: World | None) -
         used=knowns(used_cards(state)),
         verified=knowns(state["verified"]),
     )
-    said, costs = await ask_role("monitor", compile_lessons, given, runtime, lane="background")
+    said, by = await ask_role("monitor", compile_lessons, given, runtime, lane="background")
     runtime.stream_writer({"step": "compile", "findings": [each.event for each in said.findings]})
     kept = [each for each in said.findings if not each.pattern or known_pattern(world, each.pattern)]
-    return {"findings": kept, **costs}
+    return {"findings": kept, **by}
 
 
 @timed

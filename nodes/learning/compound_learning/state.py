@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadInput
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import ask
-from mneme.models.asking.counting import Asked, added, counting
+from mneme.models.asking.counting import Asked, added, counting, tokens_in
 from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.learning.context import LearningRuntime, who_answers
 from mneme.nodes.learning.worlds import (
@@ -71,13 +71,6 @@ class Effort(TypedDict):
     seconds: float
     calls: int
     tokens: int
-
-
-class Costs(TypedDict):
-    """What an answer adds to the state: what it cost, and who gave it."""
-
-    effort: list[Effort]
-    responders: list[str]
 
 
 class Packet(TypedDict):
@@ -181,13 +174,8 @@ def timed(node: InWorld) -> Node:
             name = "sql_tuning" if schema else runtime.context.environment
             world = await open_world(name, whole, runtime.context, schema) if name else None
             update = {**posed, **await node(whole, runtime, world)}
-        efforts: Sequence[Effort] = update.get("effort", ())
-        took = Effort(
-            step=node.__name__,
-            seconds=time.perf_counter() - began,
-            calls=sum(each["calls"] for each in efforts),
-            tokens=sum(each["tokens"] for each in efforts),
-        )
+        seconds = time.perf_counter() - began
+        took = Effort(step=node.__name__, seconds=seconds, calls=asked["calls"], tokens=tokens_in(asked))
         costs: Update = {"effort": [took], "asked": asked}
         if is_first:
             costs = {name: Overwrite(value) for name, value in costs.items()}
@@ -222,12 +210,10 @@ async def ask_role(
     given: G,
     runtime: LearningRuntime,
     lane: Literal["user", "background"] = "user",
-) -> tuple[A, Costs]:
-    """Ask the model that the context names for a role; `timed` fills in the step and its seconds."""
+) -> tuple[A, Update]:
+    """Ask the model that the context names for a role; return also who answered, for the state."""
     answered = await ask(question, given, await who_answers(role, runtime), lane=lane)
-    tokens = answered.prompt_tokens + answered.reply_tokens
-    effort = Effort(step="", seconds=0.0, calls=answered.attempts, tokens=tokens)
-    return answered.value, Costs(effort=[effort], responders=[f"{role}: {answered.responder}"])
+    return answered.value, {"responders": [f"{role}: {answered.responder}"]}
 
 
 def setting_of(state: State, world: World | None) -> dict[str, Any]:
