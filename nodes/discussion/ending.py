@@ -11,11 +11,10 @@ from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.answers import action
 from mneme.nodes.costs import counted
 from mneme.nodes.discussion.carrying import carry
-from mneme.nodes.discussion.context import OWN, DiscussionRuntime, Table, as_output, who_answers
+from mneme.nodes.discussion.context import DiscussionRuntime, Table, who_answers
 from mneme.nodes.discussion.experts import shown_to_writer
 from mneme.nodes.discussion.person import Approval, ask_person
 from mneme.nodes.discussion.state import State, Update, heard
-from mneme.nodes.task_memories.interface import FinishedTask
 from mneme.nodes.task_memories.salvage import Parts, usable_document
 from mneme.prompts.discussion.document import Documenting, Outline, write_document_as
 from mneme.stores.discussions.discussions import Turn
@@ -32,7 +31,7 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
         count = await counter_of(await resolve(who_answers(role, table.context)))
         window = await shown_to_writer(table, state["turn"], count)
     else:
-        window = await table.shown_to(role, state["turn"], state["held"])
+        window = await table.shown_to(role, state["turn"])
     outline = Outline(**outlined.model_dump(include=set(Outline.model_fields)))
     given = Documenting(
         role=role.title,
@@ -136,7 +135,7 @@ def verdict(state: State) -> Literal["close", "select"]:
 
 
 async def close(state: State, runtime: DiscussionRuntime) -> Update:
-    """Keep in the ledger how the discussion ended, once; let a baseline memory learn from it."""
+    """Keep in the ledger how the discussion ended, once."""
     table = await Table.of(state["discussion_id"], runtime)
     kept, tokens = ("ended", "lacks", "document", "report", "answered_by"), tokens_in(state["asked"])
     told = {name: state[name] for name in kept}  # type: ignore[literal-required]
@@ -144,12 +143,5 @@ async def close(state: State, runtime: DiscussionRuntime) -> Update:
     ended = table.about.model_copy(update=told)
     await carry(table, state["turn"])
     await table.discussions.close(ended)
-    if table.about.memory not in OWN:
-        turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
-        agreed = state["ended"] == "consensus"
-        trial = FinishedTask(
-            id=table.about.id, task=table.task, turns=turns, reward=float(agreed), success=agreed
-        )
-        await table.baseline().remember(trial, state["held"])
     runtime.stream_writer({"step": "close", "discussion": table.about.id, "ended": state["ended"]})
     return {"tokens": tokens}

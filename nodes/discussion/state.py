@@ -69,7 +69,6 @@ class State(Given, Result, total=False):
     worker_counter: int
     accepted: dict[str, bool]
     finalize: bool
-    held: dict[str, Any]
     approved: bool
     bound: int
     person: str

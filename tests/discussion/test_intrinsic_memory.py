@@ -486,15 +486,6 @@ class TestDiscussions:
         )
         assert result["complaints"] == [first.complaint]
 
-    @pytest.mark.parametrize(
-        "memory", ["meta_gpt", "generative", "chat_dev", "memory_bank", "voyager", "g_memory"]
-    )
-    async def test_memory_can_be_exchanged_for_any_baseline(self, edge_ledger: Ledger, memory: str) -> None:
-        short: Any = {"memory": memory, "context_tokens": 3000, "max_turns": 8}
-        first = await discuss(edge_ledger, given(discussion_id="one"), **short)
-        second = await discuss(edge_ledger, given(discussion_id="two"), **short)
-        assert first["document"] and second["document"]
-
     async def test_other_teams_discuss_too(self, edge_ledger: Ledger) -> None:
         plan = "The robot must move ball1 to roomb. The robot must be at rooma. Reach the goal by actions."
         planned = await discuss(edge_ledger, given(task=plan, team="pddl", discussion_id="p"))
