@@ -16,6 +16,7 @@ from mneme.nodes.learning.compound_learning.state import (
     settled_words,
     timed,
     used_cards,
+    verified_cards,
     with_pattern,
     worded,
 )
@@ -44,7 +45,7 @@ async def challenge(state: State, runtime: LearningRuntime, world: World | None)
         tried=[each["draft"].pattern for each in state["drafts"][:-1]],
         earlier=settled_words(state["log"]),
         remedies=remedies(world) if world else [],
-        cards=knowns(state["verified"]),
+        cards=knowns(verified_cards(state)),
         pitfalls=state.get("pitfalls", []),
     )
     said, by = await ask_role("devils_advocate", challenge_draft, given, runtime)

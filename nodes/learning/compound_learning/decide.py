@@ -1,7 +1,7 @@
 """Verify and decide (§3, step 4): measure the best draft; the leader resolves the task."""
 
 from mneme.environments.worlds import World
-from mneme.models.asking.counting import Asked, counting, tokens_in
+from mneme.models.asking.counting import Asked, added, counting, tokens_in
 from mneme.nodes.learning.compound_learning.state import (
     LoggedObjection,
     Packet,
@@ -96,7 +96,7 @@ def _packet(
     state: State, made: Resolution, log: list[LoggedObjection], trial: Measurement | None, asked: Asked
 ) -> Packet:
     used = used_cards(state)
-    spent = state["effort"]
+    spent = added(state["asked"], asked)
     blocking = sum(is_blocking(each) for each in log)
     return Packet(
         answer=made.answer or draft_of(state, state["final"]).solution,
@@ -106,12 +106,12 @@ def _packet(
         judged_by="environment" if trial else "leader",
         sources={"cards": [each["id"] for each in used], "external": made.references},
         metrics={
-            "latency_seconds": round(sum(each["seconds"] for each in spent), 3),
+            "latency_seconds": round(state["seconds"], 3),
             "accuracy": None if trial is None else float(trial.correct),
             "speed_up": None if trial is None else round(trial.gain, 2),
             "measured": [] if trial is None else trial.metrics,
-            "model_calls": asked["calls"] + sum(each["calls"] for each in spent),
-            "tokens": tokens_in(asked) + sum(each["tokens"] for each in spent),
+            "model_calls": spent["calls"],
+            "tokens": tokens_in(spent),
         },
         uncertainties=made.uncertainties,
         fallbacks=made.fallbacks,

@@ -69,7 +69,6 @@ async def begin(state: State, runtime: LearningRuntime, world: World | None, fin
         "task_id": state.get("task_id") or uuid4().hex,
         "features": features,
         "cards": found,
-        "verified": [each for each in found if each["known"].status == "verified"],
         "pitfalls": [],
         "retrieval_ms": 1000 * (time.perf_counter() - began),
         "facts": [],
@@ -91,13 +90,7 @@ async def _retrieved(state: State, world: World | None, runtime: LearningRuntime
     fits = partial(_fits, world=world)
     found = await cards_of(runtime).retrieve(text, count, scope=scope_of(world, state), fits=fits)
     return [
-        Recalled(
-            id=each.card.id,
-            score=each.score,
-            parts=each.parts,
-            known=as_shown(each.card, world),
-            tasks=each.card.evidence.task_ids,
-        )
+        Recalled(id=each.card.id, known=as_shown(each.card, world), tasks=each.card.evidence.task_ids)
         for each in found
     ]
 

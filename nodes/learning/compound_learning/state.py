@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadInput
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import ask
-from mneme.models.asking.counting import Asked, added, counting, tokens_in
+from mneme.models.asking.counting import Asked, added, counting
 from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.learning.context import LearningRuntime, who_answers
 from mneme.nodes.learning.worlds import (
@@ -39,11 +39,9 @@ Role = Literal["researcher", "devils_advocate", "leader", "monitor"]
 
 
 class Recalled(TypedDict):
-    """A retrieved card with its score's parts, and what its rules make of the task."""
+    """A retrieved card, and what its rules make of the task."""
 
     id: str
-    score: float
-    parts: dict[str, float]
     known: Known
     tasks: list[str]
 
@@ -62,15 +60,6 @@ class LoggedObjection(TypedDict):
     objection: Objection
     status: Literal["open", "closed"]
     closed_by: str
-
-
-class Effort(TypedDict):
-    """What one step cost."""
-
-    step: str
-    seconds: float
-    calls: int
-    tokens: int
 
 
 class Packet(TypedDict):
@@ -120,7 +109,6 @@ class State(Problem, Result, total=False):
     schema_name: str
     features: str
     cards: Annotated[list[Recalled], Typed]
-    verified: Annotated[list[Recalled], Typed]
     pitfalls: Annotated[list[Known], Typed]
     retrieval_ms: float
     facts: list[str]
@@ -129,7 +117,7 @@ class State(Problem, Result, total=False):
     measured: Annotated[Measurement | None, Typed]
     final: int
     findings: Annotated[list[Finding], Typed]
-    effort: Annotated[list[Effort], add]
+    seconds: Annotated[float, add]
     responders: Annotated[list[str], add]
 
 
@@ -174,9 +162,7 @@ def timed(node: InWorld) -> Node:
             name = "sql_tuning" if schema else runtime.context.environment
             world = await open_world(name, whole, runtime.context, schema) if name else None
             update = {**posed, **await node(whole, runtime, world)}
-        seconds = time.perf_counter() - began
-        took = Effort(step=node.__name__, seconds=seconds, calls=asked["calls"], tokens=tokens_in(asked))
-        costs: Update = {"effort": [took], "asked": asked}
+        costs: Update = {"seconds": time.perf_counter() - began, "asked": asked}
         if is_first:
             costs = {name: Overwrite(value) for name, value in costs.items()}
         return {**update, **costs}
@@ -301,6 +287,11 @@ def draft_of(state: State, number: int) -> Draft:
 def used_cards(state: State) -> list[Recalled]:
     """Return the cards that the first draft rested on; patches may lead away from them."""
     return [state["cards"][number] for number in state["drafts"][0]["draft"].used]
+
+
+def verified_cards(state: State) -> list[Recalled]:
+    """Return the retrieved cards that are verified."""
+    return [each for each in state["cards"] if each["known"].status == "verified"]
 
 
 def worded(log: Sequence[LoggedObjection]) -> list[str]:
