@@ -237,14 +237,13 @@ def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> U
         step=step,
         change=change,
         synopsis=as_json(synopsis),
-        named=named_in(synopsis, team),
-        seen={str(place): at for place, at in {**team.room_seen, **team.checked}.items()},
+        known=as_json(named_in(synopsis, team)),
     )
     return {
         "last": state["assessed"],
         "last_step": step,
         "actions": [],
-        "synopses": kept_short([*state["synopses"], dated], team, team.rooms),
+        "synopses": kept_short([*state["synopses"], dated], episode_of(state).goals),
     }
 
 

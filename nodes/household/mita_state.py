@@ -26,17 +26,15 @@ class Progress(TypedDict):
 
 
 class DatedSynopsis(TypedDict):
-    """A synopsis, when it was made, why, and the things and places that it names, as they then were.
+    """A synopsis, when it was made, why, and what was then known of the things and places that it names.
 
-    `seen` says of its rooms and containers, by their ids, when somebody last was there or saw inside.
     `merged` counts the synopses that were put together into this one.
     """
 
     step: int
     change: str
     synopsis: dict[str, Any]
-    named: list[dict[str, Any]]
-    seen: NotRequired[dict[str, int]]
+    known: dict[str, Any]
     merged: NotRequired[int]
 
 
@@ -44,6 +42,11 @@ def in_words(dated: DatedSynopsis) -> str:
     """Return a synopsis with the step at which it was made, or up to which several were put together."""
     when = f"Up to step {dated['step']}, put together" if "merged" in dated else f"Step {dated['step']}"
     return f"{when}: {dated['synopsis']['narrative']}"
+
+
+def merged(synopses: Sequence[DatedSynopsis]) -> Beliefs:
+    """Return what synopses say together; a later one is right where they differ."""
+    return together([Beliefs.model_validate(each["known"]) for each in synopses])
 
 
 class Proposed(TypedDict):
@@ -108,7 +111,8 @@ def option_of(proposed: Proposed) -> Option:
 
 def together(beliefs: Sequence[Beliefs]) -> Beliefs:
     """Merge what several members believe, the latest sight of each thing counting."""
-    team = Beliefs(agent=-1, step=max(each.step for each in beliefs), rooms=beliefs[0].rooms)
+    latest = max(beliefs, key=lambda each: each.step)
+    team = Beliefs(agent=-1, step=latest.step, rooms=latest.rooms)
     for each in beliefs:
         team.merge(each)
     return team

@@ -3,7 +3,7 @@
 For MiTa: the view of eq. 2, the cross-agent context of eq. 3.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -21,6 +21,7 @@ from mneme.nodes.household.mita_state import (
     State,
     in_order,
     in_words,
+    merged,
     option_of,
     since,
     wanted_in,
@@ -312,14 +313,8 @@ def known_to_the_manager(state: State, runtime: HouseholdRuntime) -> Beliefs:
 
     A proposal tells where its target is, however long ago the member saw it.
     """
-    team = Beliefs(agent=-1, step=state["steps"])
-    for dated in state["synopses"]:
-        synopsis = dated["synopsis"]
-        recalled = Beliefs(agent=-1, step=dated["step"], things=things_of(dated["named"]))
-        seen = dated.get("seen", {})  # runs of earlier versions have none: then as of the synopsis
-        recalled.checked = {each: seen.get(str(each), dated["step"]) for each in synopsis["checked"]}
-        recalled.room_seen = {each: seen.get(str(each), dated["step"]) for each in synopsis["explored"]}
-        team.merge(recalled)
+    team = merged(state["synopses"]) if state["synopses"] else Beliefs(agent=-1)
+    team.step = state["steps"]
     oldest = state["steps"] - runtime.context.window
     for known in beliefs_of(state["members"]):
         team.rooms = known.rooms
@@ -328,11 +323,6 @@ def known_to_the_manager(state: State, runtime: HouseholdRuntime) -> Beliefs:
         named = {target: known.things[target] for target in targets if target in known.things}
         team.merge(Beliefs(agent=known.agent, things=named))
     return team
-
-
-def things_of(pieces: Iterable[Mapping[str, Any]]) -> dict[int, Known]:
-    """Return things and furniture that were kept as JSON, by their ids."""
-    return {each["id"]: Known.model_validate(each) for each in pieces}
 
 
 def cross_context_of(

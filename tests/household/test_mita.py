@@ -154,7 +154,7 @@ async def test_the_manager_knows_what_is_in_the_window_a_synopsis_or_a_proposal_
             state: Any = (await graph.aget_state(config)).values
             known = known_to_the_manager(state, Runtime(context=chosen))
             everything = together([Beliefs.model_validate(each["beliefs"]) for each in state["members"]])
-            named = {piece["id"] for told in state["synopses"] for piece in told["named"]}
+            named = {int(each) for told in state["synopses"] for each in told["known"]["things"]}
             proposed = {each["option"]["target"] for each in state["proposals"]}
             for thing, seen in everything.things.items():
                 if known.lost.get(thing) == seen.step:
