@@ -363,7 +363,7 @@ async def test_intrinsic_memories_are_private_versioned_and_keep_their_slots(led
     store = AgentMemory(ledger, ("teams", "team", "task_memory", "intrinsic", "t0"), "solver")
     versions = await store.history()
     assert [each.turn for each in versions] == [0, 1]
-    assert all(not any(departures(TEMPLATE, each.memory)) for each in versions)
+    assert all(not departures(TEMPLATE, each.memory) for each in versions)
     assert "+" in await store.diff(0, 1)
     assert await memory(ledger, "intrinsic", trial="t1").recall(task()) != held, "a task begins anew"
 
