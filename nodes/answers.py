@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from langgraph.types import interrupt
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 
 Kind = Literal["accept", "edit", "reject", "respond", "ignore"]
 KINDS: dict[str, Kind] = {
@@ -102,9 +102,7 @@ def read_answer(
     try:
         return kind.model_validate(fields)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the answer"
-        raise BadInput(f"{where}: {first['msg']}.", form) from error
+        raise BadInput(first_fault(error, "the answer"), form) from error
 
 
 def _from_text(said: Any) -> Any:

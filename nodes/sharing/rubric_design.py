@@ -11,7 +11,7 @@ from uuid import uuid4
 from pydantic import BaseModel, Field, ValidationError
 from typing_extensions import TypedDict
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 from mneme.library.agents.agent import DOMAINS, agents_of
 from mneme.library.agents.rubric import SINGLE_POOL, Rubric
 from mneme.models.asking.asking import ask
@@ -134,10 +134,8 @@ def rubric_from(domain: str, criteria: Sequence[BaseModel]) -> Rubric:
         plain = [dict(each) for each in criteria]
         return Rubric.model_validate({"name": domain, "title": title, "criteria": plain})
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the rubric"
-        message = first["msg"].removeprefix("Value error, ")
-        raise BadInput(f"{where}: {message}.", "The points of all criteria sum to 100.") from error
+        wrong = first_fault(error, "the rubric")
+        raise BadInput(wrong, "The points of all criteria sum to 100.") from error
 
 
 async def review(state: State, runtime: DesignRuntime) -> Update:
