@@ -172,8 +172,7 @@ async def _key_of(flows: Workflows) -> str | None:
     """Return whose key the run is played with; None without a key, or without a server."""
     if flows.server is None or api_key() is None:
         return None
-    async with flows.operations(Memories, LOCAL) as mine:
-        return await mine.whoami()
+    return await flows.operations(Memories, LOCAL).whoami()
 
 
 @dataclass(frozen=True)
