@@ -176,7 +176,7 @@ def server_that_is_there() -> Iterator[str]:
 async def test_a_server_that_is_there_is_asked(place: Path) -> None:
     with another_process(place) as holder, server_that_is_there() as url:
         (place / ANNOUNCEMENT).write_text(Announcement(url=url, pid=holder.pid).model_dump_json())
-        async with opened() as place:
-            assert isinstance(place, httpx.AsyncClient) and str(place.base_url).rstrip("/") == url
-    async with opened() as place:
-        assert isinstance(place, Ledger), "its process is gone"
+        async with opened() as found:
+            assert isinstance(found, httpx.AsyncClient) and str(found.base_url).rstrip("/") == url
+    async with opened() as found:
+        assert isinstance(found, Ledger), "its process is gone"
