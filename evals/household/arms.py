@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import Episode
 from mneme.evals.household.paper import FIGURE_3B, TABLE_2
-from mneme.evals.report import Row
 from mneme.nodes.household.context import HouseholdContext, Setting
 
 LAPSES = 0.3
@@ -47,8 +45,6 @@ class Arm:
     taught: bool = False
     """Whether it starts from what earlier episodes taught of where things usually are."""
     window: int = WINDOW
-    opened: bool = False
-    """Whether every container is open from the start: informed of what is inside, where nobody else is."""
     setting: Setting = "symbolic"
 
     @property
@@ -65,21 +61,16 @@ class Arm:
         """Return what tells this arm's rows from another's."""
         who = self.member if self.member == self.manager else f"{self.member}+{self.manager}"
         shares = f"{self.member_lapses}/{self.manager_lapses}"
-        lapses = f", lapses {shares}" if self.is_weakened else ""
+        lapses = f", lapses {shares}" if self.member_lapses or self.manager_lapses else ""
         window = f", window {self.window}" if self.window != WINDOW else ""
-        opened = ", all open" if self.opened else ""
         eyes = ", with eyes" if self.setting == "visual" else ""
-        return f"{self.name}, {self.agents}, {who}{lapses}{window}{opened}{eyes}"
+        return f"{self.name}, {self.agents}, {who}{lapses}{window}{eyes}"
 
     @property
     def who(self) -> str:
         """Return who answers for this arm's team, in words."""
         who = self.member if self.member == self.manager else f"{self.member}, manager {self.manager}"
         return f"{self.agents} agents, {who}"
-
-    @property
-    def is_weakened(self) -> bool:
-        return bool(self.member_lapses or self.manager_lapses)
 
     def context(self, episode: Episode) -> HouseholdContext:
         """Return what the graph runs with."""
@@ -101,15 +92,13 @@ class Arm:
 class Plan:
     """The arms of tables 1 and 2, of figure 3a (a model each) and of figure 3b (weaker roles).
 
-    `narrow` holds MiTa with a narrower window, and the same without the summary; `opened` is MiTa informed of
-    what containers hold.
+    `narrow` holds MiTa with a narrower window, and the same without the summary.
     """
 
     arms: list[Arm]
     models: list[Arm]
     weaker: list[Arm]
     narrow: list[Arm] = field(default_factory=list)
-    opened: Arm | None = None
 
     @property
     def setting(self) -> Setting:
@@ -119,8 +108,7 @@ class Plan:
     @property
     def every(self) -> list[Arm]:
         """Return each arm once, in the order of the tables."""
-        others = [] if self.opened is None else [self.opened]
-        return list(dict.fromkeys([*self.arms, *self.models, *self.weaker, *self.narrow, *others]))
+        return list(dict.fromkeys([*self.arms, *self.models, *self.weaker, *self.narrow]))
 
     @property
     def ablations(self) -> list[Arm]:
@@ -152,7 +140,6 @@ class Plan:
         if self.narrow:
             whole, without = self.narrow
             found.append((f"w/o summary, window {whole.window}", without, whole, None))
-        found += [("every container open", self.opened, mita, None)] if self.opened else []
         found += [(f"3a {arm.who}", arm, None, None) for arm in self.models]
         papers = zip(FIGURE_3B.items(), self.weaker[1:], strict=False)
         return found + [(f"3b {label}", arm, self.weaker[0], paper) for (label, paper), arm in papers]
@@ -184,20 +171,3 @@ def table_arms(agents: Sequence[int], methods: Sequence[str], member: str, manag
         made.append(Arm("MiTa", largest, member, manager, allocation=False))
         made.append(Arm("MiTa", largest, member, manager, summary=False))
     return made
-
-
-def narrow_arms(mita: Arm) -> list[Arm]:
-    """Return MiTa with a narrower window, and the same without the summary."""
-    return [replace(mita, window=NARROW), replace(mita, window=NARROW, summary=False)]
-
-
-def all_open(episode: Episode) -> Episode:
-    """Return an episode with every container open from the start."""
-    containers = [thing.id for thing in episode.things if thing.category == "container"]
-    return episode.model_copy(update={"open": containers})
-
-
-def bound(episode: Episode) -> Row:
-    """Return the oracle's bound of an episode with so many agents."""
-    least = lower_bound(episode)
-    return {"agents": len(episode.starts), "episode": episode.id, "bound": least.steps, "kind": least.kind}

@@ -12,7 +12,7 @@ from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Role, empty
 from mneme.nodes.context import ledger_of
 from mneme.nodes.discussion.context import Table
 from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES, size
-from mneme.stores.discussions.carried import Carried
+from mneme.stores.discussions.agent_memory import Carried, EndedMemory
 from mneme.stores.discussions.issues import issues_of
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.near_duplicates import near_to_any
@@ -24,7 +24,7 @@ SHARE = 0.5
 
 async def begun_with(table: Table, role: Role) -> tuple[dict[str, Any], str]:
     """Return M_{n,0}, and why: empty, or with what the agent carries where that was asked for."""
-    known = await _carried(table).get(role.name) if table.about.carry else None
+    known = await _carried(table).find(role.name) if table.about.carry else None
     if known is None:
         return empty(role.memory), "the discussion begins"
     limit = round(SHARE * CHARACTERS_PER_TOKEN * table.memory_tokens)
@@ -39,7 +39,8 @@ async def carry(table: Table, last: int) -> None:
     for role in table.team.roles:
         memory = await table.discussions.memory(table.about.id, role.name).now()
         change = Change(reason="a discussion ended", actor=role.name, model=memory.model)
-        await _carried(table).keep(role.name, without_issues(memory.memory, issues), table.about.id, change)
+        ended = EndedMemory(memory=without_issues(memory.memory, issues), discussion=table.about.id)
+        await _carried(table).keep(role.name, ended, change)
 
 
 def without_issues(memory: Mapping[str, Any], issues: Collection[str]) -> dict[str, Any]:

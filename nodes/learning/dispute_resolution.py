@@ -315,7 +315,7 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
 
 async def _task_of(dispute: Dispute, cards: KnowledgeCards) -> TaskRecord | None:
     """Return the task that made the finding, where it is one of this team's."""
-    return await cards.tasks.get(dispute.new.task) if dispute.new.task else None
+    return await cards.tasks.find(dispute.new.task) if dispute.new.task else None
 
 
 def is_decided(state: State) -> Literal["settle", "choose", "escalate"]:

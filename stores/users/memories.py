@@ -340,14 +340,6 @@ class UserMemories:
         versions = [each for head in heads for each in await self._changes(head)]
         return sorted(versions, key=lambda each: each.at, reverse=True)[:limit]
 
-    async def created_after(self, moment: datetime | None) -> Sequence[MemoryRecord]:
-        """Return the live memories that were first remembered after a time, oldest first; None: all."""
-        count = await self._ledger.count(self.namespace)
-        everything = await self._ledger.records(self.namespace, limit=count)
-        return readable(
-            MemoryRecord.of, (each for each in everything if moment is None or each.created > moment)
-        )
-
     async def keys(self, beginning: str) -> Sequence[str]:
         """Return the keys that begin with this, also of retired memories and of records that are none."""
         return [head.key for head in await self._heads() if head.key.startswith(beginning)]

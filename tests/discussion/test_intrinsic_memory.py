@@ -511,7 +511,7 @@ class TestDiscussions:
             with pytest.raises(BadInput, match=told) as refused:
                 await discuss(edge_ledger, given(**what), agents="ollama:llama3.1:8b", **more)
             assert refused.value.hint and not double.chats
-        assert not await Discussions(edge_ledger, "local").list()
+        assert not await Discussions(edge_ledger, "local").all()
 
     async def test_an_id_is_not_taken_for_another_discussion(self, edge_ledger: Ledger) -> None:
         await discuss(edge_ledger, max_turns=2)
@@ -564,7 +564,7 @@ async def test_rules_do_not_review(edge_ledger: Ledger) -> None:
     design = "A new public API endpoint lets users upload orders; the service writes to a database table."
     with pytest.raises(BadInput, match="design_review needs a model for the Security Reviewer"):
         await discuss(edge_ledger, given(task=design, team="design_review"))
-    assert not await Discussions(edge_ledger, "local").list()
+    assert not await Discussions(edge_ledger, "local").all()
 
 
 def with_model(team: Team, name: str, who: str) -> dict[str, Any]:

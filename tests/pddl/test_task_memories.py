@@ -394,7 +394,7 @@ async def test_trials_are_versions_in_the_ledger_that_say_where_they_come_from(l
     await told.remember(trial("t0", GOAL), {})
     (version,) = await ledger.history(("teams", "team", "task_memory", "meta_gpt", "trials"), "t0")
     assert version.shelf == "succeeded" and version.change.source.tasks == ["t0"]
-    assert TrialRecord.of(version).trajectory[0].startswith("[1] solver: pick ball1")
+    assert TrialRecord.model_validate(version.value).trajectory[0].startswith("[1] solver: pick ball1")
 
 
 def test_turns_are_read_back_from_their_text() -> None:

@@ -14,9 +14,8 @@ from rich.markup import escape
 from mneme.api.pools import Pools
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
-from mneme.cli.files import read_file
 from mneme.cli.options import Agents
-from mneme.cli.show import console, emit
+from mneme.cli.show import console, emit, read_file
 from mneme.client.team import TeamSession, Training, open_team
 from mneme.core.errors import BadInput, first_fault
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent
