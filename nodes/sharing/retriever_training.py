@@ -233,7 +233,7 @@ async def _trained(
     seconds = time.perf_counter() - began
     weights = encoder.weights()
     name = await asyncio.to_thread(retrievers.name_of, weights)
-    fresh = await judge(encoder, material, pool, name)
+    fresh = await judge(encoder, material, pool)
     kept, reason, gains = better(fresh, old, plain)
     if kept:
         await asyncio.to_thread(retrievers.store, weights)
@@ -261,11 +261,10 @@ async def _trained(
 async def _judged(pool: MemoryPool, retrievers: Retrievers, number: int, material: Material) -> Judging:
     """Judge a version that is there already, or the untrained embedder."""
     if number != UNTRAINED:
-        version = await retrievers.get(number)
-        return await judge(await opened(pool, retrievers, number), material, pool, version.weights)
+        return await judge(await opened(pool, retrievers, number), material, pool)
     info = await pool.ledger.info()
     plain = await asyncio.to_thread(query_encoder, "projection", info.embedder, info.dimension)
-    return await judge(plain, material, pool, "")
+    return await judge(plain, material, pool)
 
 
 async def keep(state: State, runtime: PoolRuntime) -> Update:

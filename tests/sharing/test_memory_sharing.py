@@ -804,8 +804,8 @@ async def test_what_a_client_asks_wrongly_is_named(edge_ledger: Ledger, given: A
     [
         ({}, "`domain` is missing"),
         ({"domain": 5}, "`domain` is missing"),
-        ({"domain": POEMS, "standards": [{"agent": "limerick"}]}, "`standards.0.answer`"),
-        ({"domain": POEMS, "standards": [{"agent": "limerick", "answer": 5}]}, "`standards.0.answer`"),
+        ({"domain": POEMS, "standards": [{"agent": "limerick"}]}, "`standards`: 0.answer"),
+        ({"domain": POEMS, "standards": [{"agent": "limerick", "answer": 5}]}, "`standards`: 0.answer"),
         ({"domain": POEMS, "standards": "abc"}, "`standards`"),
     ],
 )

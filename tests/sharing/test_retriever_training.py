@@ -21,14 +21,13 @@ from mneme.core.errors import BadInput, LedgerMismatch, NotFound, StorageFailure
 from mneme.core.settings import settings
 from mneme.graphs.retriever_training import builder
 from mneme.models.embedding.embedders import open_embedder
-from mneme.models.retriever.opening import query_encoder
 from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.pools import look_up, retrievers_of
-from mneme.nodes.sharing.retriever_judging import Judging, better, judge, material_of
+from mneme.nodes.sharing.retriever_judging import Judging, better
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.pools.lessons import Graded, HeldOut, Measure, RetrieverLesson, RetrieverLessons, labelled
+from mneme.stores.pools.lessons import Graded, Measure, RetrieverLesson, RetrieverLessons, labelled
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled, asked
 from mneme.stores.pools.retrievers import Retriever, Retrievers
 from tests.doubles.embedding import WordEmbedder
@@ -334,24 +333,6 @@ async def test_questions_of_one_answer_are_held_out_together(pool: MemoryPool) -
     sides = [{lessons[p.key].is_held_out for p in [*first, *again] if p.answer == f.answer} for f in first]
     assert {len(each) for each in sides} == {1}
     assert {each for side in sides for each in side} == {True, False}
-
-
-async def test_what_was_found_is_found_anew_once_the_pool_has_changed(pool: MemoryPool) -> None:
-    (asked_of,) = shipped("pun", few=1)
-    held = [HeldOut(key="none", question=asked_of.prompt, agent="pun")]
-    lessons = RetrieverLessons(pool)
-    others = [each.key for each in shipped("riddle")]
-    questions = await lessons.vectors([asked_of.key, *others])
-    known = {**questions, "none": questions[asked_of.key]}
-    material = await material_of(pool, await lessons.of(others), held, known)
-    info = await pool.ledger.info()
-    plain = query_encoder("projection", info.embedder, info.dimension)
-    before = (await judge(plain, material, pool, "")).kind[0]
-    assert (await judge(plain, material, pool, "")).kind[0] == before > 0
-    nearer = [asked_of.model_copy(update={"agent": "riddle", "answer": word}) for word in ("a", "b", "c")]
-    for each in nearer:
-        await pool.add(each, change=STORED)
-    assert (await judge(plain, material, pool, "")).kind[0] < before
 
 
 async def test_two_trainings_at_once_make_one_version_serve_and_lose_nothing(pool: MemoryPool) -> None:

@@ -9,10 +9,9 @@ from rich.markup import escape
 
 from mneme.api.cards import Cards
 from mneme.cli.derived import Fields, arguments_of
-from mneme.cli.files import is_written, read_file
 from mneme.cli.learning.trend import tables
 from mneme.cli.options import Reason, Team
-from mneme.cli.show import console, print_fields, print_record, print_result
+from mneme.cli.show import console, is_written, print_fields, print_record, print_result, read_file
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, Rule
