@@ -10,13 +10,16 @@ Where nothing was measured:
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.acting import DONE, NAMES, Action, ActionResult, Observation, Seen
 from mneme.environments.household.episode import Episode, Relation, Thing
 from mneme.environments.household.layout import Box, Boxed, Layout, distance, towards
 from mneme.environments.household.state import Body, Changes, read_changes
+
+if TYPE_CHECKING:
+    from mneme.environments.household.play import Frame
 
 __all__ = ["CLOSE", "HANDS", "LONGEST_MESSAGE", "Action", "ActionResult", "Observation", "Seen", "World"]
 
@@ -204,14 +207,24 @@ class World:
         if action.kind == "open" and target is not None:
             self.open.add(target)
         elif action.kind == "grab" and thing is not None:
-            del self.places[thing]
+            self.places.pop(thing, None)
             self._moved.add(thing)
             body.hands.append(thing)
         elif thing is not None and target is not None:
-            body.hands.remove(thing)
+            body.hands = [held for held in body.hands if held != thing]
             self.places[thing] = ("on" if action.kind == "put_on" else "inside", target)
         self._views.pop(body.room, None)
         self._count()
+
+    def follow(self, frame: "Frame") -> None:
+        """Take over a step that was played elsewhere: where everybody was, and what hands did."""
+        self.steps = frame.step
+        for agent, (action, outcome) in enumerate(zip(frame.actions, frame.outcomes, strict=True)):
+            body = self.agents[agent]
+            body.room, body.position = frame.rooms[agent], frame.positions[agent]
+            if outcome.ok and action.kind in ("open", "grab", "put_on", "put_in"):
+                self._handle(body, action)
+            body.hands = list(frame.hands[agent])
 
     # -- where things are ----------------------------------------------------------------------------------
 

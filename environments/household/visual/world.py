@@ -82,14 +82,9 @@ class SeeingWorld(World):
         return results
 
     def follow(self, frame: Frame) -> None:
-        """Take over a step that was played: where everybody was, what hands did, and where eyes went."""
+        """Take over a step that was played, and where eyes went."""
         before = [body.position for body in self.agents]
-        self.steps = frame.step
-        for agent, (action, outcome) in enumerate(zip(frame.actions, frame.outcomes, strict=True)):
-            body = self.agents[agent]
-            body.room, body.position = frame.rooms[agent], frame.positions[agent]
-            if outcome.ok and action.kind in ("open", "grab", "put_on", "put_in"):
-                self._handle(body, action)
+        super().follow(frame)
         for agent, action in enumerate(frame.actions):
             self._face(agent, action, before[agent])
 
