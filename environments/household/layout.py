@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import networkx
 
-from mneme.environments.household.episode import Episode
+from mneme.environments.household.episode import Boxed, Episode
 
 Point = tuple[float, float]
 Ways: TypeAlias = "networkx.DiGraph[tuple[int, int]]"
@@ -93,18 +93,6 @@ class Box(NamedTuple):
 
     center: tuple[float, float, float]
     size: tuple[float, float, float]
-
-
-class Boxed(Protocol):
-    """What has a bounding box: centre and extent in metres."""
-
-    @property
-    def center(self) -> tuple[float, float, float]:
-        """Give the middle."""
-
-    @property
-    def size(self) -> tuple[float, float, float]:
-        """Give the extent."""
 
 
 def distance(position: Point, box: Boxed) -> float:

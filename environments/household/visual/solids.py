@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mneme.core.errors import needs
-from mneme.environments.household.episode import Episode, Thing
-from mneme.environments.household.layout import Box, Boxed, Point
+from mneme.environments.household.episode import Boxed, Episode, Thing
+from mneme.environments.household.layout import Box, Point
 from mneme.environments.household.world import HAND_HEIGHT, World
 
 with needs("The visual setting", "visual"):

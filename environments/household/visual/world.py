@@ -14,8 +14,8 @@ from hashlib import sha256
 from typing import Any
 
 from mneme.environments.household.acting import Action, ActionResult, Observation, Seen
-from mneme.environments.household.episode import Episode
-from mneme.environments.household.layout import Boxed, Point, flat
+from mneme.environments.household.episode import Boxed, Episode
+from mneme.environments.household.layout import Point, flat
 from mneme.environments.household.play import Frame
 from mneme.environments.household.state import Body
 from mneme.environments.household.visual.camera import FIELD, Pose, View, render
