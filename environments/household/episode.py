@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 import networkx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_serializer, model_validator
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 
 Relation = Literal["on", "inside"]
 Kind = Literal["room", "door", "container", "surface", "object"]
@@ -140,9 +140,7 @@ def read_fields(kind: type[Fields], given: Mapping[str, Any], name: str) -> Fiel
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BadInput(f"{name}: {where}: {first['msg']}.", "Fix this field.") from error
+        raise BadInput(f"{name}: {first_fault(error)}", "Fix this field.") from error
 
 
 def save_episode(episode: Episode, path: Path) -> None:

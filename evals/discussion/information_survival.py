@@ -11,11 +11,12 @@ turns together. What is measured is what survives, and nothing about planning. T
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import pandas as pd
 from pydantic import Field
@@ -28,9 +29,9 @@ from mneme.evals.options import Agents, NotNegative, Positive, RunOptions
 from mneme.evals.report import Progress, Report, Row, framed
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN, empty
 from mneme.models.asking.asking import ask
+from mneme.models.asking.counting import counting, tokens_in
 from mneme.models.embedding.embedders import Embedder
 from mneme.models.ollama.tokenizers import counter_of
-from mneme.nodes.costs import Cost, CostCounter
 from mneme.nodes.discussion.experts import SHARE, told_by
 from mneme.nodes.task_memories.f_context import Count, Window, f_context
 from mneme.nodes.task_memories.interface import Means, Role
@@ -94,7 +95,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     measure = partial(_measured, who=who.responder, options=options, embedder=embedder)
     rows = await journal.play({str(seed): seed for seed in options.seeds}, measure, progress)
     shares = _shares(pd.DataFrame(look | {"row": row["case"]} for row in rows for look in row["looks"]))
-    tokens = pd.DataFrame([row["costs"] for row in rows]).map(_tokens).mean()
+    tokens = pd.DataFrame([row["tokens"] for row in rows]).mean()
     spent = ", ".join(f"{what} {count:,.0f}" for what, count in tokens.items())
     complaints = sum(row["complaints"] for row in rows)
     return Report(
@@ -122,8 +123,14 @@ def _shares(looks: pd.DataFrame) -> pd.DataFrame:
     return shares.assign(p=p).reset_index()
 
 
-def _tokens(cost: Row) -> int:
-    return int(cost["prompt_tokens"] + cost["reply_tokens"])
+T = TypeVar("T")
+
+
+async def _counted(work: Awaitable[T]) -> tuple[T, int]:
+    """Return what a piece of work comes to, and the tokens that it took."""
+    with counting() as asked:
+        done = await work
+    return done, tokens_in(asked)
 
 
 async def _measured(seed: int, *, who: str, options: Options, embedder: Embedder) -> Row:
@@ -131,8 +138,11 @@ async def _measured(seed: int, *, who: str, options: Options, embedder: Embedder
     bounds = Bounds(options.context_tokens, options.memory_tokens, options.turns, count, who)
     async with temporary_ledger(embedder) as ledger:
         means = {name: _means(name, each, bounds, ledger) for name, each in _settings(world)}
-        own, shared = [await _taken_in(each, means[name], bounds) for name, each in _settings(world)]
-        summaries, summing = await _summed_up(world, bounds)
+        taken = {
+            name: await _counted(_taken_in(each, means[name], bounds)) for name, each in _settings(world)
+        }
+        (own, _), (shared, _) = taken.values()
+        summaries, summing = await _counted(_summed_up(world, bounds))
         within = team_namespace(OWNER, "task_memory", Intrinsic.name, means["own"].trial)
         histories = [(agent, await AgentMemory(ledger, within, agent).history()) for agent in world.roles]
     looks = []
@@ -151,9 +161,9 @@ async def _measured(seed: int, *, who: str, options: Options, embedder: Embedder
         looks += [
             _look(world, turn, arm, _shown(world, turn, arm, memories.get(arm, ""), bounds)) for arm in ARMS
         ]
-    costs = {name: each.tally.cost() for name, each in means.items()} | {"summary": summing}
+    tokens = {name: cost for name, (_, cost) in taken.items()} | {"summary": summing}
     complaints = sum(len(each.complaints) for each in means.values())
-    return {"looks": looks, "costs": costs, "complaints": complaints, "memories": own[max(options.turns)]}
+    return {"looks": looks, "tokens": tokens, "complaints": complaints, "memories": own[max(options.turns)]}
 
 
 def _settings(world: Storehouse) -> Iterator[tuple[str, Storehouse]]:
@@ -190,23 +200,20 @@ async def _taken_in(world: Storehouse, means: Means, bounds: Bounds) -> Held:
     return found
 
 
-async def _summed_up(world: Storehouse, bounds: Bounds) -> tuple[dict[int, str], Cost]:
+async def _summed_up(world: Storehouse, bounds: Bounds) -> dict[int, str]:
     """Sum all turns up, once a round, in one text that goes on from the one before."""
-    tally, summary, since = CostCounter(), "", 0
+    summary, since = "", 0
     found: dict[int, str] = {}
     for turn in world.turns:
         if turn.number % len(world.roles) == 0:
             steps = [str(each) for each in world.turns[since : turn.number]]
             limit = CHARACTERS_PER_TOKEN * bounds.memory_tokens
             given = Phase(goal=world.task.text, before=summary, steps=steps, limit=limit)
-            try:
-                answered = await ask(summarise_phase, given, bounds.who, lane="background")
-                summary = tally.add(summarise_phase, given, answered).summary
-            except BadAnswer as bad:
-                tally.failed(summarise_phase, given, bad)
+            with suppress(BadAnswer):
+                summary = (await ask(summarise_phase, given, bounds.who, lane="background")).value.summary
             since = turn.number
         found[turn.number] = summary
-    return found, tally.cost()
+    return found
 
 
 def _shown(world: Storehouse, turn: int, arm: Arm, memory: str, bounds: Bounds) -> Window:

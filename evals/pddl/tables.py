@@ -93,7 +93,7 @@ def _summary(own: pd.DataFrame, bare: pd.DataFrame | None) -> Row:
         "reward_sd": float(by_seed.std()) if len(by_seed) > 1 else None,
         "reward_interval": interval_of_mean(rewards) if rewards.nunique() > 1 else None,
         "efficiency": figures["reward"] / figures["tokens"] if figures["tokens"] else 0.0,
-        "calls": float(own["cost"].map(lambda cost: cost["calls"]).mean()),
+        "calls": float(own["calls"].mean()),
         "p": p,
     }
 

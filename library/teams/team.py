@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 from mneme.prompts.discussion.memory_template import size, wrong_in
 
 FOLDER = Path(__file__).parent
@@ -148,9 +148,7 @@ def read_team(given: object, where: str = "team") -> Team:
     try:
         team = Team.model_validate(given)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise BadInput(f"{where}: {field}: {first['msg']}.", HINT) from error
+        raise BadInput(f"{where}: {first_fault(error)}", HINT) from error
     if wrong := next(_wrong(team), ""):
         raise BadInput(f"{where}: {wrong}", HINT)
     return team

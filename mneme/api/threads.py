@@ -26,7 +26,7 @@ from mneme.stores.checkpoints.erasing import Eraser
 from mneme.stores.checkpoints.rows import Kept
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.threads import ThreadIds
-from mneme.stores.users.told import Told
+from mneme.stores.users.traces import Told
 
 CONVERSATION = "chat/{user}/{name}"
 

@@ -7,9 +7,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from mneme.core.errors import BadInput
-from mneme.evals.prompts.cases import Case, Golden, golden_of
+from mneme.evals.prompts.cases import Case, Golden, all_questions, golden_of
 from mneme.evals.prompts.properties import STEP, Property
-from mneme.evals.prompts.questions import all_questions
 from mneme.models.asking.schema import Json, bounded, flat
 from mneme.prompts.every import Key
 

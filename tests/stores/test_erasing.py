@@ -16,7 +16,7 @@ from mneme.stores.checkpoints.checkpointer import open_checkpointer, rows_of
 from mneme.stores.checkpoints.erasing import ERASED, Eraser
 from mneme.stores.checkpoints.guarding import Guarded
 from mneme.stores.checkpoints.packing import pack, unpack
-from mneme.stores.users.told import Told
+from mneme.stores.users.traces import Told
 
 pytest_plugins = ["tests.doubles.postgres"]
 
