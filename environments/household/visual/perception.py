@@ -128,11 +128,11 @@ class Perception:
             held = _in_hand(box, standing) or self._resting(box) if thing.category == "object" else None
             is_open = thing.id not in self._shut if is_container else None
             seen.append(self._as_seen(thing.id, thing.name, thing.category, held, is_open))
-        held: dict[int, list[int]] = {number: [] for number in standing}
+        people: dict[int, list[int]] = {number: [] for number in standing}
         for each in seen:
             if each.relation == "held by" and each.holder is not None:
-                held[each.holder].append(each.id)
-        return Percept(seen=seen, people=held, missing=self._missing())
+                people[each.holder].append(each.id)
+        return Percept(seen=seen, people=people, missing=self._missing())
 
     def _remember(self, owner: int) -> None:
         """Keep all that was seen of furniture, and of what can be carried what is seen now."""
