@@ -9,7 +9,7 @@ from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, ValidationError
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 
 RUNTIME = "__pregel_runtime"
 """Where a node's config has the runtime of the graph that runs it."""
@@ -47,9 +47,7 @@ class CompiledWorkflow(CompiledStateGraph[Any, Any, Any, Any]):
                 **{name: value for name, value in _fields(known).items() if name in kind.model_fields}
             )
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            wrong = f"The parent's context does not fit {self.name}: {where}: {first['msg']}."
+            wrong = f"The parent's context does not fit {self.name}: {first_fault(error)}"
             raise BadInput(wrong, "Give this graph a context of its own.") from error
 
 

@@ -96,7 +96,7 @@ def _case(path: Path, number: int, line: str) -> Case:
         return Case.model_validate_json(line)
     except ValidationError as error:
         wrong = first_fault(error, "the line")
-        raise BadInput(f"{path}, line {number} is no case: {wrong}.") from error
+        raise BadInput(f"{path}, line {number} is no case: {wrong}") from error
 
 
 def score(case: Case, row: Row) -> Scored:

@@ -137,7 +137,7 @@ def load(path: Path) -> list[Conversation]:
         raise BadInput(f"Cannot read LoCoMo's data at {path}: {error.strerror}.", HINT) from error
     except ValidationError as error:
         wrong = first_fault(error, "the file")
-        raise BadInput(f"{path} is not in LoCoMo's format: {wrong}.", HINT) from error
+        raise BadInput(f"{path} is not in LoCoMo's format: {wrong}", HINT) from error
     if not conversations:
         raise BadInput(f"{path} holds no conversation.", HINT)
     if len({conversation.sample_id for conversation in conversations}) < len(conversations):

@@ -20,6 +20,7 @@ from mneme.core.errors import LedgerInUse
 from mneme.environments.pddl import Problem
 from mneme.evals.report import Row
 from mneme.graphs import pddl_team
+from mneme.models.asking.counting import tokens_in
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.pddl.context import PddlContext
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
@@ -116,7 +117,6 @@ async def _opened(team: Team) -> AsyncIterator[tuple[Ledger, BaseCheckpointSaver
 
 
 def _row(problem: Problem, values: Row) -> Row:
-    cost = values["cost"]
     return {
         "problem": problem.name,
         "domain": problem.domain,
@@ -125,8 +125,8 @@ def _row(problem: Problem, values: Row) -> Row:
         "success": values["success"],
         "steps": values["steps"],
         "valid_steps": values["valid_steps"],
-        "tokens": cost["prompt_tokens"] + cost["reply_tokens"],
-        "cost": cost,
+        "tokens": tokens_in(values["asked"]),
+        "calls": values["asked"]["calls"],
         "answered_by": values["answered_by"],
         "complaints": values["complaints"],
         "transcript": values["transcript"],

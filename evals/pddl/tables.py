@@ -77,7 +77,7 @@ def _figures(own: pd.DataFrame) -> Row:
         "reward_sd": float(by_seed.std()) if len(by_seed) > 1 else None,
         "reward_interval": interval_of_mean(rewards) if rewards.nunique() > 1 else None,
         "efficiency": means["reward"] / means["tokens"] if means["tokens"] else 0.0,
-        "calls": float(own["cost"].map(lambda cost: cost["calls"]).mean()),
+        "calls": float(own["calls"].mean()),
     }
 
 

@@ -110,7 +110,7 @@ def _item(where: str, line: str, usual: dict[str, str]) -> Item:
     try:
         item = Item.model_validate(usual | json.loads(line))
     except ValidationError as error:
-        raise BadInput(f"{where}: {first_fault(error)}.", FORMAT) from error
+        raise BadInput(f"{where}: {first_fault(error)}", FORMAT) from error
     except (ValueError, TypeError) as error:
         raise BadInput(f"{where}: {error}.", FORMAT) from error
     if item.agent not in AGENTS:

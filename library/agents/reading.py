@@ -25,7 +25,7 @@ def read_yaml(text: str, kind: type[M], where: str) -> M:
     except ValidationError as wrong:
         line = f", line {_line_of(text, wrong.errors()[0]['loc'])}"
         hint = f"A file of this kind has: {', '.join(kind.model_fields)}."
-        raise BadInput(f"{where}{line}: {first_fault(wrong)}.", hint) from wrong
+        raise BadInput(f"{where}{line}: {first_fault(wrong, 'the document')}", hint) from wrong
 
 
 def _line_of(text: str, loc: Sequence[int | str]) -> int:

@@ -146,7 +146,7 @@ def read_team(given: object, where: str = "team") -> Team:
     try:
         team = Team.model_validate(given)
     except ValidationError as error:
-        raise BadInput(f"{where}: {first_fault(error)}.", HINT) from error
+        raise BadInput(f"{where}: {first_fault(error)}", HINT) from error
     if wrong := next(_wrong(team), ""):
         raise BadInput(f"{where}: {wrong}", HINT)
     return team

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # pydantic is loaded by whoever needs it
     from pydantic import ValidationError
 
 DISTRIBUTION = "mneme-agents"
@@ -34,6 +34,13 @@ class MnemeError(RuntimeError):
 
 class BadInput(MnemeError):
     """What the user gave cannot be used."""
+
+
+def first_fault(invalid: "ValidationError", whole: str = "") -> str:
+    """Say which field is the first at fault, and why; `whole` names what is wrong as a whole."""
+    first = invalid.errors(include_url=False)[0]
+    where = ".".join(map(str, first["loc"])) or whole
+    return f"{where}: {first['msg'].removeprefix('Value error, ')}.".removeprefix(": ")
 
 
 class BadAnswer(MnemeError):
@@ -112,13 +119,6 @@ def install_hint(extra: str) -> str:
     """Return the command that installs an extra, and the licences that come with it."""
     licence = f" ({LICENCES[extra]})" if extra in LICENCES else ""
     return f'Install it: pip install "{DISTRIBUTION}[{extra}]"{licence}'
-
-
-def first_fault(error: "ValidationError", whole: str = "the document") -> str:
-    """Return the first fault of a validation with the field where it is."""
-    first = error.errors(include_url=False)[0]
-    field = ".".join(map(str, first["loc"])) or whole
-    return f"{field}: {first['msg'].removeprefix('Value error, ')}"
 
 
 @contextmanager

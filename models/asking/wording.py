@@ -102,7 +102,8 @@ def _read(text: str, file: Path) -> Wording:
     except yaml.YAMLError as error:
         raise BadInput(f"{file} is not YAML: {' '.join(str(error).split())}", "Fix that line.") from error
     except ValidationError as error:
-        raise BadInput(f"{file}: {first_fault(error)}.", "It has system, user and examples.") from error
+        wrong = first_fault(error, "the document")
+        raise BadInput(f"{file}: {wrong}", "It has system, user and examples.") from error
 
 
 def _examples(prompt: Prompt[Any, Any], given: list[Any], file: Path) -> list[Any]:
@@ -111,5 +112,7 @@ def _examples(prompt: Prompt[Any, Any], given: list[Any], file: Path) -> list[An
     try:
         return [each if isinstance(each, str) else adapter.validate_python(each) for each in given]
     except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
         hint = f"An example is a text, or an answer: {prompt.form.strip() or 'a text'}"
-        raise BadInput(f"{file}: examples: {first_fault(error)}.", hint) from error
+        raise BadInput(f"{file}: examples: {where}: {first['msg']}.", hint) from error

@@ -14,8 +14,8 @@ from mneme.core.errors import BadAnswer
 from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.world import World
-from mneme.models.asking.asking import Answered, ask
-from mneme.nodes.household.counters import Counters, added, answered, unusable
+from mneme.models.asking.asking import ask
+from mneme.nodes.household.counters import Counters
 from mneme.nodes.household.household_state import (
     HouseholdState,
     Update,
@@ -105,38 +105,30 @@ Value = TypeVar("Value", bound=BaseModel)
 
 @dataclass
 class Answers:
-    """What the members answered in one step of the graph, and what of it stayed unusable."""
+    """Who answered in one step of the graph, and why what others answered stayed unusable."""
 
-    usable: list[Answered[Any]] = field(default_factory=list)
-    lost: list[BadAnswer] = field(default_factory=list)
+    by: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
 
     async def ask(self, question: Prompt[Given, Value], given: Given, who: str) -> Value | None:
-        """Ask, and keep account; nothing, where the answer stayed unusable after every repair."""
+        """Ask; return nothing where the answer stayed unusable after every repair."""
         try:
             got = await ask(question, given, who)
         except BadAnswer as bad:
-            self.lost.append(bad)
+            self.lost.append(str(bad))
             return None
-        self.usable.append(got)
+        self.by.append(got.responder)
         return got.value
 
     @property
-    def counters(self) -> Counters:
-        """Count calls, tokens, repairs, and one fallback for each answer that stayed unusable."""
-        counted = answered(*self.usable)
-        for _ in self.lost:
-            counted = added(counted, unusable())
-        return counted
-
-    @property
     def update(self) -> Update:
-        """Return the counters and who answered, for the state."""
-        return {"counters": self.counters, "answered_by": [each.responder for each in self.usable]}
+        """Return who answered, and one fallback for each answer that stayed unusable, for the state."""
+        return {"counters": Counters(fallbacks=len(self.lost)), "answered_by": self.by}
 
     @property
     def fallbacks(self) -> dict[str, list[str]]:
         """Return what to tell of the fallbacks to whoever watches; nothing, where there was none."""
-        return {"fallback": [str(bad) for bad in self.lost]} if self.lost else {}
+        return {"fallback": self.lost} if self.lost else {}
 
 
 def fallback(options: Sequence[Option]) -> int:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from mneme.environments.household.scene import NAMES
 from mneme.nodes.household.alone import AloneState, Answers, Minds, fallback, teammates
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
-from mneme.nodes.household.counters import lapse
+from mneme.nodes.household.counters import counted, lapse
 from mneme.nodes.household.household_state import Update
 from mneme.prompts.household.coela import Choice, Planning, Situation, choose_action, draft_message
 from mneme.prompts.household.household import Option
@@ -46,6 +46,7 @@ async def remember(state: State, runtime: HouseholdRuntime) -> Update:
     }
 
 
+@counted
 async def communicate(state: State, runtime: HouseholdRuntime) -> Update:
     """Let each that decides draft a message, if it may send one and has a real choice."""
     minds, answers = Minds(state, runtime.context.window), Answers()
@@ -69,6 +70,7 @@ async def communicate(state: State, runtime: HouseholdRuntime) -> Update:
     }
 
 
+@counted
 async def plan(state: State, runtime: HouseholdRuntime) -> Update:
     """Let each that decides choose its next action, sending its message included."""
     minds, answers = Minds(state, runtime.context.window), Answers()

@@ -23,7 +23,7 @@ from mneme.environments.household.walking import steps_if_known
 from mneme.nodes.channels import Typed
 from mneme.nodes.household.alone import AloneState, Answers, Minds, fallback, teammates
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
-from mneme.nodes.household.counters import Counters, added, lapse
+from mneme.nodes.household.counters import Counters, counted, lapse
 from mneme.nodes.household.household_state import Update
 from mneme.prompts.household.household import Option, Spot, View
 from mneme.prompts.household.proagent import (
@@ -104,6 +104,7 @@ def _corrected(view: View, observed: Observed) -> Observed:
     return observed.model_copy(update={"intended": UNKNOWN, "contradicted": wrong[-BEHAVIOURS:]})
 
 
+@counted
 async def plan(state: State, runtime: HouseholdRuntime) -> Update:
     """Let each that decides analyse, infer intentions and choose a skill that the verificator accepts."""
     minds = Minds(state, runtime.context.window)
@@ -118,7 +119,9 @@ async def plan(state: State, runtime: HouseholdRuntime) -> Update:
         "known": minds.known,
         "minds": _thought(state, scenes, {n: each for n, (_, each) in zip(scenes, planned, strict=True)}),
         **answers.update,
-        "counters": _counted(answers, [plans for _, plans in planned]),
+        "counters": Counters(  # each plan that the verificator refused is one repair more
+            fallbacks=len(answers.lost), repaired=sum(max(0, len(plans) - 1) for _, plans in planned)
+        ),
     }
 
 
@@ -200,8 +203,3 @@ def _thought(
 def _spot(view: View, target: int) -> Spot | None:
     spots: list[Spot] = [*view.rooms, *view.needs, *view.containers, *view.items]
     return next((each for each in spots if each.id == target), None)
-
-
-def _counted(answers: Answers, planned: Sequence[Sequence[Plan]]) -> Counters:
-    """Count the calls, and each plan that the verificator refused as repaired."""
-    return added(answers.counters, Counters(repaired=sum(max(0, len(each) - 1) for each in planned)))

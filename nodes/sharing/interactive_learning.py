@@ -24,7 +24,7 @@ from langgraph.types import Overwrite, Send
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from mneme.core.errors import BadAnswer, BadInput, PromptTooLong
+from mneme.core.errors import BadAnswer, BadInput, PromptTooLong, first_fault
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, agents_of
 from mneme.models.asking.asking import ask as ask_model
 from mneme.models.asking.counting import NOTHING, Asked, added
@@ -158,8 +158,7 @@ async def take_in(state: State, runtime: GrowthRuntime) -> Update:
     try:
         given = STANDARDS.validate_python(state.get("standards") or [])
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        message = f"`{'.'.join(['standards', *map(str, first['loc'])])}`: {first['msg']}."
+        message = f"`standards`: {first_fault(error)}"
         raise BadInput(message, 'Each standard is like {"agent": "sonnet", "answer": "…"}.') from error
     if strangers := [each["agent"] for each in given if each["agent"] not in members]:
         missing = f'The domain {state["domain"]} has no agent "{strangers[0]}".'

@@ -134,17 +134,6 @@ def of_what_is_known(given: Scene) -> Schemas:
     }
 
 
-@plan_skill.check
-def skill_exists(given: Scene, answer: Plan) -> None:
-    """Refuse a skill that was not offered and an intention of nobody."""
-    if not 0 <= answer.option < len(given.options):
-        raise ValueError(f"There is no skill {answer.option}; choose 0 to {len(given.options) - 1}.")
-    known = {each.teammate for each in given.observed}
-    strangers = [each.teammate for each in answer.intentions if each.teammate not in known]
-    if strangers:
-        raise ValueError(f"There is no teammate {strangers[0]}; they are {sorted(known)}.")
-
-
 def is_done(given: View, target: int) -> bool:
     """Say whether a target is known to need nobody any more: checked, entered, taken or placed."""
     if any(room.id == target and room.seen is not None for room in given.rooms):

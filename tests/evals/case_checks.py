@@ -32,13 +32,13 @@ def _checked(key: Key, path: Path, written: dict[str, Any]) -> Golden:
     try:
         case = Case.model_validate(written)
     except ValidationError as error:
-        raise BadInput(f"{where}: {first_fault(error)}.") from error
+        raise BadInput(f"{where}: {first_fault(error)}") from error
     if strange := [name for name in (*case.given, *case.fill) if name not in {*kind.model_fields, "scene"}]:
         raise BadInput(f"{where}, given: {kind.__name__} has no field {strange[0]}.")
     try:
         golden = golden_of(key, case)
     except ValidationError as error:
-        raise BadInput(f"{where}, given: {first_fault(error)}.") from error
+        raise BadInput(f"{where}, given: {first_fault(error)}") from error
     schema = _schema(golden)
     if wrong := next(filter(None, (wrong_with(each, schema) for each in case.expect)), ""):
         raise BadInput(f"{where}, expect: {wrong}.")

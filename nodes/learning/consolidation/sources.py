@@ -43,7 +43,7 @@ class CardPairs:
         good = [card for card in known if is_good(card, self._limits)]
         learned = [card for card in good if not is_held_out(card)]
         earlier = [card for card in known if card.id in self._before and card.status == "archived"]
-        tasks = {task.id: task for task in await self._cards.tasks.list() if task.task}
+        tasks = {task.id: task for task in await self._cards.tasks.all() if task.task}
         asked = {card.id: _asked(card, tasks) for card in (*good, *earlier)}
         train = [
             Pair(key=card.id, asked=each, answer=lesson_of(card))
