@@ -101,7 +101,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     bert = await asyncio.to_thread(BertScore, options.encoder, options.layers)
     embedder = await options.opened_embedder()
     who = await identify(options.agents)
-    arms = _arms(options, who)
+    arms = arms_of(options, who)
     configuration = {
         "items": digest({item.id: item.model_dump() for item in items}),
         "agents": who.model_dump(),
@@ -125,7 +125,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     return _report(journal, results, who, notes)
 
 
-def _arms(options: Options, who: Identity) -> dict[str, SharingContext]:
+def arms_of(options: Options, who: Identity) -> dict[str, SharingContext]:
     """Return who does what in each arm: one model for all agents, or several in turn; one scorer beside all.
 
     Raises BadInput.

@@ -62,7 +62,7 @@ class Speaker(ChatOllama):
                         circle.watch(chunk.text)
                     if speech:
                         chunk = _shown(chunk, speech, complete)  # noqa: PLW2901
-                    if chunk.text or complete or getattr(chunk.message, "tool_calls", ()):
+                    if chunk.text or complete or getattr(chunk.message, "tool_calls", False):
                         yield chunk
             except Endless as endless:
                 endless.raw = said  # a part of it may be usable

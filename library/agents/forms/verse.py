@@ -74,8 +74,9 @@ def check_poem(
         for number in range(count)
         if not scanned[number] and not unknown(words[number])
     ]
-    rhymes = (rhyme_faults(scheme, scanned, words) for scheme in schemes)
-    return report(faults or min(rhymes, key=len), unheard(words))
+    missed = [rhyme_faults(scheme, scanned, words) for scheme in schemes]
+    nearest = min(missed, key=len)
+    return report(faults or nearest, unheard(words))
 
 
 def words_of(line: str) -> tuple[Word, ...]:

@@ -25,7 +25,7 @@ LEVEL, OBLIQUE = "平", "仄"
 _DATA = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 KINDS = {kind: re.compile(tones) for kind, tones in _DATA["kinds"].items()}
 ORDERS: dict[str, list[str]] = _DATA["orders"]
-GROUP = {final: group for group, finals in _DATA["rhymes"].items() for final in finals}
+GROUP: dict[str, str] = {final: group for group, finals in _DATA["rhymes"].items() for final in finals}
 APICAL = re.compile("(zh|ch|sh|r|z|c|s)i")
 ENTERING = frozenset("".join(_DATA["entering"]))
 """Characters with an entering tone that are, or in one reading are, level today."""
