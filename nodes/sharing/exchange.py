@@ -15,7 +15,7 @@ from mneme.library.agents.agent import DOMAINS, Agent
 from mneme.library.agents.forms import check_form
 from mneme.library.agents.rubric import Rubric, printed
 from mneme.models.asking.asking import Answered, Lane, ask
-from mneme.nodes.sharing.choosing import Choice, chosen
+from mneme.nodes.sharing.choosing import chosen
 from mneme.nodes.sharing.context import ScoredContext, Scoring, Sharing
 from mneme.nodes.sharing.pools import FrozenRubric, watch
 from mneme.nodes.sharing.training_wake import wake_training
@@ -137,9 +137,7 @@ async def examples_for(
     """
     if context.shots == 0:
         return 0, []
-    choice = Choice(retrieval=context.retrieval, diversity=context.diversity)
-    wanted = asked(exchange.question, exchange.leading)
-    return await chosen(pool, wanted, context.shots, choice, without=without)
+    return await chosen(pool, asked(exchange.question, exchange.leading), context.shots, without=without)
 
 
 async def answer(
