@@ -296,7 +296,6 @@ async def _memory(runtime: PddlRuntime, trial: str) -> TaskMemory:
         count=counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters),
         team=team,
         roles=await asyncio.to_thread(_roles),
-        project_insights=context.project_insights,
     )
     return open_memory(context.memory, means)
 
