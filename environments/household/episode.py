@@ -22,8 +22,8 @@ MARGIN = 2.0
 """Metres outside its room's box where an agent may start, since the boxes of two rooms need not touch."""
 
 
-class Measured(Protocol):
-    """What has a box in the apartment: its centre and size in metres, y is up."""
+class Boxed(Protocol):
+    """What has a bounding box in the apartment: centre and extent in metres, y is up."""
 
     @property
     def center(self) -> tuple[float, float, float]: ...
@@ -161,7 +161,7 @@ def check_ids(field: str, ids: Sequence[int]) -> None:
         raise BadInput(f"{field}: the id {twice[0]} occurs twice.", "Give every thing its own id.")
 
 
-def check_position(field: str, position: tuple[float, float], room: Measured) -> None:
+def check_position(field: str, position: tuple[float, float], room: Boxed) -> None:
     """Raise BadInput for a start (x, z) that is not finite or more than `MARGIN` metres outside its room."""
     if not all(math.isfinite(value) for value in position):
         raise BadInput(f"{field}: not a finite number.", "Give metres.")

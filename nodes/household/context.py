@@ -52,8 +52,8 @@ class HouseholdContext(OwnedByTeam):
     simulator: str = Field(
         "",
         description="Who plays the world instead of Mneme's own rules: the real VirtualHome, by its "
-        "simulator's address (not on a server), or `evolving_graph`, the one in Python.",
-        examples=["", "http://127.0.0.1:8080", "evolving_graph"],
+        "simulator's address (not on a server).",
+        examples=["", "http://127.0.0.1:8080"],
     )
     seed: int = Field(0, ge=0, description="Decides conflicts in the world, and lapses.")
 

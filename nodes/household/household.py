@@ -18,7 +18,7 @@ from mneme.environments.household.episode import Episode, parse_episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.macro import Macro, Plan
 from mneme.environments.household.play import Event, Frame, advance
-from mneme.environments.household.virtualhome.world import EVOLVING_GRAPH, VirtualHomeWorld
+from mneme.environments.household.virtualhome.world import VirtualHomeWorld
 from mneme.environments.household.world import World
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
 from mneme.nodes.household.counters import Counters, added, counted
@@ -55,7 +55,7 @@ async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
         chosen = (asked.get("seed", 0), asked.get("category") or None, asked.get("agents", 2))
         episode = await asyncio.to_thread(generate, *chosen)
     given = as_json(episode)
-    if runtime.server_info is not None and runtime.context.simulator not in ("", EVOLVING_GRAPH):
+    if runtime.server_info is not None and runtime.context.simulator:
         raise BadInput("simulator: a server calls no addresses.", "Play on the machine of the simulator.")
     world = await asyncio.to_thread(_new_world, episode, runtime.context)
     beliefs = [Beliefs(agent=number) for number in range(len(episode.starts))]

@@ -679,7 +679,9 @@ async def test_no_answer_waits_for_a_training_that_hangs(
         hanging.cancel()
         await asyncio.gather(hanging, return_exceptions=True)
     assert all(each["answer"] and each["stored"] for each in answers)
-    assert await RetrieverLessons(pool_in(edge_ledger)).count_waiting() >= 4, "they are learned the next time"
+    assert await RetrieverLessons(pool_in(edge_ledger)).count_on("waiting") >= 4, (
+        "they are learned the next time"
+    )
 
 
 def test_a_question_may_not_quote_the_answer() -> None:

@@ -178,7 +178,7 @@ async def test_every_lesson_is_learned_once_and_held_out_ones_never(pool: Memory
     assert versions[-1].positives == sum(len(each.positives) for each in trained)
     assert versions[-1].negatives == sum(len(each.negatives) for each in trained)
     assert 0 < versions[-1].after.held_out <= len(lessons) - len(trained)
-    assert await RetrieverLessons(pool).count_waiting() == 0
+    assert await RetrieverLessons(pool).count_on("waiting") == 0
 
 
 async def test_a_version_that_retrieves_worse_is_kept_out(
@@ -345,7 +345,7 @@ async def test_two_trainings_at_once_make_one_version_serve_and_lose_nothing(poo
     assert await retrievers.serving() in {0, *(each.number for each in versions if each.kept)}
     await kept_version(pool)
     learned = {key for version in await retrievers.all() for key in version.memories}
-    assert not await RetrieverLessons(pool).graded(100)
+    assert not await RetrieverLessons(pool).on("graded", 100)
     assert learned >= {key for version in versions for key in version.memories}
 
 
@@ -377,7 +377,7 @@ async def test_a_memory_that_was_removed_teaches_nothing(pool: MemoryPool) -> No
 
 
 async def test_what_was_graded_before_a_kill_is_not_graded_again(pool: MemoryPool) -> None:
-    stale = [each.model_dump() for each in await RetrieverLessons(pool).waiting(4)]
+    stale = [each.model_dump() for each in await RetrieverLessons(pool).on("waiting", 4)]
     await train(pool)
     graph = builder.compile(store=LedgerStore(pool.ledger), checkpointer=InMemorySaver())
     killed = RunnableConfig(configurable={"thread_id": "killed"})
@@ -395,8 +395,10 @@ async def test_too_little_is_not_trained_on_and_waits(edge_ledger: Ledger) -> No
     ended = await train(pool)
     assert ended["retriever"] is None and "cannot judge a version" in ended["why"]
     lessons = RetrieverLessons(pool)
-    waiting = {each.key for each in await lessons.waiting(100)}
-    assert len(waiting) == 8 and not await lessons.graded(100), "what no training can follow is not graded"
+    waiting = {each.key for each in await lessons.on("waiting", 100)}
+    assert len(waiting) == 8 and not await lessons.on("graded", 100), (
+        "what no training can follow is not graded"
+    )
     await store(pool, shipped("puzzle", "riddle", "pun"))
     await train(pool)
     version = (await (await retrievers_of(pool)).all())[0]
@@ -408,7 +410,7 @@ async def test_too_little_is_not_trained_on_and_waits(edge_ledger: Ledger) -> No
 
 async def test_lessons_that_two_trainings_move_at_once_are_moved_once(pool: MemoryPool) -> None:
     lessons = RetrieverLessons(pool)
-    keys = [each.key for each in await lessons.waiting(20)]
+    keys = [each.key for each in await lessons.on("waiting", 20)]
     await asyncio.gather(*(lessons.mark(keys, to, change=STORED) for to in ("learned", "refused")))
     moved = await lessons.of(keys)
     assert {each.status for each in moved} <= {"learned", "refused"}
@@ -505,7 +507,7 @@ async def test_killed_while_training_the_last_good_version_serves(prepared: Path
     ledger = await open_ledger(place, WordEmbedder())
     pool = MemoryPool(ledger, "local", "wit")
     assert (await look_up(pool, QUESTION))[0] == first
-    waited = {each.key for each in await RetrieverLessons(pool).graded(100)}
+    waited = {each.key for each in await RetrieverLessons(pool).on("graded", 100)}
     assert waited, "what was graded before the kill is not graded again"
     ended = await train(pool)
     assert waited <= {*ended["retriever"]["memories"]}
