@@ -14,9 +14,8 @@ from pydantic import Field
 
 from mneme.environments.sql_tuning import TuningTask, story, tasks
 from mneme.evals.learning import compound_tables
-from mneme.evals.learning.arms import OURS, RIVALS, Arm, recall_of
 from mneme.evals.learning.story import measured_trials, printed_story, story_tables
-from mneme.evals.learning.studies import Played, Study, StudyOptions, study
+from mneme.evals.learning.studies import OURS, RIVALS, Arm, Played, Study, StudyOptions, recall_of, study
 from mneme.evals.report import Progress, Report, Row
 
 STORY_ROWS = 150_000
