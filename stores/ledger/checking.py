@@ -3,6 +3,7 @@
 
 import json
 import zlib
+from pathlib import Path
 from typing import Any
 
 from mneme.core.errors import MnemeError
@@ -32,6 +33,18 @@ def problems_of(database: Database) -> list[str]:
             return _chain_problems(cursor) or [*_table_problems(cursor), *_vector_problems(cursor)]
     except MnemeError as failure:
         return [str(failure)]
+
+
+def problems_in(path: Path) -> list[str]:
+    """Read everything in a log's file; return in words what is wrong."""
+    try:
+        database = Sqlite(path)
+    except MnemeError as failure:
+        return [str(failure)]
+    try:
+        return problems_of(database)
+    finally:
+        database.close()
 
 
 def _chain_problems(cursor: Cursor) -> list[str]:

@@ -8,7 +8,7 @@ So it can be built anew at any time, and a search that finds an old state of a r
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
@@ -21,7 +21,7 @@ from mneme.stores.ledger.query import (
     CHANGED,
     Condition,
     Found,
-    LedgerInfo,
+    Layout,
     Payload,
     Query,
     filterable,
@@ -110,8 +110,8 @@ class Index(Protocol):
         """Build the index anew from the log."""
         ...
 
-    def info(self, info: LedgerInfo) -> LedgerInfo:
-        """Add what the index says of itself."""
+    def layout(self) -> Layout | None:
+        """Return how the index lies on a server; None for an embedded one."""
         ...
 
     def close(self) -> None: ...
@@ -220,12 +220,13 @@ def agrees(cursor: Cursor, stamp: Stamp | None) -> str:
     return ""
 
 
-def differences(expected: Sequence[Point], found: dict[str, Point]) -> list[str]:
+def differences(cursor: Cursor, points: Iterable[Point]) -> list[str]:
     """Return in words how what an index has differs from what it must have."""
-    missing = [point.id for point in expected if point.id not in found]
-    more = found.keys() - {point.id for point in expected}
-    wrong = [point.id for point in expected if point.id in found and _differs(point, found[point.id])]
-    counted = (("lacks", missing), ("has too many:", [*more]), ("has wrong:", wrong))
+    found = {point.id: point for point in points}
+    expected = {point.id: point for point in points_of(cursor, searched(cursor), state_of(cursor))}
+    missing, more = expected.keys() - found.keys(), found.keys() - expected.keys()
+    wrong = [record for record in expected.keys() & found.keys() if _differs(expected[record], found[record])]
+    counted = (("lacks", missing), ("has too many:", more), ("has wrong:", wrong))
     return [f"the index {what} {len(ids)} records" for what, ids in counted if ids]
 
 

@@ -11,11 +11,10 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from mneme.core.errors import Conflict, NotWritable
-from mneme.models.embedding.absent import Absent
-from mneme.models.embedding.embedders import EMBEDDED_AT_ONCE, Embedder, vectors_of
+from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger import listing
 from mneme.stores.ledger.forgetting import Forgotten, forget
-from mneme.stores.ledger.log import Entry, Transaction, heads_of, put_vector
+from mneme.stores.ledger.log import Transaction, heads_of
 from mneme.stores.ledger.lookup import MOST, Lookup, known_version, log, where_below
 from mneme.stores.ledger.opening import open_store
 from mneme.stores.ledger.query import scope
@@ -32,6 +31,7 @@ from mneme.stores.ledger.records import (
     key_of,
     make_write,
 )
+from mneme.stores.ledger.reembedding import embed_waiting
 from mneme.stores.ledger.transfer import Accepted, ImportReport, import_lines
 from mneme.stores.ledger.upgrading import put_places
 from mneme.stores.ledger.writing import Prepared, append, missing
@@ -275,18 +275,6 @@ class Ledger(Lookup):
         self._store.index.rebuild()
         self._store.index.erased()  # what nobody has open of it is removed
 
-    async def embed_what_waits(self) -> None:
-        """Embed every record that has a text and no vector, unless the embedder is absent still."""
-        count, name = 0, self._embedder.name
-        while not isinstance(self._embedder, Absent):
-            waiting = await self._log.read(listing.unembedded, name, EMBEDDED_AT_ONCE)
-            if not waiting:
-                return
-            vectors = await vectors_of(self._embedder, [each.text for each in waiting.values()])
-            await self._written(_embedded(waiting, vectors))
-            count += len(waiting)
-            log.info("Embedded %d records that were written without an embedder.", count)
-
     async def _one(self, **fields: Any) -> Version:
         return (await self.write([make_write(**fields)]))[0]
 
@@ -325,7 +313,9 @@ async def open_ledger(
             raise
         return Ledger(await asyncio.to_thread(open_copy, *given[:3], why), embedder)
     try:
-        await ledger.embed_what_waits()
+        if not ledger.goes_by_words and (count := await embed_waiting(ledger._store, embedder)):
+            log.info("Embedded %d records that had no vectors.", count)
+            await ledger._log.thread(ledger._store.index.written)
     except BaseException:
         await ledger.close()
         raise
@@ -339,18 +329,3 @@ def _check(write: Write) -> None:
             check_name(name, what)
     if write.value is not None or write.text is not None:
         check_value(write.value or {}, write.text or "")
-
-
-def _embedded(
-    waiting: Mapping[str, Version], vectors: Mapping[str, Sequence[float]]
-) -> Callable[[Transaction], None]:
-    """Return the work that keeps the vectors of records, but of those that have been written to since."""
-
-    def work(transaction: Transaction) -> None:
-        now = heads_of(transaction.cursor, waiting)
-        for record, version in waiting.items():
-            if record in now and now[record].version.version == version.version:
-                transaction.add(Entry("vector", record, version.version, ""))
-                put_vector(transaction, record, vectors[version.text])
-
-    return work

@@ -21,12 +21,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
 from uuid import uuid4
 
 from mneme.core.errors import Damaged, LedgerMismatch, MnemeError
-from mneme.stores.ledger.database import REPAIR, Cursor, Database
-from mneme.stores.ledger.query import FORMAT, REEMBED, scope
+from mneme.stores.ledger.database import REPAIR, Cursor, Database, Sqlite
+from mneme.stores.ledger.query import FORMAT, scope
 from mneme.stores.ledger.records import Version, microseconds, receipt_id, tombstone_id
 
 T = TypeVar("T")
@@ -186,14 +187,6 @@ class Log:
             await asyncio.wrap_future(self._writer.submit(self.database.erased))
         return result
 
-    def write_now(self, work: Callable[[Transaction], T]) -> T:
-        """Do the same, and block meanwhile."""
-        with self.database.writing() as cursor:
-            transaction = Transaction(cursor, state_of(cursor, self.database.locked))
-            result = work(transaction)
-            transaction.flush()
-            return result
-
     def close(self) -> None:
         """Wait for what is being written, and close the database."""
         self._writer.shutdown()
@@ -207,10 +200,7 @@ class Log:
             return
         try:
             self._check()
-            with self.database.writing() as cursor:
-                transaction = Transaction(cursor, state_of(cursor, self.database.locked))
-                for job in jobs:
-                    _attempt(transaction, job)
+            transact(self.database, lambda transaction: _attempt(transaction, jobs))
         except BaseException as failure:  # noqa: BLE001  (it goes to those who wait)
             for job in jobs:
                 job.refusal = job.refusal or failure
@@ -220,18 +210,39 @@ class Log:
             job.done.set_exception(job.refusal) if job.refusal else job.done.set_result(job.outcome)
 
 
-def _attempt(transaction: Transaction, job: _Job) -> None:
-    """Do one of several jobs; where it is refused, nothing of it stays, and the others go on."""
-    before = transaction.state
-    transaction.cursor.execute("SAVEPOINT job")
-    try:
-        job.outcome = job.work(transaction)
+def _attempt(transaction: Transaction, jobs: Iterable[_Job]) -> None:
+    """Do several jobs; where one is refused, nothing of it stays, and the others go on."""
+    for job in jobs:
+        before = transaction.state
+        transaction.cursor.execute("SAVEPOINT job")
+        try:
+            job.outcome = job.work(transaction)
+            transaction.flush()
+        except MnemeError as refusal:
+            job.refusal = refusal
+            transaction.state, transaction.rows = before, {}
+            transaction.cursor.execute("ROLLBACK TO SAVEPOINT job")
+        transaction.cursor.execute("RELEASE SAVEPOINT job")
+
+
+def transact(database: Database, work: Callable[[Transaction], T]) -> T:
+    """Do work in a transaction, and block meanwhile."""
+    with database.writing() as cursor:
+        transaction = Transaction(cursor, state_of(cursor, database.locked))
+        result = work(transaction)
         transaction.flush()
-    except MnemeError as refusal:
-        job.refusal = refusal
-        transaction.state, transaction.rows = before, {}
-        transaction.cursor.execute("ROLLBACK TO SAVEPOINT job")
-    transaction.cursor.execute("RELEASE SAVEPOINT job")
+        return result
+
+
+def write_log(path: Path, made_with: tuple[str, int], work: Callable[[Transaction], T]) -> T:
+    """Make a new log in a file, and write its first entries."""
+    database = Sqlite(path)
+    try:
+        with database.writing() as cursor:
+            make_tables(cursor, database, *made_with)
+        return transact(database, work)
+    finally:
+        database.close()
 
 
 def make_tables(cursor: Cursor, database: Database, embedder: str, dimension: int) -> None:
@@ -254,18 +265,28 @@ def state_of(cursor: Cursor, locked: str = "") -> State:
     return State(*row)
 
 
-def check_embedder(place: str, state: State, embedder: str, dimension: int) -> None:
-    """Refuse a log of another embedder, or of a newer version. Raises LedgerMismatch."""
-    if state.format > FORMAT:
+def check_format(place: object, format: int, oldest: int = FORMAT) -> None:
+    """Refuse a ledger that this version cannot read or upgrade. Raises LedgerMismatch."""
+    if format > FORMAT:
         raise LedgerMismatch(
-            f"{place} has the ledger format {state.format}; this version reads up to {FORMAT}.",
+            f"{place} has the ledger format {format}; this version reads up to {FORMAT}.",
             "Install the version of Mneme that wrote it, or a newer one.",
         )
+    if format < oldest:
+        raise LedgerMismatch(
+            f"{place} has the ledger format {format}; this version upgrades only {oldest}.",
+            "`mneme memories export` with the version that wrote it, then `mneme memories import`.",
+        )
+
+
+def check_embedder(place: str, state: State, embedder: str, dimension: int) -> None:
+    """Refuse a log of another embedder, or of a newer version. Raises LedgerMismatch."""
+    check_format(place, state.format)
     if (state.embedder, state.dimension) != (embedder, dimension):
         raise LedgerMismatch(
             f"The ledger at {place} was made with the embedder {state.embedder} "
             f"({state.dimension} dimensions), not {embedder} ({dimension}).",
-            REEMBED,
+            "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with.",
         )
 
 

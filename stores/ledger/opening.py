@@ -7,18 +7,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mneme.core.durable import sync
-from mneme.core.errors import Damaged, NotWritable, StorageFailure, needs
+from mneme.core.errors import Damaged, LedgerMismatch, NotWritable, StorageFailure, needs
 from mneme.stores.ledger.addresses import Place, place_of
 from mneme.stores.ledger.checking import problems_of
 from mneme.stores.ledger.database import REPAIR, Database, Sqlite
 from mneme.stores.ledger.edge_index import EdgeIndex, copies_in
-from mneme.stores.ledger.folder import LOG, Folder, storage_errors
+from mneme.stores.ledger.folder import LOG, Folder, has_ledger
 from mneme.stores.ledger.index import Index
-from mneme.stores.ledger.log import Log, check_embedder, make_tables, state_of
+from mneme.stores.ledger.log import Log, check_embedder, make_tables, state_of, write_log
 from mneme.stores.ledger.query import FORMAT, LedgerInfo
 from mneme.stores.ledger.sealing import is_sealed, seal, unseal
-from mneme.stores.ledger.upgrading import MAKING, is_older, upgrade
+from mneme.stores.ledger.server_index import ServerIndex
+from mneme.stores.ledger.upgrading import is_older, upgrade
 
 _OPEN: dict[str, "Store"] = {}
 _OPENING = threading.RLock()
@@ -41,15 +41,15 @@ class Store:
         """Return what the ledger says of itself."""
         with self.log.database.reading() as cursor:
             state = state_of(cursor)
-        info = LedgerInfo(
+        return LedgerInfo(
             kind="server" if self.place.index else "edge",
             location=self.origin.shown,
             entries=state.seq,
             embedder=state.embedder,
             dimension=state.dimension,
             format=state.format,
+            layout=self.index.layout(),
         )
-        return self.index.info(info)
 
     def close(self) -> None:
         """Close it once its last user in this process has closed it."""
@@ -77,6 +77,8 @@ def open_store(location: str, embedder: str, dimension: int, api_key: str = "") 
     Damaged, StorageFailure; then nothing has been touched.
     """
     place = place_of(location)
+    if not embedder and place.folder is not None and not has_ledger(place.folder):
+        raise LedgerMismatch(f"There is no ledger at {place.folder}.", "Set MNEME_LEDGER, or MNEME_HOME.")
     with _OPENING:
         found = _OPEN.get(str(place))
         store = found or _opened(place, embedder, dimension, api_key)
@@ -122,9 +124,7 @@ def _with_index(place: Place, database: Database, folder: Folder | None, api_key
     check_space: Callable[[], None] = folder.check_space if folder else lambda: None
     log = Log(database, check_space)
     if place.index:
-        with needs("An index on a Qdrant server", "qdrant"):
-            module: Any = import_module("mneme.stores.ledger.server_index")
-        index: Index = module.ServerIndex.open(place.index, log, api_key)
+        index: Index = ServerIndex.open(place.index, log, api_key)
     else:
         assert folder is not None
         index = EdgeIndex(folder.path, database, check_space)
@@ -138,7 +138,7 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
         folder.share()
         return Sqlite(folder.log)
     if is_older(folder):
-        upgrade(folder, embedder, dimension)
+        upgrade(folder)
     is_new = not folder.log.exists()
     if is_new and copies_in(folder.path):
         raise StorageFailure(
@@ -146,7 +146,8 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
         )
     sealed = None if is_new else is_sealed(folder.path, folder.seal, log_files(folder))
     if is_new:
-        _make_log(folder, embedder, dimension)
+        with folder.new_log() as path:
+            write_log(path, (embedder, dimension), lambda transaction: None)
     database = Sqlite(folder.log)
     try:
         if not is_new and not sealed:
@@ -160,24 +161,6 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
         raise
     folder.share()
     return database
-
-
-def _make_log(folder: Folder, embedder: str, dimension: int) -> None:
-    """Make an empty log beside its place, so that a power cut leaves a whole one or none."""
-    making = folder.path / MAKING
-    shutil.rmtree(making, ignore_errors=True)
-    with storage_errors(f"make {folder.log}"):
-        making.mkdir(mode=0o700)
-        database = Sqlite(making / LOG)
-        try:
-            with database.writing() as cursor:
-                make_tables(cursor, database, embedder, dimension)
-        finally:
-            database.close()
-        sync(making / LOG)
-        (making / LOG).rename(folder.log)
-        sync(folder.path)
-        making.rmdir()
 
 
 def _check(database: Sqlite) -> None:

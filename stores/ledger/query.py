@@ -26,7 +26,6 @@ HALF_ALIKE = 8.0
 CHANGED = "updated"
 """The field that says when a record was last changed, in days since 1970."""
 FORMAT = 3  # of ledgers; `upgrading` brings the older ones to it
-REEMBED = "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with."
 
 
 class Condition(NamedTuple):
@@ -101,6 +100,11 @@ class Query(NamedTuple):
     min_score: float | None = None
     ranking: Ranking | None = None
     now: float = 0.0
+
+    @property
+    def is_plain(self) -> bool:
+        """Say whether the query has one part, whose scores are the result's."""
+        return self.mode != "hybrid" and self.ranking is None
 
     @property
     def candidates(self) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mneme.core.errors import NotWritable
 from mneme.stores.ledger.addresses import place_of
-from mneme.stores.ledger.folder import GENERATIONS, LOG, RESERVE, storage_errors
+from mneme.stores.ledger.folder import GENERATIONS, LOG, RESERVE, has_ledger, storage_errors
 from mneme.stores.ledger.opening import Store, open_store
 from mneme.stores.ledger.sparse import copy_file, copy_folder, on_disk
 
@@ -24,7 +24,7 @@ def open_copy(location: str, embedder: str, dimension: int, why: NotWritable) ->
     """
     place = place_of(location)
     path = place.folder
-    if path is None or not path.is_dir() or not [*path.glob(f"{LOG}*"), *path.glob(GENERATIONS)]:
+    if path is None or not has_ledger(path):
         raise why
     with storage_errors(f"copy the ledger at {path} to read it"):
         room = Path(tempfile.mkdtemp(prefix="mneme-reading-", dir=_place(path)))
