@@ -24,7 +24,7 @@ from mneme.stores.ledger.index import is_searched
 from mneme.stores.ledger.listing import Sides, around, vectors_by_ids
 from mneme.stores.ledger.log import Head, heads_of
 from mneme.stores.ledger.query import DENSE, SPARSE, Query
-from mneme.stores.ledger.records import Value, Version, microseconds
+from mneme.stores.ledger.records import Hit, Value, Version, microseconds
 
 WORDS = 0.5
 NAMED = 0.1
@@ -52,17 +52,7 @@ class Own(NamedTuple):
         return thread if isinstance(thread, str) else ""
 
 
-class Blended(NamedTuple):
-    """A record with its score in the mode `blend`, and the score's parts."""
-
-    version: Version
-    score: float
-    parts: dict[str, float]
-
-
-def blended(
-    cursor: Cursor, pool: Mapping[str, Mapping[str, float]], query: Query, hints: Hints
-) -> list[Blended]:
+def blended(cursor: Cursor, pool: Mapping[str, Mapping[str, float]], query: Query, hints: Hints) -> list[Hit]:
     """Search in the mode `blend`; a score's parts are `dense`, `bm25`, `words`, `hints` and `lent`.
 
     The cosine and BM25 propose their best records, the `pool`, and the best of these are weighed in full. A
@@ -87,7 +77,11 @@ def blended(
     wanted = [record for record in ranked if query.min_score is None or total[record] >= query.min_score]
     wanted = wanted[query.offset : query.offset + query.limit]
     return [
-        Blended(own[record].head.version, total[record], own[record].parts | {"lent": lent.get(record, 0.0)})
+        Hit(
+            version=own[record].head.version,
+            score=total[record],
+            parts=own[record].parts | {"lent": lent.get(record, 0.0)},
+        )
         for record in wanted
     ]
 

@@ -12,7 +12,7 @@ import qdrant_edge as edge
 from mneme.core.errors import Damaged, MnemeError
 from mneme.stores.ledger.database import REPAIR
 from mneme.stores.ledger.engine import Engine, Request, words_in
-from mneme.stores.ledger.index import STAMP_ID, Changes, Point, Stamp
+from mneme.stores.ledger.index import STAMP_ID, Changes, Point, stamp_of
 from mneme.stores.ledger.log import State
 from mneme.stores.ledger.query import DENSE, SPARSE, Found, Payload, Query
 from mneme.stores.ledger.scopes import Scopes
@@ -49,17 +49,17 @@ class EdgeEngine(Engine):
         with guarded():
             self.shard = edge.EdgeShard.load(str(path)) if dimension is None else _made(path, dimension)
 
-    def read_stamp(self) -> Stamp | None:
+    def read_stamp(self) -> Payload:
         """Read the stamp, and which scopes there are."""
         if stamp := super().read_stamp():
             hits = self.shard.facet(edge.FacetRequest("scope", limit=2**31, exact=True))
-            self.known, self.seq = Scopes(str(hit.value) for hit in hits), stamp.seq
-            self.made_with = (stamp.embedder, stamp.dimension)
+            self.known, self.seq = Scopes(str(hit.value) for hit in hits), stamp["seq"]
+            self.made_with = (stamp["embedder"], stamp["dimension"])
         return stamp
 
     @guarded()
     def stamp(self, state: State) -> None:
-        payload = {"stamp": Stamp.of(state).model_dump_json()}
+        payload = {"stamp": stamp_of(state)}
         self.shard.update(edge.UpdateOperation.upsert_points([edge.Point(STAMP_ID, {}, payload)]))
         self.seq, self.made_with = state.seq, (state.embedder, state.dimension)
 

@@ -52,6 +52,7 @@ class EdgeIndex:
         self._has_remains = False
 
     def follow(self) -> None:
+        """Bring the copy to the end of the log."""
         copy = self._opened()
         with self._database.reading() as cursor:
             state = state_of(cursor)
@@ -72,12 +73,15 @@ class EdgeIndex:
             self.follow()
 
     def search(self, query: Query) -> list[Found]:
+        """Return records, best first, as the copy has them."""
         return self._opened().search(query)
 
     def pool(self, query: Query) -> dict[str, dict[str, float]]:
+        """Return what each part of a query proposes (see `Engine`)."""
         return self._opened().pool(query)
 
     def compact(self) -> bool:
+        """Put what is searched side by side in the files where it is scattered; say whether it was."""
         copy = self._opened()
         is_due = copy.moved >= max(SCATTERED, copy.count())
         if is_due:
@@ -130,7 +134,8 @@ class EdgeIndex:
             return wrong + differences(cursor, copy.points())
 
     def layout(self) -> None:
-        return None
+        """Return None: only an index on a server has a layout."""
+        return
 
     def close(self) -> None:
         """Close the copy, and note what its files are."""

@@ -4,14 +4,13 @@ Requests have the form of Qdrant's REST interface: a server is sent them as they
 the embedded engine's types from them.
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import ValidationError
-
-from mneme.stores.ledger.index import STAMP_ID, Point, Stamp
+from mneme.stores.ledger.index import STAMP_ID, Point
 from mneme.stores.ledger.query import (
     DENSE,
     HALF_ALIKE,
@@ -99,11 +98,10 @@ class Engine(ABC):
             if following is None:
                 return
 
-    def read_stamp(self) -> Stamp | None:
-        try:
-            return Stamp.model_validate_json((self.payload(STAMP_ID) or {})["stamp"])
-        except (ValidationError, LookupError):
-            return None
+    def read_stamp(self) -> Payload:
+        """Return up to which entry the collection has followed which log; nothing where it is not whole."""
+        payload = self.payload(STAMP_ID) or {}
+        return dict(json.loads(payload["stamp"])) if "stamp" in payload else {}
 
 
 def legs_of(query: Query) -> dict[str, Request]:

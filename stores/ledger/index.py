@@ -11,17 +11,13 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
-
-from pydantic import BaseModel, ConfigDict
+from typing import Any, NamedTuple
 
 from mneme.stores.ledger.database import Cursor
 from mneme.stores.ledger.log import Head, State, dense_of, each_value, heads_of, state_of
 from mneme.stores.ledger.query import (
     CHANGED,
     Condition,
-    Found,
-    Layout,
     Payload,
     Query,
     filterable,
@@ -44,26 +40,9 @@ class Point(NamedTuple):
     words: Words
 
 
-class Stamp(BaseModel):
-    """Up to which entry of which log an index has followed it, and with whose vectors."""
-
-    model_config = ConfigDict(frozen=True)
-
-    ledger: str
-    embedder: str
-    dimension: int
-    seq: int
-    chain: str
-
-    @classmethod
-    def of(cls, state: State) -> "Stamp":
-        return cls(
-            ledger=state.ledger,
-            embedder=state.embedder,
-            dimension=state.dimension,
-            seq=state.seq,
-            chain=state.chain.hex(),
-        )
+def stamp_of(state: State) -> str:
+    """Return up to which entry of which log an index has followed it, and with whose vectors."""
+    return json.dumps(state._asdict() | {"chain": state.chain.hex()})
 
 
 class Changes(NamedTuple):
@@ -73,48 +52,6 @@ class Changes(NamedTuple):
     points: list[Point]
     gone: list[str]
     erases: bool
-
-
-class Index(Protocol):
-    """An index of a log; its methods block, and are safe from any thread."""
-
-    def follow(self) -> None:
-        """Bring the index to the end of the log."""
-        ...
-
-    def written(self) -> None:
-        """Follow what this process has written, where the index is open in it; see to it later otherwise."""
-        ...
-
-    def search(self, query: Query) -> list[Found]:
-        """Return records, best first, as the index has them."""
-        ...
-
-    def pool(self, query: Query) -> dict[str, dict[str, float]]:
-        """Return the records that each part of a query proposes, by their ids, with those parts' scores."""
-        ...
-
-    def compact(self) -> bool:
-        """Put what is searched side by side in the files where it is scattered; say whether it was."""
-        ...
-
-    def erased(self) -> None:
-        """Remove what was erased from the files of the index."""
-        ...
-
-    def verify(self) -> list[str]:
-        """Compare the index with the log; return what differs, in words."""
-        ...
-
-    def rebuild(self) -> None:
-        """Build the index anew from the log."""
-        ...
-
-    def layout(self) -> Layout | None:
-        """Return how the index lies on a server; None for an embedded one."""
-        ...
-
-    def close(self) -> None: ...
 
 
 def changes(cursor: Cursor, after: int) -> Changes:
@@ -205,17 +142,17 @@ def chain_at(cursor: Cursor, seq: int) -> str:
     return "" if row is None else bytes(row[0]).hex()
 
 
-def agrees(cursor: Cursor, stamp: Stamp | None) -> str:
+def agrees(cursor: Cursor, stamp: Payload) -> str:
     """Return why an index cannot go on from its stamp; an empty text where it can."""
     state = state_of(cursor)
-    if stamp is None:
+    if not stamp:
         return "it is not whole"
-    if (stamp.ledger, stamp.embedder, stamp.dimension) != (state.ledger, state.embedder, state.dimension):
+    if any(stamp[name] != getattr(state, name) for name in ("ledger", "embedder", "dimension")):
         return "it is of another ledger, or has the vectors of another embedder"
-    if chain_at(cursor, stamp.seq) != stamp.chain:
+    if chain_at(cursor, stamp["seq"]) != stamp["chain"]:
         return (
-            f"it has followed the log to entry {stamp.seq}, and the log, which ends at {state.seq} now, is "
-            "another: the end of the log was lost, or an older copy was put in its place"
+            f"it has followed the log to entry {stamp['seq']}, and the log, which ends at {state.seq} now, "
+            "is another: the end of the log was lost, or an older copy was put in its place"
         )
     return ""
 

@@ -53,15 +53,7 @@ class Ledger(Lookup):
         idempotency_key: str | None = None,
     ) -> Version:
         """Add a record. Raises Conflict where the key is taken, live or retired."""
-        return await self._one(
-            event="insert",
-            namespace=namespace,
-            key=key,
-            value=value,
-            text=text,
-            change=change,
-            idempotency_key=idempotency_key,
-        )
+        return await self._one("insert", namespace, key, change, idempotency_key, value=value, text=text)
 
     async def update(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,
@@ -75,16 +67,8 @@ class Ledger(Lookup):
         idempotency_key: str | None = None,
     ) -> Version:
         """Give a live record a new value; a text of None keeps the text. Raises Conflict, NotFound."""
-        return await self._one(
-            event="update",
-            namespace=namespace,
-            key=key,
-            value=value,
-            text=text,
-            change=change,
-            expected_version=expected_version,
-            idempotency_key=idempotency_key,
-        )
+        stated = {"value": value, "text": text, "expected_version": expected_version}
+        return await self._one("update", namespace, key, change, idempotency_key, **stated)
 
     async def retire(
         self,
@@ -96,14 +80,8 @@ class Ledger(Lookup):
         idempotency_key: str | None = None,
     ) -> Version:
         """Take a record out of every search, keeping its history. Raises Conflict, NotFound."""
-        return await self._one(
-            event="retire",
-            namespace=namespace,
-            key=key,
-            change=change,
-            expected_version=expected_version,
-            idempotency_key=idempotency_key,
-        )
+        stated = {"expected_version": expected_version}
+        return await self._one("retire", namespace, key, change, idempotency_key, **stated)
 
     async def restore(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,
@@ -117,16 +95,8 @@ class Ledger(Lookup):
         idempotency_key: str | None = None,
     ) -> Version:
         """Bring a retired record back, as it was or with a new value. Raises Conflict, NotFound."""
-        return await self._one(
-            event="restore",
-            namespace=namespace,
-            key=key,
-            value=value,
-            text=text,
-            change=change,
-            expected_version=expected_version,
-            idempotency_key=idempotency_key,
-        )
+        stated = {"value": value, "text": text, "expected_version": expected_version}
+        return await self._one("restore", namespace, key, change, idempotency_key, **stated)
 
     async def write(self, writes: Sequence[Write]) -> list[Version]:
         """Store a batch, in order; a write whose idempotency key is known returns what it made then."""
@@ -153,16 +123,10 @@ class Ledger(Lookup):
         if not target.live and not head.live:
             raise Conflict(f"Record {key} is retired now, as it was at version {to_version}.")
         event = "retire" if not target.live else "update" if head.live else "restore"
+        stated = {"value": target.value, "text": target.text, "shelf": target.shelf}
+        expected = head.version if expected_version is None else expected_version
         return await self._one(
-            event=event,
-            namespace=namespace,
-            key=key,
-            value=target.value,
-            text=target.text,
-            shelf=target.shelf,
-            change=change,
-            expected_version=head.version if expected_version is None else expected_version,
-            idempotency_key=idempotency_key,
+            event, namespace, key, change, idempotency_key, expected_version=expected, **stated
         )
 
     async def group(self, namespace: Namespace, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
@@ -199,11 +163,12 @@ class Ledger(Lookup):
         The numbers of its versions are not used again: a later record of that key goes on after them.
         The embedded index is built anew without it: some seconds for 20,000 records.
         """
-        head = await self._head(namespace, key)
-        [mark] = await self.forget_records([head], reason=reason, actor=actor)
-        if mark is None:
-            raise missing(namespace, key)
-        return mark
+        head = await self.get(namespace, key)
+        marks = [] if head is None else await self.forget_records([head], reason=reason, actor=actor)
+        for mark in marks:
+            if mark is not None:
+                return mark
+        raise missing(namespace, key)
 
     async def forget_all(
         self, namespace_prefix: Namespace, *, reason: str, actor: str, dropped: Sequence[Version] = ()
@@ -275,8 +240,17 @@ class Ledger(Lookup):
         self._store.index.rebuild()
         self._store.index.erased()  # what nobody has open of it is removed
 
-    async def _one(self, **fields: Any) -> Version:
-        return (await self.write([make_write(**fields)]))[0]
+    async def _one(
+        self,
+        event: str,
+        namespace: Namespace,
+        key: str | None,
+        change: Change,
+        idempotency_key: str | None,
+        **stated: Any,
+    ) -> Version:
+        stated |= {"event": event, "namespace": namespace, "key": key, "change": change}
+        return (await self.write([make_write(**stated, idempotency_key=idempotency_key)]))[0]
 
     async def _prepare(self, writes: Sequence[Write]) -> list[Prepared]:
         texts = [await self._text(write) for write in writes]

@@ -13,7 +13,6 @@ from mneme.stores.ledger.checking import problems_of
 from mneme.stores.ledger.database import REPAIR, Database, Sqlite
 from mneme.stores.ledger.edge_index import EdgeIndex, copies_in
 from mneme.stores.ledger.folder import LOG, Folder, has_ledger
-from mneme.stores.ledger.index import Index
 from mneme.stores.ledger.log import Log, check_embedder, make_tables, state_of, write_log
 from mneme.stores.ledger.query import FORMAT, LedgerInfo
 from mneme.stores.ledger.sealing import is_sealed, seal, unseal
@@ -22,6 +21,9 @@ from mneme.stores.ledger.upgrading import is_older, upgrade
 
 _OPEN: dict[str, "Store"] = {}
 _OPENING = threading.RLock()
+
+
+Index = EdgeIndex | ServerIndex
 
 
 class Store:

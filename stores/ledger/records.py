@@ -134,11 +134,6 @@ def record_id(namespace: Namespace, key: str) -> str:
     return _uuid5(LEDGER.bytes, SEPARATOR.join((*namespace, key)))
 
 
-def version_id(record: str, number: int) -> str:
-    """Return the id of version `number` of a record."""
-    return _uuid5(_bytes_of(record), str(number))
-
-
 def receipt_id(record: str, idempotency_key: str) -> str:
     """Return the id of the receipt: the proof that the write with this key has been done."""
     return _uuid5(_bytes_of(record), f"receipt{SEPARATOR}{idempotency_key}")

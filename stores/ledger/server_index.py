@@ -22,13 +22,13 @@ from mneme.stores.ledger.engine import Engine, Request, words_in
 from mneme.stores.ledger.index import (
     STAMP_ID,
     Point,
-    Stamp,
     agrees,
     changes,
     differences,
     is_searched,
     points_of,
     searched,
+    stamp_of,
 )
 from mneme.stores.ledger.log import Log, State, check_embedder, check_format, heads_of, state_of, transact
 from mneme.stores.ledger.nodes import Nodes
@@ -81,6 +81,7 @@ class ServerIndex(Engine):
         return self._nodes.call(method, path, body, **params)["result"]
 
     def follow(self) -> None:
+        """Bring the index to the end of the log."""
         with self._log.database.reading() as cursor:
             state = state_of(cursor)
         check_embedder(self.name, state, *self._made_with)
@@ -119,7 +120,7 @@ class ServerIndex(Engine):
             self._put(name, map(_point, points[start : start + AT_ONCE]), state)
 
     def _stamp(self, name: str, state: State) -> None:
-        payload = {"stamp": Stamp.of(state).model_dump_json()}
+        payload = {"stamp": stamp_of(state)}
         self._put(name, [{"id": STAMP_ID, "vector": {}, "payload": payload}], state)
 
     def _put(self, name: str, points: Iterable[Request], state: State) -> None:
@@ -164,6 +165,7 @@ class ServerIndex(Engine):
         return False
 
     def verify(self) -> list[str]:
+        """Compare the index with the log; return in words what differs."""
         if why := self._unusable():
             return [f"the index {self.name} must be built anew: {why}"]
         wrong: list[str] = []
@@ -196,12 +198,12 @@ class ServerIndex(Engine):
 
     def _unusable(self, state: State | None = None) -> str:
         """Return why the index cannot be used as it is; an empty text where it can."""
-        stamp = None if self._resolve(self.name) is None else self.read_stamp()
+        stamp = self.read_stamp() if self._resolve(self.name) else {}
         with self._log.database.reading() as cursor:
             state = state or state_of(cursor)
             why = agrees(cursor, stamp)
-        if not why and stamp is not None and stamp.seq < state.indexed:
-            return f"it ends at entry {stamp.seq}, and had followed the log to {state.indexed}"
+        if not why and stamp["seq"] < state.indexed:
+            return f"it ends at entry {stamp['seq']}, and had followed the log to {state.indexed}"
         return why
 
     def _resolve(self, name: str) -> str | None:
@@ -245,6 +247,7 @@ class ServerIndex(Engine):
             )
 
     def layout(self) -> Layout:
+        """Return how the collection lies on the nodes."""
         params = self._call("GET", "")["config"]["params"]
         state = self._call("GET", "/cluster")
         here = [each | {"peer_id": state["peer_id"]} for each in state["local_shards"]]

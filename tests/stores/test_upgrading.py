@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ from mneme.stores.ledger.records import (
     receipt_id,
     record_id,
     tombstone_id,
-    version_id,
 )
 from tests.doubles.embedding import WordEmbedder
 
@@ -68,11 +68,11 @@ def history(namespace: Namespace, key: str, *texts: str | None) -> list[Version]
 
 
 def entries_of(*histories: list[Version]) -> Entries:
-    return [
-        (version_id(record_id(each.namespace, each.key), each.version), {"event": each.model_dump_json()})
-        for versions in histories
-        for each in versions
-    ]
+    entries: Entries = []
+    for each in chain.from_iterable(histories):
+        name = receipt_id(record_id(each.namespace, each.key), f"version {each.version}")
+        entries.append((name, {"event": each.model_dump_json()}))
+    return entries
 
 
 async def in_a_folder(place: Path, format: int, entries: Entries) -> str:
