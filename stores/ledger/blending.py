@@ -20,7 +20,6 @@ from typing import NamedTuple
 from mneme.stores.ledger.database import Cursor
 from mneme.stores.ledger.filters import passes
 from mneme.stores.ledger.hints import Hints
-from mneme.stores.ledger.index import is_searched
 from mneme.stores.ledger.listing import Sides, around, vectors_by_ids
 from mneme.stores.ledger.log import Head, heads_of
 from mneme.stores.ledger.query import DENSE, SPARSE, Query
@@ -92,7 +91,7 @@ def _weighed(cursor: Cursor, records: Sequence[str], query: Query) -> dict[str, 
     return {
         record: head
         for record, head in heads.items()
-        if is_searched(head) and passes(head.version.value, query.where.conditions)
+        if head.version.is_searched and passes(head.version.value, query.where.conditions)
     }
 
 

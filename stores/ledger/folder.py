@@ -27,7 +27,6 @@ from mneme.core.private import (
 )
 
 LOCK, LOG, MANIFEST = "mneme.lock", "log.sqlite", "mneme.json"
-LOG_SEAL = "mneme.seal"
 GENERATIONS = "generation-*"
 """The folders of older ledgers."""
 MAKING = "mneme.making"
@@ -79,10 +78,6 @@ class Folder:
     @property
     def log(self) -> Path:
         return self.path / LOG
-
-    @property
-    def seal(self) -> Path:
-        return self.path / LOG_SEAL
 
     def is_alone(self) -> bool:
         """Try to have the folder alone; say whether that is so, until `share` or `release`."""

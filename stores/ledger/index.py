@@ -78,7 +78,7 @@ def searched(cursor: Cursor) -> list[str]:
 def points_of(cursor: Cursor, records: Iterable[str], state: State) -> list[Point]:
     """Return those of the records that an index has, as they are now."""
     heads = heads_of(cursor, records)
-    heads = {record: head for record, head in heads.items() if is_searched(head)}
+    heads = {record: head for record, head in heads.items() if head.version.is_searched}
     statement = "SELECT record, dense, sum FROM ledger_vectors WHERE record IN ({}) AND embedder = ?"
     rows = each_value(cursor, statement, heads, state.embedder)
     vectors = {record: dense_of(blob, total, record).tolist() for record, blob, total in rows}
@@ -86,11 +86,6 @@ def points_of(cursor: Cursor, records: Iterable[str], state: State) -> list[Poin
         Point(record, _payload(head, state.ledger), vectors.get(record), words_of(head.version.text))
         for record, head in heads.items()
     ]
-
-
-def is_searched(head: Head) -> bool:
-    """Say whether search looks at a record."""
-    return head.version.live and bool(head.version.text.strip())
 
 
 def _payload(head: Head, key: str) -> Payload:

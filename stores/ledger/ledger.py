@@ -16,9 +16,8 @@ from mneme.stores.ledger import listing
 from mneme.stores.ledger.forgetting import Forgotten, forget
 from mneme.stores.ledger.log import Transaction, heads_of
 from mneme.stores.ledger.lookup import MOST, Lookup, known_version, log, where_below
-from mneme.stores.ledger.opening import open_store
+from mneme.stores.ledger.opening import open_copy, open_store
 from mneme.stores.ledger.query import scope
-from mneme.stores.ledger.reading import open_copy
 from mneme.stores.ledger.records import (
     Change,
     Namespace,

@@ -10,7 +10,7 @@ from mneme.stores.ledger.database import REPAIR, Cursor
 from mneme.stores.ledger.filters import passes
 from mneme.stores.ledger.log import BODY, Head, body_of, dense_of, each_value, heads_of, state_of
 from mneme.stores.ledger.query import Where
-from mneme.stores.ledger.records import Version, tombstone_id
+from mneme.stores.ledger.records import Version, gaps, tombstone_id
 
 LAST = "\U0010ffff"
 """The character that sorts after all others."""
@@ -124,16 +124,15 @@ def versions_of(cursor: Cursor, wanted: Sequence[tuple[str, int]]) -> dict[tuple
 def histories(cursor: Cursor, wanted: Sequence[str]) -> dict[str, list[Version]]:
     """Return all versions of these records, each oldest first. Raises Damaged where one is missing."""
     heads = {record: head.version for record, head in heads_of(cursor, wanted).items()}
-    numbers = [(record, n) for record, head in heads.items() for n in range(head.first, head.version + 1)]
+    numbers = [*gaps(heads, ())]
     known = versions_of(cursor, numbers)
-    gone = {number for number in numbers if number not in known}
+    gone = set(gaps(heads, known))
     if gone and (gone := gone - lost(cursor, heads)):
         record, number = min(gone)
         raise Damaged(f"{heads[record].key} has lost its version {number}.", REPAIR)
     found: dict[str, list[Version]] = {record: [] for record in wanted if record in heads}
     for record, number in numbers:
-        if (record, number) in known:
-            found[record].append(known[record, number])
+        found[record] += [known[record, number]] if (record, number) in known else []
     return found
 
 

@@ -28,10 +28,11 @@ from uuid import uuid4
 from mneme.core.errors import Damaged, LedgerMismatch, MnemeError
 from mneme.stores.ledger.database import REPAIR, Cursor, Database, Sqlite
 from mneme.stores.ledger.query import FORMAT, scope
-from mneme.stores.ledger.records import Version, microseconds, receipt_id, tombstone_id
+from mneme.stores.ledger.records import Version, microseconds, tombstone_id
 
 T = TypeVar("T")
 P = ParamSpec("P")
+Rows = list[tuple[str, tuple[Any, ...]]]
 Kind = Literal["version", "vector", "place", "forget", "drop", "embedder", "lost"]
 READERS = 4
 AT_ONCE = 500
@@ -290,30 +291,31 @@ def check_embedder(place: str, state: State, embedder: str, dimension: int) -> N
         )
 
 
-def put_version(transaction: Transaction, record: str, version: Version, place: str = "") -> None:
+def put_version(transaction: Transaction, version: Version) -> None:
     """Add a version, which is the record as it is from now on, and the receipt of its idempotency key."""
+    record = version.record
     seq = transaction.add(Entry("version", record, version.version, version.model_dump_json()))
-    transaction.put("heads", head_row(record, seq, version, place))
-    if version.idempotency_key:
-        receipt = receipt_id(record, version.idempotency_key)
-        transaction.put("receipts", (receipt, record, version.version))
+    for table, row in rows_of_version(seq, record, version):
+        transaction.put(table, row)
 
 
-def head_row(record: str, seq: int, version: Version, place: str = "") -> tuple[Any, ...]:
-    """Return the row of a record as it is now, at a place that it was given, or at its usual one."""
+def rows_of_version(seq: int, record: str, version: Version) -> Rows:
+    """Return the rows that follow from a record's last version, each with its table."""
     expires, contradicts = version.value.get("expires"), version.value.get("may_contradict")
     is_number = isinstance(expires, int | float) and not isinstance(expires, bool)
-    return (
+    head = (
         record,
         seq,
         version.version,
-        int(version.live and bool(version.text.strip())),
-        place or scope_of(version),
+        int(version.is_searched),
+        scope_of(version),
         microseconds(version.created),
         microseconds(version.at),
         expires if is_number else None,
         contradicts if isinstance(contradicts, str) else None,
     )
+    receipt = [("receipts", (version.receipt, record, version.version))] if version.idempotency_key else []
+    return [("heads", head), *receipt]
 
 
 def scope_of(version: Version) -> str:
@@ -336,7 +338,7 @@ def put_forgotten(transaction: Transaction, record: str, body: str) -> None:
         transaction.put(table, row)
 
 
-def rows_of_forgotten(record: str, body: str) -> list[tuple[str, tuple[Any, ...]]]:
+def rows_of_forgotten(record: str, body: str) -> Rows:
     """Return the rows that follow from the note of a forgotten record, each with its table."""
     note = json.loads(body)
     mark = json.dumps(note["mark"], ensure_ascii=False)
@@ -351,6 +353,11 @@ def digest_of(nonce: bytes, body: str) -> bytes:
     return hashlib.sha256(nonce + body.encode()).digest()[:SUM]
 
 
+def is_whole(nonce: bytes | None, body: str | None, digest: bytes) -> bool:
+    """Say whether a body is as it was written."""
+    return isinstance(nonce, bytes) and isinstance(body, str) and digest_of(nonce, body) == digest
+
+
 def chained(before: bytes, seq: int, entry: Entry, digest: bytes) -> bytes:
     """Return the checksum of an entry and all before it."""
     what = f"{seq} {entry.kind} {entry.record} {entry.number} ".encode()
@@ -360,7 +367,7 @@ def chained(before: bytes, seq: int, entry: Entry, digest: bytes) -> bytes:
 def body_of(row: Sequence[Any]) -> str:
     """Return the body of an entry, of which the columns `BODY` were read. Raises Damaged."""
     seq, record, nonce, body, digest = row[:5]
-    if body is None or digest_of(nonce, body) != digest:
+    if not is_whole(nonce, body, digest):
         raise Damaged(f"Entry {seq} of the ledger's log, of record {record}, is damaged or missing.", REPAIR)
     text: str = body
     return text

@@ -18,7 +18,7 @@ from mneme.stores.ledger.blending import blended
 from mneme.stores.ledger.filters import conditions
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.hints import Hints, hints_of
-from mneme.stores.ledger.index import concealed, is_searched
+from mneme.stores.ledger.index import concealed
 from mneme.stores.ledger.listing import CREATED, Order
 from mneme.stores.ledger.log import heads_of, last_numbers
 from mneme.stores.ledger.opening import Store
@@ -200,7 +200,7 @@ class Lookup:
             found = self._store.index.search(concealed(asked, self._store.key))
             with self._store.log.database.reading() as cursor:
                 heads = heads_of(cursor, [each.record for each in found])
-            now = {record: head.version for record, head in heads.items() if is_searched(head)}
+            now = {record: head.version for record, head in heads.items() if head.version.is_searched}
             joined = [(now[each.record], each) for each in found if each.record in now]
             joined = [(version, each) for version, each in joined if version.version == each.number]
             if len(joined) == len(found):

@@ -25,7 +25,6 @@ from mneme.stores.ledger.index import (
     agrees,
     changes,
     differences,
-    is_searched,
     points_of,
     searched,
     stamp_of,
@@ -107,7 +106,7 @@ class ServerIndex(Engine):
         self._delete(found.gone)
         with self._log.database.reading() as cursor:
             heads = heads_of(cursor, [point.id for point in found.points])
-        self._delete([p.id for p in found.points if p.id not in heads or not is_searched(heads[p.id])])
+        self._delete([p.id for p in found.points if p.id not in heads or not heads[p.id].version.is_searched])
         self._stamp(self.name, found.state)
         with self._log.database.writing() as cursor:
             cursor.execute(

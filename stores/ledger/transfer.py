@@ -18,7 +18,6 @@ from mneme.stores.ledger.records import (
     check_namespace,
     check_value,
     microseconds,
-    record_id,
 )
 
 Written = Callable[[Callable[[Transaction], int]], Awaitable[int]]
@@ -62,7 +61,7 @@ class Record(NamedTuple):
 
     @property
     def id(self) -> str:
-        return record_id(self.lines[0][1].namespace, self.lines[0][1].key)
+        return self.lines[0][1].record
 
     @property
     def first(self) -> int:
@@ -212,7 +211,7 @@ def _brought_in(record: Record, vector: Sequence[float] | None, last: int) -> Ca
             raise Conflict("the ledger holds another history of this record")
         missing = [each for each in versions if (root, each.version) not in known]
         for each in missing:
-            put_version(transaction, root, each)
+            put_version(transaction, each)
         if missing:
             transaction.delete("vectors", "record", [root])
         if missing and vector is not None and missing[-1].live:

@@ -27,7 +27,7 @@ from mneme.stores.ledger.log import (
     write_log,
 )
 from mneme.stores.ledger.query import FORMAT, Payload
-from mneme.stores.ledger.records import Version, record_id
+from mneme.stores.ledger.records import Version, gaps
 
 JOURNAL = "versions.journal"
 RESTORE = "Restore it from a backup: `mneme restore`."
@@ -68,7 +68,7 @@ class Contents:
 
     def _add_event(self, payload: Payload) -> None:
         version = Version.model_validate_json(payload["event"])
-        record = record_id(version.namespace, version.key)
+        record = version.record
         if "n" in payload:  # a head
             self.places[record] = payload["scope"]
         else:
@@ -77,16 +77,11 @@ class Contents:
 
     def gaps(self) -> list[str]:
         """Name the versions that are missing before a record's last one."""
-        last: dict[str, Version] = {}
+        heads: dict[str, Version] = {}
         for (record, number), version in self.versions.items():
-            if record not in last or last[record].version < number:
-                last[record] = version
-        return [
-            f"{head.key}, version {number}"
-            for record, head in last.items()
-            for number in range(head.first, head.version)
-            if (record, number) not in self.versions
-        ]
+            if record not in heads or heads[record].version < number:
+                heads[record] = version
+        return [f"{heads[record].key}, version {number}" for record, number in gaps(heads, self.versions)]
 
     def bring_in(self, transaction: Transaction) -> None:
         """Add all contents to a new log."""
@@ -100,7 +95,7 @@ class Contents:
         heads: dict[str, Version] = {}
         in_order = sorted(self.versions.items(), key=lambda each: (each[1].at, each[1].version))
         for (record, _), heads[record] in in_order:
-            put_version(transaction, record, heads[record])
+            put_version(transaction, heads[record])
         places: dict[str, list[str]] = {}
         for record, place in self.places.items():
             if record in heads and place != scope_of(heads[record]):

@@ -3,6 +3,7 @@
 
 import asyncio
 import json
+import shutil
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,14 +23,14 @@ from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.log import (
     Entry,
     Transaction,
-    digest_of,
+    is_whole,
     put_forgotten,
     put_version,
     write_log,
 )
 from mneme.stores.ledger.opening import open_store
-from mneme.stores.ledger.records import Version
-from mneme.stores.ledger.sparse import copy_file
+from mneme.stores.ledger.records import Version, gaps
+from mneme.stores.ledger.sealing import unseal
 from mneme.stores.ledger.upgrading import put_places, read_manifest
 
 VECTORS = "SELECT record, dense, embedder, sum FROM ledger_vectors"
@@ -115,7 +116,7 @@ def _repair_log(folder: Folder, wrong: list[str]) -> Repaired:
     try:
         if not folder.is_alone():
             raise folder.in_use()
-        folder.seal.unlink(missing_ok=True)
+        unseal(folder.path)
         with folder.new_log() as path:
             lost = _rewritten(folder, path)
             old = folder.set_aside(folder.log, f"is damaged ({wrong[0]}), and has been built anew")
@@ -142,7 +143,7 @@ def _lengthened(log: Path, room: Path) -> Path:
     copy = room / "damaged.sqlite"
     for ending in ("", "-wal"):
         if (file := log.with_name(f"{log.name}{ending}")).exists():
-            copy_file(file, copy.with_name(f"{copy.name}{ending}"))
+            shutil.copyfile(file, copy.with_name(f"{copy.name}{ending}"))
     with copy.open("r+b") as opened:
         first = opened.read(32)
         page, count = int.from_bytes(first[16:18]), int.from_bytes(first[28:32])
@@ -194,11 +195,11 @@ def _salvaged(
         unknown, expected = unknown + seq - expected, seq + 1
         if body is None and nonce is None:
             continue
-        if not _is_whole(nonce, body, digest):
+        if not is_whole(nonce, body, digest):
             broken.append((record, number))
         elif kind == "version":
             kept[record, number] = Version.model_validate_json(body)
-            put_version(transaction, record, kept[record, number])
+            put_version(transaction, kept[record, number])
         elif kind == "forget":
             put_forgotten(transaction, record, body)
         elif kind == "place":
@@ -207,28 +208,14 @@ def _salvaged(
     for record, dense, embedder, checksum in vectors:
         if record in heads and zlib.crc32(dense) == checksum and heads[record].live:
             transaction.put("vectors", (record, embedder, dense, checksum))
-    lost = [*_gaps(transaction, kept, heads), *_ends(heads, broken)]
+    lost: list[str] = []
+    for record, number in gaps(heads, kept):
+        transaction.add(Entry("lost", record, number, ""))
+        lost.append(f"{heads[record].key}, version {number}")
     unknown += max(0, last + 1 - expected)
     more = [f"{unknown} entries of the log"] if unknown else []
-    return [*lost, *more, *([] if last else ["how many entries there were is not known"])]
-
-
-def _is_whole(nonce: Any, body: Any, digest: Any) -> bool:
-    try:
-        return bool(digest_of(nonce, body) == digest)
-    except (TypeError, AttributeError):
-        return False
-
-
-def _gaps(
-    transaction: Transaction, kept: Mapping[tuple[str, int], Version], heads: Mapping[str, Version]
-) -> Iterator[str]:
-    """Note which versions before the last ones are lost, and name them."""
-    for record, head in heads.items():
-        for number in range(head.first, head.version):
-            if (record, number) not in kept:
-                transaction.add(Entry("lost", record, number, ""))
-                yield f"{head.key}, version {number}"
+    more += [] if last else ["how many entries there were is not known"]
+    return [*lost, *_ends(heads, broken), *more]
 
 
 def _ends(heads: Mapping[str, Version], broken: Iterable[tuple[str, int]]) -> Iterator[str]:

@@ -89,7 +89,7 @@ def append(
 
 def _store(transaction: Transaction, prepared: Prepared, version: Version) -> None:
     """Put a version, and the vector of its text where it is searched; another vector would not be its own."""
-    put_version(transaction, prepared.record, version)
+    put_version(transaction, version)
     if version.live and prepared.dense is not None:
         put_vector(transaction, prepared.record, prepared.dense)
     elif version.version > version.first:

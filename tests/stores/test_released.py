@@ -26,8 +26,8 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.query import FORMAT
 from mneme.stores.ledger.records import Change
-from mneme.stores.ledger.sparse import copy_folder
 from mneme.stores.ledger.verifying import verify
+from tests.doubles.copying import copy_folder
 from tests.doubles.embedding import WordEmbedder
 
 DATA = Path(__file__).parent / "data"
