@@ -23,6 +23,7 @@ from mneme.stores.ledger.query import (
     Where,
     compared_texts,
     defaults,
+    json_path,
 )
 from mneme.stores.ledger.words import Words
 
@@ -169,7 +170,7 @@ def filter_of(where: Where) -> Request | None:
 
 
 def _condition(condition: Condition) -> Request:
-    path, operator, value = condition
+    path, operator, value = json_path(condition.path), condition.operator, condition.value
     if value is None:
         return {"is_empty": {"key": path}}
     if operator == "in":

@@ -14,7 +14,8 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from mneme.stores.ledger.database import Cursor
-from mneme.stores.ledger.log import Head, State, dense_of, each_value, heads_of, state_of
+from mneme.stores.ledger.listing import vectors_by_ids
+from mneme.stores.ledger.log import Head, State, heads_of, state_of
 from mneme.stores.ledger.query import (
     CHANGED,
     Condition,
@@ -79,9 +80,7 @@ def points_of(cursor: Cursor, records: Iterable[str], state: State) -> list[Poin
     """Return those of the records that an index has, as they are now."""
     heads = heads_of(cursor, records)
     heads = {record: head for record, head in heads.items() if head.version.is_searched}
-    statement = "SELECT record, dense, sum FROM ledger_vectors WHERE record IN ({}) AND embedder = ?"
-    rows = each_value(cursor, statement, heads, state.embedder)
-    vectors = {record: dense_of(blob, total, record).tolist() for record, blob, total in rows}
+    vectors = {record: dense.tolist() for record, dense in vectors_by_ids(cursor, heads).items()}
     return [
         Point(record, _payload(head, state.ledger), vectors.get(record), words_of(head.version.text))
         for record, head in heads.items()
@@ -104,8 +103,8 @@ def concealed(query: Query, key: str) -> Query:
 
 
 def _condition(condition: Condition, key: str) -> Condition:
-    first, *below = re.findall(r'"([^"]*)"', condition.path)
-    path = ".".join(["value", *(f'"{name}"' for name in (first, *(_hash(each, key) for each in below)))])
+    first, *below = condition.path
+    path = (first, *(_hash(name, key) for name in below))
     return Condition(path, condition.operator, _concealed(condition.value, key))
 
 

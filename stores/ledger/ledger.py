@@ -31,7 +31,7 @@ from mneme.stores.ledger.records import (
     make_write,
 )
 from mneme.stores.ledger.reembedding import embed_waiting
-from mneme.stores.ledger.transfer import Accepted, ImportReport, import_lines
+from mneme.stores.ledger.transfer import Import, ImportReport
 from mneme.stores.ledger.upgrading import put_places
 from mneme.stores.ledger.writing import Prepared, append, missing
 
@@ -223,8 +223,7 @@ class Ledger(Lookup):
         What has been forgotten here stays forgotten. Lines outside the prefix `within` are refused, and
         those for whose value `check` raises BadInput.
         """
-        accepted = Accepted(within, check)
-        return await import_lines(self._written, self._log, self._embedder, lines, accepted)
+        return await Import(self._written, self._log, self._embedder, within, check).run(lines)
 
     async def _written(self, work: Callable[[Transaction], T], *, erases: bool = False) -> T:
         """Write, and let the index follow where it is open here; elsewhere it follows with a search."""

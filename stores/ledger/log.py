@@ -61,6 +61,9 @@ CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {bl
 """
 BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
 """What is read of an entry to take its body from it: see `body_of`."""
+HEADS = f"""SELECT {BODY}, h.record, h.scope FROM ledger_heads h
+    LEFT JOIN ledger_entries e ON e.seq = h.seq AND e.record = h.record"""
+"""Reads records as they are now: see `head_of`."""
 
 
 class State(NamedTuple):
@@ -391,16 +394,19 @@ def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: An
     """Return the rows of a statement with `{}` in place of a list of values, for all of them."""
     found: list[Any] = []
     for some, marks in listed([*dict.fromkeys(values)]):
-        found += cursor.execute(statement.format(marks), [*some, *given]).fetchall()
+        found += cursor.execute(statement.format(marks), [*given, *some]).fetchall()
     return found
+
+
+def head_of(row: Sequence[Any]) -> Head:
+    """Return a record as it is now, of which `HEADS` was read. Raises Damaged."""
+    return Head(Version.model_validate_json(body_of((row[0], row[5], *row[2:5]))), row[6])
 
 
 def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Head]:
     """Return those of the records that are there, as they are now."""
-    statement = f"""SELECT {BODY}, h.record, h.scope FROM ledger_heads h LEFT JOIN ledger_entries e
-        ON e.seq = h.seq AND e.record = h.record WHERE h.record IN ({{}})"""
-    rows = each_value(cursor, statement, records)
-    return {row[5]: Head(Version.model_validate_json(body_of(row)), row[6]) for row in rows}
+    rows = each_value(cursor, f"{HEADS} WHERE h.record IN ({{}})", records)
+    return {row[5]: head_of(row) for row in rows}
 
 
 def numbers_of(cursor: Cursor, receipts: Iterable[str]) -> Mapping[str, int]:
