@@ -11,7 +11,7 @@ import qdrant_edge as edge
 
 from mneme.core.errors import Damaged, MnemeError
 from mneme.stores.ledger.database import REPAIR
-from mneme.stores.ledger.engine import Engine, Request, words_in
+from mneme.stores.ledger.engine import Answer, Engine, Request, Scores, words_in
 from mneme.stores.ledger.index import STAMP_ID, Changes, Point, stamp_of
 from mneme.stores.ledger.log import State
 from mneme.stores.ledger.query import DENSE, SPARSE, Found, Payload, Query
@@ -88,17 +88,12 @@ class EdgeEngine(Engine):
         return super().search(query) if self.known.meets(query.where) else []
 
     @guarded()
-    def pool(self, query: Query) -> dict[str, dict[str, float]]:
+    def pool(self, query: Query) -> Scores:
         return super().pool(query._replace(where=self.known.narrowed(query.where)))
 
-    def ask(self, requests: Sequence[Request]) -> list[list[Found]]:
-        return [
-            [
-                Found(str(each.id), (each.payload or {}).get("n", 0), each.score, {})
-                for each in self.shard.query(_request(request))
-            ]
-            for request in requests
-        ]
+    def ask(self, requests: Sequence[Request]) -> list[list[Answer]]:
+        answers = [self.shard.query(_request(request)) for request in requests]
+        return [[(str(each.id), each.score, each.payload) for each in answer] for answer in answers]
 
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
         self.shard.update(edge.UpdateOperation.create_field_index(path, SCHEMAS[schema]()))

@@ -26,6 +26,7 @@ from mneme.core.errors import MnemeError
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.stores.ledger.database import Database
 from mneme.stores.ledger.edge_engine import AT_ONCE, EdgeEngine
+from mneme.stores.ledger.engine import Scores
 from mneme.stores.ledger.index import agrees, changes, differences, points_of, searched
 from mneme.stores.ledger.log import check_embedder, state_of
 from mneme.stores.ledger.query import Found, Query
@@ -76,7 +77,7 @@ class EdgeIndex:
         """Return records, best first, as the copy has them."""
         return self._opened().search(query)
 
-    def pool(self, query: Query) -> dict[str, dict[str, float]]:
+    def pool(self, query: Query) -> Scores:
         """Return what each part of a query proposes (see `Engine`)."""
         return self._opened().pool(query)
 

@@ -28,6 +28,10 @@ from mneme.stores.ledger.query import (
 from mneme.stores.ledger.words import Words
 
 Request = dict[str, Any]
+Scores = dict[str, dict[str, float]]
+"""The scores that the parts of a query give to records, by their ids."""
+Answer = tuple[str, float, Payload | None]
+"""A record's id, its score, and its payload where that was wanted."""
 
 
 class Engine(ABC):
@@ -37,7 +41,7 @@ class Engine(ABC):
         self._indexed: set[str] = set()
 
     @abstractmethod
-    def ask(self, requests: Sequence[Request]) -> list[list[Found]]:
+    def ask(self, requests: Sequence[Request]) -> list[list[Answer]]:
         """Return the records that each request finds, best first."""
 
     @abstractmethod
@@ -60,25 +64,22 @@ class Engine(ABC):
         if query.ranking is not None:
             self._index(query)
         [found] = self.ask([request_of(query, legs)])
-        if query.is_plain:
-            return [each._replace(parts={query.mode: each.score}) for each in found]
-        only = {"must": [{"has_id": [each.record for each in found]}]}
-        parts = self._parts(legs, only, len(found)) if found else {}
-        return [each._replace(parts=parts.get(each.record, {})) for each in found]
+        parts: Scores = {record: {query.mode: score} for record, score, _ in found}
+        if found and not query.is_plain:
+            parts = self._parts(legs, {"must": [{"has_id": [*parts]}]}, len(found))
+        return [Found(record, (of or {})["n"], score, parts.get(record, {})) for record, score, of in found]
 
-    def pool(self, query: Query) -> dict[str, dict[str, float]]:
+    def pool(self, query: Query) -> Scores:
         """Return the records that each part of a query proposes, by their ids, with those parts' scores."""
         legs = legs_of(query)
         return self._parts(legs, filter_of(query.where), query.candidates) if legs else {}
 
-    def _parts(
-        self, legs: Mapping[str, Request], wanted: Request | None, limit: int
-    ) -> dict[str, dict[str, float]]:
-        found: dict[str, dict[str, float]] = {}
+    def _parts(self, legs: Mapping[str, Request], wanted: Request | None, limit: int) -> Scores:
+        found: Scores = {}
         answers = self.ask([leg | {"filter": wanted, "limit": limit} for leg in legs.values()])
         for name, answer in zip(legs, answers, strict=True):
-            for each in answer:
-                found.setdefault(each.record, {})[name] = each.score
+            for record, score, _ in answer:
+                found.setdefault(record, {})[name] = score
         return found
 
     def _index(self, query: Query) -> None:

@@ -174,7 +174,7 @@ def unembedded(cursor: Cursor, embedder: str, limit: int) -> dict[str, Version]:
         WHERE h.searched = 1 AND v.record IS NULL LIMIT ?""",
         (embedder, limit),
     ).fetchall()
-    return {row[5]: head_of(row).version for row in rows}
+    return {row[1]: head_of(row).version for row in rows}
 
 
 def tombstones(cursor: Cursor, prefix: str) -> list[str]:

@@ -61,7 +61,7 @@ CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {bl
 """
 BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
 """What is read of an entry to take its body from it: see `body_of`."""
-HEADS = f"""SELECT {BODY}, h.record, h.scope FROM ledger_heads h
+HEADS = """SELECT e.seq, h.record, e.nonce, e.body, e.digest, h.scope FROM ledger_heads h
     LEFT JOIN ledger_entries e ON e.seq = h.seq AND e.record = h.record"""
 """Reads records as they are now: see `head_of`."""
 
@@ -400,13 +400,13 @@ def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: An
 
 def head_of(row: Sequence[Any]) -> Head:
     """Return a record as it is now, of which `HEADS` was read. Raises Damaged."""
-    return Head(Version.model_validate_json(body_of((row[0], row[5], *row[2:5]))), row[6])
+    return Head(Version.model_validate_json(body_of(row)), row[5])
 
 
 def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Head]:
     """Return those of the records that are there, as they are now."""
     rows = each_value(cursor, f"{HEADS} WHERE h.record IN ({{}})", records)
-    return {row[5]: head_of(row) for row in rows}
+    return {row[1]: head_of(row) for row in rows}
 
 
 def numbers_of(cursor: Cursor, receipts: Iterable[str]) -> Mapping[str, int]:

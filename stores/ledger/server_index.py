@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from mneme.core.errors import LedgerMismatch, StorageFailure
 from mneme.stores.ledger.addresses import address_of
-from mneme.stores.ledger.engine import Engine, Request, words_in
+from mneme.stores.ledger.engine import Answer, Engine, Request, words_in
 from mneme.stores.ledger.index import (
     STAMP_ID,
     Point,
@@ -31,7 +31,7 @@ from mneme.stores.ledger.index import (
 )
 from mneme.stores.ledger.log import Log, State, check_embedder, check_format, heads_of, state_of, transact
 from mneme.stores.ledger.nodes import Nodes
-from mneme.stores.ledger.query import DENSE, SPARSE, Found, Layout, Payload
+from mneme.stores.ledger.query import DENSE, SPARSE, Layout, Payload
 from mneme.stores.ledger.upgrading import FORMER, Contents, Manifest
 
 OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
@@ -132,13 +132,10 @@ class ServerIndex(Engine):
         for start in range(0, len(ids), AT_ONCE):
             self._call("POST", "/points/delete", {"points": [*ids[start : start + AT_ONCE]]}, **ORDERED)
 
-    def ask(self, requests: Sequence[Request]) -> list[list[Found]]:
+    def ask(self, requests: Sequence[Request]) -> list[list[Answer]]:
         answers = self._call("POST", "/points/query/batch", {"searches": requests})
         return [
-            [
-                Found(str(each["id"]), (each.get("payload") or {}).get("n", 0), each["score"], {})
-                for each in answer["points"]
-            ]
+            [(str(each["id"]), each["score"], each.get("payload")) for each in answer["points"]]
             for answer in answers
         ]
 
