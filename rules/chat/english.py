@@ -64,10 +64,10 @@ IS = re.compile(r"(?i)\b(?:is|are|was|were|has|have)\b|['’]s\b|です|是")
 THAT = re.compile(r"(?i)(?:that|this)(?:['’]?s)?\b(?!.*\b(?:my|our)\b)")  # a comment on an answer
 ASKING = frozenset(
     words(
-        "what wat wot whit who whose whom which why how warum wieso wie wo wann welche wer wieviel qué que "
-        "cómo como cuál cuánto cuánta dónde quién comment combien quel quelle pourquoi quand où qui cosa "
-        "quale quanto quanti perché dove qual onde quando por jak ile gdzie kiedy czy dlaczego co hoe waar "
-        "wanneer waarom wat welke hoeveel nasıl neden nerede kaç ne hangi"
+        "what wat wot whit who whose whom which why how warum wieso wie wo welche wer wieviel qué que "
+        "cómo como cuál cuánto cuánta dónde quién comment combien quel quelle pourquoi où qui cosa "
+        "quale quanto quanti perché dove qual onde por jak ile gdzie czy dlaczego co hoe waar "
+        "waarom wat welke hoeveel nasıl neden nerede kaç ne hangi"
     )
 )  # in English and eight other languages that many people write in
 SEARCHING = re.compile(
@@ -96,11 +96,12 @@ MAKING = re.compile(
 STANDING = re.compile(  # what makes a lasting wish of a task
     r"(?i)\b(?:always|never|every ?time|whenever|from now on|(?:when|if) (?:i|you|we)|unless|only|without|"
     r"instead|max|not|none|everything|no|each|in future|don['’]?t|"
-    r"toujours|siempre|immer|sempre|zawsze|altijd)\b"
+    r"toujours|jamais|siempre|nunca|immer|nie|keine?|sempre|mai|zawsze|altijd|nooit|geen|hep|asla)\b"
 )
 CLAUSES = re.compile(
-    r"(?i)(?:[,;:!–—.]|\s-+)\s+|\s+(?=(?:because|cause|cuz|bc|given|now that|considering|(?:but|and|as|so) "
-    r"(?:i|im|my|we|he|she|they))\b)|^\W*(?:did|have) i (?:mention|tell|told|sa)\w*(?: you)?\b"
+    r"(?i)(?:[,;:!–—.]|\s-+)\s+|[，、。]|,(?=[^\s\d])|\s+(?=(?:because|cause|cuz|bc|given|now that|"
+    r"considering|(?:but|and|as|so) (?:i|im|my|we|he|she|they))\b)|"
+    r"^\W*(?:did|have) i (?:mention|tell|told|sa)\w*(?: you)?\b"
 )
 PASTED = re.compile(r"(?i)\b(?:this|these|following|text|e?mail|sentence|code|spelling|grammar)\b[^:]{0,40}:")
 WISHING = re.compile(
@@ -153,6 +154,8 @@ def asks(sentence: str) -> bool:
     said = TAG.sub("", sentence).rstrip(")\"'”’ ")
     opened = _opened(said)
     first, second, *rest = [_core(each) for each in words(opened)[:9]] + ["", ""]
+    if first in {"can", "could", "will"} and second in {"you", "u"} and STANDING.search(opened):
+        return False
     if VERBATIM.fullmatch(sentence) or said.endswith(("?", "？")) or SEARCHING.search(said):
         return True
     if {first, first.removesuffix("s")} & ASKING:  # but `What I hate most is …`, `How I like it: …`
@@ -176,16 +179,18 @@ def says(sentence: str, known: bool = False) -> bool:
     clauses = [each for each in CLAUSES.split(sentence) if TIED.search(each)]
     is_tied = any(len(content_of(each)) > bool(THAT.match(_opened(each))) for each in clauses)
     reacts = not (REACTION | {"you"}).isdisjoint(map(_core, words(sentence)[:1]))
-    least = (
-        (2 if IS.search(sentence) else 4) + reacts - 2 * known + 6 * (UNSPACED.search(sentence) is not None)
-    )
+    least = 2 if IS.search(sentence) else 8 if UNSPACED.search(sentence) else 4  # words, or letters
+    least += reacts - 2 * known
     return is_tied or len(content_of(sentence)) >= max(least, 1)
 
 
 def says_beside(question: str) -> bool:
     """Tell whether a clause of a question states something about the user or somebody they speak of."""
     clauses = CLAUSES.split(VERBATIM.sub(" ", question).partition(":")[0])
-    said = [each.rstrip("? ") for each in clauses if PERSON.search(each) and len(words(each)) > 2]
+    said = [
+        each for each in clauses[:-1] if EMPTY.isdisjoint(words(each))
+    ]  # in another language than English
+    said += [each.rstrip("? ") for each in clauses if PERSON.search(each) and len(words(each)) > 2]
     return any(says(each) and not asks(each) for each in said)
 
 
