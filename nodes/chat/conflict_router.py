@@ -27,7 +27,7 @@ Of 53 memories that facts in ten languages changed, one was below it (developmen
 """
 COMMON = 0.4
 """The share of the memories found that have a word from which it says nothing, such as `user`."""
-LONGEST_SAID = 200
+LONGEST_SAID = 120
 """Characters of the user's own words for a fact that the comparison sees."""
 MAX_MEMORIES = 24
 """Memories that one question shows at most; further facts go into further questions."""

@@ -60,7 +60,7 @@ TIED = re.compile(  # what ties a clause to the user's world
     r"|(?<=[\w,;:(] )(?-i:(?!I\b)[A-Z])"
     r"|^\W*(?:be|use|call|keep|answer|reply|stop|am|have|had|got|was|been|love|hate|like|live)\b"
 )
-IS = re.compile(r"(?i)\b(?:is|are|was|were|has|have)\b|['’]s\b|です|是")
+IS = re.compile(r"(?i)\b(?:is|are|was|were|has|have|must)\b|['’]s\b|です|是")
 THAT = re.compile(r"(?i)(?:that|this)(?:['’]?s)?\b(?!.*\b(?:my|our)\b)")  # a comment on an answer
 ASKING = frozenset(
     words(
@@ -81,13 +81,20 @@ TASK = frozenset(
     words(
         "write explain translate summarize summarise compare define describe calculate compute convert "
         "continue recommend suggest proofread rephrase rewrite generate compose solve elaborate expand "
-        "clarify imagine pretend act meaning difference synonym synonyms examples types list ideas tips "
-        "recipe advice suggestions formuliere schreib schreibe übersetze erkläre traduce escribe escríbeme "
-        "dame explícame écris écrivez traduis explique donne scrivi traduci spiega dammi escreve escreva "
-        "traduz faz faça explica napisz przetłumacz wyjaśnij podaj schrijf vertaal geef leg çevir yaz "
-        "açıkla"
+        "clarify imagine pretend act formuliere schreib schreibe übersetze erkläre traduce escribe "
+        "escríbeme dame explícame écris écrivez traduis explique donne scrivi traduci spiega dammi escreve "
+        "escreva traduz faz faça explica napisz przetłumacz wyjaśnij podaj schrijf vertaal geef leg çevir "
+        "yaz açıkla differentiate integrate conjugate draft paraphrase shorten shorter gimme rechne propose "
+        "conjugue résume resume bedenk wymyśl öner söyle anlat maak"
     )
 )
+WANTED = frozenset(
+    words(
+        "cost price capital average formula poem quotes lyrics mnemonic percentage code jokes names words "
+        "haiku paragraph riddle difference synonym synonyms examples types list ideas tips recipe advice "
+        "suggestions meaning"
+    )
+)  # what a task without a verb names
 MAKING = re.compile(
     r"(?i)(?:tell|give|show|list|find|make|create|draft|draw|plan|fix|check|name|prepare|help|remind|do|turn"
     r"|pick|correct) (?:me|us|mi|this|these|it|out|with|an?|the|some|another|how|what|why|if|two|three|four|"
@@ -153,7 +160,7 @@ def asks(sentence: str) -> bool:
     """Tell whether a sentence is a question or sets a task."""
     said = TAG.sub("", sentence).rstrip(")\"'”’ ")
     opened = _opened(said)
-    first, second, *rest = [_core(each) for each in words(opened)[:9]] + ["", ""]
+    first, second, *rest = read = [_core(each) for each in words(opened)[:9]] + ["", ""]
     if first in {"can", "could", "will"} and second in {"you", "u"} and STANDING.search(opened):
         return False
     if VERBATIM.fullmatch(sentence) or said.endswith(("?", "？")) or SEARCHING.search(said):
@@ -164,11 +171,9 @@ def asks(sentence: str) -> bool:
         first in INVERTED and second in {"a", "an", "the", "my", "your", "his", "her", "our", "some"}
     )
     is_when = first in {"when", "where"} and second in AUXILIARY | {""}
-    return (
-        is_inverted
-        or is_when
-        or ((first in TASK or bool(MAKING.match(opened))) and not STANDING.search(opened))
-    )
+    is_bare = PERSON.search(said) is None and IS.search(said) is None
+    is_task = first in TASK or MAKING.match(opened) or (is_bare and not WANTED.isdisjoint(read[:4]))
+    return is_inverted or is_when or (bool(is_task) and not STANDING.search(opened))
 
 
 def says(sentence: str, known: bool = False) -> bool:
