@@ -49,7 +49,7 @@ JUDGED = {
     "updated": "",
 }
 RENEWED = {"content": "Max, a Labrador mix, is 5 years old and loves fetch.", "entities": [], "relations": []}
-NOTHING: dict[str, Any] = {"judgements": []}
+NOTHING: dict[str, Any] = {"look": "", "judgements": []}
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def reading(*memories: dict[str, Any], route: str = "store") -> dict[str, Any]:
 
 
 def judged(*changes: dict[str, Any]) -> dict[str, Any]:
-    return {"judgements": [JUDGED | each for each in changes]}
+    return {"look": "", "judgements": [JUDGED | each for each in changes]}
 
 
 async def contents(ledger: Ledger) -> Sequence[str]:
