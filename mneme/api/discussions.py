@@ -8,8 +8,7 @@ from pydantic import Field
 
 from mneme.api.operation import LARGEST, USER, Limit, Operations, changes, reads
 from mneme.core.errors import BadInput, NotFound
-from mneme.stores.discussions.agent_memory import MemoryVersion
-from mneme.stores.discussions.carried import Carried, CarriedMemory
+from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, MemoryVersion
 from mneme.stores.discussions.discussions import Discussion, Discussions, Turn
 from mneme.stores.ledger.ledger import Ledger
 
@@ -38,7 +37,7 @@ class TeamDiscussions(Operations):
     @reads("discussions")
     async def list(self, limit: Limit = 100) -> Sequence[Discussion]:
         """Return discussions in the order in which they were begun."""
-        return await self._discussions.list(limit=limit)
+        return await self._discussions.all(limit)
 
     @reads("discussions/starting")
     async def starting(
@@ -46,7 +45,7 @@ class TeamDiscussions(Operations):
         beginning: Annotated[str, Field(description="The first letters of its id; none: the latest.")] = "",
     ) -> Discussion:
         """Return the discussion whose id begins so, or the latest. Raises NotFound, BadInput."""
-        known = await self._discussions.list(limit=MANY)
+        known = await self._discussions.all()
         found = [each for each in known if each.id.startswith(beginning)]
         if not found:
             raise NotFound(f"There is no discussion {beginning or 'yet'}.", "See `mneme discuss list`.")
@@ -107,5 +106,4 @@ class TeamDiscussions(Operations):
         return await self._discussions.memory(discussion_id, agent).diff(older, newer)
 
 
-MANY = 1_000_000
 PAGE = 200

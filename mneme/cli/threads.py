@@ -6,9 +6,8 @@ import typer
 from rich.markup import escape
 
 from mneme.api.threads import Threads
-from mneme.cli.confirming import confirmed
 from mneme.cli.options import User, Yes
-from mneme.cli.show import console, emit
+from mneme.cli.show import confirmed, console, emit
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings

@@ -125,12 +125,9 @@ async def _ended(task: asyncio.Task[None] | None) -> None:
 @asynccontextmanager
 async def open_session(user: str) -> AsyncIterator[Session]:
     """Open a session in this process, or on the server that has the ledger open."""
-    async with (
-        open_workflows("chatbot", "remember") as flows,
-        flows.operations(Memories, user) as memories,
-        flows.operations(Messages, user) as inbox,
-    ):
-        yield Session(await memories.whoami(), memories, inbox, flows)
+    async with open_workflows("chatbot", "remember") as flows:
+        memories = flows.operations(Memories, user)
+        yield Session(await memories.whoami(), memories, flows.operations(Messages, user), flows)
 
 
 class LastingSession:

@@ -260,12 +260,12 @@ class TestMsc:
             agents="rules",
         )
         report = await msc.run(options)
-        versions = ["ours", "v3", "v2", "v1", "two-agents"]
+        versions = ["ours", "v3", "v2", "v1"]
         baselines = ["store nothing", "insert everything"]
         systems = report.summary["contradictions"]
         assert list(report.summary["table_1"]) == versions
-        assert list(systems)[:7] == versions + baselines
-        assert len(systems) == 9
+        assert list(systems)[:6] == versions + baselines
+        assert len(systems) == 8
         assert systems["store nothing"]["categories"]["smalltalk"]["right"] == 1
         assert systems["store nothing"]["whole"]["right"] == 1
         assert systems["insert everything"]["whole"]["right"] == 0

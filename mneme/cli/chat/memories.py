@@ -9,20 +9,21 @@ from rich.markup import escape
 from rich.progress import Progress, TextColumn
 
 from mneme.api.memories import Erased, Memories, Written
-from mneme.cli.confirming import confirmed
-from mneme.cli.files import is_written, read_file
 from mneme.cli.options import Agents, Reason, User, Yes
 from mneme.cli.show import (
     SHORT,
+    confirmed,
     console,
     emit,
     errors,
+    is_written,
     print_error,
     print_fields,
     print_result,
     print_rows,
     print_table,
     prints_json,
+    read_file,
     shortened,
 )
 from mneme.client.home import open_operations

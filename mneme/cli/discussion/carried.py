@@ -7,9 +7,8 @@ import typer
 from rich.syntax import Syntax
 
 from mneme.api.discussions import TeamDiscussions
-from mneme.cli.confirming import confirmed
 from mneme.cli.options import Owner, Yes
-from mneme.cli.show import console, emit
+from mneme.cli.show import confirmed, console, emit
 from mneme.client.home import open_operations
 from mneme.core.errors import NotFound
 

@@ -17,7 +17,7 @@ from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.discussion.person import answer_of
 from mneme.cli.discussion.printing import print_end, print_step, say_waiting, write_files
-from mneme.cli.files import read_file
+from mneme.cli.show import read_file
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable
 from mneme.library.teams.team import Team, load_team
@@ -77,10 +77,8 @@ async def discuss(discussion_id: str, given: Values | None, context: Values, out
     roles = given["team"]["roles"] if given else []
     chosen = [each["model"] for each in roles if each["model"]]
     await show_notice(context["agents"], *chosen)
-    async with (
-        open_workflows(GRAPH) as flows,
-        flows.operations(TeamDiscussions, context["team"]) as done,
-    ):
+    async with open_workflows(GRAPH) as flows:
+        done = flows.operations(TeamDiscussions, context["team"])
         prepared = await _prepared(done, discussion_id, given, context)
         try:
             values = await _run(flows, prepared, context)

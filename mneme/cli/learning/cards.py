@@ -9,19 +9,18 @@ from rich.markup import escape
 
 from mneme.api.cards import Cards
 from mneme.cli.derived import Fields, arguments_of
-from mneme.cli.files import is_written, read_file
 from mneme.cli.learning.trend import tables
 from mneme.cli.options import Reason, Team
-from mneme.cli.show import console, print_fields, print_record, print_result
+from mneme.cli.show import console, is_written, print_fields, print_record, print_result, read_file
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, Rule
+from mneme.stores.cards.card_files import dump
 from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import Metrics, Period
 from mneme.stores.cards.sharing import BUDGET
 from mneme.stores.cards.upkeep import Kept
-from mneme.stores.cards.yaml_form import dump
 
 ACTOR = "user"
 APPROVED = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
@@ -80,7 +79,9 @@ async def export(
     abstraction: Abstraction,
     file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
     team: Team = "local",
-    versions: Annotated[bool, typer.Option("--history", help="With every version of each card.")] = False,
+    versions: Annotated[
+        bool, typer.Option("--history", help="With every version of each card, as JSON Lines.")
+    ] = False,
     abstract: Annotated[
         bool,
         typer.Option(
@@ -117,15 +118,20 @@ def _check_abstraction(given: dict[str, Any], abstract: bool, versions: bool) ->
 
 
 async def import_(
-    file: Annotated[Path, typer.Argument(help="A YAML file of cards; `-` reads stdin.")],
+    file: Annotated[Path, typer.Argument(help="A file of cards; `-` reads stdin.")],
     team: Team = "local",
+    versions: Annotated[
+        bool, typer.Option("--history", help="The file is of `export --history`, and you vouch for it.")
+    ] = False,
 ) -> None:
-    """Import cards from YAML; an invalid field is named, and then nothing is stored."""
+    """Import cards from YAML, as provisional ones; with --history with all versions, as they were.
+
+    An invalid field is named, and then nothing is stored.
+    """
     text = read_file(file, "Give a file that `export` wrote.")
     async with open_operations(Cards, team) as cards:
-        report = await cards.import_(text, f"imported from {file.name}")
-    counts = {"stored": len(report.stored), "unchanged": len(report.unchanged)}
-    print_fields(counts | {"unsigned, so provisional": len(report.unsigned)})
+        report = await cards.import_(text, f"imported from {file.name}", all_versions=versions)
+    print_fields({"stored": len(report.stored), "unchanged": len(report.unchanged)})
 
 
 def is_critical(found: Metrics) -> bool:

@@ -15,11 +15,10 @@ import typer
 
 from mneme.api.cards import Cards
 from mneme.cli.chat.talk import show_notice
-from mneme.cli.files import read_file
 from mneme.cli.learning.disputes import LEARNING
 from mneme.cli.learning.learn import ROLES, Given, Place, finished, solve
 from mneme.cli.options import Agents, Team
-from mneme.cli.show import console
+from mneme.cli.show import console, read_file
 from mneme.client.team import open_team
 from mneme.core.errors import BadInput
 from mneme.models.asking.responders import resolve

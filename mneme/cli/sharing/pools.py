@@ -8,10 +8,9 @@ import typer
 from rich.markup import escape
 
 from mneme.api.pools import Pools
-from mneme.cli.files import is_written
 from mneme.cli.options import Limit, Reason, Team
 from mneme.cli.sharing.share import agent_text, lines_of
-from mneme.cli.show import console, emit, print_result
+from mneme.cli.show import console, emit, is_written, print_result
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.library import PAIRS
