@@ -9,7 +9,6 @@ from sqlglot import exp
 
 from mneme.core.errors import BadInput, needs
 from mneme.environments.sql_tuning.adversarial import without_limit
-from mneme.environments.sql_tuning.analysis import analyse
 from mneme.environments.sql_tuning.comparing import differences, order_of
 from mneme.environments.sql_tuning.databases import Database, DatabaseCopy, quoted
 from mneme.environments.sql_tuning.generating import Row
@@ -113,7 +112,7 @@ class SqlTuning:
     @classmethod
     def of(cls, task: TuningTask, url: str = "", *, rows: int = ROWS, limits: Limits | None = None) -> Self:
         """Open the database of a task, with the task's slow query."""
-        if task.catalogue:
+        if task.is_own:
             own = own_database(task.database, task.ddl, task.query, rows, task.tables)
             return cls(own, task.query, limits)
         return cls.open(task.schema_name, task.seed, rows, url, query=task.query, limits=limits)
@@ -121,15 +120,6 @@ class SqlTuning:
     @property
     def dialect(self) -> Dialect:
         return self._database.dialect
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Do nothing: a file serves others of this process, and a connection ends with its copy."""
 
     def schema(self) -> list[TableInfo]:
         """Describe the tables: rows, columns with their distinct values, indexes."""
@@ -158,11 +148,6 @@ class SqlTuning:
         except (Refused, Stopped, Failed) as reason:
             raise BadInput(f"The share of {predicate!r} cannot be counted: {reason}") from reason
         return float(str(rows[0][0]))
-
-    def shares(self) -> dict[str, float]:
-        """Count, for each filter of the query, the share of rows that it lets through."""
-        structure = analyse(self.query, self._database.catalogue, self.dialect)
-        return {each.predicate: self.share(each.column.table, each.predicate) for each in structure.filters}
 
     def run(self, solution: Solution) -> Measured:
         """Run the original and the solution on one copy, compare their results, and time both."""
