@@ -101,10 +101,11 @@ def tasks(
     dice.shuffle(turns)
     rounds = [dice.sample(list(schemas), len(schemas)) for _ in range(math.ceil(count / len(schemas)))]
     places = [name for names in rounds for name in names][:count]
-    return [
-        _task(n, family, SCHEMAS[place], dice, seed, database_seed)
-        for n, (family, place) in enumerate(zip(turns, places, strict=True), start=1)
-    ]
+    drawn = []
+    for number, (family, place) in enumerate(zip(turns, places, strict=True), start=1):
+        shape = _filled(dice.choice(list(_shapes()[family].values())), SCHEMAS[place], dice)
+        drawn.append(_as_task(f"task-{seed}-{number:04d}", family, SCHEMAS[place], shape, database_seed))
+    return drawn
 
 
 def story(database_seed: int = 0) -> list[TuningTask]:
@@ -115,15 +116,10 @@ def story(database_seed: int = 0) -> list[TuningTask]:
         ("story-2-reuse", "time_range", "sales", "counted_range"),
         ("story-3-edge-case", "multi_filter", "transactions", "range_and_high_amount"),
     )
+    drawn = ((each, _filled(_shapes()[each[1]][each[3]], SCHEMAS[each[2]], dice)) for each in made)
     return [
-        _as_task(
-            name,
-            family,
-            SCHEMAS[place],
-            _filled(_shapes()[family][shape], SCHEMAS[place], dice),
-            database_seed,
-        )
-        for name, family, place, shape in made
+        _as_task(name, family, SCHEMAS[place], shape, database_seed)
+        for (name, family, place, _), shape in drawn
     ]
 
 
@@ -167,13 +163,6 @@ def _refuse_unknown(given: Sequence[str], known: Sequence[str]) -> None:
     unknown = [name for name in given if name not in known]
     if unknown or not given:
         raise BadInput(f"Unknown: {unknown or 'nothing given'}.", hint=f"There are {', '.join(known)}.")
-
-
-def _task(  # noqa: PLR0913, PLR0917
-    number: int, family: Family, schema: Schema, dice: random.Random, seed: int, database_seed: int
-) -> TuningTask:
-    shape = _filled(dice.choice(list(_shapes()[family].values())), schema, dice)
-    return _as_task(f"task-{seed}-{number:04d}", family, schema, shape, database_seed)
 
 
 def _as_task(name: str, family: Family, schema: Schema, shape: _Shape, database_seed: int) -> TuningTask:
