@@ -9,10 +9,12 @@ versions are judged, and it grows with the pool.
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mneme.core.errors import Conflict
 from mneme.stores.ledger.records import Change, Write, record_id
 from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
@@ -153,19 +155,23 @@ class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
             if head.live and head.shelf == "waiting":
                 await self.update(lesson.key, lesson, change=change, expected_version=head.version)
 
-    @retry_on_conflict
     async def mark(
         self, keys: Sequence[str], status: Literal["learned", "refused"], *, change: Change
     ) -> None:
-        """Say of lessons that the version which learned them was kept, or that it was not."""
+        """Say of lessons that the version which learned them was kept, or that it was not.
+
+        One that another process moved first stays there.
+        """
         heads = [each for each in await self.by_keys(keys) if each.live and each.shelf != status]
         marked = [each.model_copy(update={"status": status}) for each in self.read(heads)]
-        await self.ledger.write(
-            [
-                self.write(head.key, lesson, change, head.version)
-                for head, lesson in zip(heads, marked, strict=True)
-            ]
-        )
+        pairs = zip(heads, marked, strict=True)
+        writes = [self.write(head.key, lesson, change, head.version) for head, lesson in pairs]
+        try:
+            await self.ledger.write(writes)
+        except Conflict:
+            for each in writes:
+                with suppress(Conflict):
+                    await self.ledger.write([each])
 
     async def vectors(self, keys: Sequence[str]) -> Mapping[str, Sequence[float]]:
         """Return the vectors of the questions of these memories, of those that are there."""
