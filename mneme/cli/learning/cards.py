@@ -1,6 +1,6 @@
 """`mneme cards …`: what does more than call an operation and print its result."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,14 +9,13 @@ from rich.markup import escape
 
 from mneme.api.cards import Cards
 from mneme.cli.derived import Fields, arguments_of
-from mneme.cli.learning.trend import tables
 from mneme.cli.options import Reason, Team
 from mneme.cli.show import console, is_written, print_fields, print_record, print_result, read_file
+from mneme.cli.tables import Table
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, Rule
 from mneme.stores.cards.card_files import dump
-from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import Metrics, Period
 from mneme.stores.cards.sharing import BUDGET
@@ -45,13 +44,9 @@ async def add(
         learned = await cards.propose(**lesson, rules=read)
         if old:
             await cards.supersede(old, learned.card.id, lesson["reason"])
-    print_result(learned, _print_learned)
-
-
-def _print_learned(learned: Learned) -> None:
     if learned.event == "unchanged":
         console.print("[dim]It is there already, unchanged:[/]")
-    print_card(learned.card)
+    print_result(learned, lambda _: print_card(learned.card))
 
 
 def rule_of(text: str) -> Rule:
@@ -156,5 +151,38 @@ def counted(kept: Kept, _: Any) -> dict[str, int]:
 
 def print_trend(found: Sequence[Period]) -> None:
     """Print what each period was like, oldest first."""
-    for table in tables(found):
+    for table in trend_tables(found):
         console.print(table)
+
+
+REUSE = ("tasks", "reuse", "retrieval_precision", "ratings", "satisfaction")
+QUALITY = ("solved", "first_attempt", "iterations", "seconds_p50", "speed_up_p50", "duplicate_mistakes")
+CARDS = ("card_success", "learned", "promoted", "deprecated", "in_service", "verified")
+PARTS = {"Reuse and satisfaction": REUSE, "Quality": QUALITY, "Cards": CARDS}
+SHARES = {
+    *("reuse", "retrieval_precision", "satisfaction", "solved", "first_attempt"),
+    *("duplicate_mistakes", "card_success"),
+}
+
+
+def trend_tables(found: Sequence[Period], begin: Callable[[Period], str] | None = None) -> list[Table]:
+    """Return a table for each part of what is watched; `begin` names a period."""
+    named = begin or (lambda each: f"{each.begins:%Y-%m-%d}")
+    return [
+        Table(
+            title,
+            ["from", *(name.replace("_", " ") for name in names)],
+            [[named(each), *(_cell(each, name) for name in names)] for each in found],
+            figures=True,
+        )
+        for title, names in PARTS.items()
+    ]
+
+
+def _cell(period: Period, name: str) -> str:
+    value = getattr(period, name)
+    if value is None:
+        return "–"
+    if name in SHARES:
+        return f"{100 * value:.0f} %"
+    return str(value) if isinstance(value, int) else f"{value:.3g}"

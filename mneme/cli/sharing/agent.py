@@ -42,19 +42,14 @@ async def new(
     emit(agent)
     console.print(f'{agent.name} is known now: mneme share ask --agent {agent.name} "…"')
     try:
-        await _draft_missing_rubric(agent, team, agents)
+        async with open_operations(Pools, team, reading=True) as shared:
+            known = {each.rubric.name for each in await shared.rubrics()}
+        if agent.domain not in known:
+            await rubric.draft(agent.domain, [agent.task], "", {"team": team, "designer": agents})
     except MnemeError as error:
         saved = f"{agent.name} is saved, but its domain {agent.domain} may lack a rubric: {error}"
         hint = f"Then draft one: mneme share rubric design {agent.domain}"
         raise MnemeError(saved, f"{error.hint} {hint}".strip()) from error
-
-
-async def _draft_missing_rubric(agent: Agent, team: str, designer: str) -> None:
-    async with open_operations(Pools, team, reading=True) as shared:
-        known = {each.rubric.name for each in await shared.rubrics()}
-    if agent.domain not in known:
-        context = {"team": team, "designer": designer}
-        await rubric.draft(agent.domain, [agent.task], "", context)
 
 
 def _write_example(name: str) -> None:
@@ -88,10 +83,9 @@ def list_() -> None:
     """List the shipped agents and yours."""
     own = own_agents()
     agents = [*map(load_agent, AGENTS), *(read_yaml(own_text(name) or "", Agent, name) for name in own)]
-    whose = ["yours" if each.name in own else "shipped" for each in agents]
     rows = [
-        {"agent": each.name, "domain": each.domain, "whose": who}
-        for each, who in zip(agents, whose, strict=True)
+        {"agent": each.name, "domain": each.domain, "whose": "yours" if each.name in own else "shipped"}
+        for each in agents
     ]
     print_result(agents, lambda _: print_rows(rows))
 

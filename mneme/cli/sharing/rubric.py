@@ -1,9 +1,12 @@
 """`mneme share rubric …`: rubrics that score pairs: drafted by a model, reviewed by a person, frozen."""
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 from rich.markup import escape
 
@@ -22,9 +25,8 @@ from mneme.library.agents.rubric import Rubric, read_rubric
 from mneme.nodes.sharing.context import DesignContext
 from mneme.nodes.sharing.pools import FrozenRubric, agents_in
 
+GRAPH = "rubric_design"
 Context = dict[str, Any]
-
-
 DomainName = Annotated[str, typer.Argument(help="A domain, or single_pool.")]
 Designing = Annotated[Context, Fields(DesignContext)]
 REASON = "decided on the command line"
@@ -69,22 +71,26 @@ async def design(
 async def draft(domain: str, tasks: list[str], wishes: str, context: Context) -> None:
     """Let a model draft a rubric; the draft then waits for review."""
     await show_notice(context["designer"])
-    async with open_team(Pools, context["team"], "rubric_design") as session:
-        config = await session.thread("rubric_design", domain)
-        left, _ = await session.flows.left_at("rubric_design", config)
+    async with _waiting(domain, context) as (session, config, left):
         if "review" in left:
             raise BadInput(f"A draft for {domain} waits for review.", REVIEW.format(domain=domain))
         known = tasks or [each.task for each in agents_in(own_texts(domain))]
         given = None if left else {"domain": domain, "tasks": known, "wishes": wishes}
-        await session.flows.invoke("rubric_design", given, config, context)
-        await _print_waiting(session, domain)
+        await session.flows.invoke(GRAPH, given, config, context)
 
 
 REVIEW = "Decide: `mneme share rubric review {domain}` with --approve, --file, --wishes or --reject."
 
 
-async def _print_waiting(session: TeamSession[Pools], domain: str) -> None:
-    left, values = await session.flows.left_at("rubric_design", await session.thread("rubric_design", domain))
+@asynccontextmanager
+async def _waiting(
+    domain: str, context: Context
+) -> AsyncIterator[tuple[TeamSession[Pools], RunnableConfig, Sequence[str]]]:
+    """Open the run that designs a domain's rubric, with the steps that it has left; then print the rubric."""
+    async with open_team(Pools, context["team"], GRAPH) as session:
+        config = await session.thread(GRAPH, domain)
+        yield session, config, (await session.flows.left_at(GRAPH, config))[0]
+        left, values = await session.flows.left_at(GRAPH, config)
     emit({"rubric": values["rubric"], "version": values["version"], "waits": "review" in left})
     console.print(escape(Rubric.model_validate(values["rubric"]).as_text()), soft_wrap=True)
     if values["version"]:
@@ -106,17 +112,14 @@ async def review(
     decision = _decision(approve, file, wishes, reject, reason)
     if decision["decision"] == "redraft":
         await show_notice(context["designer"])
-    async with open_team(Pools, context["team"], "rubric_design") as session:
-        config = await session.thread("rubric_design", domain)
-        left, _ = await session.flows.left_at("rubric_design", config)
+    async with _waiting(domain, context) as (session, config, left):
         if "review" not in left:
             raise BadInput(
                 f"No draft for {domain} waits for review.",
                 f"`mneme share rubric design {domain}` writes one.",
             )
         answer: Any = Command(resume=decision)
-        await session.flows.invoke("rubric_design", answer, config, context)
-        await _print_waiting(session, domain)
+        await session.flows.invoke(GRAPH, answer, config, context)
 
 
 def _decision(approve: bool, file: Path | None, wishes: str, reject: bool, reason: str) -> Context:
