@@ -31,7 +31,7 @@ async def delete(name: Name, user: User = "local", yes: Yes = False) -> int:
 
 async def prune(
     name: Name = "",
-    everything: Annotated[bool, typer.Option("--all", help="All your threads.")] = False,
+    everything: Annotated[bool, "All your threads.", "--all"] = False,
     keep: Annotated[
         int | None,
         typer.Option("--keep", min=1, help="Turns that you can go back. Default: MNEME_CHECKPOINT_TURNS."),

@@ -9,7 +9,6 @@ from threading import Thread
 from typing import Annotated
 from uuid import uuid4
 
-import typer
 from rich.markup import escape
 
 from mneme.cli.chat.memories import print_erased
@@ -38,7 +37,7 @@ NO_OPTIONS = "similar min_similarity retrieval compose_first window recall debou
 
 async def chat(
     context: Annotated[Context, Fields(ChatContext, without=NO_OPTIONS)],
-    thread: Annotated[str, typer.Option("--thread", "-t", help="Name of the conversation.")] = "main",
+    thread: Annotated[str, "Name of the conversation.", "--thread -t"] = "main",
 ) -> int:
     """Chat; a memory agent remembers in the background (/memories /history /forget /undo /quit)."""
     user = context.pop("user")

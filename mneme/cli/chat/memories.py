@@ -103,7 +103,7 @@ async def review(
 
 async def forget(
     key: Annotated[str, typer.Argument(help="A memory's key, or its first letters.")] = "",
-    everything: Annotated[bool, typer.Option("--all", help="Forget all of this user's memories.")] = False,
+    everything: Annotated[bool, "Forget all of this user's memories.", "--all"] = False,
     everything_of: Annotated[
         str,
         typer.Option(
@@ -111,9 +111,7 @@ async def forget(
             help="Erase everything of this user: memories, inbox, threads. Cards and pools are the team's.",
         ),
     ] = "",
-    with_threads: Annotated[
-        bool, typer.Option("--with-threads", help="Delete the whole conversations that contain it.")
-    ] = False,
+    with_threads: Annotated[bool, "Delete the whole conversations that contain it."] = False,
     user: User = "local",
     reason: Reason = "requested on the command line",
     yes: Yes = False,
@@ -168,7 +166,7 @@ async def export(
 
 
 async def import_(
-    file: Annotated[Path, typer.Argument(help="An exported file; `-` reads stdin.")],
+    file: Annotated[Path, "An exported file; `-` reads stdin."],
     user: User = "local",
 ) -> int:
     """Import exported memories; those that exist already stay unchanged."""

@@ -29,7 +29,7 @@ async def carried(team: TeamName = "data_pipeline", owner: Owner = "local") -> N
 
 async def forget_carried(
     team: TeamName = "data_pipeline",
-    roles: Annotated[list[str] | None, typer.Option("--role", help="Of this role alone; repeatable.")] = None,
+    roles: Annotated[list[str] | None, "Of this role alone; repeatable.", "--role"] = None,
     yes: Yes = False,
     owner: Owner = "local",
 ) -> int:

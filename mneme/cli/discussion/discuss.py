@@ -38,8 +38,7 @@ async def run(
         str, typer.Argument(help="A file with the task, the task's words, or `-` for stdin.")
     ] = "",
     discussing: Annotated[
-        str,
-        typer.Option("--team", "-t", help="data_pipeline, design_review, pddl, or a team's YAML file."),
+        str, "data_pipeline, design_review, pddl, or a team's YAML file.", "--team -t"
     ] = "data_pipeline",
     agents: Annotated[
         list[str],
@@ -50,15 +49,9 @@ async def run(
         ),
     ] = ["auto"],  # noqa: B006  (typer makes a new list of it)
     discussion_id: Annotated[
-        str,
-        typer.Option(
-            "--id",
-            help="Id of a new discussion (letters, digits, - and _), or of the one to continue.",
-        ),
+        str, "Id of a new discussion (letters, digits, - and _), or of the one to continue.", "--id"
     ] = "",
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for document and report; default: discussions/ID.")
-    ] = None,
+    out: Annotated[Path | None, "Folder for document and report; default: discussions/ID."] = None,
 ) -> int:
     """Discuss a task until all accept, and write the document (the word `run` may be left out)."""
     everyone = [each for each in agents if "=" not in each]

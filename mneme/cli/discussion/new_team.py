@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 import yaml
 from rich.syntax import Syntax
 
@@ -30,18 +29,13 @@ NAMED = re.compile("[a-z]")
 
 
 async def new_team(
-    name: Annotated[str, typer.Argument(help="The team's name; the file is NAME.yaml.")],
-    task: Annotated[str, typer.Option("--task", help="A file with the task, or the task in words.")],
-    roles: Annotated[
-        list[str] | None, typer.Option("--role", help='An expert: "Title: duties"; repeatable.')
-    ] = None,
-    like: Annotated[
-        str,
-        typer.Option("--like", help="A team to copy document and facilitators from; else designed."),
-    ] = "",
-    out: Annotated[Path | None, typer.Option("--out", help="The file; default: NAME.yaml.")] = None,
+    name: Annotated[str, "The team's name; the file is NAME.yaml."],
+    task: Annotated[str, "A file with the task, or the task in words.", "--task"],
+    roles: Annotated[list[str] | None, 'An expert: "Title: duties"; repeatable.', "--role"] = None,
+    like: Annotated[str, "A team to copy document and facilitators from; else designed."] = "",
+    out: Annotated[Path | None, "The file; default: NAME.yaml."] = None,
     agents: Agents = "auto",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Use the templates without review.")] = False,
+    yes: Annotated[bool, "Use the templates without review.", "--yes -y"] = False,
 ) -> int:
     """Make a team: a model designs it for the task, with memory templates, and you review it."""
     roles = roles or []

@@ -52,7 +52,7 @@ async def show(discussion: Which = "", named: Named = "", owner: Owner = "local"
 async def report(
     discussion: Which = "",
     named: Named = "",
-    out: Annotated[Path | None, typer.Option("--out", help="Folder; default: discussions/ID.")] = None,
+    out: Annotated[Path | None, "Folder; default: discussions/ID."] = None,
     owner: Owner = "local",
 ) -> None:
     """Write a discussion's document, transcript, memories and report again."""
@@ -63,7 +63,7 @@ async def report(
 
 
 async def memory(
-    agent: Annotated[str, typer.Argument(help="A role's name, e.g. data_engineer.")],
+    agent: Annotated[str, "A role's name, e.g. data_engineer."],
     discussion: Which = "",
     named: Named = "",
     turn: Annotated[
@@ -72,7 +72,7 @@ async def memory(
     since: Annotated[
         int | None, typer.Option("--since", min=0, help="Show what changed since this turn.")
     ] = None,
-    history: Annotated[bool, typer.Option("--history", help="List every version.")] = False,
+    history: Annotated[bool, "List every version."] = False,
     owner: Owner = "local",
 ) -> None:
     """Show an agent's memory now, after a turn, or what changed between two turns."""

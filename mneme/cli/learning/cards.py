@@ -26,15 +26,15 @@ APPROVED = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=Tr
 CardId = Annotated[str, typer.Argument(help="A card's id, or its first letters.")]
 Rules = Annotated[list[str] | None, typer.Option("--rule", help='"CONDITION: WHAT TO DO"; may be repeated.')]
 Lesson = Annotated[
-    dict[str, Any], Fields(arguments_of(Cards, "propose"), {"expires_at": "--expires"}, "rules")
+    dict[str, Any], Fields(arguments_of(Cards.OFFERED["propose"]), {"expires_at": "--expires"}, "rules")
 ]
-Abstraction = Annotated[dict[str, Any], Fields(arguments_of(Cards, "share"), without="reason")]
+Abstraction = Annotated[dict[str, Any], Fields(arguments_of(Cards.OFFERED["share"]), without="reason")]
 
 
 async def add(
     lesson: Lesson,
     rule: Rules = None,
-    supersedes: Annotated[str, typer.Option("--supersedes", help="The card that it replaces.")] = "",
+    supersedes: Annotated[str, "The card that it replaces."] = "",
     team: Team = "local",
 ) -> None:
     """Store a lesson that no task has tested, as a provisional card for a person to review."""
@@ -74,15 +74,9 @@ async def export(
     abstraction: Abstraction,
     file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
     team: Team = "local",
-    versions: Annotated[
-        bool, typer.Option("--history", help="With every version of each card, as JSON Lines.")
-    ] = False,
+    versions: Annotated[bool, "With every version of each card, as JSON Lines.", "--history"] = False,
     abstract: Annotated[
-        bool,
-        typer.Option(
-            "--abstract",
-            help="For another organisation: no names, no figures, no counts but those of --epsilon.",
-        ),
+        bool, "For another organisation: no names, no figures, no counts but those of --epsilon."
     ] = False,
 ) -> None:
     """Write all cards as YAML; with --abstract, what another organisation may see."""
@@ -113,10 +107,10 @@ def _check_abstraction(given: dict[str, Any], abstract: bool, versions: bool) ->
 
 
 async def import_(
-    file: Annotated[Path, typer.Argument(help="A file of cards; `-` reads stdin.")],
+    file: Annotated[Path, "A file of cards; `-` reads stdin."],
     team: Team = "local",
     versions: Annotated[
-        bool, typer.Option("--history", help="The file is of `export --history`, and you vouch for it.")
+        bool, "The file is of `export --history`, and you vouch for it.", "--history"
     ] = False,
 ) -> None:
     """Import cards from YAML, as provisional ones; with --history with all versions, as they were.

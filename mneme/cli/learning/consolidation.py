@@ -65,7 +65,7 @@ async def consolidate_cards(
 
 
 async def consolidate_pool(
-    pool: Annotated[str, typer.Option("--pool", help="The pool: a domain, or single_pool.")],
+    pool: Annotated[str, "The pool: a domain, or single_pool.", "--pool"],
     wanted: Wish,
     context: Annotated[dict[str, Any], Fields(TuningContext, without="pool successes recall")],
     shots: Annotated[int, typer.Option("--shots", "-k", min=1, max=3, help="Examples of a question.")] = 3,

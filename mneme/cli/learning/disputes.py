@@ -45,9 +45,9 @@ async def show(dispute: DisputeId, team: Team = "local") -> None:
 
 async def open_(
     card: CardId,
-    claim: Annotated[str, typer.Argument(help="What was found against the card, in a sentence.")],
-    rule: Annotated[str, typer.Option("--rule", help='Its rule, "CONDITION: WHAT TO DO".')] = "",
-    task: Annotated[str, typer.Option("--task", help="The task that found it, by its id.")] = "",
+    claim: Annotated[str, "What was found against the card, in a sentence."],
+    rule: Annotated[str, 'Its rule, "CONDITION: WHAT TO DO".'] = "",
+    task: Annotated[str, "The task that found it, by its id."] = "",
     reason: Reason = "disputed by a person",
     team: Team = "local",
 ) -> None:
@@ -64,18 +64,10 @@ async def open_(
 async def resolve(
     dispute: DisputeId,
     context: Annotated[Context, Deciding],
-    decision: Annotated[
-        str,
-        typer.Option(
-            "--decision", help="deprecate_old, keep_old or merge; without it, the dispute is tested."
-        ),
-    ] = "",
-    claim: Annotated[
-        str, typer.Option("--claim", help="For merge and deprecate_old: the new claim; else the finding's.")
-    ] = "",
+    decision: Annotated[str, "deprecate_old, keep_old or merge; without it, the dispute is tested."] = "",
+    claim: Annotated[str, "For merge and deprecate_old: the new claim; else the finding's."] = "",
     rule: Annotated[
-        list[str] | None,
-        typer.Option("--rule", help='For merge and deprecate_old: "CONDITION: WHAT TO DO"; may be repeated.'),
+        list[str] | None, 'For merge and deprecate_old: "CONDITION: WHAT TO DO"; may be repeated.'
     ] = None,
     reason: Reason = "decided on the command line",
 ) -> int:

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from mneme.api.cards import Cards
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.learning.disputes import LEARNING
@@ -32,8 +30,8 @@ that holds; claim nothing that the record does not show. Where it teaches nothin
 
 
 async def intake(
-    files: Annotated[list[Path], typer.Argument(help="Logs, tickets or conversations; `-` reads stdin.")],
-    scope: Annotated[str, typer.Option("--scope", help="The domain that the lessons hold in.")] = "",
+    files: Annotated[list[Path], "Logs, tickets or conversations; `-` reads stdin."],
+    scope: Annotated[str, "The domain that the lessons hold in."] = "",
     agents: Agents = "auto",
     team: Team = "local",
 ) -> None:

@@ -97,16 +97,12 @@ async def learn(
     where: Annotated[Context, Fields(Where)],
     context: Annotated[Context, OPTIONS],
     task: Annotated[str, typer.Argument(help="The task in words.")] = "",
-    file: Annotated[Path | None, typer.Option("--file", help="A YAML list of tasks.")] = None,
+    file: Annotated[Path | None, "A YAML list of tasks."] = None,
     suite: Annotated[
-        str,
-        typer.Option(
-            "--suite",
-            help="Tasks of Mneme: story, sql_tuning (generated), python_functions, shell_pipelines.",
-        ),
+        str, "Tasks of Mneme: story, sql_tuning (generated), python_functions, shell_pipelines."
     ] = "",
-    count: Annotated[int, typer.Option("--count", help="Number of generated tasks.")] = 8,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the generated tasks.")] = 1,
+    count: Annotated[int, "Number of generated tasks."] = 8,
+    seed: Annotated[int, "Seed of the generated tasks."] = 1,
 ) -> int:
     """Solve a task as a team that learns: draft, challenge, patch, verify, decide, compile."""
     # A task counts only once for the cards that it used, so a task that is done is not run again.

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 import yaml
 from rich.markup import escape
 
@@ -19,15 +18,15 @@ from mneme.library.agents.reading import read_yaml, text_of
 
 
 async def new(
-    name: Annotated[str, typer.Argument(help="Its short name: small letters, digits and _.")],
-    file: Annotated[Path | None, typer.Option("--file", help="A YAML file that describes it.")] = None,
-    does: Annotated[str, typer.Option("--does", help="What it writes, as an instruction to it.")] = "",
-    questions: Annotated[str, typer.Option("--questions", help="What its questions look like.")] = "",
-    domain: Annotated[str, typer.Option("--domain", help="Whose pool and rubric; default: its own.")] = "",
-    title: Annotated[str, typer.Option("--title", help="Its name for people.")] = "",
-    language: Annotated[str, typer.Option("--language", help="Of its answers, by ISO 639.")] = "",
-    form: Annotated[str, typer.Option("--form", help="A check of form, of a shipped agent.")] = "",
-    replace: Annotated[bool, typer.Option("--replace", help="In place of the one of this name.")] = False,
+    name: Annotated[str, "Its short name: small letters, digits and _."],
+    file: Annotated[Path | None, "A YAML file that describes it."] = None,
+    does: Annotated[str, "What it writes, as an instruction to it."] = "",
+    questions: Annotated[str, "What its questions look like."] = "",
+    domain: Annotated[str, "Whose pool and rubric; default: its own."] = "",
+    title: Annotated[str, "Its name for people."] = "",
+    language: Annotated[str, "Of its answers, by ISO 639."] = "",
+    form: Annotated[str, "A check of form, of a shipped agent."] = "",
+    replace: Annotated[bool, "In place of the one of this name."] = False,
     agents: Agents = "auto",
     team: Team = "local",
 ) -> None:

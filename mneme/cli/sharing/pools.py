@@ -32,7 +32,7 @@ PairKey = Annotated[str, typer.Argument(help="A pair's key, or its first letters
 
 async def list_(
     pool: PoolName = "",
-    agent: Annotated[str, typer.Option("--agent", help="Only pairs of this agent.")] = "",
+    agent: Annotated[str, "Only pairs of this agent."] = "",
     team: Team = "local",
     limit: Limit = 100,
 ) -> None:
@@ -93,9 +93,7 @@ def print_rated(rated: Pooled) -> None:
 async def remove(
     key: PairKey,
     pool: PoolName,
-    for_good: Annotated[
-        bool, typer.Option("--forget", help="Erase it with its history; this cannot be undone.")
-    ] = False,
+    for_good: Annotated[bool, "Erase it with its history; this cannot be undone.", "--forget"] = False,
     reason: Reason = "decided on the command line",
     team: Team = "local",
 ) -> None:
@@ -125,12 +123,8 @@ async def export(
 async def import_(
     file: Annotated[Path | None, typer.Argument(help="JSON Lines; `-` reads stdin.")] = None,
     pool: PoolName = "",
-    agent: Annotated[
-        str, typer.Option("--agent", help="The agent of lines that name none: its name or YAML file.")
-    ] = "",
-    shipped: Annotated[
-        bool, typer.Option("--shipped", help="Import the pairs that come with Mneme.")
-    ] = False,
+    agent: Annotated[str, "The agent of lines that name none: its name or YAML file."] = "",
+    shipped: Annotated[bool, "Import the pairs that come with Mneme."] = False,
     team: Team = "local",
 ) -> int:
     """Import pairs; a broken line is reported, and the others are imported."""

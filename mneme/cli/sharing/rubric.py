@@ -41,7 +41,7 @@ def print_frozen(found: FrozenRubric) -> None:
 
 
 async def freeze(
-    file: Annotated[Path, typer.Argument(help="A rubric in YAML.")],
+    file: Annotated[Path, "A rubric in YAML."],
     reason: Reason = REASON,
     team: Team = "local",
 ) -> None:
@@ -56,13 +56,10 @@ async def design(
     context: Designing,
     tasks: Annotated[
         list[str] | None,
-        typer.Option(
-            "--task", help="For a new domain without agents of yours: what is written in it; repeatable."
-        ),
+        "For a new domain without agents of yours: what is written in it; repeatable.",
+        "--task",
     ] = None,
-    wishes: Annotated[
-        str, typer.Option("--wishes", help="What the rubric should measure, in your words.")
-    ] = "",
+    wishes: Annotated[str, "What the rubric should measure, in your words."] = "",
 ) -> None:
     """Draft a rubric; it waits for your review."""
     await draft(domain, tasks or [], wishes, context)
@@ -102,10 +99,10 @@ async def _waiting(
 async def review(
     domain: DomainName,
     context: Designing,
-    approve: Annotated[bool, typer.Option("--approve", help="Freeze the draft as the next version.")] = False,
-    file: Annotated[Path | None, typer.Option("--file", help="Freeze this YAML rubric instead.")] = None,
-    wishes: Annotated[str, typer.Option("--wishes", help="Write a new draft with these wishes.")] = "",
-    reject: Annotated[bool, typer.Option("--reject", help="Reject the draft.")] = False,
+    approve: Annotated[bool, "Freeze the draft as the next version."] = False,
+    file: Annotated[Path | None, "Freeze this YAML rubric instead."] = None,
+    wishes: Annotated[str, "Write a new draft with these wishes."] = "",
+    reject: Annotated[bool, "Reject the draft."] = False,
     reason: Reason = REASON,
 ) -> None:
     """Approve, change or reject the draft."""

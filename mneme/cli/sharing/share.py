@@ -89,20 +89,15 @@ Answerer = Annotated[
 
 
 async def ask(
-    question: Annotated[str, typer.Argument(help="What the agent should write.")],
-    agent: Annotated[
-        str, typer.Option("--agent", help="A shipped agent, one of yours, or an agent's YAML file.")
-    ],
+    question: Annotated[str, "What the agent should write."],
+    agent: Annotated[str, "A shipped agent, one of yours, or an agent's YAML file.", "--agent"],
     context: Annotated[Context, Fields(SharingContext, without=OWN_PARAMETERS)],
     agents: Agents = "auto",
     answerer: Answerer = [],  # noqa: B006  (typer makes a new list of it)
     thread: Annotated[
-        str,
-        typer.Option(
-            "--thread", "-t", help="Name of a conversation; earlier turns are stored with the pair."
-        ),
+        str, "Name of a conversation; earlier turns are stored with the pair.", "--thread -t"
     ] = "",
-    train: Annotated[bool, typer.Option(help="Train the retriever on the stored pair.")] = True,
+    train: Annotated[bool, "Train the retriever on the stored pair."] = True,
 ) -> None:
     """Ask an agent: it sees similar pairs as examples; a good answer is added to the pool."""
     context |= {"agent": agent_text(agent), **answerers_of(answerer, agents)}
@@ -149,19 +144,13 @@ GROWING_CONTEXT = Fields(GrowthContext, without=f"{OWN_PARAMETERS} at_once laps"
 
 
 async def grow(
-    domain: Annotated[str, typer.Option("--domain", help="The domain whose agents ask each other.")],
+    domain: Annotated[str, "The domain whose agents ask each other.", "--domain"],
     context: Annotated[Context, GROWING_CONTEXT],
     file: Annotated[
-        Path | None,
-        typer.Option("--from", help='Standard answers, JSON Lines: {"agent": "sonnet", "answer": "…"}.'),
+        Path | None, 'Standard answers, JSON Lines: {"agent": "sonnet", "answer": "…"}.', "--from"
     ] = None,
-    name: Annotated[
-        str, typer.Option("--id", help="The run's id; the id of a killed run continues it.")
-    ] = "",
-    agent: Annotated[
-        str,
-        typer.Option("--agent", help="One more agent beside the domain's and yours: its name or YAML file."),
-    ] = "",
+    name: Annotated[str, "The run's id; the id of a killed run continues it.", "--id"] = "",
+    agent: Annotated[str, "One more agent beside the domain's and yours: its name or YAML file."] = "",
     agents: Agents = "auto",
     answerer: Answerer = [],  # noqa: B006  (typer makes a new list of it)
 ) -> int:
