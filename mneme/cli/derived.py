@@ -106,7 +106,7 @@ class Fields:
             made = typer.Argument(default, help=_help(schema))
         else:
             helped = _help_of_role(schema) if is_role else _help(schema)
-            variable = schema.get("variable") or VARIABLES.get(name)
+            variable = schema.get("variable") or (None if "items" in _given(schema) else VARIABLES.get(name))
             made = typer.Option(
                 default,
                 *declared,
@@ -230,10 +230,9 @@ def call(
     `searching` says whether vectors are searched, and `erases` whether to ask before.
     """
     declared = json.loads(DECLARED.read_text(encoding="utf-8"))[calls]
-    known = declared["parameters"]
     for name, default in (defaults or {}).items():
-        known[name]["default"] = default
-    fields = Fields(lambda: arguments_of(operation_of(calls)), names, known=known)
+        declared["parameters"][name]["default"] = default
+    fields = Fields(lambda: arguments_of(operation_of(calls)), names, known=declared["parameters"])
 
     async def run(
         given: Annotated[Values, fields],

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,7 +130,7 @@ async def open_session(user: str) -> AsyncIterator[Session]:
         yield Session(await memories.whoami(), memories, flows.operations(Messages, user), flows)
 
 
-class LastingSession:
+class LastingSession(AbstractAsyncContextManager["LastingSession"]):
     """A session for as long as a person sits there, which is opened anew where its server has gone."""
 
     def __init__(self, user: str) -> None:
@@ -148,3 +148,6 @@ class LastingSession:
         """Close the session, if it is open."""
         self._session = None
         await self._opened.aclose()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

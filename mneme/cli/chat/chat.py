@@ -42,16 +42,16 @@ async def chat(
     """Chat; a memory agent remembers in the background (/memories /history /forget /undo /quit)."""
     user = context.pop("user")
     await get_ready(context)
-    lasting = LastingSession(user)
-    try:
+    async with LastingSession(user) as lasting:
         terminal = Terminal(Talk(await lasting.open(), thread, context), lasting)
-        await terminal.greet()
-        async for line in _lines():
-            if not await terminal.take(line):
-                break
-        await terminal.finish()
-    finally:
-        await lasting.close()
+        try:
+            await terminal.greet()
+            async for line in _lines():
+                if not await terminal.take(line):
+                    break
+            await terminal.finish()
+        finally:
+            await terminal.talk.memory_agent.stop()
     return 1 if terminal.has_failed and not sys.stdin.isatty() else 0
 
 
