@@ -35,7 +35,7 @@ Decide = Callable[[Record], tuple[Stored, str] | None]
 
 
 @dataclass(frozen=True)
-class Kind(Generic[Stored, Record]):
+class RecordKind(Generic[Stored, Record]):
     """How one kind of record is written, as `Stored`, and read, as `Record`."""
 
     read: Callable[[Version], Record]
@@ -51,18 +51,18 @@ class Kind(Generic[Stored, Record]):
     hint: str = ""
 
 
-def values_of(model: type[Model]) -> Callable[[Version], Model]:
-    """Return a reader of records that store all fields of a model."""
-    return lambda version: model.model_validate(version.value)
+def kind_of(model: type[Model], **options: Any) -> RecordKind[Model, Model]:
+    """Return the kind of records that store all fields of a model, with further `options` of the kind."""
+    return RecordKind(lambda version: model.model_validate(version.value), **options)
 
 
 class Shelf(Generic[Stored, Record]):
     """The records of one kind in one namespace; it reaches no others.
 
-    `once` is an idempotency key: a write that is repeated with it returns what it made then.
+    A write that is repeated with its idempotency key returns what it made the first time.
     """
 
-    def __init__(self, ledger: Ledger, namespace: Namespace, kind: Kind[Stored, Record]) -> None:
+    def __init__(self, ledger: Ledger, namespace: Namespace, kind: RecordKind[Stored, Record]) -> None:
         self.ledger, self.namespace, self.kind = ledger, namespace, kind
 
     def read(self, versions: Iterable[Version]) -> list[Record]:
@@ -116,52 +116,86 @@ class Shelf(Generic[Stored, Record]):
         key: str | None,
         value: Stored,
         change: Change,
-        after: int | None = None,
+        expected_version: int | None = None,
         *,
-        once: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Write:
-        """Return the write of a new record, or of the version that follows the version `after`."""
+        """Return the write of a new record, or of the version that follows the expected one."""
         kept = value.model_dump(mode="json", exclude={*self.kind.outside})
         return make_write(
-            event="insert" if after is None else "update",
+            event="insert" if expected_version is None else "update",
             namespace=self.namespace,
             key=key,
             value={**kept, **self.kind.beside(value)},
             text=self.kind.text(value),
             change=change,
-            expected_version=after,
-            idempotency_key=once,
+            expected_version=expected_version,
+            idempotency_key=idempotency_key,
             shelf=self.kind.part(value),
         )
 
-    async def put_write(self, key: str, value: Stored, change: Change, *, once: str | None = None) -> Write:
+    async def put_write(
+        self, key: str, value: Stored, change: Change, *, idempotency_key: str | None = None
+    ) -> Write:
         """Return the write of a record, whether there is one of that key or not."""
         head = await self.ledger.get(self.namespace, key)
-        return self.write(key, value, change, head.version if head else None, once=once)
+        version = head.version if head else None
+        return self.write(key, value, change, version, idempotency_key=idempotency_key)
 
     async def insert(
-        self, key: str | None, value: Stored, change: Change, *, once: str | None = None
+        self,
+        value: Stored,
+        *,
+        change: Change,
+        key: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Record:
         """Add a record. Raises Conflict where the key is taken."""
-        return await self._written(self.write(key, value, change, once=once))
+        return await self._written(self.write(key, value, change, idempotency_key=idempotency_key))
 
-    async def add_new(self, key: str, value: Stored, change: Change) -> bool:
+    async def add_new(self, key: str, value: Stored, *, change: Change) -> bool:
         """Add a record; return False where there is one of that key already."""
         try:
-            await self.insert(key, value, change)
+            await self.insert(value, change=change, key=key)
         except Conflict:
             return False
         return True
 
     async def update(
-        self, key: str, value: Stored, change: Change, after: int, *, once: str | None = None
+        self,
+        key: str,
+        value: Stored,
+        *,
+        change: Change,
+        expected_version: int,
+        idempotency_key: str | None = None,
     ) -> Record:
-        """Write the version that follows the version `after`. Raises Conflict, NotFound."""
-        return await self._written(self.write(key, value, change, after, once=once))
+        """Write the version that follows the expected one. Raises Conflict, NotFound."""
+        write = self.write(key, value, change, expected_version, idempotency_key=idempotency_key)
+        return await self._written(write)
 
-    async def put(self, key: str, value: Stored, change: Change, *, once: str | None = None) -> Record:
+    async def put(
+        self, key: str, value: Stored, *, change: Change, idempotency_key: str | None = None
+    ) -> Record:
         """Write a record, whether there is one of that key or not. Raises Conflict."""
-        return await self._written(await self.put_write(key, value, change, once=once))
+        return await self._written(await self.put_write(key, value, change, idempotency_key=idempotency_key))
+
+    async def retire(
+        self, key: str, *, change: Change, expected_version: int, idempotency_key: str | None = None
+    ) -> Record:
+        """Take a record out of every search, keeping its history. Raises Conflict, NotFound."""
+        return await self._written(
+            self.retirement(key, change, expected_version, idempotency_key=idempotency_key)
+        )
+
+    async def rollback(
+        self, key: str, to_version: int, *, change: Change, expected_version: int | None = None
+    ) -> Record:
+        """Write a new version that equals an older one. Raises Conflict, NotFound."""
+        given = (self.namespace, key, to_version)
+        return self.kind.read(
+            await self.ledger.rollback(*given, change=change, expected_version=expected_version)
+        )
 
     @retry_on_conflict
     async def change(self, key: str, decide: Decide[Record, Stored], change: Change) -> Record:
@@ -178,15 +212,22 @@ class Shelf(Generic[Stored, Record]):
         value, reason = decision
         return self.write(head.key, value, change.model_copy(update={"reason": reason}), head.version)
 
-    def retirement(self, key: str, change: Change, after: int | None, *, once: str | None = None) -> Write:
+    def retirement(
+        self,
+        key: str,
+        change: Change,
+        expected_version: int | None,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Write:
         """Return the write that takes a record out of every search."""
         return make_write(
             event="retire",
             namespace=self.namespace,
             key=key,
             change=change,
-            expected_version=after,
-            idempotency_key=once,
+            expected_version=expected_version,
+            idempotency_key=idempotency_key,
         )
 
     async def search(self, query: str, **options: Any) -> Sequence[Hit]:

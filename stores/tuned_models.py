@@ -14,7 +14,7 @@ from mneme.core.errors import BadInput
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Namespace, Write
 from mneme.stores.ledger.writing import retry_on_conflict
-from mneme.stores.shelf import Kind, Shelf, values_of
+from mneme.stores.shelf import Shelf, kind_of
 
 SERVING = "serving"
 
@@ -64,11 +64,6 @@ class Archived(NamedTuple):
     writes: Sequence[Write] = ()
 
 
-ARCHIVE = Kind[Archive, Archive](values_of(Archive))
-ATTEMPT = Kind[Attempt, Attempt](values_of(Attempt))
-POINTER = Kind[Serving, Serving](values_of(Serving))
-
-
 class TunedModels:
     """The consolidations below one namespace: of a team's cards, or of one of its pools.
 
@@ -79,9 +74,9 @@ class TunedModels:
 
     def __init__(self, ledger: Ledger, below: Namespace) -> None:
         self._ledger = ledger
-        self._archives = Shelf(ledger, (*below, "archives"), ARCHIVE)
-        self._attempts = Shelf(ledger, (*below, "consolidations"), ATTEMPT)
-        self._pointer = Shelf(ledger, (*below, "model"), POINTER)
+        self._archives = Shelf(ledger, (*below, "archives"), kind_of(Archive))
+        self._attempts = Shelf(ledger, (*below, "consolidations"), kind_of(Attempt))
+        self._pointer = Shelf(ledger, (*below, "model"), kind_of(Serving))
 
     async def serving(self) -> str:
         """Return the tuned model that answers; empty where none was promoted."""
@@ -90,7 +85,7 @@ class TunedModels:
 
     async def note(self, attempt: Attempt, *, change: Change) -> None:
         """Keep how a consolidation ended; noting it again changes nothing."""
-        await self._attempts.add_new(attempt.tag, attempt, change)
+        await self._attempts.add_new(attempt.tag, attempt, change=change)
 
     async def attempts(self) -> Sequence[Attempt]:
         """Return the consolidations that came to their end, oldest first, with what became of each."""

@@ -11,11 +11,10 @@ from typing import Literal
 
 from mneme.environments.household.episode import Episode
 from mneme.evals.household.paper import FIGURE_3B, TABLE_2
-from mneme.nodes.household.context import HouseholdContext, LapseKind, Setting
+from mneme.nodes.household.context import HouseholdContext, Setting
 
 LAPSES = 0.3
-LAPSE_KIND: LapseKind = "stuck"
-"""Share of a weaker role's decisions that are lapses in figure 3b, and of which kind."""
+"""Share of a weaker role's decisions that are lapses in figure 3b."""
 
 Method = Literal["MHP", "LLM", "CoELA", "ProAgent", "MiTa"]
 METHODS: tuple[Method, ...] = ("MHP", "LLM", "CoELA", "ProAgent", "MiTa")
@@ -62,7 +61,7 @@ class Arm:
         """Return what tells this arm's rows from another's."""
         who = self.member if self.member == self.manager else f"{self.member}+{self.manager}"
         shares = f"{self.member_lapses}/{self.manager_lapses}"
-        lapses = f", {LAPSE_KIND} lapses {shares}" if self.member_lapses or self.manager_lapses else ""
+        lapses = f", lapses {shares}" if self.member_lapses or self.manager_lapses else ""
         window = f", window {self.window}" if self.window != WINDOW else ""
         eyes = ", with eyes" if self.setting == "visual" else ""
         return f"{self.name}, {self.agents}, {who}{lapses}{window}{eyes}"
@@ -83,7 +82,6 @@ class Arm:
             summary=self.summary and not alone,
             member_lapses=self.member_lapses,
             manager_lapses=self.manager_lapses,
-            lapse_kind=LAPSE_KIND,
             window=self.window,
             setting=self.setting,
             seed=episode.seed,

@@ -7,7 +7,7 @@ from typing import TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 
 M = TypeVar("M", bound=BaseModel)
 LARGEST = 64 * 1024
@@ -20,11 +20,12 @@ def read_yaml(text: str, kind: type[M], where: str) -> M:
     except yaml.YAMLError as broken:
         mark = getattr(broken, "problem_mark", None)
         line = f", line {mark.line + 1}," if mark else ""
-        raise BadInput(f"{where}{line} is not YAML: {_one_line(broken)}", "Fix that line.") from broken
+        said = " ".join(str(broken).split())
+        raise BadInput(f"{where}{line} is not YAML: {said}", "Fix that line.") from broken
     except ValidationError as wrong:
         line = f", line {_line_of(text, wrong.errors()[0]['loc'])}"
-        hint = f"A file of this kind has: {_fields(kind)}."
-        raise BadInput(f"{where}{line}: {_first(wrong)}", hint) from wrong
+        hint = f"A file of this kind has: {', '.join(kind.model_fields)}."
+        raise BadInput(f"{where}{line}: {first_fault(wrong, 'the document')}", hint) from wrong
 
 
 def _line_of(text: str, loc: Sequence[int | str]) -> int:
@@ -53,17 +54,3 @@ def text_of(path: Path) -> str:
         raise BadInput(
             f"{path} cannot be read: {unreadable}", "Give the path of a YAML file."
         ) from unreadable
-
-
-def _one_line(broken: yaml.YAMLError) -> str:
-    return " ".join(str(broken).split())
-
-
-def _first(wrong: ValidationError) -> str:
-    fault = wrong.errors()[0]
-    field = ".".join(str(part) for part in fault["loc"]) or "the document"
-    return f"{field}: {fault['msg'].removeprefix('Value error, ')}."
-
-
-def _fields(kind: type[BaseModel]) -> str:
-    return ", ".join(kind.model_fields)

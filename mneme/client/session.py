@@ -71,7 +71,7 @@ class MemoryAgent:
         self._run = run
         self._remembering: asyncio.Task[None] | None = None
         self._rereading: asyncio.Task[None] | None = None
-        self._is_wanted = False
+        self._is_wanted = self._is_over = False
 
     @property
     def is_remembering(self) -> bool:
@@ -84,9 +84,9 @@ class MemoryAgent:
         return self._rereading is not None and not self._rereading.done()
 
     def start(self) -> None:
-        """Remember what waits now, also where it is at work already."""
+        """Remember what waits now, also where it is at work already; once it was stopped, nothing."""
         self._is_wanted = True
-        if not self.is_remembering:
+        if not self.is_remembering and not self._is_over:
             self._remembering = asyncio.create_task(self._remember())
 
     async def wait(self, seconds: float | None = None) -> None:
@@ -104,7 +104,8 @@ class MemoryAgent:
         await _ended(self._rereading)
 
     async def stop(self) -> None:
-        """End whatever it does."""
+        """End whatever it does, for good."""
+        self._is_over = True
         await _ended(self._remembering)
         await _ended(self._rereading)
 

@@ -21,7 +21,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.query import Ranking, section_name
 from mneme.stores.ledger.records import Change, Value, Version, Write
-from mneme.stores.shelf import Kind, Shelf
+from mneme.stores.shelf import RecordKind, Shelf
 
 SECONDS_A_DAY = 86_400
 STANDING = {"verified": 1.0, "disputed": 0.5}
@@ -74,7 +74,7 @@ class CardRecords(Shelf[Card, Card]):
     """One team's cards; it reaches no other team's."""
 
     def __init__(self, ledger: Ledger, team: str, settings: CardSettings) -> None:
-        kind = Kind[Card, Card](
+        kind = RecordKind[Card, Card](
             Card.of,
             text=lambda card: card.text,
             part=lambda card: f"{card.shelf}/{section_name(card.scope)}",
@@ -115,10 +115,11 @@ class CardRecords(Shelf[Card, Card]):
         key: str | None,
         value: Card,
         change: Change,
-        after: int | None = None,
+        expected_version: int | None = None,
         *,
-        once: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Write:
         """Return the write of a card, with what its words are flagged for now, less what a person cleared."""
         flags = [flag for flag in flags_of(value) if flag not in value.cleared]
-        return super().write(key, value.model_copy(update={"flags": flags}), change, after, once=once)
+        checked = value.model_copy(update={"flags": flags})
+        return super().write(key, checked, change, expected_version, idempotency_key=idempotency_key)

@@ -22,7 +22,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Version, Write
 from mneme.stores.ledger.writing import retry_on_conflict
-from mneme.stores.shelf import Kind, Shelf
+from mneme.stores.shelf import RecordKind, Shelf
 
 Recommendation = Literal["deprecate_old", "keep_old", "merge", "escalate"]
 ConflictType = Literal["contradiction", "refinement"]
@@ -137,7 +137,7 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
     """One team's disputes: opening, testing and ending them."""
 
     def __init__(self, ledger: Ledger, cards: CardRecords) -> None:
-        kind = Kind[Dispute, Dispute](
+        kind = RecordKind[Dispute, Dispute](
             Dispute.of,
             outside=frozenset({"id"}),
             missing=f"The team {cards.team} has no dispute {{key}}.",
@@ -203,7 +203,13 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
         if len(dispute.rounds) >= most:
             raise BadInput(f"{dispute_id} has had its {most} rounds.", "Escalate it to a person.")
         longer = dispute.model_copy(update={"rounds": [*dispute.rounds, tested]})
-        return await self.update(dispute_id, longer, change, head.version, once=idempotency_key)
+        return await self.update(
+            dispute_id,
+            longer,
+            change=change,
+            expected_version=head.version,
+            idempotency_key=idempotency_key,
+        )
 
     @retry_on_conflict
     async def end(self, dispute_id: str, resolution: Resolution) -> Dispute:

@@ -97,7 +97,7 @@ class KnowledgeCards:
         further dead ends.
         """
         card = learned_card(lesson, outcome, change)
-        write = self.records.write(card.id, card, change, once=f"learn:{outcome.task}")
+        write = self.records.write(card.id, card, change, idempotency_key=f"learn:{outcome.task}")
         try:
             [made] = await self._ledger.write([write])
         except Conflict:

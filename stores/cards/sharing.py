@@ -52,7 +52,7 @@ from mneme.stores.cards.lifecycle import is_in_service
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change
-from mneme.stores.shelf import Kind, Shelf, values_of
+from mneme.stores.shelf import Shelf, kind_of
 
 FIGURE, NAME = "[figure]", "[name {}]"
 PLACEHOLDER = re.compile(r"\[(?:figure|name \d+)\]")
@@ -262,7 +262,7 @@ class PrivacyAccount:
     """The account of one team's exports, a record of its ledger with a version for each."""
 
     def __init__(self, ledger: Ledger, team: str) -> None:
-        kind = Kind[Spending, Spending](values_of(Spending))
+        kind = kind_of(Spending)
         self._kept = Shelf(ledger, team_namespace(team, "privacy"), kind)
 
     async def spent(self) -> Spending:
@@ -286,7 +286,7 @@ class PrivacyAccount:
             return Spending(epsilon=total, exports=before.exports + 1, at=datetime.now(UTC)), change.reason
 
         if await self._kept.find(SPENT) is None:
-            await self._kept.add_new(SPENT, Spending(), change)
+            await self._kept.add_new(SPENT, Spending(), change=change)
         return await self._kept.change(SPENT, decide, change)
 
 

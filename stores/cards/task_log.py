@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Version
-from mneme.stores.shelf import Kind, Shelf
+from mneme.stores.shelf import RecordKind, Shelf
 
 
 class TaskRecord(BaseModel):
@@ -55,8 +55,8 @@ class TaskLog(Shelf[TaskRecord, TaskRecord]):
     """The finished tasks of one team."""
 
     def __init__(self, ledger: Ledger, team: str) -> None:
-        super().__init__(ledger, team_namespace(team, "tasks"), Kind(TaskRecord.of))
+        super().__init__(ledger, team_namespace(team, "tasks"), RecordKind(TaskRecord.of))
 
     async def add(self, record: TaskRecord) -> bool:
         """Keep what a finished task was; return False where it is in the log already."""
-        return await self.add_new(record.id, record, Change(reason="finished", actor="task log"))
+        return await self.add_new(record.id, record, change=Change(reason="finished", actor="task log"))

@@ -29,7 +29,7 @@ from mneme.stores.cards.task_log import TaskLog
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Version
-from mneme.stores.shelf import Kind, Shelf, values_of
+from mneme.stores.shelf import Shelf, kind_of
 
 ACTOR = "card lifecycle"
 MARK = "inactivity"
@@ -60,7 +60,7 @@ class Upkeep:
     def __init__(self, ledger: Ledger, records: CardRecords, tasks: TaskLog, clusters: Clusters) -> None:
         self._ledger, self._records, self._tasks, self._clusters = ledger, records, tasks, clusters
         namespace = team_namespace(records.team, "upkeep")
-        self._marks = Shelf(ledger, namespace, Kind[Mark, Mark](values_of(Mark)))
+        self._marks = Shelf(ledger, namespace, kind_of(Mark))
 
     async def run(self) -> Kept:
         """Archive what is inactive or has expired, and bring the clusters up to date."""
@@ -89,7 +89,7 @@ class Upkeep:
         done = await self._archive(idle, f"not retrieved in {needed} tasks")
         with suppress(Conflict):  # another process noted something meanwhile
             change = Change(reason="looked through", actor=ACTOR)
-            await self._marks.put(MARK, Mark(began=began, passed=passed), change)
+            await self._marks.put(MARK, Mark(began=began, passed=passed), change=change)
         return done
 
     async def _left_behind(self, began: datetime, passed: int) -> list[Version]:

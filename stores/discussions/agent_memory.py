@@ -17,7 +17,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace
 from mneme.stores.ledger.writing import retry_on_conflict
-from mneme.stores.shelf import Kind, Shelf
+from mneme.stores.shelf import RecordKind, Shelf
 
 KEY = "memory"
 
@@ -53,21 +53,29 @@ class AgentMemory:
 
     def __init__(self, ledger: Ledger, within: Namespace, agent: str) -> None:
         missing = f"There is no memory of {agent} here."
-        kind = Kind[TurnMemory, MemoryVersion](
+        kind = RecordKind[TurnMemory, MemoryVersion](
             MemoryVersion.of, missing=missing, hint="Its name is that of a role of the team."
         )
         self.agent, self._kept = agent, Shelf(ledger, check_namespace((*within, "agents", agent)), kind)
 
     async def begin(self, memory: dict[str, Any], *, change: Change) -> MemoryVersion:
         """Store M_{n,0}; begun again, it stays as it is."""
-        return await self._kept.insert(KEY, TurnMemory(turn=0, memory=memory), change, once="begin")
+        return await self._kept.insert(
+            TurnMemory(turn=0, memory=memory), change=change, key=KEY, idempotency_key="begin"
+        )
 
     async def update(
         self, memory: dict[str, Any], *, turn: int, change: Change, expected_version: int
     ) -> MemoryVersion:
         """Store M_{n,m}, once for a turn: repeated, it returns what was stored then. Raises Conflict."""
         value = TurnMemory(turn=turn, memory=memory)
-        return await self._kept.update(KEY, value, change, expected_version, once=f"turn {turn}")
+        return await self._kept.update(
+            KEY,
+            value,
+            change=change,
+            expected_version=expected_version,
+            idempotency_key=f"turn {turn}",
+        )
 
     async def now(self) -> MemoryVersion:
         """Return the memory as it is. Raises NotFound."""
@@ -123,12 +131,14 @@ class Carried(Shelf[EndedMemory, CarriedMemory]):
     """The carried memories of one team, by its name and by agent; they reach no other owner or team."""
 
     def __init__(self, ledger: Ledger, owner: str, team: str) -> None:
-        super().__init__(ledger, team_namespace(owner, "carried_memories", team), Kind(CarriedMemory.of))
+        super().__init__(
+            ledger, team_namespace(owner, "carried_memories", team), RecordKind(CarriedMemory.of)
+        )
 
     @retry_on_conflict
     async def keep(self, agent: str, ended: EndedMemory, change: Change) -> None:
         """Store what an agent remembered as a discussion ended; once for each discussion."""
-        await self.put(agent, ended, change, once=f"ended {ended.discussion}")
+        await self.put(agent, ended, change=change, idempotency_key=f"ended {ended.discussion}")
 
     async def forget(self, agents: Sequence[str], *, reason: str, actor: str) -> list[str]:
         """Erase what these agents carry, all of them where none is named; return whose it was."""

@@ -16,7 +16,7 @@ from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace
-from mneme.stores.shelf import Kind, Shelf, values_of
+from mneme.stores.shelf import RecordKind, Shelf, kind_of
 
 PAGE = 16
 """Turns read at once, newest first."""
@@ -127,7 +127,7 @@ def check_id(discussion_id: str) -> str:
     return discussion_id
 
 
-KIND = Kind[Discussion, Discussion](
+KIND = RecordKind[Discussion, Discussion](
     Discussion.of,
     outside=frozenset({"at"}),
     missing="There is no discussion {key}.",
@@ -146,7 +146,7 @@ class Discussions(Shelf[Discussion, Discussion]):
         """Store a discussion at its beginning, once. Raises BadInput where its id names another one."""
         change = Change(reason="a discussion begins", actor="intrinsic_memory")
         opened = await self.find(discussion.id) or await self.insert(
-            discussion.id, discussion, change, once="open"
+            discussion, change=change, key=discussion.id, idempotency_key="open"
         )
         if (opened.task, opened.team) != (discussion.task, discussion.team):
             raise BadInput(
@@ -180,12 +180,12 @@ class Conversation:
     """H_m: the turns of one discussion, only ever added to."""
 
     def __init__(self, ledger: Ledger, namespace: Namespace) -> None:
-        self._turns = Shelf[Turn, Turn](ledger, check_namespace(namespace), Kind(values_of(Turn)))
+        self._turns = Shelf[Turn, Turn](ledger, check_namespace(namespace), kind_of(Turn))
 
     async def add(self, turn: Turn) -> Turn:
         """Store a turn, once; where its number was stored before, return the turn that was stored then."""
         change = Change(reason="said", actor=turn.speaker, model=turn.answered_by)
-        return await self._turns.insert(_key(turn.number), turn, change, once="said")
+        return await self._turns.insert(turn, change=change, key=_key(turn.number), idempotency_key="said")
 
     async def get(self, number: int) -> Turn | None:
         """Return the turn of that number, if it has been taken."""

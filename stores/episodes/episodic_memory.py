@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change
-from mneme.stores.shelf import Kind, Shelf, values_of
+from mneme.stores.shelf import Shelf, kind_of
 
 LATEST = 20
 """Episodes of an apartment that the next one starts from."""
@@ -49,7 +49,7 @@ class EpisodeRecord(BaseModel):
         return "\n".join([f"{self.category}: {self.steps} steps.", *self.synopses])
 
 
-EPISODE = Kind[EpisodeRecord, EpisodeRecord](values_of(EpisodeRecord), text=lambda episode: episode.text)
+EPISODE = kind_of(EpisodeRecord, text=lambda episode: episode.text)
 
 
 class EpisodicMemory(Shelf[EpisodeRecord, EpisodeRecord]):
@@ -60,7 +60,7 @@ class EpisodicMemory(Shelf[EpisodeRecord, EpisodeRecord]):
 
     async def keep(self, remembered: EpisodeRecord, *, change: Change) -> EpisodeRecord:
         """Add an episode; the same run again changes nothing."""
-        return await self.insert(None, remembered, change, once=f"episode:{remembered.run}")
+        return await self.insert(remembered, change=change, idempotency_key=f"episode:{remembered.run}")
 
     async def recall(self, limit: int = LATEST) -> Sequence[EpisodeRecord]:
         """Return the latest episodes, oldest first."""

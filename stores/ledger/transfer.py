@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
-from mneme.core.errors import BadInput, Conflict, MnemeError
+from mneme.core.errors import BadInput, Conflict, MnemeError, first_fault
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger.listing import tombstone_times, versions_of
 from mneme.stores.ledger.log import Head, Log, Transaction, heads_of, last_numbers, put_vector, put_version
@@ -132,9 +132,7 @@ def _parse(number: int, text: str, accepted: Accepted, report: ImportReport) -> 
         if accepted.check is not None:
             accepted.check(line.value)
     except ValidationError as broken:
-        first = broken.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        report.refused.append(Refused(line=number, reason=f"{where}: {first['msg']}".removeprefix(": ")))
+        report.refused.append(Refused(line=number, reason=first_fault(broken).removesuffix(".")))
     except BadInput as broken:
         report.refused.append(Refused(line=number, reason=str(broken)))
     else:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import MemoryPool
-from mneme.stores.shelf import Kind, Shelf, values_of
+from mneme.stores.shelf import Shelf, kind_of
 
 ENOUGH = 30
 """Scores of each of two versions below which they are not compared."""
@@ -50,7 +50,7 @@ class LiveScores:
     """The live scores of one pool's retrievers; 0 is the untrained embedder."""
 
     def __init__(self, pool: MemoryPool) -> None:
-        self._kept = Shelf(pool.ledger, (*pool.below, "live"), Kind[Scores, Scores](values_of(Scores)))
+        self._kept = Shelf(pool.ledger, (*pool.below, "live"), kind_of(Scores))
 
     async def of(self, retriever: int) -> Scores:
         """Return a version's scores."""
@@ -60,5 +60,5 @@ class LiveScores:
         """Add a score."""
         key = f"{retriever:06d}"
         if await self._kept.find(key) is None:
-            await self._kept.add_new(key, Scores(), change)
+            await self._kept.add_new(key, Scores(), change=change)
         await self._kept.change(key, lambda old: (old.with_score(score), change.reason), change)

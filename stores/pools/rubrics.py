@@ -13,7 +13,7 @@ from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Version
-from mneme.stores.shelf import Kind, Shelf
+from mneme.stores.shelf import RecordKind, Shelf
 
 SHIPPED = 0
 """The number of the rubric that is shipped."""
@@ -48,7 +48,9 @@ class Rubrics(Generic[R]):
         self._shipped = {
             name: kind(version=SHIPPED, rubric=rubric, by="shipped") for name, rubric in shipped.items()
         }
-        self._frozen = Shelf(ledger, team_namespace(team, "rubrics"), Kind[R, RubricVersion[R]](kind.of))
+        self._frozen = Shelf(
+            ledger, team_namespace(team, "rubrics"), RecordKind[R, RubricVersion[R]](kind.of)
+        )
 
     async def latest(self, name: str) -> RubricVersion[R]:
         """Return what a domain's pairs are scored by now. Raises BadInput where it has no rubric."""
@@ -87,7 +89,7 @@ class Rubrics(Generic[R]):
         Raises Conflict where another version was frozen at the same moment.
         """
         try:
-            return await self._frozen.put(name, rubric, change, once=once)
+            return await self._frozen.put(name, rubric, change=change, idempotency_key=once)
         except Conflict as other:
             raise Conflict(
                 f"Another version of {name} was frozen at this moment.",

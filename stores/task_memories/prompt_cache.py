@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Source
-from mneme.stores.shelf import Kind, Shelf, values_of
+from mneme.stores.shelf import Shelf, kind_of
 
 
 class CachedAnswer(BaseModel):
@@ -33,7 +33,7 @@ class PromptCache:
     """The answers of one team; the first answer to a prompt stays."""
 
     def __init__(self, ledger: Ledger, team: str) -> None:
-        kind = Kind[Prompted, Prompted](values_of(Prompted))
+        kind = kind_of(Prompted)
         self._kept = Shelf(ledger, team_namespace(team, "task_memory", "prompt_cache"), kind)
 
     async def get(self, prompt: str) -> CachedAnswer | None:
@@ -44,7 +44,7 @@ class PromptCache:
     async def add(self, prompt: str, answer: CachedAnswer) -> bool:
         """Keep an answer; return False where the prompt has one already."""
         change = Change(reason="answered", actor="prompt cache", source=Source(tasks=[answer.task]))
-        return await self._kept.add_new(_key(prompt), Prompted(prompt=prompt, answer=answer), change)
+        return await self._kept.add_new(_key(prompt), Prompted(prompt=prompt, answer=answer), change=change)
 
 
 def _key(prompt: str) -> str:

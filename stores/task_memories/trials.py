@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Version, Write
-from mneme.stores.shelf import Kind, Shelf, values_of
+from mneme.stores.shelf import RecordKind, Shelf, kind_of
 
 Part = Literal["succeeded", "failed"]
 SIMILAR = 0.7
@@ -62,10 +62,8 @@ class Insight(BaseModel):
         return cls.model_validate({**version.value, "version": version.version})
 
 
-TRIAL = Kind[TrialRecord, TrialRecord](
-    values_of(TrialRecord), text=lambda trial: trial.key, part=lambda trial: trial.shelf
-)
-INSIGHT = Kind[Insight, Insight](
+TRIAL = kind_of(TrialRecord, text=lambda trial: trial.key, part=lambda trial: trial.shelf)
+INSIGHT = RecordKind[Insight, Insight](
     Insight.of, text=lambda insight: insight.text, outside=frozenset({"version"})
 )
 
@@ -80,7 +78,7 @@ class Trials(Shelf[TrialRecord, TrialRecord]):
 
     async def keep(self, kept: TrialRecord, change: Change) -> TrialRecord:
         """Store a trial; under an id that was stored before, return the trial that was stored then."""
-        return await self.insert(kept.id, kept, change, once=kept.id)
+        return await self.insert(kept, change=change, key=kept.id, idempotency_key=kept.id)
 
     async def nearest(
         self, query: str, limit: int, *, shelf: Part | None = None, min_score: float | None = None
@@ -131,5 +129,5 @@ class Trials(Shelf[TrialRecord, TrialRecord]):
         once = f"{change.reason}/{source}/{known.id}"
         seen = before.version if before else None
         if after is None:
-            return self._insights.retirement(known.id, change, seen, once=once)
-        return self._insights.write(known.id, after, change, seen, once=once)
+            return self._insights.retirement(known.id, change, seen, idempotency_key=once)
+        return self._insights.write(known.id, after, change, seen, idempotency_key=once)

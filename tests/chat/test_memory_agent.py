@@ -337,7 +337,7 @@ async def test_a_run_that_ends_between_two_writes_does_the_second_when_it_goes_o
 
 
 async def is_changed(memories: UserMemories, key: str) -> bool:
-    return (await memories.show(key)).version > 1
+    return (await memories.get(key)).version > 1
 
 
 @pytest.mark.parametrize("has_waited", [False, True])
@@ -349,7 +349,7 @@ async def test_what_a_person_has_edited_is_not_read_again(
     edited = await Memories(ledger, "local").update(kept.key, "Emily lives in Salem.")
     report, asked = await catch_up(ledger, monkeypatch, reads(READ))
     assert (report["failed"], asked) == ([], [])
-    assert await UserMemories(ledger, "local").show(kept.key) == MemoryRecord(**dict(edited))
+    assert await UserMemories(ledger, "local").get(kept.key) == MemoryRecord(**dict(edited))
 
 
 async def test_what_says_nothing_to_a_model_is_retired_and_can_be_taken_back(

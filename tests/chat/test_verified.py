@@ -374,7 +374,7 @@ async def test_a_future_change_leaves_the_memory_and_limits_it(
     key = await known(empty, Memory(content=HOME))
     assert await moved(empty, monkeypatch, "later", since="2026-06") == ["insert", "update"]
     assert await contents(empty) == [HOME, MOVES["content"]]
-    assert (await UserMemories(empty, "local").show(key)).memory.until == "2026-05-31"
+    assert (await UserMemories(empty, "local").get(key)).memory.until == "2026-05-31"
     assert await valid_at(empty, 2026, 5, 31) == [HOME]
     assert await valid_at(empty, 2026, 6, 1) == [MOVES["content"]]
 

@@ -114,7 +114,7 @@ def test_a_small_run_makes_every_table_and_plot_and_goes_on_where_it_stopped(
     assert arms["MiTa, 2, rules"]["over_bound"] >= 1
     assert all(Path(plot).stat().st_size > 10_000 for plot in first["plots"])
     assert {"lost_steps", "forestalled"} <= set(arms["CoELA, 2, rules"])
-    assert {"MiTa, taught, 2, rules", "MiTa, 2, rules, stuck lapses 0.0/0.3"} <= set(arms)
+    assert {"MiTa, taught, 2, rules", "MiTa, 2, rules, lapses 0.0/0.3"} <= set(arms)
     kept = [json.loads(line) for line in Path(first["raw"]).read_text().splitlines()[1:]]
     (run, *others) = [tmp_path / row["run"] for row in kept if "run" in row]
     assert others and all(each.is_file() for each in others)

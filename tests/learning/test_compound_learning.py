@@ -482,7 +482,7 @@ async def test_a_leader_that_contradicts_the_measurement_is_not_believed(edge_le
         "reusable": True,
     }
     script("boaster", {"resolve_task": [json.dumps(wrong)]})
-    with pytest.raises(BadAnswer, match="measurement"):
+    with pytest.raises(BadAnswer, match="solved is true"):
         given = problem(DISCOVERY, wanted_speed_up=1_000_000)
         await solve(edge_ledger, DISCOVERY, given, leader="scripted:boaster")
 

@@ -84,10 +84,10 @@ def test_a_pair_can_be_scored_by_every_shipped_rubric(rubric: str) -> None:
 @pytest.mark.parametrize(
     ("points", "why"),
     [
-        ({"Rhyme": 60}, "exactly these criteria, by their names: Rhyme, Wit"),
-        ({"Rhyme": 60, "Wit": 1, "Metre": 1}, "exactly these criteria"),
-        ({"Rhyme": 61, "Wit": 1}, "Rhyme earns from 0 to 60 points, not 61"),
-        ({"Rhyme": 6, "Wit": -1}, "Wit earns from 0 to 40 points, not -1"),
+        ({"Rhyme": 60}, "one for each of Rhyme, Wit"),
+        ({"Rhyme": 60, "Wit": 1, "Metre": 1}, "one for each of Rhyme, Wit"),
+        ({"Rhyme": 61, "Wit": 1}, "points.Rhyme is 61: choose 0 to 60"),
+        ({"Rhyme": 6, "Wit": -1}, "points.Wit is -1: choose 0 to 40"),
     ],
 )
 def test_points_that_a_rubric_does_not_give_are_refused(points: dict[str, int], why: str) -> None:

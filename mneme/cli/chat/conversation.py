@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from mneme.api.messages import ChatMessage
 from mneme.cli.show import read_file
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 
 SPEAKER = re.compile(r"^(user|human|me|assistant|ai|bot)\s*:\s*", re.IGNORECASE)
 ASSISTANTS = {"assistant", "ai", "bot"}
@@ -29,9 +29,7 @@ class Conversation:
         try:
             turn = ChatMessage.model_validate(given)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            self.broken.append((number, f"{where}: {first['msg']}".lstrip(": ")))
+            self.broken.append((number, first_fault(error).removesuffix(".")))
             return
         if turn.content.strip():
             self.turns.append(turn)

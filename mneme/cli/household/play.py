@@ -43,9 +43,9 @@ from mneme.environments.household.rewards import discounted_return
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.world import World
 from mneme.nodes.context import LOCAL
-from mneme.nodes.household.context import MOST_ROUNDS, HouseholdContext
+from mneme.nodes.household.context import HouseholdContext
 
-STEPS = (5 + MOST_ROUNDS) * World.LIMIT + 20
+STEPS = 6 * World.LIMIT + 20
 """The most steps of a graph in an episode: so many per round, which is at least one step of the world."""
 PACE = 0.1
 """Seconds that `--watch` shows each step."""
@@ -65,7 +65,7 @@ class Display(Protocol):
 Method = Literal["mita", "coela", "proagent", "mhp", "alone"]
 Weak = Literal["members", "manager", "both"]
 WEAKENED = {"members": ["member"], "manager": ["manager"], "both": ["member", "manager"]}
-OPTIONS = Fields(HouseholdContext, {"simulator": "--virtualhome"}, "lapse_kind member_lapses manager_lapses")
+OPTIONS = Fields(HouseholdContext, {"simulator": "--virtualhome"}, "member_lapses manager_lapses")
 
 
 async def run(

@@ -15,7 +15,7 @@ from mneme.cli.derived import Fields
 from mneme.cli.options import Agents
 from mneme.cli.show import console, count_of, emit, read_file
 from mneme.client.team import TeamSession, Training, open_team
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent
 from mneme.library.agents.own import PARTED, own_text, own_texts
 from mneme.library.agents.reading import read_yaml, text_of
@@ -190,9 +190,7 @@ def standards_of(file: Path | None) -> list[Given]:
         try:
             found.append(STANDARD.validate_json(line))
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            field = ".".join(map(str, first["loc"]))
-            message = f"{file}, line {number}: {field or 'the line'}: {first['msg']}."
+            message = f"{file}, line {number}: {first_fault(error, 'the line')}"
             raise BadInput(message, 'Each line is like {"agent": "sonnet", "answer": "…"}.') from error
     return found
 
