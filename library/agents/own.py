@@ -5,8 +5,8 @@ from pathlib import Path
 from mneme.core.errors import BadInput
 from mneme.core.private import make_private_folder
 from mneme.core.settings import settings
+from mneme.core.yaml_files import read_yaml, text_of
 from mneme.library.agents.agent import AGENTS, Agent
-from mneme.library.agents.reading import read_yaml, text_of
 
 EXAMPLE = """\
 # An agent that shares a pool. Save it with: mneme share agent new {name} --file THIS_FILE
