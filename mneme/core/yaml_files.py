@@ -55,7 +55,7 @@ def read_documents(text: str, kind: type[M], where: str, ignored: Sequence[str] 
         mark, position = getattr(broken, "problem_mark", None), getattr(broken, "position", None)
         line = mark.line if mark else text.count("\n", 0, position)
         said = getattr(broken, "problem", None) or getattr(broken, "reason", "")
-        raise BadInput(f"{where}, line {line + 1}: {said}.", "Fix that line: it is not YAML.") from broken
+        raise BadInput(f"{where}, line {line + 1}, is not YAML: {said}.", "Fix that line.") from broken
     except (RecursionError, ValueError) as broken:  # nested too deeply; a date that does not exist
         raise BadInput(f"{where} is not YAML: {broken}", "Correct it.") from broken
 

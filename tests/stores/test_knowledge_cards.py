@@ -774,7 +774,7 @@ class TestYaml:
         ("text", "said"),
         [
             ("id: [", "line 1"),
-            ("id: a\nid: b\n", "line 1: field id is there twice"),
+            ("id: a\nid: b\n", "line 1, is not YAML: field id is there twice"),
             ("- 1\n", "the document"),
             ("? [a]\n: b\n", "line 1"),
             ("id: a\x00b\n", "line 1"),
