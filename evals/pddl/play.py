@@ -43,7 +43,6 @@ class Team:
     embedder: str
     home: Path
     example: bool = True
-    project_insights: bool = False
 
     @property
     def name(self) -> str:
@@ -81,7 +80,6 @@ async def play(case: Case) -> Row:
         window=team.window,
         memory_tokens=team.memory_tokens,
         example=team.example,
-        project_insights=team.project_insights,
     )
     async with _opened(team) as (ledger, checkpointer):
         graph = pddl_team.builder.compile(store=LedgerStore(ledger), checkpointer=checkpointer)

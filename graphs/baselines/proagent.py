@@ -1,4 +1,4 @@
-"""ProAgent (Zhang et al., AAAI 2024): each agent watches its teammates, infers, plans, verifies, executes."""
+"""ProAgent (Zhang et al., AAAI 2024): each agent watches its teammates, infers, plans, executes."""
 
 from mneme.graphs.baselines.mhp import decentralised
 from mneme.nodes.household.proagent import State, plan, watch

@@ -90,7 +90,7 @@ async def run(
         list[str],
         typer.Argument(help="Problems: gripper, gripper/seed3-size6, a problem's file, or a name in --data."),
     ],
-    context: Annotated[Context, Fields(PddlContext, {"memory": "--memory -m"}, "example project_insights")],
+    context: Annotated[Context, Fields(PddlContext, {"memory": "--memory -m"}, "example")],
     run_id: Annotated[
         str, typer.Option("--id", help="The run's id; the id of a killed run continues it.")
     ] = "",

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 
 M = TypeVar("M", bound=BaseModel)
 LARGEST = 64 * 1024
@@ -66,7 +66,7 @@ def _valid(data: object, kind: type[M], node: yaml.Node, where: str) -> M:
     except ValidationError as wrong:
         line = f", line {_line_of(node, wrong.errors()[0]['loc'])}"
         hint = f"A file of this kind has: {', '.join(kind.model_fields)}."
-        raise BadInput(f"{where}{line}: {_first(wrong)}", hint) from wrong
+        raise BadInput(f"{where}{line}: {first_fault(wrong, 'the document')}", hint) from wrong
 
 
 def _line_of(node: yaml.Node, loc: Sequence[int | str]) -> int:
@@ -95,9 +95,3 @@ def text_of(path: Path) -> str:
         raise BadInput(
             f"{path} cannot be read: {unreadable}", "Give the path of a YAML file."
         ) from unreadable
-
-
-def _first(wrong: ValidationError) -> str:
-    fault = wrong.errors()[0]
-    field = ".".join(str(part) for part in fault["loc"]) or "the document"
-    return f"{field}: {fault['msg'].removeprefix('Value error, ')}."

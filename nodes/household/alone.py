@@ -4,7 +4,8 @@ A member decides when its plan is over, when it was told something, and when it 
 it did not know; else it goes on. Where only one action is possible (both hands full: put) nobody is asked.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -15,7 +16,8 @@ from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.world import World
 from mneme.models.asking.asking import ask
-from mneme.nodes.household.counters import Counters
+from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
+from mneme.nodes.household.counters import Counters, lapse
 from mneme.nodes.household.household_state import (
     HouseholdState,
     Update,
@@ -92,11 +94,24 @@ class Minds:
         others = teammates(number, self.members)
         return "\n".join(f"{NAMES[other]}: {lines.get(other, 'not seen yet')}" for other in others)
 
-    def decided(self, choices: dict[int, Option]) -> list[dict[str, Any]]:
+    def chosen(
+        self, number: int, options: Sequence[Option], choice: int | None, context: HouseholdContext
+    ) -> Option:
+        """Return what a member does: its choice, in a lapse any; without an answer, what is nearest."""
+        if choice is None:
+            return options[fallback(options)]
+        marks = (context.seed, self.world.steps, number, "member")
+        at_random = lapse(context.member_lapses, len(options), *marks)
+        return options[choice if at_random is None else at_random]
+
+    def decided(self, choices: dict[int, Option], runtime: HouseholdRuntime, **more: Any) -> Update:
         """Return what everybody does: those who chose, that; the others go on."""
+        shown = {NAMES[number]: str(option) for number, option in choices.items()}
+        runtime.stream_writer({"step": "plan", "choices": shown, **more})
         going = {number: plan.macro for number, plan in enumerate(self.plans) if plan is not None}
         macros = going | {number: macro_of(option) for number, option in choices.items()}
-        return [as_json(macros[number]) for number in range(len(self.members))]
+        everybody = [as_json(macros[number]) for number in range(len(self.members))]
+        return {"decided": everybody, "known": self.known}
 
 
 Given = TypeVar("Given", bound=BaseModel)
@@ -119,6 +134,14 @@ class Answers:
             return None
         self.by.append(got.responder)
         return got.value
+
+    async def ask_each(
+        self, question: Prompt[Given, Value], given: Mapping[int, Given], who: str
+    ) -> dict[int, Value]:
+        """Ask several members at once; return the answers that are usable, by their numbers."""
+        values = await asyncio.gather(*(self.ask(question, each, who) for each in given.values()))
+        answered = zip(given, values, strict=True)
+        return {number: value for number, value in answered if value is not None}
 
     @property
     def update(self) -> Update:

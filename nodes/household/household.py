@@ -8,18 +8,13 @@ that nobody in its room knew of. Decisions and what is said while deciding cost 
 import asyncio
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from langgraph.types import Overwrite
-from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.beliefs import Beliefs, Known
-from mneme.environments.household.episode import (
-    Episode,
-    parse_episode,
-    read_fields,
-)
+from mneme.environments.household.episode import Episode, parse_episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.macro import Macro, Plan
 from mneme.environments.household.play import Event, Frame, advance
@@ -31,6 +26,7 @@ from mneme.nodes.household.eyes import Eyes, check_perception
 from mneme.nodes.household.household_state import (
     HouseholdState,
     Member,
+    Task,
     Update,
     as_json,
     beliefs_of,
@@ -39,6 +35,7 @@ from mneme.nodes.household.household_state import (
     with_beliefs,
     world_of,
 )
+from mneme.nodes.inputs import read_input
 
 CLAIMING = ("goexplore", "gocheck", "gograb")
 """What nobody else should do with the same target at the same time."""
@@ -51,11 +48,12 @@ HISTORY = 40
 async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     """Set the episode up: given, or made from its seed; nobody knows more than the layout and the task."""
     await check_perception(runtime.context)
-    asked = read_fields(_Asked, state, "input")
-    if asked.episode:
-        episode = await asyncio.to_thread(parse_episode, asked.episode)
+    asked = read_input(Task, state)
+    if asked.get("episode"):
+        episode = await asyncio.to_thread(parse_episode, asked["episode"])
     else:
-        episode = await asyncio.to_thread(generate, asked.seed, asked.category or None, asked.agents)
+        chosen = (asked.get("seed", 0), asked.get("category") or None, asked.get("agents", 2))
+        episode = await asyncio.to_thread(generate, *chosen)
     given = as_json(episode)
     if runtime.server_info is not None and runtime.context.simulator:
         raise BadInput("simulator: a server calls no addresses.", "Play on the machine of the simulator.")
@@ -68,7 +66,7 @@ async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
         "world": world.state(),
         "members": [Member(beliefs=as_json(each), plan=None, history=[], heard=[]) for each in beliefs],
         "finds": {},
-        "experience": state.get("experience") or {},
+        "experience": asked.get("experience", {}),
         "decided": [],
         "round": 0,
         "over": False,
@@ -89,17 +87,6 @@ def _new_world(episode: Episode, context: HouseholdContext) -> World:
         return VirtualHomeWorld(episode, context.simulator, seed=context.seed)
     kind = seeing_world() if context.setting == "visual" else World
     return kind(episode, seed=context.seed)
-
-
-class _Asked(BaseModel):
-    """What an episode is made from, checked: a graph's input may hold anything."""
-
-    model_config = ConfigDict(strict=True)
-
-    episode: dict[str, Any] | None = None
-    category: str | None = None
-    agents: int = 2
-    seed: int = Field(0, ge=0)
 
 
 @counted

@@ -243,7 +243,7 @@ def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> U
         "last": state["assessed"],
         "last_step": step,
         "actions": [],
-        "synopses": kept_short([*state["synopses"], dated], episode_of(state).goals),
+        "synopses": kept_short([*state["synopses"], dated], team, episode_of(state).goals),
     }
 
 

@@ -163,21 +163,35 @@ def _as_at_first(known: Known) -> dict[str, Any]:
     return as_json(known.model_copy(update={"is_open": closed, "step": 0}))
 
 
-def kept_short(synopses: Sequence[DatedSynopsis], goals: Sequence[Goal]) -> list[DatedSynopsis]:
-    """Put all but the latest synopses together."""
-    older, latest = synopses[:-RECENT], synopses[-RECENT:]
-    if len(older) <= 1:
-        return [*synopses]
-    first, last = older[0], older[-1]
-    known, since = merged(older), merged(latest)
-    since.merge(known)
-    # A thing that was seen elsewhere since, or missed where it was, is not told any more.
-    known.things = {
-        each.id: each
-        for each in known.things.values()
-        if each.id in since.things
-        and (each.relation, each.holder) == (since.things[each.id].relation, since.things[each.id].holder)
-    }
+def kept_short(
+    synopses: Sequence[DatedSynopsis], team: Beliefs, goals: Sequence[Goal]
+) -> list[DatedSynopsis]:
+    """Drop from synopses what `team` saw otherwise since, and put all but the latest together.
+
+    The last of the synopses is of what `team` saw, so that it stays as it is.
+    """
+    *earlier, latest = synopses
+    kept = [*(_still(each, team) for each in earlier), latest]
+    if len(kept) <= RECENT + 1:
+        return kept
+    return [_put_together(kept[0], kept[1], goals), *kept[2:]]
+
+
+def _still(dated: DatedSynopsis, team: Beliefs) -> DatedSynopsis:
+    """Drop things that were moved or missed since, and unchecked containers that were opened since."""
+    known = Beliefs.model_validate(dated["known"])
+    now = together([known, team])
+    for each in list(known.things.values()):
+        seen = now.things.get(each.id)
+        opened = each.is_open is False and each.id in team.checked and each.id not in known.checked
+        if opened or seen is None or (seen.relation, seen.holder) != (each.relation, each.holder):
+            del known.things[each.id]
+    return {**dated, "known": as_json(known)}
+
+
+def _put_together(first: DatedSynopsis, last: DatedSynopsis, goals: Sequence[Goal]) -> DatedSynopsis:
+    """Make one synopsis of two that follow one another; the later one is right where they differ."""
+    known = merged([first, last])
     told = Synopsis(
         narrative="",
         found=[
@@ -187,17 +201,16 @@ def kept_short(synopses: Sequence[DatedSynopsis], goals: Sequence[Goal]) -> list
         ],
         placed=[each.id for each in known.objects() if any(satisfies(each, goal) for goal in goals)],
         checked=[each.id for each in known.containers() if each.id in known.checked],
-        unchecked=[each.id for each in known.containers() if each.id not in since.checked],
+        unchecked=[each.id for each in known.containers() if each.id not in known.checked],
         explored=sorted(known.room_seen),
     )
-    whole = DatedSynopsis(
+    return DatedSynopsis(
         step=last["step"],
         change=last["change"],
         synopsis=as_json(told.model_copy(update={"narrative": _narrative(told, known)})),
         known=as_json(known),
         merged=first.get("merged", 1) + 1,
     )
-    return [whole, *latest]
 
 
 def _narrative(told: Synopsis, known: Beliefs) -> str:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 from uuid import uuid4
 
 from langgraph.channels import EphemeralValue
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, first_fault
@@ -26,6 +26,7 @@ from mneme.models.asking.counting import Asked, added
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.costs import counted
+from mneme.nodes.inputs import read_input
 from mneme.nodes.pddl.context import PddlRuntime
 from mneme.nodes.task_memories.interface import FinishedTask, Held, Means, Role, Task, TaskMemory
 from mneme.nodes.task_memories.kinds import open_memory
@@ -77,24 +78,10 @@ class Given(TypedDict, total=False):
 
 def problem_given(state: Given) -> Problem:
     """Return the problem of the input: one that is generated, or one that is given whole. Raises BadInput."""
-    if state.get("problem") and not state.get("domain"):
-        return whole_problem(state["problem"])
-    asked = {name: state[name] for name in _Drawn.model_fields if state.get(name) is not None}  # type: ignore[literal-required]
-    try:
-        drawn = _Drawn.model_validate(asked)
-    except ValidationError as error:
-        raise BadInput(first_fault(error), "Fix this field.") from error
-    return generate(drawn.domain, drawn.seed, drawn.size)
-
-
-class _Drawn(BaseModel):
-    """Which problem is to be generated, checked: a graph's input may hold anything."""
-
-    model_config = ConfigDict(strict=True)
-
-    domain: Domain = "gripper"
-    seed: int = Field(1, ge=0)
-    size: int | None = None
+    given = read_input(Given, state)
+    if given.get("problem") and "domain" not in given:
+        return whole_problem(given["problem"])
+    return generate(given.get("domain", "gripper"), given.get("seed", 1), given.get("size"))
 
 
 def whole_problem(given: Any) -> Problem:
@@ -296,7 +283,6 @@ async def _memory(runtime: PddlRuntime, trial: str) -> TaskMemory:
         count=counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters),
         team=team,
         roles=await asyncio.to_thread(_roles),
-        project_insights=context.project_insights,
     )
     return open_memory(context.memory, means)
 

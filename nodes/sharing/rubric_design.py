@@ -18,8 +18,8 @@ from mneme.models.asking.asking import ask
 from mneme.nodes.answers import Decided, Listed, action, ask_person, read_answer
 from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.context import ledger_of, team_of
+from mneme.nodes.inputs import read_input
 from mneme.nodes.sharing.context import DesignRuntime
-from mneme.nodes.sharing.exchange import domain_named, texts
 from mneme.nodes.sharing.pools import rubrics_of
 from mneme.prompts.sharing.rubric_design import Domain, draft_rubric
 from mneme.stores.ledger.records import Change
@@ -99,10 +99,9 @@ Update = dict[str, Any]
 
 async def draft(state: State, runtime: DesignRuntime) -> Update:
     """Let a model draft the criteria with their points."""
-    domain, wishes = domain_named(state.get("domain")), state.get("wishes") or ""
-    if not isinstance(wishes, str):
-        raise BadInput("`wishes` is not a text.", "Say in words what the rubric should look at.")
-    given = Domain(domain=domain, tasks=_tasks(state), wishes=wishes)
+    asked = read_input(Wanted, state)
+    tasks = asked.get("tasks") or _tasks_of(asked["domain"])
+    given = Domain(domain=asked["domain"], tasks=tasks, wishes=asked.get("wishes", ""))
     answered = await ask(draft_rubric, given, runtime.context.designer)
     rubric = rubric_from(state["domain"], answered.value.criteria)
     runtime.stream_writer({"step": "draft", "rubric": rubric.as_text()})
@@ -115,11 +114,8 @@ async def draft(state: State, runtime: DesignRuntime) -> Update:
     }
 
 
-def _tasks(state: State) -> list[str]:
-    """Say what the domain's agents write. Raises BadInput for a domain of which nothing is known."""
-    if given := state.get("tasks"):
-        return texts("tasks", given)
-    domain = state["domain"]
+def _tasks_of(domain: str) -> list[str]:
+    """Say what a domain's agents write. Raises BadInput for a domain of which nothing is known."""
     if domain in DOMAINS:
         return [each.task for each in agents_of(domain)]
     if domain == SINGLE_POOL:

@@ -72,7 +72,7 @@ class Means:
     `who` answers the memory's own questions; `window` is the budget of a context in tokens (task, memory and
     turns together), counted by `count`, the tokenizer of the model that reads it where it is known;
     `memory_tokens` bounds a structured memory; `complaints` says which answers could be used in part only;
-    `trial` names the run; `project_insights` has G-Memory word its insights for each role.
+    `trial` names the run.
     """
 
     ledger: Ledger
@@ -85,7 +85,6 @@ class Means:
     team: str = "local"
     roles: Mapping[str, Role] = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
-    project_insights: bool = False
 
     def within(self, task: Task, memory: str, turns: Sequence[Turn]) -> Shown:
         """Return the memory and the newest turns that the window has room for (algorithm 1).

@@ -22,7 +22,6 @@ from mneme.prompts.task_memories.task_memories import (
     Course,
     Operation,
     PhaseSummary,
-    Projected,
     Relevance,
     Revision,
     Rulebook,
@@ -241,13 +240,9 @@ async def test_g_memory_shows_the_nearest_success_where_the_neighbourhood_has_no
     assert held["recalled"] == ["t1"] and "shake cocktail" in held["memory"]
 
 
-async def test_insights_are_those_that_related_tasks_bear_out_in_the_words_of_each_role(
-    ledger: Ledger,
-) -> None:
-    wording = [Projected(reason="So.", insights=["Solver, lift it."])] * 2
-    rating = [Relevance(reason="So.", score=5)] * 2
-    script("role", {"project_insights": wording, "rate_relevance": rating})
-    told = memory(ledger, "g_memory", who="scripted:role", project_insights=True)
+async def test_insights_are_those_that_related_tasks_bear_out(ledger: Ledger) -> None:
+    script("role", {"rate_relevance": [Relevance(reason="So.", score=5)] * 2})
+    told = memory(ledger, "g_memory", who="scripted:role")
     for name, goal in (("ball", "Carry ball1 to the attic."), ("tyre", "Change the tyre of the car.")):
         await told.means.trials.keep(raw(trial(name, goal), goal), CHANGE)
     known = [Insight(id=name, text=f"On {name}s.", trials=[name]) for name in ("tyre", "ball")]
@@ -258,7 +253,7 @@ async def test_insights_are_those_that_related_tasks_bear_out_in_the_words_of_ea
     held = await told.recall(task("Carry ball9 to the attic."))
     assert held["insights"] in (["ball"], []) and "tyre" not in held["insights"]
     if held["insights"]:
-        assert "Solver, lift it." in told.context(task(), held, [], "solver").memory
+        assert "On balls." in told.context(task(), held, [], "solver").memory
 
 
 async def test_insights_come_every_five_tasks_and_are_paid_by_use(edge_ledger: Ledger) -> None:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from mneme.library.agents.agent import AGENTS, load_agent
 from mneme.models.tuning.pairs import Pair, Pairs
-from mneme.nodes.sharing.choosing import Choice, chosen
+from mneme.nodes.sharing.choosing import chosen
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.check import findings
 from mneme.stores.cards.consolidation import DELTA, is_good, is_held_out, lesson_of, situation_of, warning_of
@@ -136,7 +136,7 @@ class MemoryPairs:
     async def _shown(self, memory: Pooled) -> Pair:
         """Return a pair with the examples that are found for it: the same before and afterwards."""
         asked, answer = memory.pair.asked, memory.pair.answer
-        _, found = await chosen(self._pool, asked, self._recall, Choice(), without=answer)
+        _, found = await chosen(self._pool, asked, self._recall, without=answer)
         examples = [f"{each.pair.prompt} -> {each.pair.answer}" for each in found]
         return _pair(memory).model_copy(update={"shown": examples, "delta": examples})
 
