@@ -12,9 +12,9 @@ from mneme.cli.sharing import rubric
 from mneme.cli.show import console, emit, print_result, print_rows
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, MnemeError
+from mneme.core.yaml_files import read_yaml, text_of
 from mneme.library.agents.agent import AGENTS, Agent, load_agent
 from mneme.library.agents.own import EXAMPLE, own_agents, own_text, save_agent
-from mneme.library.agents.reading import read_yaml, text_of
 
 
 async def new(

@@ -19,8 +19,8 @@ from mneme.cli.show import console, emit, print_result
 from mneme.client.home import open_operations
 from mneme.client.team import TeamSession, open_team
 from mneme.core.errors import BadInput
+from mneme.core.yaml_files import text_of
 from mneme.library.agents.own import own_texts
-from mneme.library.agents.reading import text_of
 from mneme.library.agents.rubric import Rubric, read_rubric
 from mneme.nodes.sharing.context import DesignContext
 from mneme.nodes.sharing.pools import FrozenRubric, agents_in

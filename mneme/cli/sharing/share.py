@@ -16,9 +16,9 @@ from mneme.cli.options import Agents
 from mneme.cli.show import console, count_of, emit, read_file
 from mneme.client.team import TeamSession, Training, open_team
 from mneme.core.errors import BadInput, first_fault
+from mneme.core.yaml_files import read_yaml, text_of
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent
 from mneme.library.agents.own import PARTED, own_text, own_texts
-from mneme.library.agents.reading import read_yaml, text_of
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.asking.counting import in_words
 from mneme.nodes.sharing.context import GrowthContext, SharingContext
