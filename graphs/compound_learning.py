@@ -1,5 +1,7 @@
 """Compound learning (§2, §3): researcher, devil's advocate, leader and monitor around one shared memory."""
 
+from typing import Any
+
 from langgraph.graph import END, START
 
 from mneme.nodes.learning.compound_learning.challenge import challenge, is_patched, needs_patch, patch
@@ -11,14 +13,23 @@ from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.learning.worlds import Problem
 from mneme.nodes.workflow import Workflow
 
-builder = Workflow(State, context_schema=LearningContext, input_schema=Problem, output_schema=Result)
-builder.add_sequence([recall, research, challenge])
-builder.add_node(patch)
-builder.add_sequence([verify, decide, compile, keep])
 
-builder.add_edge(START, "recall")
-builder.add_conditional_edges("challenge", needs_patch, ["patch", "verify"])
-builder.add_conditional_edges("patch", is_patched, {True: "challenge", False: "verify"})
-builder.add_edge("keep", END)
+def team(first: Any, criticise: Any, *last: Any) -> Workflow:
+    """Build what the team and its rivals share: a first step, how a draft is criticised, the last steps."""
+    builder = Workflow(State, context_schema=LearningContext, input_schema=Problem, output_schema=Result)
+    builder.add_node(first)
+    builder.add_sequence([research, criticise])
+    builder.add_node(patch)
+    builder.add_sequence([verify, decide, *last])
+
+    builder.add_edge(START, first.__name__)
+    builder.add_conditional_edges(criticise.__name__, needs_patch, ["patch", "verify"])
+    builder.add_conditional_edges("patch", is_patched, {True: criticise.__name__, False: "verify"})
+    builder.add_edge(last[-1].__name__, END)
+    return builder
+
+
+builder = team(recall, challenge, compile, keep)
+builder.add_edge("recall", "research")
 
 graph = builder.compile(name="compound_learning")

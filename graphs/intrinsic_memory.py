@@ -4,9 +4,8 @@ from langgraph.graph import END, START
 
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.nodes.discussion.ending import approval, ask_approval, close, document, verdict
-from mneme.nodes.discussion.intrinsic_memory import floor, hear, open, select, speak
+from mneme.nodes.discussion.intrinsic_memory import floor, hear, open, select, speak, update
 from mneme.nodes.discussion.state import Given, Result, State
-from mneme.nodes.discussion.updating import update
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=DiscussionContext, input_schema=Given, output_schema=Result)

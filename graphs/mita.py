@@ -7,7 +7,6 @@ from mneme.nodes.household.household_state import Task
 from mneme.nodes.household.mita import (
     after_perceiving,
     allocate,
-    answer,
     begin,
     execute,
     finish,
@@ -25,7 +24,6 @@ builder = Workflow(State, context_schema=HouseholdContext, input_schema=Task, ou
 builder.add_sequence([begin, perceive])
 builder.add_node(summarise)
 builder.add_node(negotiate, input_schema=Asked)
-builder.add_node(answer)
 builder.add_node(allocate)
 builder.add_node(follow_proposals)
 builder.add_node(execute)
@@ -34,8 +32,7 @@ builder.add_node(finish)
 builder.add_edge(START, "begin")
 builder.add_conditional_edges("perceive", after_perceiving, ["summarise", "negotiate", "finish"])
 builder.add_conditional_edges("summarise", negotiations, ["negotiate", "finish"])
-builder.add_conditional_edges("negotiate", who_decides, ["answer", "allocate", "follow_proposals"])
-builder.add_conditional_edges("answer", who_decides, ["answer", "allocate", "follow_proposals"])
+builder.add_conditional_edges("negotiate", who_decides, ["allocate", "follow_proposals"])
 builder.add_edge("allocate", "execute")
 builder.add_edge("follow_proposals", "execute")
 builder.add_edge("execute", "perceive")

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from langgraph.types import interrupt
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 
 Kind = Literal["accept", "edit", "reject", "respond", "ignore"]
 KINDS: dict[str, Kind] = {
@@ -88,15 +88,21 @@ def decided(said: Any) -> Decided | None:
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def validated(kind: type[Model], given: Any, form: str) -> Model:
-    """Return an answer in our own form; words alone are its first field. Raises BadInput with `form`."""
-    fields = {next(iter(kind.model_fields)): given} if isinstance(given, str) else given
+def read_answer(
+    kind: type[Model], said: Any, form: str, fields_of: Callable[[Decided], dict[str, Any]]
+) -> Model:
+    """Return an answer in our own form, or in a client's, of which `fields_of` gives the fields.
+
+    Words alone are the first field. Raises BadInput with `form` as its hint.
+    """
+    given = decided(said)
+    fields = fields_of(given) if given else said
+    if isinstance(fields, str):
+        fields = {next(iter(kind.model_fields)): fields}
     try:
         return kind.model_validate(fields)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the answer"
-        raise BadInput(f"{where}: {first['msg']}.", form) from error
+        raise BadInput(first_fault(error, "the answer"), form) from error
 
 
 def _from_text(said: Any) -> Any:

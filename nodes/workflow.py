@@ -1,18 +1,16 @@
 """Graphs that also run without a context, and inside another graph."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import get_runtime
 from pydantic import BaseModel, ValidationError
 
-from mneme.core.errors import BadInput
-
-RUNTIME = "__pregel_runtime"
-"""Where a node's config has the runtime of the graph that runs it."""
+from mneme.core.errors import BadInput, first_fault
 
 
 class CompiledWorkflow(CompiledStateGraph[Any, Any, Any, Any]):
@@ -21,35 +19,30 @@ class CompiledWorkflow(CompiledStateGraph[Any, Any, Any, Any]):
     LangGraph hands a subgraph the context of its parent as it is, and none where none was given.
     """
 
-    def stream(
-        self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **more: Any
-    ) -> Iterator[Any]:
+    def stream(self, *given: Any, context: Any = None, **more: Any) -> Iterator[Any]:
         """Yield the stream of a run, as CompiledStateGraph does. Raises BadInput for a wrong context."""
-        return super().stream(input, config, context=self._own(context, config), **more)
+        return super().stream(*given, context=self._own(context), **more)
 
-    def astream(
-        self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **more: Any
-    ) -> AsyncIterator[Any]:
+    def astream(self, *given: Any, context: Any = None, **more: Any) -> AsyncIterator[Any]:
         """Yield the stream of a run, as CompiledStateGraph does. Raises BadInput for a wrong context."""
-        return super().astream(input, config, context=self._own(context, config), **more)
+        return super().astream(*given, context=self._own(context), **more)
 
-    def _own(self, given: Any, config: RunnableConfig | None) -> Any:
+    def _own(self, given: Any) -> Any:
         """Return a context of this graph's kind: of the given one or the parent's, the fields that it has."""
         kind = self.context_schema
         if kind is None or isinstance(given, kind | dict):
             return given
-        runtime = ((config or {}).get("configurable") or {}).get(RUNTIME)
-        known = given if given is not None else getattr(runtime, "context", None)
-        if isinstance(known, kind):
-            return known
+        if given is None:
+            with suppress(RuntimeError, AttributeError):  # it runs in no other graph
+                given = get_runtime().context
+        if isinstance(given, kind):
+            return given
         try:
             return kind(
-                **{name: value for name, value in _fields(known).items() if name in kind.model_fields}
+                **{name: value for name, value in _fields(given).items() if name in kind.model_fields}
             )
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            wrong = f"The parent's context does not fit {self.name}: {where}: {first['msg']}."
+            wrong = f"The parent's context does not fit {self.name}: {first_fault(error)}"
             raise BadInput(wrong, "Give this graph a context of its own.") from error
 
 
@@ -67,6 +60,8 @@ class Workflow(StateGraph[Any, Any, Any, Any]):
     def compile(self, *args: Any, **more: Any) -> CompiledWorkflow:
         """Compile the graph."""
         compiled = super().compile(*args, **more)
-        compiled.__class__ = CompiledWorkflow  # StateGraph names the class that it makes, and offers no other
+        # `StateGraph.compile` names the class that it makes and offers no other. A wrapper would not be the
+        # Pregel that Studio, the server and a parent graph look for.
+        compiled.__class__ = CompiledWorkflow
         assert isinstance(compiled, CompiledWorkflow)
         return compiled

@@ -14,9 +14,10 @@ added to the user wording. What answers without a model stands in `rules/`, regi
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from string import Template
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
@@ -39,6 +40,7 @@ CLIPPED = "clipped"
 PLAIN = "plain"
 """Marks, in a field's type, a list that is told without numbers, since nothing of it is chosen by number."""
 LONGEST_REASON = 300
+NOTHING_OFFERED = [-1]
 MOST_FAULTS = 5
 """How many faults of a reply are told at once: a model cannot mend more."""
 REPAIRS = 2
@@ -67,7 +69,8 @@ class Prompt(Generic[Given, Answer]):
     are apart from the system text, since a small model may copy one: then the question is asked without them.
     `checks` are semantic: each takes what was given and what was answered, and raises `ValueError` with a
     sentence that a model can act on. `doubts` raise it too, but may err: a second answer stands. `bounds`
-    say, by the path of a field, which values can be valid. `picture` names the field of what is given that is
+    say, by the path of a field, which values can be valid: a model's server holds it to them, and lists,
+    ranges and names among them are checked like the rest. `picture` names the field of what is given that is
     a PNG in base64: a model sees it before it reads the text. `repairs` says how often a model is asked again
     after a reply that cannot be used.
     """
@@ -146,14 +149,21 @@ class Prompt(Generic[Given, Answer]):
         return {path: schema for rule in self.bounds for path, schema in rule(given).items()}
 
     def verify(self, given: Given, answer: Answer) -> Answer:
-        """Return the answer when every check accepts it; raise a `ValueError` with all that is wrong else."""
+        """Return the answer when it is within its bounds and every check accepts it.
+
+        Raises a `ValueError` with all that is wrong else.
+        """
         faults: list[str] = []
+        if isinstance(answer, BaseModel):
+            plain = answer.model_dump(by_alias=True)
+            for path, bound in self.bounds_of(given).items():
+                faults += _not_offered(bound, _at(plain, path), path)
         for check in self.checks:
             try:
                 check(given, answer)
             except ValueError as error:
                 faults.append(str(error))
-            except LookupError:  # it looks up what a check before it has found missing
+            except LookupError:  # it looks up what was not offered
                 if not faults:
                     raise
         refuse(faults)
@@ -190,6 +200,39 @@ def refuse(faults: Iterable[str]) -> None:
         raise ValueError(" ".join(told))
 
 
+def _at(plain: dict[str, Any], path: str) -> list[Any]:
+    """Return the values at a path of an answer, such as `choices[].option`."""
+    values: list[Any] = [plain]
+    for name in path.replace("[]", ".[]").split("."):
+        inner = chain.from_iterable(values) if name == "[]" else (value[name] for value in values)
+        values = [value for value in inner if value is not None]
+    return values
+
+
+def _not_offered(bound: Schema, values: Iterable[Any], path: str) -> Iterator[str]:
+    """Yield a sentence for each value that is none of those offered: by a list, a range, or by names."""
+    named = bound.get("properties", {})
+    for value in values:
+        if value not in bound.get("enum", (value,)):
+            yield f"{path} is {json.dumps(value)}: choose {_choices(bound['enum'])}."
+        if "maximum" in bound and not bound.get("minimum", value) <= value <= bound["maximum"]:
+            yield f"{path} is {value}: choose {bound.get('minimum', 1)} to {bound['maximum']}."
+        if named and value.keys() != named.keys():
+            yield f"{path}: give one for each of {', '.join(named)}, and no other."
+        for name in named:
+            if name in value:
+                yield from _not_offered(named[name], [value[name]], f"{path}.{name}")
+
+
+def _choices(offered: Sequence[Any]) -> str:
+    """Say which values are offered; many numbers in a row by the first and the last."""
+    if offered == NOTHING_OFFERED:
+        return "none"
+    if len(offered) > MOST_FAULTS and list(offered) == [*range(offered[0], offered[-1] + 1)]:
+        return f"{offered[0]} to {offered[-1]}"
+    return " or ".join(json.dumps(each) for each in offered)
+
+
 def one_of(count: int, *others: int) -> Schema:
     """Return the schema of the number of an offered item, from 0 on, or one of the others."""
     return one_of_ids({*others, *range(count)})
@@ -197,7 +240,7 @@ def one_of(count: int, *others: int) -> Schema:
 
 def one_of_ids(ids: Collection[int]) -> Schema:
     """Return the schema of one of these ids; -1, which nothing has, where there are none."""
-    return {"enum": sorted(ids) or [-1]}
+    return {"enum": sorted(ids) or NOTHING_OFFERED}
 
 
 def some_of(path: str, ids: Collection[int]) -> Schemas:

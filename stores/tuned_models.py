@@ -5,13 +5,16 @@ write what becomes of its own records.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from mneme.core.errors import BadInput
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, Namespace, Value, Write, make_write
+from mneme.stores.ledger.records import Change, Namespace, Write
+from mneme.stores.ledger.writing import retry_on_conflict
+from mneme.stores.shelf import Shelf, kind_of
 
 SERVING = "serving"
 
@@ -47,87 +50,113 @@ class Attempt(BaseModel):
     taken_back: bool = Field(False, description="Whether its promotion was rolled back since.")
 
 
+class Serving(BaseModel):
+    """The tuned model that answers; empty: none."""
+
+    model: str = ""
+
+
+class Archived(NamedTuple):
+    """What a promotion takes out of use: ids, how many records there were, and the writes that do it."""
+
+    ids: Sequence[str]
+    cards: int
+    writes: Sequence[Write] = ()
+
+
 class TunedModels:
-    """The consolidations below one namespace: of a team's cards, or of one of its pools."""
+    """The consolidations below one namespace: of a team's cards, or of one of its pools.
+
+    `command` is the command that shows them.
+    """
+
+    command: str
 
     def __init__(self, ledger: Ledger, below: Namespace) -> None:
         self._ledger = ledger
-        self.namespace: Namespace = (*below, "archives")
-        self._attempts: Namespace = (*below, "consolidations")
-        self._pointer: Namespace = (*below, "model")
+        self._archives = Shelf(ledger, (*below, "archives"), kind_of(Archive))
+        self._attempts = Shelf(ledger, (*below, "consolidations"), kind_of(Attempt))
+        self._pointer = Shelf(ledger, (*below, "model"), kind_of(Serving))
 
     async def serving(self) -> str:
         """Return the tuned model that answers; empty where none was promoted."""
-        return (await self._serving())[0]
+        found = await self._pointer.find(SERVING)
+        return found.model if found else ""
 
     async def note(self, attempt: Attempt, *, change: Change) -> None:
         """Keep how a consolidation ended; noting it again changes nothing."""
-        if await self._ledger.get(self._attempts, attempt.tag) is None:
-            value = attempt.model_dump(mode="json")
-            await self._ledger.insert(self._attempts, value, text="", change=change, key=attempt.tag)
+        await self._attempts.add_new(attempt.tag, attempt, change=change)
 
     async def attempts(self) -> Sequence[Attempt]:
         """Return the consolidations that came to their end, oldest first, with what became of each."""
-        count = await self._ledger.count(self._attempts)
-        found = await self._ledger.records(self._attempts, limit=count)
         undone = {each.tag for each in await self.archives() if each.taken_back}
-        noted = [Attempt.model_validate(version.value) for version in found]
+        noted = await self._attempts.all()
         return [each.model_copy(update={"taken_back": each.tag in undone}) for each in noted]
 
     async def archives(self) -> Sequence[Archive]:
         """Return the promotions, oldest first."""
-        count = await self._ledger.count(self.namespace)
-        found = await self._ledger.records(self.namespace, limit=count)
-        return [Archive.model_validate(version.value) for version in found]
+        return await self._archives.all()
+
+    @retry_on_conflict
+    async def archive(  # noqa: PLR0913 (one name for each thing a caller may say)
+        self,
+        tag: str,
+        *,
+        change: Change,
+        model: str = "",
+        keep: Sequence[str] = (),
+        only: Sequence[str] | None = None,
+        serves: str = "",
+    ) -> Archive:
+        """Archive what a model has learned under a version tag, except what is to be kept (§8, step 3).
+
+        `only` names what may go; `serves` is the tuned model that answers from now on, `model` its base. All
+        of it is one write, which `take_back` undoes. Raises BadInput where the tag is taken.
+        """
+        if await self._archives.find(tag):
+            raise BadInput(f"There is an archive {tag} already.", "Choose another version tag.")
+        learned = await self._learned(tag, keep, only, change)
+        made = Archive(
+            tag=tag,
+            at=datetime.now(UTC),
+            model=model,
+            cards=learned.cards,
+            kept=[*keep],
+            ids=[*learned.ids],
+            serves=serves,
+            before=await self.serving(),
+        )
+        await self._write(made, serves, learned.writes, change)
+        return made
+
+    @retry_on_conflict
+    async def take_back(self, *, change: Change) -> Archive:
+        """Undo the latest archiving, in one write: what it archived and who answers are as before.
+
+        Raises BadInput where there is none to undo.
+        """
+        standing = await self._standing()
+        if not standing:
+            raise BadInput("There is no consolidation to take back.", f"See `mneme {self.command} --status`.")
+        undone = standing[-1].model_copy(update={"taken_back": True})
+        await self._write(undone, undone.before, await self._brought_back(undone, change), change)
+        return undone
 
     async def _standing(self) -> list[Archive]:
         return [each for each in await self.archives() if not each.taken_back]
 
-    async def _check_free(self, tag: str) -> None:
-        if await self._ledger.get(self.namespace, tag):
-            raise BadInput(f"There is an archive {tag} already.", "Choose another version tag.")
+    async def _write(self, archive: Archive, model: str, others: Sequence[Write], change: Change) -> None:
+        """Store a promotion, who answers from now on, and what becomes of other records, in one write."""
+        noted = await self._archives.put_write(archive.tag, archive, change)
+        pointed = await self._pointer.put_write(SERVING, Serving(model=model), change)
+        await self._ledger.write([*others, *([pointed] if archive.serves else []), noted])
 
-    async def _last(self, hint: str) -> Archive:
-        """Return the promotion that stands. Raises BadInput where there is none."""
-        standing = await self._standing()
-        if not standing:
-            raise BadInput("There is no consolidation to take back.", hint)
-        return standing[-1]
+    async def _learned(
+        self, tag: str, keep: Sequence[str], only: Sequence[str] | None, change: Change
+    ) -> Archived:
+        """Return what a promotion takes out of use."""
+        raise NotImplementedError
 
-    async def _promoting(self, archive: Archive, change: Change) -> list[Write]:
-        """Return the writes of a promotion: its record, and who answers from now on."""
-        noted = await self._noted(self.namespace, archive.tag, archive.model_dump(mode="json"), change)
-        serves = archive.serves
-        return [*([await self._pointed(serves, archive.before, change)] if serves else []), noted]
-
-    async def _undoing(self, last: Archive, change: Change) -> tuple[Archive, list[Write]]:
-        """Return a promotion as taken back, and the writes that make the model before it answer again."""
-        undone = last.model_copy(update={"taken_back": True})
-        noted = await self._noted(self.namespace, last.tag, undone.model_dump(mode="json"), change)
-        return undone, [*([await self._pointed(last.before, "", change)] if last.serves else []), noted]
-
-    async def _before(self, serves: str) -> str:
-        """Return the model that answered until now."""
-        serving, earlier = await self._serving()
-        return earlier if serves and serving == serves else serving  # it was begun by a write that was cut
-
-    async def _serving(self) -> tuple[str, str]:
-        """Return the tuned model that answers, and the one that did before it."""
-        head = await self._ledger.get(self._pointer, SERVING)
-        return (str(head.value["model"]), str(head.value["before"])) if head else ("", "")
-
-    async def _pointed(self, model: str, before: str, change: Change) -> Write:
-        return await self._noted(self._pointer, SERVING, {"model": model, "before": before}, change)
-
-    async def _noted(self, namespace: Namespace, key: str, value: Value, change: Change) -> Write:
-        """Return the write of a record that is not searched, new or again."""
-        head = await self._ledger.get(namespace, key)
-        return make_write(
-            event="update" if head else "insert",
-            namespace=namespace,
-            key=key,
-            value=value,
-            text="",
-            change=change,
-            expected_version=head.version if head else None,
-        )
+    async def _brought_back(self, undone: Archive, change: Change) -> Sequence[Write]:
+        """Return the writes that bring back what a promotion took out of use."""
+        return []

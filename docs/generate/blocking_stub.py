@@ -11,26 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from mneme.api.cards import Cards
-from mneme.api.discussions import TeamDiscussions
-from mneme.api.inbox import Messages
-from mneme.api.memories import Memories
-from mneme.api.operation import Operations
-from mneme.api.pools import Pools
-from mneme.api.threads import Threads
-from mneme.client.memory import Memory
+from mneme.client.memory import OPERATIONS, Memory, OfMemories
 
 STUB = Path(__file__).parents[2] / "mneme" / "client" / "blocking_memory.pyi"
-KINDS: dict[str, type[Operations]] = {
-    "memories": Memories,
-    "inbox": Messages,
-    "threads": Threads,
-    "cards": Cards,
-    "pools": Pools,
-    "discussions": TeamDiscussions,
-}
-OWN = ("recall", "list", "history", "rollback", "undo", "forget", "export")
-"""What a `Memory` has of its `memories`."""
 HEAD = '''"""Written by `docs/generate/blocking_stub.py`."""
 # ruff: noqa: I001
 
@@ -42,12 +25,13 @@ def stub() -> str:
     modules = {"builtins", "collections.abc", "typing", "mneme.client.blocking"}
     classes = [
         _class(f"Blocking{kind.__name__}", [_method(kind, name, modules) for name in kind.OFFERED])
-        for kind in KINDS.values()
+        for kind in OPERATIONS.values()
     ]
-    attributes = [f"    {name}: Blocking{kind.__name__}\n" for name, kind in KINDS.items()]
-    own = [_method(Memory, "remember", modules), *(_method(Memories, name, modules) for name in OWN)]
+    attributes = [f"    {name}: Blocking{kind.__name__}\n" for name, kind in OPERATIONS.items()]
+    own = [name for name, each in vars(Memory).items() if isinstance(each, OfMemories)]
+    methods = [_method(Memory, name, modules) for name in ("remember", *own)]
     made = "    def __init__(self, of: typing.Any, loop: mneme.client.blocking.Loop) -> None: ...\n"
-    body = [made, "    user: builtins.str\n    team: builtins.str\n", *attributes, *own]
+    body = [made, "    user: builtins.str\n    team: builtins.str\n", *attributes, *methods]
     whole = "\n\n".join([*classes, _class("BlockingMemory", body)])
     return HEAD + "".join(f"import {each}\n" for each in sorted(modules)) + "\n" + whole
 

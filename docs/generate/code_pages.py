@@ -12,13 +12,8 @@ from pydantic import SecretStr, TypeAdapter
 from tables import bounds, code, kind, table
 
 import mneme
-from mneme.api.cards import Cards
-from mneme.api.discussions import TeamDiscussions
-from mneme.api.inbox import Messages
-from mneme.api.memories import Memories
-from mneme.api.pools import Pools
-from mneme.api.threads import Threads
 from mneme.cli.main import app
+from mneme.client.memory import OPERATIONS
 from mneme.core.settings import Settings
 
 Command = Any
@@ -47,15 +42,6 @@ OTHERS = """\
 [tracing](../how-to/studio-and-tracing.md#trace-with-langsmith) on. `MNEME_TRACEBACK=1` shows where an
 unexpected error comes from.
 """
-OPERATIONS = {
-    "memories": Memories,
-    "inbox": Messages,
-    "threads": Threads,
-    "cards": Cards,
-    "pools": Pools,
-    "discussions": TeamDiscussions,
-}
-"""The attributes of `mneme.Memory`, and the classes whose operations they have."""
 
 
 def command_line() -> str:

@@ -7,6 +7,9 @@ from pydantic import BaseModel
 from mneme.environments.household.acting import NAMES, Action, Observation, Seen
 from mneme.environments.household.episode import Goal
 
+LASTING = ("name", "holder", "relation", "is_open", "room")
+"""What makes a thing another one to know when it changes; where exactly it lies does not."""
+
 
 class Known(Seen):
     """A thing as last seen, and at which step."""
@@ -62,29 +65,22 @@ class Beliefs(BaseModel):
         self.things[known.id] = known.model_copy(update=placed)
 
     def _give_up(self, observation: Observation) -> None:
+        """Forget what should be visible here and is not; in a container that is shut it may still be."""
         present = {seen.id for seen in observation.seen}
-        gone = [
-            known.id
-            for known in self.things.values()
-            if known.id not in present and self._is_gone(known, observation) and not self._shut(known)
-        ]
-        for thing in gone:
-            del self.things[thing]
-            self.lost[thing] = observation.step
-
-    def _is_gone(self, known: Known, observation: Observation) -> bool:
-        if observation.missing is None:
-            return known.room == observation.room
-        return known.id in observation.missing
-
-    def _shut(self, known: Known) -> bool:
-        """Return whether a thing may be invisible because it is in a closed container."""
-        holder = None if known.holder is None or known.relation != "inside" else self.things.get(known.holder)
-        return holder is not None and holder.is_open is False
+        shut = {known.id for known in self.things.values() if known.is_open is False}
+        for known in list(self.things.values()):
+            if observation.missing is None:
+                is_gone = known.room == observation.room
+            else:
+                is_gone = known.id in observation.missing
+            is_hidden = known.relation == "inside" and known.holder in shut
+            if is_gone and not is_hidden and known.id not in present:
+                del self.things[known.id]
+                self.lost[known.id] = observation.step
 
     def _learn(self, seen: Seen, step: int) -> None:
         known = self.things.get(seen.id)
-        if known is not None and _same(known, seen):
+        if known is not None and all(getattr(known, name) == getattr(seen, name) for name in LASTING):
             known.step = step
             if seen.relation == "held by":
                 known.center = seen.center
@@ -142,7 +138,9 @@ class Beliefs(BaseModel):
 
     def position_in_words(self) -> str:
         """Say where the agent is and what it holds."""
-        return f"I am in the {self.rooms.get(self.room, 'house')}, holding {self._held()}."
+        held = [f"<{self.things[thing].name}> ({thing})" for thing in self.hands if thing in self.things]
+        where = self.rooms.get(self.room, "house")
+        return f"I am in the {where}, holding {' and '.join(held) or 'nothing'}."
 
     def sights(self, first: int = 0, last: int | None = None, *, with_shut: bool = True) -> list[str]:
         """Say what was seen latest between two steps, both included; not what is in the agent's own hands.
@@ -167,10 +165,6 @@ class Beliefs(BaseModel):
     def unexplored(self) -> str:
         """Say in which rooms the agent has never been; only beliefs that hold all it knows can tell."""
         return unexplored(self.rooms, self.room_seen, "Not yet explored by me")
-
-    def _held(self) -> str:
-        held = [f"<{self.things[thing].name}> ({thing})" for thing in self.hands if thing in self.things]
-        return " and ".join(held) or "nothing"
 
     def _sentence(self, known: Known) -> str:
         where = f"in the {self.rooms.get(known.room, 'house')}"
@@ -199,13 +193,3 @@ def unexplored(rooms: Mapping[int, str], seen: Iterable[int], words: str) -> str
 def _later(mine: dict[int, int], theirs: Mapping[int, int]) -> None:
     for key, step in theirs.items():
         mine[key] = max(step, mine.get(key, step))
-
-
-def _same(known: Known, seen: Seen) -> bool:
-    return (
-        known.name == seen.name
-        and known.holder == seen.holder
-        and known.relation == seen.relation
-        and known.is_open == seen.is_open
-        and known.room == seen.room
-    )

@@ -170,13 +170,14 @@ class _Trips:
     def _shortest(self, load: Load) -> Metres:
         """Measure, for each agent and each end at a target, the shortest way that brings a load."""
         if load not in self._ways:
-            ways = [self._after(rest, self._trips[pair]) for pair, rest in _last_trips(load)]
+            ways = [
+                least(self._shortest(before), self._trips[pair][self.agents :])
+                if any(before)
+                else self._trips[pair][: self.agents]
+                for pair, before in _last_trips(load)
+            ]
             self._ways[load] = np.minimum.reduce(ways)
         return self._ways[load]
-
-    def _after(self, load: Load, trip: Metres) -> Metres:
-        """Measure the ways that bring a load and then make a trip."""
-        return least(self._shortest(load), trip[self.agents :]) if any(load) else trip[: self.agents]
 
 
 def _whole(lengths: Metres | np.float64) -> Indices:
@@ -217,25 +218,31 @@ class _Sharing:
         self._alone: dict[Load, list[int]] = {}
         self._from: dict[tuple[int, Load], int] = {}
         self._opening = [trips.opening(spot) for spot in range(len(shut))]
-        self._best = 0
 
     def least(self) -> int:
         """Give the least number of steps in which some choice can be brought."""
-        self._best = 10**6
-        for load in sorted(self._choices, key=lambda load: self._at_least(0, load)):
-            self._share(0, load, [])
-        return self._best
+        steps = min(self._at_least(0, load) for load in self._choices)
+        while not any(self._can_share(steps, load, []) for load in self._choices):
+            steps += 1
+        return steps
 
-    def _share(self, agent: int, rest: Load, shares: list[Load]) -> None:
-        """Give the agents from this one on all parts of what is left that could still be better."""
-        if self._at_least(agent, rest) >= self._best:
-            return
-        if agent == self._agents - 1:
-            self._best = min(self._best, self._with_openings([*shares, rest]))
-            return
-        for share in _parts(rest):
-            if self._busy(agent, share) < self._best:
-                self._share(agent + 1, _difference(rest, share), [*shares, share])
+    def _can_share(self, steps: int, rest: Load, shares: list[Load]) -> bool:
+        """Return whether the agents that have no share yet can bring what is left, in so many steps."""
+        agent = len(shares)
+        if agent == self._agents:
+            spare = [steps - self._busy(each, share) for each, share in enumerate(shares)]
+            shut = [
+                spot for spot, is_shut in enumerate(self._shut) if is_shut and any(s[spot] for s in shares)
+            ]
+            return self._can_open(shut, shares, spare, steps)
+        if self._at_least(agent, rest) > steps:
+            return False
+        parts = _parts(rest) if agent < self._agents - 1 else [rest]
+        return any(
+            self._busy(agent, share) <= steps
+            and self._can_share(steps, _difference(rest, share), [*shares, share])
+            for share in parts
+        )
 
     def _busy(self, agent: int, share: Load) -> int:
         """Return an agent's steps for walking, taking and putting."""
@@ -256,15 +263,6 @@ class _Sharing:
                 )
         return self._from[agent, rest]
 
-    def _with_openings(self, shares: Sequence[Load]) -> int:
-        """Give the least number of steps once the openings are shared too, up to the best known."""
-        busy = [self._busy(agent, share) for agent, share in enumerate(shares)]
-        shut = [spot for spot, is_shut in enumerate(self._shut) if is_shut and any(s[spot] for s in shares)]
-        steps = max(busy)
-        while steps < self._best and not self._can_open(shut, shares, [steps - each for each in busy], steps):
-            steps += 1
-        return steps
-
     def _can_open(self, shut: Sequence[int], shares: Sequence[Load], spare: list[int], steps: int) -> bool:
         """Return whether the agents' spare steps are enough to open the closed containers."""
         if not shut:
@@ -272,10 +270,9 @@ class _Sharing:
         spot, *others = shut
         for agent, share in enumerate(shares):
             if spare[agent] > 0 and (share[spot] or self._opening[spot][agent] <= steps):
-                spare[agent] -= 1
-                if self._can_open(others, shares, spare, steps):
+                left = [each - (number == agent) for number, each in enumerate(spare)]
+                if self._can_open(others, shares, left, steps):
                     return True
-                spare[agent] += 1
         return False
 
 

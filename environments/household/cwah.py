@@ -25,6 +25,7 @@ _CATEGORY = {
     "Put groceries": "Put Groceries",
     "Set up a dinner table": "Set up Table",
 }
+HOLDING: dict[str, Relation] = {"ON": "on", "INSIDE": "inside"}
 Triple = tuple[float, float, float]
 
 
@@ -148,7 +149,10 @@ class _Kept:
             self._keep(edge)
         self.places: dict[int, tuple[Relation, int]] = {}
         for node in graph.nodes:
-            self._place(node)
+            room = next((holder for _, holder in self._chain(node.id) if holder in self.rooms), None)
+            kind = self._kind(node)
+            if room is not None and kind not in (None, "room"):
+                self.places[node.id] = self._held(node, room) if kind == "object" else ("inside", room)
 
     def _keep(self, edge: Edge) -> None:
         for end in (edge.from_id, edge.to_id):
@@ -156,10 +160,8 @@ class _Kept:
                 raise BadInput(f"graph.edges: the node {end} is missing.", "Add the node or drop the edge.")
         if edge.relation_type == "BETWEEN":
             self._between.setdefault(edge.from_id, []).append(edge.to_id)
-        if edge.relation_type == "ON":
-            self._holders.setdefault(edge.from_id, []).append(("on", edge.to_id))
-        if edge.relation_type == "INSIDE":
-            self._holders.setdefault(edge.from_id, []).append(("inside", edge.to_id))
+        if relation := HOLDING.get(edge.relation_type):
+            self._holders.setdefault(edge.from_id, []).append((relation, edge.to_id))
 
     def things(self) -> Iterator[tuple[Node, Kind]]:
         """Give the rooms, and what is in them."""
@@ -188,12 +190,6 @@ class _Kept:
             "Walls",
         )
         return "surface" if bears or node.id in self._targets else None
-
-    def _place(self, node: Node) -> None:
-        room = next((holder for _, holder in self._chain(node.id) if holder in self.rooms), None)
-        kind = self._kind(node)
-        if room is not None and kind not in (None, "room"):
-            self.places[node.id] = self._held(node, room) if kind == "object" else ("inside", room)
 
     def _held(self, node: Node, room: int) -> tuple[Relation, int]:
         """Return what holds an object: the container it is in, else what it stands on, else the room."""

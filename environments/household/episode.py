@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 import networkx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_serializer, model_validator
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 
 Relation = Literal["on", "inside"]
 Kind = Literal["room", "door", "container", "surface", "object"]
@@ -22,8 +22,8 @@ MARGIN = 2.0
 """Metres outside its room's box where an agent may start, since the boxes of two rooms need not touch."""
 
 
-class Measured(Protocol):
-    """What has a box in the apartment: its centre and size in metres, y is up."""
+class Boxed(Protocol):
+    """What has a bounding box in the apartment: centre and extent in metres, y is up."""
 
     @property
     def center(self) -> tuple[float, float, float]: ...
@@ -140,9 +140,7 @@ def read_fields(kind: type[Fields], given: Mapping[str, Any], name: str) -> Fiel
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BadInput(f"{name}: {where}: {first['msg']}.", "Fix this field.") from error
+        raise BadInput(f"{name}: {first_fault(error)}", "Fix this field.") from error
 
 
 def save_episode(episode: Episode, path: Path) -> None:
@@ -163,7 +161,7 @@ def check_ids(field: str, ids: Sequence[int]) -> None:
         raise BadInput(f"{field}: the id {twice[0]} occurs twice.", "Give every thing its own id.")
 
 
-def check_position(field: str, position: tuple[float, float], room: Measured) -> None:
+def check_position(field: str, position: tuple[float, float], room: Boxed) -> None:
     """Raise BadInput for a start (x, z) that is not finite or more than `MARGIN` metres outside its room."""
     if not all(math.isfinite(value) for value in position):
         raise BadInput(f"{field}: not a finite number.", "Give metres.")

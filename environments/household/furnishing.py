@@ -70,22 +70,19 @@ def apartments() -> Apartments:
 
 
 def furnish(room: Room, doors: Sequence[Door], chance: Random) -> list[Box]:
-    """Set a room's furniture along its walls, or free in it, apart from each other where it fits."""
+    """Set a room's furniture along its walls, or free in it, apart from each other where it fits.
+
+    Places are drawn until one is free; in a crowded room the last one is used.
+    """
     placed: list[Box] = []
     for piece in apartments().furniture[room.name]:
         for _ in range(chance.randint(piece.fewest, piece.most)):
-            placed.append(_place(piece, room, placed, doors, chance))
+            for _ in range(TRIES + 1):
+                box = _draw(piece, room, chance)
+                if not any(_touch(box, other) for other in placed) and not any(_bars(box, d) for d in doors):
+                    break
+            placed.append(box)
     return placed
-
-
-def _place(piece: Piece, room: Room, placed: Sequence[Box], doors: Sequence[Door], chance: Random) -> Box:
-    """Draw places until one is free; in a crowded room the last one is used."""
-    box = _draw(piece, room, chance)
-    for _ in range(TRIES):
-        if not any(_touch(box, other) for other in placed) and not any(_bars(box, door) for door in doors):
-            return box
-        box = _draw(piece, room, chance)
-    return box
 
 
 def _draw(piece: Piece, room: Room, chance: Random) -> Box:

@@ -19,7 +19,7 @@ from mneme.environments.household.episode import (
     Thing,
     check_agents,
 )
-from mneme.environments.household.floorplan import FEWEST_ROOMS, MOST_ROOMS, Room, draw_plan
+from mneme.environments.household.floorplan import FEWEST_ROOMS, MOST_ROOMS, draw_plan
 from mneme.environments.household.furnishing import Extent, GoalTemplate, apartments, furnish
 from mneme.environments.household.loading import seeded_starts
 
@@ -52,8 +52,26 @@ def generate(
     category = category or CATEGORIES[seed % len(CATEGORIES)]
     home = Home(seed if apartment is None else apartment, rooms)
     goals = _goals(apartments().goals[category], home, chance)
-    _fill(home, goals, chance)
-    return _episode(home, category, goals, agents, seed)
+    needed = [goal.name for goal in goals for _ in range(goal.count)]
+    wanted = needed + [name for name in needed if chance.random() < SPARE]
+    for name in wanted:
+        home.put(name, _goal_things()[name], *_spot(home, goals[0].target, chance), chance)
+    for _ in range(chance.randint(*OBJECTS) - len(wanted)):
+        _strew(home, wanted, chance)
+    name = f"{category.lower().replace(' ', '-')}-{seed}-in-{home.name}"
+    return Episode(
+        id=name,
+        source="generated",
+        apartment=home.name,
+        category=category,
+        goals=goals,
+        starts=seeded_starts(home.rooms, name)[:agents],
+        things=home.things,
+        places=home.places,
+        doors=home.doors,
+        open=[],
+        seed=seed,
+    )
 
 
 class Home:
@@ -65,7 +83,12 @@ class Home:
         self.name = f"home-{seed}" if rooms is None else f"home-{seed}-of-{rooms}"
         self.things: list[Thing] = []
         self.places: dict[int, tuple[Relation, int]] = {}
-        ids = [self._room(room) for room in plan]
+        ids = [
+            self._add(
+                r.name, "room", (round(r.center[0], 3), 1.25, round(r.center[1], 3)), (r.width, 2.5, r.depth)
+            )
+            for r in plan
+        ]
         self.doors = [(ids[door.first], ids[door.second], door.center) for door in doors]
         for number, room in enumerate(plan):
             for box in furnish(room, doors, chance):
@@ -76,10 +99,6 @@ class Home:
         number = len(self.things) + 1
         self.things.append(Thing(id=number, name=name, category=category, center=center, size=size))
         return number
-
-    def _room(self, room: Room) -> int:
-        x, z = room.center
-        return self._add(room.name, "room", (round(x, 3), 1.25, round(z, 3)), (room.width, 2.5, room.depth))
 
     @property
     def rooms(self) -> list[Thing]:
@@ -114,33 +133,6 @@ class Home:
         )
 
 
-def _fill(home: Home, goals: Sequence[Goal], chance: Random) -> None:
-    """Place the things of the goals, then other objects."""
-    wanted = _supply(goals, chance)
-    for name in wanted:
-        home.put(name, _goal_things()[name], *_spot(home, goals[0].target, chance), chance)
-    clutter = chance.randint(*OBJECTS) - len(wanted)
-    for _ in range(clutter):
-        _strew(home, wanted, chance)
-
-
-def _episode(home: Home, category: str, goals: list[Goal], agents: int, seed: int) -> Episode:
-    name = f"{category.lower().replace(' ', '-')}-{seed}-in-{home.name}"
-    return Episode(
-        id=name,
-        source="generated",
-        apartment=home.name,
-        category=category,
-        goals=goals,
-        starts=seeded_starts(home.rooms, name)[:agents],
-        things=home.things,
-        places=home.places,
-        doors=home.doors,
-        open=[],
-        seed=seed,
-    )
-
-
 def _goal_things() -> dict[str, Extent]:
     return apartments().food | apartments().tableware
 
@@ -158,12 +150,6 @@ def _goals(template: GoalTemplate, home: Home, chance: Random) -> list[Goal]:
         Goal(relation=template.relation, name=name, target=target, count=count, target_name=template.target)
         for name, count in counts.items()
     ]
-
-
-def _supply(goals: Sequence[Goal], chance: Random) -> list[str]:
-    """Return the names of the goal things: those that are needed, and spare ones."""
-    wanted = [goal.name for goal in goals for _ in range(goal.count)]
-    return wanted + [name for name in wanted if chance.random() < SPARE]
 
 
 def _spot(home: Home, target: int, chance: Random) -> tuple[Relation, Thing]:

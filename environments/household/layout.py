@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import networkx
 
-from mneme.environments.household.episode import Episode
+from mneme.environments.household.episode import Boxed, Episode
 
 Point = tuple[float, float]
 Ways: TypeAlias = "networkx.DiGraph[tuple[int, int]]"
@@ -47,9 +47,9 @@ class Layout:
         for beyond, center in self.way(room, position, goal)[1]:
             leg = math.dist(position, center)
             if leg > budget + NEAR:
-                return room, _along(position, center, budget)
+                return room, along(position, center, budget)
             room, position, budget = beyond, center, max(0.0, budget - leg)
-        return room, _along(position, self.centers[room], budget)
+        return room, along(position, self.centers[room], budget)
 
     def _exit(self, room: int, position: Point, goal: int, used: int) -> int:
         return min(
@@ -95,18 +95,6 @@ class Box(NamedTuple):
     size: tuple[float, float, float]
 
 
-class Boxed(Protocol):
-    """What has a bounding box: centre and extent in metres."""
-
-    @property
-    def center(self) -> tuple[float, float, float]:
-        """Give the middle."""
-
-    @property
-    def size(self) -> tuple[float, float, float]:
-        """Give the extent."""
-
-
 def distance(position: Point, box: Boxed) -> float:
     """Measure the horizontal distance in metres to a bounding box."""
     (cx, _, cz), (width, _, depth) = box.center, box.size
@@ -127,14 +115,15 @@ def towards(position: Point, box: Boxed) -> Point:
         return position
     (cx, _, cz), (width, _, depth) = box.center, box.size
     nearest = _clamp(position[0], cx, width / 2), _clamp(position[1], cz, depth / 2)
-    return _along(position, nearest, (metres - REACH) / steps_to(metres))
+    return along(position, nearest, (metres - REACH) / steps_to(metres))
 
 
 def _clamp(value: float, center: float, half: float) -> float:
     return min(max(value, center - half), center + half)
 
 
-def _along(start: Point, end: Point, metres: float) -> Point:
+def along(start: Point, end: Point, metres: float) -> Point:
+    """Go so many metres straight on, or what is left of the way."""
     whole = math.dist(start, end)
     if whole <= metres:
         return end

@@ -26,9 +26,7 @@ def load_episode(path: Path | str, agents: int = 2, seed: int = 0) -> Episode:
     check_agents(agents)
     path = Path(path)
     given = _read(path)
-    if "things" in given:
-        return with_agents(parse_episode(given, path.name), agents, seed)
-    plain = read_cwah(given, path.name, seed)
+    plain = given if "things" in given else read_cwah(given, path.name, seed)
     return with_agents(parse_episode(plain, path.name), agents, seed)
 
 
@@ -45,12 +43,12 @@ def with_agents(episode: Episode, agents: int, seed: int = 0) -> Episode:
 def seeded_starts(rooms: Sequence[Thing], name: str, seed: int = 0) -> list[Start]:
     """Stand as many agents as there can be each in the inner half of a room drawn evenly."""
     chance = Random(f"starts:{name}:{seed}")  # noqa: S311
-    return [_seeded(chance.choice(rooms), chance) for _ in range(MOST_AGENTS)]
-
-
-def _seeded(room: Thing, chance: Random) -> Start:
-    x, z = (room.center[axis] + room.size[axis] * chance.uniform(-0.25, 0.25) for axis in (0, 2))
-    return Start(room=room.id, position=(round(x, 2), round(z, 2)), placed="seeded rule")
+    starts = []
+    for _ in range(MOST_AGENTS):
+        room = chance.choice(rooms)
+        x, z = (room.center[axis] + room.size[axis] * chance.uniform(-0.25, 0.25) for axis in (0, 2))
+        starts.append(Start(room=room.id, position=(round(x, 2), round(z, 2)), placed="seeded rule"))
+    return starts
 
 
 def _read(path: Path) -> dict[str, Any]:

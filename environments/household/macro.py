@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from mneme.environments.household.acting import NAMES, TURN, WAIT, Action, Observation, walk
 from mneme.environments.household.beliefs import Beliefs, Known, satisfies
 from mneme.environments.household.episode import Goal
-from mneme.environments.household.layout import Layout, Point, distance
+from mneme.environments.household.layout import Layout, distance
 from mneme.environments.household.world import CLOSE, HANDS
 
 MOST_REPEATS = 20
@@ -58,7 +58,13 @@ def possible(observation: Observation, beliefs: Beliefs, goals: Sequence[Goal]) 
     ]
     if len(observation.hands) >= HANDS and putting:
         return putting
-    free_handed = _free_handed(beliefs, goals) if len(observation.hands) < HANDS else []
+    free_handed: list[Macro] = []
+    if len(observation.hands) < HANDS:
+        free_handed = [
+            Macro(kind="gograb", target=each.id, name=each.name) for each in wanted(beliefs, goals)
+        ]
+        closed = (each for each in beliefs.containers() if each.is_open is False)
+        free_handed += [Macro(kind="gocheck", target=each.id, name=each.name) for each in closed]
     exploring = [
         Macro(kind="goexplore", target=room, name=name)
         for room, name in observation.rooms.items()
@@ -66,15 +72,6 @@ def possible(observation: Observation, beliefs: Beliefs, goals: Sequence[Goal]) 
     ]
     sending = [Macro(kind="send_message")] if observation.may_send else []
     return [*putting, *free_handed, *exploring, *sending, Macro(kind="wait")]
-
-
-def _free_handed(beliefs: Beliefs, goals: Sequence[Goal]) -> list[Macro]:
-    """List what needs a free hand: taking what is wanted, and opening what is closed."""
-    closed = [each for each in beliefs.containers() if each.is_open is False]
-    return [
-        *(Macro(kind="gograb", target=each.id, name=each.name) for each in wanted(beliefs, goals)),
-        *(Macro(kind="gocheck", target=each.id, name=each.name) for each in closed),
-    ]
 
 
 def wanted(beliefs: Beliefs, goals: Sequence[Goal]) -> list[Known]:
@@ -241,14 +238,9 @@ def _go(observation: Observation, known: Known, beliefs: Beliefs) -> Action | No
         return None
     if observation.reach_told:
         return walk(known.id)
-    return None if _close(observation.position, known, beliefs) else walk(known.id)
-
-
-def _close(position: Point, known: Known, beliefs: Beliefs) -> bool:
-    if distance(position, known) <= CLOSE:
-        return True
-    around = None if known.relation != "inside" or known.holder is None else beliefs.things.get(known.holder)
-    return around is not None and distance(position, around) <= CLOSE
+    around = beliefs.things.get(known.holder or -1) if known.relation == "inside" else None
+    boxes = (known, around) if around else (known,)
+    return None if any(distance(observation.position, each) <= CLOSE for each in boxes) else walk(known.id)
 
 
 def _search(observation: Observation, beliefs: Beliefs, layout: Layout) -> Action | Ended:

@@ -34,6 +34,7 @@ class Frame(BaseModel):
 
 
 Stop = Callable[[World], bool]
+OVER = f"{World.LIMIT} steps"
 
 
 def advance(
@@ -50,24 +51,40 @@ def advance(
     """
     frames: list[Frame] = []
     while True:
-        seen = _perceive(world, beliefs)
+        seen = [world.observe(agent) for agent in range(len(world.agents))]
+        for known, observation in zip(beliefs, seen, strict=True):
+            known.update(observation)
         turns = [
             plan.next(view, known, world.layout)
             for plan, view, known in zip(plans, seen, beliefs, strict=True)
         ]
-        news = _news(world, seen, stop) if frames else []
-        over, ended = _over(world), _ended(turns)
-        finished = [event for event in ended if event.kind == "finished"]
-        events = [*over, *finished] if over else [*news, *ended]
+        events = _events(world, seen, turns, bool(frames and stop and stop(world)), bool(frames))
         if events or len(frames) >= most:
             return events, frames
         frames.append(_stepped(world, plans, beliefs, seen, turns))
 
 
-def _news(world: World, seen: Sequence[Observation], stop: Stop | None) -> list[Event]:
-    """Return the events of a step that are no plan's end: the caller's stop, and messages."""
-    stopped = [Event(kind="stopped", agent=-1)] if stop and stop(world) else []
-    return [*stopped, *_messages(seen)]
+def _events(
+    world: World,
+    seen: Sequence[Observation],
+    turns: Sequence[Action | Ended],
+    stopped: bool,
+    has_stepped: bool,
+) -> list[Event]:
+    """Return why the agents need new plans: the end of all, the caller's stop, messages, ends of plans."""
+    ended = [
+        Event(
+            kind="finished" if turn.ok else "failed", agent=agent, why=turn.why, forestalled=turn.forestalled
+        )
+        for agent, turn in enumerate(turns)
+        if isinstance(turn, Ended)
+    ]
+    if world.done or world.steps >= World.LIMIT:
+        over = Event(kind="done", agent=-1) if world.done else Event(kind="limit", agent=-1, why=OVER)
+        return [over, *(event for event in ended if event.kind == "finished")]
+    messages = [(view.agent, text) for view in seen for _, text in view.messages] if has_stepped else []
+    told = [Event(kind="message", agent=agent, why=text) for agent, text in messages]
+    return [*([Event(kind="stopped", agent=-1)] if stopped else []), *told, *ended]
 
 
 def _stepped(
@@ -85,49 +102,12 @@ def _stepped(
     for action, outcome, known in zip(actions, outcomes, beliefs, strict=True):
         if outcome.ok:
             known.did(action, world.steps)
-    return _frame(world, actions, outcomes)
-
-
-def _perceive(world: World, beliefs: Sequence[Beliefs]) -> list[Observation]:
-    seen = [world.observe(agent) for agent in range(len(world.agents))]
-    for known, observation in zip(beliefs, seen, strict=True):
-        known.update(observation)
-    return seen
-
-
-def _over(world: World) -> list[Event]:
-    if world.done:
-        return [Event(kind="done", agent=-1)]
-    if world.steps >= World.LIMIT:
-        return [Event(kind="limit", agent=-1, why=f"{World.LIMIT} steps")]
-    return []
-
-
-def _messages(seen: Sequence[Observation]) -> list[Event]:
-    return [
-        Event(kind="message", agent=observation.agent, why=text)
-        for observation in seen
-        for _, text in observation.messages
-    ]
-
-
-def _ended(turns: Sequence[Action | Ended]) -> list[Event]:
-    return [
-        Event(
-            kind="finished" if turn.ok else "failed", agent=agent, why=turn.why, forestalled=turn.forestalled
-        )
-        for agent, turn in enumerate(turns)
-        if isinstance(turn, Ended)
-    ]
-
-
-def _frame(world: World, actions: Sequence[Action], outcomes: Sequence[ActionResult]) -> Frame:
     return Frame(
         step=world.steps,
         rooms=[body.room for body in world.agents],
         positions=[body.position for body in world.agents],
         hands=[list(body.hands) for body in world.agents],
-        actions=list(actions),
-        outcomes=list(outcomes),
+        actions=actions,
+        outcomes=outcomes,
         progress=world.progress,
     )

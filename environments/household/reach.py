@@ -60,7 +60,8 @@ class Reach:
         metres: Metres = np.full((len(self._points), len(self._points)), math.inf)
         exits = {int(room): self._exits(int(room)) for room in set(self._rooms)}
         inside = {room: np.flatnonzero(self._rooms == room) for room in exits}
-        beyond = self._through_doors()
+        plan = tuple((first, second, *center) for first, second, center in self._doors)
+        beyond = np.array(between_doors(plan)).reshape(len(plan), len(plan))
         for room, here in inside.items():
             metres[np.ix_(here, here)] = _apart(self._points[here], self._points[here])
             for other, there in inside.items():
@@ -70,11 +71,6 @@ class Reach:
                     way = least(least(out, beyond[np.ix_(exits[room], exits[other])]), back)
                     metres[np.ix_(here, there)] = way
         return metres
-
-    def _through_doors(self) -> Metres:
-        """Measure from door to door."""
-        plan = tuple((first, second, *center) for first, second, center in self._doors)
-        return np.array(between_doors(plan)).reshape(len(plan), len(plan))
 
     def _exits(self, room: int) -> list[int]:
         return [door for door, (first, second, _) in enumerate(self._doors) if room in (first, second)]
@@ -109,19 +105,17 @@ def _hull(episode: Episode, room: int) -> tuple[Point, Point]:
     """Bound where one can stand in a room: walks lead straight to its doors, its things and its centre."""
     things = episode.by_id()
     inside = [thing for thing in episode.things if thing.id != room and episode.room_of(thing.id) == room]
-    points = [corner for thing in inside for corner in _corners(thing)]
+    points = [
+        (thing.center[0] + side * thing.size[0] / 2, thing.center[2] + side * thing.size[2] / 2)
+        for thing in inside
+        for side in (-1, 1)
+    ]
     points += [flat(things[room].center)]
     points += [center for first, second, center in episode.doors if room in (first, second)]
     points += [start.position for start in episode.starts if start.room == room]
     bounds = np.array(points)
     low, high = bounds.min(axis=0), bounds.max(axis=0)
     return (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
-
-
-def _corners(thing: Thing) -> list[Point]:
-    x, z = flat(thing.center)
-    wide, deep = thing.size[0] / 2, thing.size[2] / 2
-    return [(x - wide, z - deep), (x + wide, z + deep)]
 
 
 def _around(box: Thing) -> Points:

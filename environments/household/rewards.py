@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.play import Frame
-from mneme.environments.household.scene import scenes
+from mneme.environments.household.world import World
 
 STEP = 0.01
 """What a step costs."""
@@ -27,7 +27,7 @@ def reward(episode: Episode, before: Mapping[str, int], now: Mapping[str, int]) 
 
 def discounted_return(episode: Episode, frames: Sequence[Frame], discount: float = DISCOUNT) -> float:
     """Return the sum of the rewards of played steps, the one of step t (from 1) times discount ** (t - 1)."""
-    progress = [scenes(episode, [])[0].progress, *(frame.progress for frame in frames)]
+    progress = [World(episode).progress, *(frame.progress for frame in frames)]
     return sum(
         discount**number * reward(episode, before, now)
         for number, (before, now) in enumerate(pairwise(progress))

@@ -1,12 +1,13 @@
 """The state of a household after each step, rebuilt from a trace."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.acting import NAMES
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.play import Frame
+from mneme.environments.household.world import World
 
 __all__ = ["NAMES", "VERBS", "Point", "Scene", "scenes"]
 
@@ -26,9 +27,9 @@ class Scene:
     """Thing to holder; what is in a hand is not here."""
     open: frozenset[int]
     progress: dict[str, int]
-    explored: frozenset[int] = frozenset()
+    explored: frozenset[int]
     """Rooms that somebody has been in."""
-    known: frozenset[int] = frozenset()
+    known: frozenset[int]
     """What somebody has seen: in its room, and not in a container that was shut then."""
 
 
@@ -36,74 +37,30 @@ def scenes(episode: Episode, frames: Sequence[Frame]) -> list[Scene]:
     """Rebuild the start and what each step left. Raises BadInput for steps of another team."""
     if any(len(frame.positions) != len(episode.starts) for frame in frames):
         raise BadInput("The steps are not of this episode's team.", "Give the trace of one run.")
-    played = [_start(episode), *(_after(episode, frames[: number + 1]) for number in range(len(frames)))]
-    rooms = [[start.room for start in episode.starts], *(frame.rooms for frame in frames)]
-    return _with_what_is_known(episode, played, rooms)
-
-
-def _with_what_is_known(
-    episode: Episode, played: Sequence[Scene], rooms: Sequence[Sequence[int]]
-) -> list[Scene]:
-    """Add to each scene what the team has seen by then."""
-    kinds = {thing.id: thing.category for thing in episode.things}
-    furniture = {each: episode.room_of(each) for each, kind in kinds.items() if kind != "object"}
-    explored, known, informed = frozenset[int](), frozenset[int](), []
-    for scene, here in zip(played, rooms, strict=True):
-        explored |= {*here}
-        seen = {
-            thing
-            for thing, holder in scene.places.items()
-            if furniture.get(holder) in here and (kinds[holder] != "container" or holder in scene.open)
-        }
-        stands = {each for each, room in furniture.items() if room in here}
-        known |= seen | stands | {thing for held in scene.hands for thing in held}
-        informed.append(replace(scene, explored=explored, known=known))
-    return informed
-
-
-def _start(episode: Episode) -> Scene:
-    return Scene(
-        step=0,
-        paths=[[start.position] for start in episode.starts],
-        doing=["" for _ in episode.starts],
-        hands=[[] for _ in episode.starts],
-        places={thing: holder for thing, (_, holder) in episode.places.items()},
-        open=frozenset(episode.open),
-        progress={goal.key: _met(episode, goal.key) for goal in episode.goals},
-    )
-
-
-def _met(episode: Episode, key: str) -> int:
-    """Count what is in place at the start for a goal."""
-    names = {thing.id: thing.name for thing in episode.things}
-    goal = next(goal for goal in episode.goals if goal.key == key)
-    placed = [names[t] for t, place in episode.places.items() if place == (goal.relation, goal.target)]
-    return min(goal.count, placed.count(goal.name))
-
-
-def _after(episode: Episode, frames: Sequence[Frame]) -> Scene:
-    start, last = _start(episode), frames[-1]
-    places, opened = dict(start.places), set(start.open)
-    for frame in frames:
-        for action, outcome in zip(frame.actions, frame.outcomes, strict=True):
-            if not outcome.ok:
-                continue
-            if action.kind == "open" and action.target is not None:
-                opened.add(action.target)
-            elif action.kind == "grab" and action.object is not None:
-                places.pop(action.object, None)
-            elif action.object is not None and action.target is not None:
-                places[action.object] = action.target
-    agents = range(len(episode.starts))
-    return Scene(
-        step=last.step,
-        paths=[[*start.paths[agent], *(frame.positions[agent] for frame in frames)] for agent in agents],
-        doing=[_words(episode, last, agent) for agent in agents],
-        hands=[list(held) for held in last.hands],
-        places=places,
-        open=frozenset(opened),
-        progress=dict(last.progress),
-    )
+    world, played = World(episode), list[Scene]()
+    paths = [[start.position] for start in episode.starts]
+    explored, known = frozenset[int](), frozenset[int]()
+    for frame in (None, *frames):
+        if frame is not None:
+            world.follow(frame)
+            paths = [[*path, position] for path, position in zip(paths, frame.positions, strict=True)]
+        here = {body.room for body in world.agents}
+        explored |= here
+        known |= {each for each in world.things if world.room_of(each) in here and not world.hidden(each)}
+        played.append(
+            Scene(
+                step=world.steps,
+                paths=paths,
+                doing=[_words(episode, frame, agent) if frame else "" for agent in range(len(paths))],
+                hands=[list(body.hands) for body in world.agents],
+                places={thing: holder for thing, (_, holder) in world.places.items()},
+                open=frozenset(world.open),
+                progress=dict(frame.progress) if frame else world.progress,
+                explored=explored,
+                known=known,
+            )
+        )
+    return played
 
 
 VERBS = {

@@ -6,7 +6,10 @@ Estimates by the world's published walking rules, in steps of one metre.
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import combinations
 from typing import Protocol
+
+import networkx
 
 from mneme.environments.household.layout import REACH, STRAIGHT, Point
 
@@ -94,16 +97,11 @@ def _doors_of(plan: Doors, room: int) -> list[int]:
 
 @lru_cache(maxsize=256)
 def between_doors(plan: Doors) -> list[list[float]]:
-    """Return the shortest way between any two doors (Floyd and Warshall)."""
-    count = range(len(plan))
-    ways = [[_directly(plan[a], plan[b]) for b in count] for a in count]
-    for via in count:
-        for a in count:
-            for b in count:
-                ways[a][b] = min(ways[a][b], ways[a][via] + ways[via][b])
-    return ways
-
-
-def _directly(first: tuple[int, int, float, float], second: tuple[int, int, float, float]) -> float:
-    shared = {*first[:2]} & {*second[:2]}
-    return math.dist(first[2:], second[2:]) if shared else math.inf
+    """Return the shortest way between any two doors."""
+    ways: networkx.Graph[int] = networkx.Graph()
+    ways.add_nodes_from(range(len(plan)))
+    for (a, first), (b, second) in combinations(enumerate(plan), 2):
+        if {*first[:2]} & {*second[:2]}:
+            ways.add_edge(a, b, weight=math.dist(first[2:], second[2:]))
+    found = dict(networkx.all_pairs_dijkstra_path_length(ways))
+    return [[found[a].get(b, math.inf) for b in ways] for a in ways]

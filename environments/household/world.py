@@ -10,13 +10,16 @@ Where nothing was measured:
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.acting import DONE, NAMES, Action, ActionResult, Observation, Seen
-from mneme.environments.household.episode import Episode, Relation, Thing
-from mneme.environments.household.layout import Box, Boxed, Layout, distance, towards
+from mneme.environments.household.episode import Boxed, Episode, Relation, Thing
+from mneme.environments.household.layout import Box, Layout, distance, towards
 from mneme.environments.household.state import Body, Changes, read_changes
+
+if TYPE_CHECKING:
+    from mneme.environments.household.play import Frame
 
 __all__ = ["CLOSE", "HANDS", "LONGEST_MESSAGE", "Action", "ActionResult", "Observation", "Seen", "World"]
 
@@ -43,12 +46,22 @@ class World:
         self._moved: set[int] = set()
         self._messages: list[tuple[int, str]] = []
         if state is not None:
-            self._restore(read_changes(state, episode))
+            changes = read_changes(state, episode)
+            self.steps, self.seed, self.agents = changes.steps, changes.seed, changes.agents
+            self._messages = changes.messages
+            self.open.update(changes.opened)
+            self.places.update(changes.moved)
+            held = {thing for body in self.agents for thing in body.hands}
+            self._moved = {*changes.moved, *held}
+            self.places = {thing: place for thing, place in self.places.items() if thing not in held}
         self._rooms = {room.id: room.name for room in episode.rooms()}
-        self._furniture = {
-            t.id: self.episode.room_of(t.id) for t in self.episode.things if t.category != "object"
-        }
-        self._shown, self._wanted = self._worth_showing()
+        self._furniture = {t.id: episode.room_of(t.id) for t in episode.things if t.category != "object"}
+        targets, names = {goal.target for goal in episode.goals}, episode.goal_names()
+        self._shown: dict[int, list[int]] = {room: [] for room in self._rooms}
+        for thing in episode.things:
+            if thing.category == "container" or thing.id in targets:
+                self._shown[self._furniture[thing.id]].append(thing.id)
+        self._wanted = [t.id for t in episode.things if t.category == "object" and t.name in names]
         self._views: dict[int, list[Seen]] = {}
         self._count()
 
@@ -63,25 +76,6 @@ class World:
             messages=self._messages,
         )
         return changes.model_dump(mode="json")
-
-    def _restore(self, changes: Changes) -> None:
-        self.steps, self.seed, self.agents = changes.steps, changes.seed, changes.agents
-        self.open.update(changes.opened)
-        self._messages = changes.messages
-        self.places.update(changes.moved)
-        held = [thing for body in self.agents for thing in body.hands]
-        self._moved.update(changes.moved, held)
-        for thing in held:
-            del self.places[thing]
-
-    def _worth_showing(self) -> tuple[dict[int, list[int]], list[int]]:
-        """Pick what agents are shown: containers and targets by room, and the things of goal classes."""
-        names, targets = self.episode.goal_names(), {goal.target for goal in self.episode.goals}
-        shown: dict[int, list[int]] = {room: [] for room in self._rooms}
-        for thing in self.episode.things:
-            if thing.category == "container" or thing.id in targets:
-                shown[self._furniture[thing.id]].append(thing.id)
-        return shown, [t.id for t in self.episode.things if t.category == "object" and t.name in names]
 
     # -- progress ------------------------------------------------------------------------------------------
 
@@ -139,7 +133,10 @@ class World:
         if action.kind == "walk":
             why = self._walk(body, action.target)
         elif action.kind == "send":
-            why = self._send(agent, action.text, sent)
+            why = "a message was sent just now" if sent else ""
+            if not sent:
+                self._messages.append((agent, action.text[:LONGEST_MESSAGE]))
+                body.sent = True
         else:
             why = self._forbidden(body, action)
             if not why:
@@ -156,62 +153,47 @@ class World:
             body.position = towards(body.position, self.solid(target))
         return ""
 
-    def _send(self, agent: int, text: str, sent: bool) -> str:
-        if sent:
-            return "a message was sent just now"
-        self._messages.append((agent, text[:LONGEST_MESSAGE]))
-        self.agents[agent].sent = True
-        return ""
-
     def _forbidden(self, body: Body, action: Action) -> str:
         """Return why something cannot be touched, or ""."""
-        if action.kind == "open":
-            return self._unopenable(body, action.target)
-        if action.kind == "grab":
-            return self._untakable(body, action.object)
-        return self._unputtable(body, action)
-
-    def _unopenable(self, body: Body, target: int | None) -> str:
-        if target not in self.things or self.things[target].category != "container":
-            return "that is no container"
-        if target in self.open:
-            return "it is open already"
-        if len(body.hands) >= HANDS:
-            return "no hand is free"
-        return "" if self.is_close(body, target) else "it is too far away"
-
-    def _untakable(self, body: Body, wanted: int | None) -> str:
-        if wanted not in self.things or self.things[wanted].category != "object":
-            return "that cannot be taken"
-        if wanted not in self.places:
-            return "it is in somebody's hands"
-        if len(body.hands) >= HANDS:
-            return "no hand is free"
-        if self.hidden(wanted):
-            return "it is in a container that is not open"
-        return "" if self.is_close(body, wanted) else "it is too far away"
-
-    def _unputtable(self, body: Body, action: Action) -> str:
-        if action.object not in body.hands:
+        kind, puts = action.kind, action.kind in ("put_on", "put_in")
+        thing, needed = (action.object, "object") if kind == "grab" else (action.target, "container")
+        needed = "surface" if kind == "put_on" else needed
+        if puts and action.object not in body.hands:
             return "it is not in hand"
-        needed = "surface" if action.kind == "put_on" else "container"
-        if action.target not in self.things or self.things[action.target].category != needed:
-            return f"that is no {needed}"
-        return "" if self.is_close(body, action.target) else "it is too far away"
+        if thing not in self.things or self.things[thing].category != needed:
+            return "that cannot be taken" if kind == "grab" else f"that is no {needed}"
+        reasons = {
+            "it is open already": kind == "open" and thing in self.open,
+            "it is in somebody's hands": kind == "grab" and thing not in self.places,
+            "no hand is free": not puts and len(body.hands) >= HANDS,
+            "it is in a container that is not open": kind == "grab" and self.hidden(thing),
+            "it is too far away": not self.is_close(body, thing),
+        }
+        return next((why for why, holds in reasons.items() if holds), "")
 
     def _handle(self, body: Body, action: Action) -> None:
         thing, target = action.object, action.target
         if action.kind == "open" and target is not None:
             self.open.add(target)
         elif action.kind == "grab" and thing is not None:
-            del self.places[thing]
+            self.places.pop(thing, None)
             self._moved.add(thing)
             body.hands.append(thing)
         elif thing is not None and target is not None:
-            body.hands.remove(thing)
+            body.hands = [held for held in body.hands if held != thing]
             self.places[thing] = ("on" if action.kind == "put_on" else "inside", target)
         self._views.pop(body.room, None)
         self._count()
+
+    def follow(self, frame: "Frame") -> None:
+        """Take over a step that was played elsewhere: where everybody was, and what hands did."""
+        self.steps = frame.step
+        for agent, (action, outcome) in enumerate(zip(frame.actions, frame.outcomes, strict=True)):
+            body = self.agents[agent]
+            body.room, body.position = frame.rooms[agent], frame.positions[agent]
+            if outcome.ok and action.kind in ("open", "grab", "put_on", "put_in"):
+                self._handle(body, action)
+            body.hands = list(frame.hands[agent])
 
     # -- where things are ----------------------------------------------------------------------------------
 

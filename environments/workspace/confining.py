@@ -13,12 +13,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
 
+import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
 LOOK = 0.1
@@ -77,7 +76,10 @@ def confined_by() -> str:
 
 def run(command: str, folder: Path, bounds: Bounds) -> Ran:
     """Run a shell command in a folder. Whatever the command does, it ends, and so do its children."""
-    with tempfile.TemporaryDirectory(prefix="mneme-run-") as scratch, _output(Path(scratch)) as printed:
+    with (
+        tempfile.TemporaryDirectory(prefix="mneme-run-") as scratch,
+        Path(scratch, "output").open("wb") as printed,
+    ):
         limits = ULIMITS.format(
             cpu=int(bounds.seconds) + 2, memory=bounds.memory_mb * 1024, file=bounds.file_mb * 2048
         )
@@ -92,12 +94,6 @@ def run(command: str, folder: Path, bounds: Bounds) -> Ran:
         )
         stopped, seconds = _watched(started, bounds)
         return _ended(started, stopped, seconds, Path(printed.name), bounds)
-
-
-@contextlib.contextmanager
-def _output(scratch: Path) -> Iterator[BinaryIO]:
-    with (scratch / "output").open("wb") as printed:
-        yield printed
 
 
 def _environment(scratch: Path) -> dict[str, str]:
@@ -164,39 +160,13 @@ def _ended(
 
 
 def _used(root: int) -> tuple[float, int, bool]:
-    """Return the processor seconds of a process and all below it, how many they are, and if one is busy.
-
-    Where there is no /proc, only the kernel's limit on processor time holds, and waiting counts as idle.
-    """
-    ticks = os.sysconf("SC_CLK_TCK")
-    known = dict(_processes())
-    below, frontier = [root], [root]
-    children: Mapping[int, Sequence[int]] = _children(known)
-    while frontier:
-        frontier = [child for each in frontier for child in children.get(each, ())]
-        below += frontier
-    found = [known[each] for each in below if each in known]
-    is_busy = any(each.state in "RD" for each in found)
-    return sum(each.ticks for each in found) / ticks, len(below), is_busy
-
-
-class _Process(NamedTuple):
-    """A process: what it waits for, its parent, and the ticks that it and its ended children used."""
-
-    state: str
-    parent: int
-    ticks: int
-
-
-def _processes() -> Iterator[tuple[int, _Process]]:
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            fields = file.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-            yield int(file.parent.name), _Process(fields[0], int(fields[1]), sum(map(int, fields[11:15])))
-
-
-def _children(known: Mapping[int, _Process]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for process, about in known.items():
-        found.setdefault(about.parent, []).append(process)
-    return found
+    """Return the processor seconds of a process and all below it, how many they are, and if one is busy."""
+    seconds, count, is_busy = 0.0, 0, False
+    with contextlib.suppress(psutil.Error):
+        first = psutil.Process(root)
+        for each in [first, *first.children(recursive=True)]:
+            with contextlib.suppress(psutil.Error):
+                seconds += sum(each.cpu_times()[:4])  # its own, and those of its children that have ended
+                count += 1
+                is_busy |= each.status() in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
+    return seconds, count, is_busy

@@ -89,7 +89,7 @@ class Described(Held):
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     about: str = ""
-    noun: str = "tasks"
+    noun: str = Field("", description="What its tasks are called; else by its language.")
     scope: str = Field("", description="What its lessons are about; else its language, else its name.")
     language: Language = "none"
     versions: dict[str, str] = Field({}, description="Versions of what it runs on, such as python: '3.12'.")

@@ -13,17 +13,9 @@ from pathlib import Path
 from mneme.core.errors import BadInput
 from mneme.environments.workspace.confining import Bounds, run
 
-LEFT_OUT = {
-    ".git",
-    ".hg",
-    "__pycache__",
-    ".venv",
-    "venv",
-    "node_modules",
-    ".mypy_cache",
-    ".pytest_cache",
-    ".tox",
-}
+LEFT_OUT = frozenset(
+    ".git .hg .mypy_cache .pytest_cache .tox .venv __pycache__ node_modules venv".split()  # noqa: SIM905
+)
 MOST_FILES = 5_000
 MOST_BYTES = 200 * 2**20
 LONGEST_READ = 200_000

@@ -122,11 +122,11 @@ class FilesWorld(World):
     @cached_property
     def features(self) -> list[str]:
         """Name what the tactics see in the files that may change."""
-        return self._tactics.features(self.open_files) if self._tactics else []
+        return self._tactics.features_of(self.open_files) if self._tactics else []
 
     def applies(self, condition: str) -> bool | None:
         """Say whether the files have the features that a condition names."""
-        known = self._tactics.known_features() if self._tactics else ()
+        known = self._tactics.features if self._tactics else ()
         asked = parts_of(condition)
         if not asked or any(part not in known for part in asked):
             return None
@@ -146,7 +146,7 @@ class FilesWorld(World):
 
     def remedies(self) -> Sequence[str]:
         """Return the tactics."""
-        return self._tactics.names if self._tactics else ()
+        return tuple(self._tactics.patterns) if self._tactics else ()
 
     def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
         """Run the check on a copy with the change; compare it with the baseline."""

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from mneme.cli.tables import Table
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 from mneme.evals.report import Row, framed
 from mneme.evals.scoring import (
     OPERATIONS,
@@ -95,9 +95,8 @@ def _case(path: Path, number: int, line: str) -> Case:
     try:
         return Case.model_validate_json(line)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the line"
-        raise BadInput(f"{path}, line {number} is no case: {where}: {first['msg']}.") from error
+        wrong = first_fault(error, "the line")
+        raise BadInput(f"{path}, line {number} is no case: {wrong}") from error
 
 
 def score(case: Case, row: Row) -> Scored:

@@ -33,7 +33,7 @@ def hot_path_chat(memories: UserMemories, model: ChatOllama) -> CompiledStateGra
         change = Change(reason=context, actor="hot_path")
         if not memory_id:
             return f"Stored memory {(await memories.insert(Memory(content=content), change=change)).key}"
-        known = await memories.show(memory_id)
+        known = await memories.get(memory_id)
         memory = known.memory.model_copy(update={"content": content})
         await memories.update(memory_id, memory, change=change, expected_version=known.version)
         return f"Stored memory {memory_id}"

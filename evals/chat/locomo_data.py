@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 from mneme.core.settings import settings
 
 WHOLE = 10
@@ -136,9 +136,8 @@ def load(path: Path) -> list[Conversation]:
     except OSError as error:
         raise BadInput(f"Cannot read LoCoMo's data at {path}: {error.strerror}.", HINT) from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise BadInput(f"{path} is not in LoCoMo's format: {where}: {first['msg']}.", HINT) from error
+        wrong = first_fault(error, "the file")
+        raise BadInput(f"{path} is not in LoCoMo's format: {wrong}", HINT) from error
     if not conversations:
         raise BadInput(f"{path} holds no conversation.", HINT)
     if len({conversation.sample_id for conversation in conversations}) < len(conversations):

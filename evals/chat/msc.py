@@ -54,7 +54,7 @@ class Options(RunOptions):
     chatbot: Role = ""
     memory_agent: Role = ""
     arms: list[Name] = Field(
-        ["ours", "v3", "v2", "v1", "two-agents"],
+        ["ours", "v3", "v2", "v1"],
         min_length=1,
         description="A memory agent: ours, or the paper's.",
     )

@@ -9,18 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import Episode
 from mneme.evals.household.paper import FIGURE_3B, TABLE_2
-from mneme.evals.report import Row
-from mneme.nodes.household.context import HouseholdContext, LapseKind, Setting
+from mneme.nodes.household.context import HouseholdContext, Setting
 
 LAPSES = 0.3
-LAPSE_KIND: LapseKind = "stuck"
-"""Share of a weaker role's decisions that are lapses in figure 3b, and of which kind."""
-RATES = (0.1, 0.3, 0.6)
-KINDS: tuple[LapseKind, ...] = ("random", "stuck", "silent")
-"""How often, and in which way, a role is weak in the table of weaknesses."""
+"""Share of a weaker role's decisions that are lapses in figure 3b."""
 
 Method = Literal["MHP", "LLM", "CoELA", "ProAgent", "MiTa"]
 METHODS: tuple[Method, ...] = ("MHP", "LLM", "CoELA", "ProAgent", "MiTa")
@@ -48,13 +42,9 @@ class Arm:
     summary: bool = True
     member_lapses: float = 0.0
     manager_lapses: float = 0.0
-    lapse_kind: LapseKind = "random"
     taught: bool = False
     """Whether it starts from what earlier episodes taught of where things usually are."""
-    rounds: int = 1
     window: int = WINDOW
-    opened: bool = False
-    """Whether every container is open from the start: informed of what is inside, where nobody else is."""
     setting: Setting = "symbolic"
 
     @property
@@ -71,39 +61,16 @@ class Arm:
         """Return what tells this arm's rows from another's."""
         who = self.member if self.member == self.manager else f"{self.member}+{self.manager}"
         shares = f"{self.member_lapses}/{self.manager_lapses}"
-        lapses = f", {self.lapse_kind} lapses {shares}" if self.is_weakened else ""
+        lapses = f", lapses {shares}" if self.member_lapses or self.manager_lapses else ""
         window = f", window {self.window}" if self.window != WINDOW else ""
-        opened = ", all open" if self.opened else ""
         eyes = ", with eyes" if self.setting == "visual" else ""
-        rounds = f", {self.rounds} rounds" if self.rounds > 1 else ""
-        return f"{self.name}, {self.agents}, {who}{lapses}{window}{opened}{rounds}{eyes}"
+        return f"{self.name}, {self.agents}, {who}{lapses}{window}{eyes}"
 
     @property
     def who(self) -> str:
         """Return who answers for this arm's team, in words."""
         who = self.member if self.member == self.manager else f"{self.member}, manager {self.manager}"
         return f"{self.agents} agents, {who}"
-
-    @property
-    def is_weakened(self) -> bool:
-        return bool(self.member_lapses or self.manager_lapses)
-
-    @property
-    def rate(self) -> float:
-        """Return the share of decisions that lapse, of the roles that do."""
-        return max(self.member_lapses, self.manager_lapses)
-
-    @property
-    def weakness(self) -> str:
-        """Return who is weak, and in which way."""
-        members = "members" if self.allocation else "members, no manager"
-        who = "both" if self.member_lapses and self.manager_lapses else members
-        return f"{'manager' if not self.member_lapses else who}: {self.lapse_kind}"
-
-    @property
-    def unweakened(self) -> "Arm":
-        """Return the same without lapses."""
-        return replace(self, member_lapses=0.0, manager_lapses=0.0, lapse_kind="random")
 
     def context(self, episode: Episode) -> HouseholdContext:
         """Return what the graph runs with."""
@@ -115,8 +82,6 @@ class Arm:
             summary=self.summary and not alone,
             member_lapses=self.member_lapses,
             manager_lapses=self.manager_lapses,
-            lapse_kind=self.lapse_kind,
-            rounds=self.rounds,
             window=self.window,
             setting=self.setting,
             seed=episode.seed,
@@ -127,18 +92,13 @@ class Arm:
 class Plan:
     """The arms of tables 1 and 2, of figure 3a (a model each) and of figure 3b (weaker roles).
 
-    `narrow` holds MiTa with a narrower window, and the same without the summary; `opened` is MiTa informed of
-    what containers hold; `weak` has managers and members that are weak in several ways, `talking` teams that
-    negotiate in two rounds, with a manager and without. Weak and talking teams play a part of the episodes.
+    `narrow` holds MiTa with a narrower window, and the same without the summary.
     """
 
     arms: list[Arm]
     models: list[Arm]
     weaker: list[Arm]
     narrow: list[Arm] = field(default_factory=list)
-    opened: Arm | None = None
-    weak: list[Arm] = field(default_factory=list)
-    talking: list[Arm] = field(default_factory=list)
 
     @property
     def setting(self) -> Setting:
@@ -148,15 +108,7 @@ class Plan:
     @property
     def every(self) -> list[Arm]:
         """Return each arm once, in the order of the tables."""
-        others = [] if self.opened is None else [self.opened]
-        arms = [*self.arms, *self.models, *self.weaker, *self.narrow, *others, *self.weak, *self.talking]
-        return list(dict.fromkeys(arms))
-
-    @property
-    def partly(self) -> list[Arm]:
-        """Return the arms that play only a part of the episodes."""
-        whole = [*self.arms, *self.models, *self.weaker, *self.narrow]
-        return [arm for arm in (*self.weak, *self.talking) if arm not in whole]
+        return list(dict.fromkeys([*self.arms, *self.models, *self.weaker, *self.narrow]))
 
     @property
     def ablations(self) -> list[Arm]:
@@ -188,12 +140,9 @@ class Plan:
         if self.narrow:
             whole, without = self.narrow
             found.append((f"w/o summary, window {whole.window}", without, whole, None))
-        found += [(f"{arm.name}, two rounds", arm, replace(arm, rounds=1), None) for arm in self.talking]
-        found += [("every container open", self.opened, mita, None)] if self.opened else []
         found += [(f"3a {arm.who}", arm, None, None) for arm in self.models]
         papers = zip(FIGURE_3B.items(), self.weaker[1:], strict=False)
-        found += [(f"3b {label}", arm, self.weaker[0], paper) for (label, paper), arm in papers]
-        return found + [(f"{arm.weakness}, {arm.rate:.0%}", arm, arm.unweakened, None) for arm in self.weak]
+        return found + [(f"3b {label}", arm, self.weaker[0], paper) for (label, paper), arm in papers]
 
     @property
     def pairs(self) -> list[tuple[Arm, Arm]]:
@@ -222,40 +171,3 @@ def table_arms(agents: Sequence[int], methods: Sequence[str], member: str, manag
         made.append(Arm("MiTa", largest, member, manager, allocation=False))
         made.append(Arm("MiTa", largest, member, manager, summary=False))
     return made
-
-
-def narrow_arms(mita: Arm) -> list[Arm]:
-    """Return MiTa with a narrower window, and the same without the summary."""
-    return [replace(mita, window=NARROW), replace(mita, window=NARROW, summary=False)]
-
-
-def weak_arms(mita: Arm) -> list[Arm]:
-    """Return MiTa with a manager that is weak in each way and at each rate; members alone, and with it.
-
-    Members without a manager show what their weakness costs where nobody corrects it. A member's lapse lasts
-    a round: it has no `stuck` of its own.
-    """
-    silent_or_random = [kind for kind in KINDS if kind != "stuck"]
-    return [
-        *(replace(mita, manager_lapses=rate, lapse_kind=kind) for kind in KINDS for rate in RATES),
-        *(replace(mita, member_lapses=rate, lapse_kind=kind) for kind in silent_or_random for rate in RATES),
-        *(replace(mita, member_lapses=rate, manager_lapses=rate, lapse_kind=LAPSE_KIND) for rate in RATES),
-        *(replace(mita, allocation=False, member_lapses=rate) for rate in RATES),
-    ]
-
-
-def talking_arms(mita: Arm) -> list[Arm]:
-    """Return MiTa, and the same without allocation, with two rounds of negotiation."""
-    return [replace(mita, rounds=2), replace(mita, rounds=2, allocation=False)]
-
-
-def all_open(episode: Episode) -> Episode:
-    """Return an episode with every container open from the start."""
-    containers = [thing.id for thing in episode.things if thing.category == "container"]
-    return episode.model_copy(update={"open": containers})
-
-
-def bound(episode: Episode) -> Row:
-    """Return the oracle's bound of an episode with so many agents."""
-    least = lower_bound(episode)
-    return {"agents": len(episode.starts), "episode": episode.id, "bound": least.steps, "kind": least.kind}

@@ -2,26 +2,23 @@
 
 Every method plays the same seeded episodes, 20 per cell, and with `--data` the C-WAH episode files of a
 folder as well, which have tables of their own. Beside each result stands the oracle's bound; the paper's
-figures have a table of their own. Episodes run in parallel,
-one process per core; with a language model one after the other, since its server is the bottleneck and the
-gate that spares it is one per process.
+figures have a table of their own. Episodes run in parallel, one process per core; with a language model one
+after the other, since its server is the bottleneck and the gate that spares it is one per process.
 
 The world is a symbolic one after measured rules, not Unity, and the generated apartments are not C-WAH's:
 compare differences between methods, not a cell with the paper's cell. A start that no episode records
 (the third agent's) is placed by a seeded rule; the rows and the notes say how many.
 
 The rules were tuned on episodes that were looked at (docs/measurements.md lists their seeds); the default
-seeds are others. The ablation of the summary is played at two windows, since the window decides its worth;
-and MiTa once more with every container open, which shows where the gap to the oracle comes from.
+seeds are others. The ablation of the summary is played at two windows, since the window decides its worth.
 
 A second `--agents` plays figure 3a. Figure 3b wants a weaker model for members or manager: `--weak-model`.
-Under `rules` a weaker role is one whose decisions lapse in `LAPSES` of the cases; which lapses of whom cost
-what has a table.
+Under `rules` a weaker role is one whose decisions lapse in `LAPSES` of the cases.
 """
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,19 +30,7 @@ from mneme.core.errors import BadInput
 from mneme.environments.household import Episode, load_episode
 from mneme.environments.household.generator import generate
 from mneme.evals.answering import Identity, identify
-from mneme.evals.household.arms import (
-    COUNTED,
-    LAPSE_KIND,
-    LAPSES,
-    METHODS,
-    Arm,
-    Method,
-    Plan,
-    narrow_arms,
-    table_arms,
-    talking_arms,
-    weak_arms,
-)
+from mneme.evals.household.arms import COUNTED, LAPSES, METHODS, NARROW, Arm, Method, Plan, table_arms
 from mneme.evals.household.paper import CATEGORIES
 from mneme.evals.household.playing import Case, finish, finished
 from mneme.evals.household.tables import report
@@ -53,22 +38,14 @@ from mneme.evals.measuring import processes
 from mneme.evals.options import RUNS, AgentsCompared, Fresh, Out, Role
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest, open_journal
 from mneme.nodes.household.context import Setting
-from mneme.stores.episodes.episodic_memory import EpisodeRecord, Experience, experience_of
+from mneme.stores.episodes.episodic_memory import EpisodeRecord, experience_of
 
 QUICK = 3
 """Episodes per category of a short run."""
-SUBSET = 5
-"""Episodes per category that the tables of weaknesses and of negotiation are played on."""
 LESSONS_PER_CATEGORY = 6
 """Episodes per category from which taught teams learn."""
 FIRST_LESSON_SEED = 40_000
 """The first seed of a lesson, far from those of the episodes."""
-REPEATS = 3
-"""How often an arm that lapses plays each episode of a file, with other lapses."""
-
-
-Episodes = Mapping[int, Sequence[Episode]]
-"""The same episodes for each number of agents."""
 
 
 class Options(BaseModel):
@@ -125,62 +102,41 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     journal = open_journal(options.out, "household", _configuration(options, responders), fresh=options.fresh)
     jobs = options.jobs or (1 if responders.uses_model else os.cpu_count() or 1)
     episodes = await asyncio.to_thread(lambda: {size: _episodes(options, size) for size in options.members})
-    lessons, bounds = _lessons(options, plans[0]), _bounds(episodes)
+    runs = journal.path.with_suffix("")
+    lessons = _lessons(options, plans[0], runs)
+    bounds = [Case(None, episode) for each in episodes.values() for episode in each]
     with processes(jobs, finished, finish) as one:
         play = partial(journal.play, one=one, progress=progress, concurrency=jobs)
         learned = await play({case.key: case for case in lessons})
         experience = experience_of([EpisodeRecord.model_validate(row["lesson"]) for row in learned])
         await play({case.key: case for case in bounds})
-        cases = _cases(options, plans, episodes, journal.path.with_suffix(""), experience)
-        await play({case.key: _bounded(journal, case) for case in cases})
-    rows = [_with_bound(journal, case) for case in cases]
+        cases = [
+            Case(arm, each, runs, experience=experience if arm.taught else {}, bound=_bound(journal, each))
+            for plan in plans
+            for arm in plan.every
+            for each in episodes[arm.agents]
+        ]
+        rows = await play({case.key: case for case in cases})
     return report(rows, plans, journal, str(responders))
 
 
-def _lessons(options: Options, plan: Plan) -> list[Case]:
+def _lessons(options: Options, plan: Plan, runs: Path) -> list[Case]:
     """List the episodes of other seeds from which taught teams learn first."""
     pupil = next((replace(arm, taught=False) for arm in plan.arms if arm.taught), None)
     if pupil is None:
         return []
     seeds = range(FIRST_LESSON_SEED, FIRST_LESSON_SEED + min(LESSONS_PER_CATEGORY, options.count))
     return [
-        Case(pupil, generate(seed, category, pupil.agents), teaches=True)
+        Case(pupil, generate(seed, category, pupil.agents), runs, teaches=True)
         for category in CATEGORIES
         for seed in seeds
     ]
 
 
-def _bounds(episodes: Episodes) -> list[Case]:
-    """List what is computed of each episode once, before anybody plays it."""
-    return [Case(None, episode) for each in episodes.values() for episode in each]
-
-
-def _cases(
-    options: Options, plans: Sequence[Plan], episodes: Episodes, runs: Path, experience: Experience
-) -> list[Case]:
-    return [
-        Case(arm, episode, runs, repeat, experience=experience if arm.taught else {})
-        for plan in plans
-        for arm in plan.every
-        for episode in episodes[arm.agents]
-        if arm not in plan.partly or _is_of_the_part(options, episode)
-        for repeat in range(REPEATS if arm.is_weakened and episode.source != "generated" else 1)
-    ]
-
-
-def _bounded(journal: Journal, case: Case) -> Case:
-    """Tell who plays an episode its bound, for the end of the run's file."""
-    return case if case.arm is None else replace(case, bound=journal[Case(None, case.episode).key]["bound"])
-
-
-def _is_of_the_part(options: Options, episode: Episode) -> bool:
-    return episode.source != "generated" or episode.seed < options.seed + SUBSET
-
-
-def _with_bound(journal: Journal, case: Case) -> Row:
-    """Set the bound of the same episode and team beside a result."""
-    least = journal[Case(None, case.episode).key]
-    return journal[case.key] | {"bound": least["bound"], "bound_kind": least["kind"]}
+def _bound(journal: Journal, episode: Episode) -> Row:
+    """Return the lower bound of an episode and its kind, which the journal has."""
+    bounded = journal[Case(None, episode).key]
+    return {name: bounded[name] for name in ("bound", "bound_kind")}
 
 
 async def _responders(options: Options) -> Responders:
@@ -208,34 +164,24 @@ def _plan(options: Options, responders: Responders, setting: Setting) -> Plan:
         for each in responders.members[1:]
         for arm in mita
     ]
-    plan = Plan(arms, mita + models, _weaker(mita[-1:], responders))
-    if not plan.ablations:
-        return plan
-    largest, rules = mita[-1], responders.weak is None and not responders.uses_model
-    return replace(
-        plan,
-        narrow=narrow_arms(largest),
-        opened=replace(largest, opened=True),
-        weak=weak_arms(largest) if rules else [],
-        talking=talking_arms(largest),
-    )
+    narrow = [replace(arm, window=NARROW) for arm in arms if arm.name == "w/o summary"]
+    narrow = [replace(arm, summary=True) for arm in narrow] + narrow
+    return Plan(arms, mita + models, _weaker(mita[-1:], responders), narrow)
 
 
 def _weaker(mita: Sequence[Arm], responders: Responders) -> list[Arm]:
     """Return figure 3b's arms: MiTa, weaker members, a weaker manager, both weaker."""
-    weak, made = responders.weak, list[Arm]()
+    made = list[Arm]()
     for arm in mita:
         for member, manager in ((False, False), (True, False), (False, True), (True, True)):
-            if weak is not None:
-                who, its_manager = (
-                    weak.responder if is_weak else role
-                    for is_weak, role in ((member, arm.member), (manager, arm.manager))
-                )
-                made.append(replace(arm, member=who, manager=its_manager))
+            if responders.weak is None:
+                weaker = replace(arm, member_lapses=LAPSES * member, manager_lapses=LAPSES * manager)
             else:
-                kind = LAPSE_KIND if member or manager else arm.lapse_kind
-                members, managers = LAPSES * member, LAPSES * manager
-                made.append(replace(arm, member_lapses=members, manager_lapses=managers, lapse_kind=kind))
+                weak = responders.weak.responder
+                weaker = replace(
+                    arm, member=weak if member else arm.member, manager=weak if manager else arm.manager
+                )
+            made.append(weaker)
     return made
 
 

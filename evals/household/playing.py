@@ -14,18 +14,19 @@ from typing import Any
 
 from mneme.api.household_runs import ENDING, GRAPHS, decision_of
 from mneme.cli.household.play import DECISIONS
+from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.rewards import discounted_return
 from mneme.environments.household.trace import Trace
-from mneme.evals.household.arms import COUNTED, METHOD_NAMES, Arm, all_open, bound
+from mneme.evals.household.arms import COUNTED, METHOD_NAMES, Arm
 from mneme.evals.report import Row
 from mneme.graphs import load
 from mneme.nodes.household.mita_memory import taught_by
 
 STEPS_OF_GRAPH = 5_000
 """Supersteps after which LangGraph gives up: far above what 250 steps of the world can need."""
-Values = Mapping[str, Any]
+Values = Any
 Experience = Mapping[str, Any]
 
 
@@ -33,25 +34,21 @@ Experience = Mapping[str, Any]
 class Case:
     """An episode to be played with an arm or learned from; without an arm, bounded.
 
-    `runs` is the folder of the runs' files; `repeat` counts how often an arm that lapses has played the same
-    episode before, with other lapses; `experience` is for taught arms; `bound` is the episode's lower bound.
+    `runs` is the folder of the runs' files; `experience` is for taught arms; `bound` is what an oracle needs.
     """
 
     arm: Arm | None
     episode: Episode
     runs: Path = Path()
-    repeat: int = 0
     teaches: bool = False
-    experience: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    bound: int = 0
+    experience: Experience = field(default_factory=dict, compare=False)
+    bound: Row = field(default_factory=dict, compare=False)
 
     @property
     def key(self) -> str:
         """Name the case in the journal."""
         who = self.arm.key if self.arm else f"bound, {len(self.episode.starts)}"
-        what = "lesson, " if self.teaches else ""
-        again = f" | again {self.repeat}" if self.repeat else ""
-        return f"{what}{who} | {self.episode.id}{again}"
+        return f"{'lesson, ' * self.teaches}{who} | {self.episode.id}"
 
 
 def finish(case: Case) -> Row:
@@ -60,21 +57,18 @@ def finish(case: Case) -> Row:
 
 
 async def finished(case: Case) -> Row:
-    """Play the episode, learn from it, or bound it."""
-    if case.arm is None:
-        return bound(case.episode)
-    return await (_lesson(case.arm, case.episode) if case.teaches else _play(case.arm, case))
-
-
-async def _play(arm: Arm, case: Case) -> Row:
-    """Play one episode with one arm, to success or to the limit of steps; `repeat` varies the seed."""
-    begun, episode = time.perf_counter(), case.episode
-    played = all_open(episode) if arm.opened else episode
-    played = played.model_copy(update={"seed": played.seed + 1000 * case.repeat})
-    trace = Trace(case.runs / f"{_slug(arm.key, episode.id, case.repeat)}.jsonl")
+    """Play the episode to success or to the limit of steps, learn from it, or bound it."""
+    arm, episode, begun = case.arm, case.episode, time.perf_counter()
+    if arm is None:
+        least = lower_bound(episode)
+        return {"bound": least.steps, "bound_kind": least.kind}
+    name = re.sub(r"[^A-Za-z0-9]+", "-", case.key).strip("-").lower()[:150]
+    trace = Trace(case.runs / f"{name}.jsonl")
     trace.path.unlink(missing_ok=True)
-    result = await _played(arm, played, case.experience if arm.taught else {}, trace)
-    trace.append("end", bound=case.bound, **{name: result[name] for name in ENDING})
+    result = await _played(arm, episode, case.experience, trace)
+    if case.teaches:
+        return {"lesson": taught_by(result).model_dump(mode="json")}
+    trace.append("end", bound=case.bound["bound"], **{name: result[name] for name in ENDING})
     return {
         "arm": arm.key,
         "method": arm.name,
@@ -83,11 +77,11 @@ async def _play(arm: Arm, case: Case) -> Row:
         "category": episode.category,
         "source": episode.source,
         "seed": episode.seed if episode.source == "generated" else None,
-        "repeat": case.repeat,
         "steps": result["steps"],
         "success": result["success"],
-        "return": discounted_return(played, Trace(trace.path).frames()),
+        "return": discounted_return(episode, Trace(trace.path).frames()),
         "placed": [start.placed for start in episode.starts],
+        **case.bound,
         **{name: result["counters"].get(name, 0) for name in COUNTED},
         "seconds": time.perf_counter() - begun,
         "run": f"{case.runs.name}/{trace.path.name}",
@@ -122,18 +116,3 @@ def _kept(arm: Arm, episode: Episode) -> Row:
         if generate(**made) == episode:
             return {"generated": made}
     return {"episode": episode.model_dump(mode="json")}
-
-
-def _slug(*parts: Any) -> str:
-    words = "-".join(str(part) for part in parts if part != 0)
-    return re.sub(r"[^A-Za-z0-9]+", "-", words).strip("-").lower()[:150]
-
-
-async def _lesson(arm: Arm, episode: Episode) -> Row:
-    """Play an episode that nothing is measured on, and return what it taught."""
-    given: Any = {"episode": episode.model_dump(mode="json")}
-    graph = load(GRAPHS[METHOD_NAMES[arm.method]]).builder.compile()
-    config: Any = {"recursion_limit": STEPS_OF_GRAPH}
-    stream = graph.astream(given, config, context=arm.context(episode), stream_mode="values")
-    values: Any = [each async for each in stream][-1]
-    return {"lesson": taught_by(values).model_dump(mode="json")}

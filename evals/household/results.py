@@ -67,16 +67,10 @@ class Difference:
 
 
 class Results:
-    """Finished episodes by arm, one row for each; of an arm's repeats of an episode, the mean."""
+    """Finished episodes by arm, one row for each."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        played = pd.DataFrame(rows)
-        keys = ["arm", "episode"]
-        how = {
-            name: "mean" if pd.api.types.is_numeric_dtype(played[name]) else "first"
-            for name in played.columns.difference(keys)
-        }
-        self.frame = played.groupby(keys, sort=False).agg(how).reset_index()
+        self.frame = pd.DataFrame(rows)
 
     @property
     def name(self) -> str:

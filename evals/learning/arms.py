@@ -44,7 +44,7 @@ def recall_of(arm: str) -> int:
 def make_databases(rows: int) -> None:
     """Make every database before anything is timed, or the first who needs one would pay for it."""
     for schema in SCHEMAS:
-        SqlTuning.open(schema, 0, rows).close()
+        SqlTuning.open(schema, 0, rows)
 
 
 @dataclass
@@ -115,7 +115,7 @@ class Team:
 
     async def _row(self, task: TuningTask, result: Row, decided: list[Row]) -> Row:
         cards = await self.cards.records.list()
-        record = next(each for each in await self.cards.tasks.list() if each.id == task.id)
+        record = next(each for each in await self.cards.tasks.all() if each.id == task.id)
         packet, metrics = result["packet"], result["packet"]["metrics"]
         learned = [{name: each[name] for name in LEARNED} for each in result["learned"]]
         return {

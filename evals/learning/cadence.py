@@ -108,8 +108,8 @@ async def _task(cards: KnowledgeCards, number: int, lesson: Lesson, shown: int) 
 
 async def _prove(cards: KnowledgeCards, number: int, lesson: Lesson) -> None:
     """Count the task for its lesson's card; what a tuned model knows already teaches no card anew."""
-    exists = await cards.records.exists(lesson.card_id)
-    if exists and (await cards.records.get(lesson.card_id)).status == "archived":
+    known = await cards.records.find(lesson.card_id)
+    if known and known.status == "archived":
         return
     outcome = TaskOutcome(task=f"t{number}", success=True, confidence=0.9)
     card = (await cards.create(lesson, outcome, change=CHANGE)).card

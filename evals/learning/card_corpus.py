@@ -4,25 +4,19 @@ A card is what a task of a world teaches: the claim that the rules' monitor make
 of a remedy of that world, about the task that it was seen in. The queries are what a task searches by.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import count, product
 
 from mneme.environments.sql_tuning.conditions import features_of, general
 from mneme.environments.sql_tuning.patterns import REMEDIES
 from mneme.environments.sql_tuning.tasks import TuningTask, tasks
-from mneme.environments.workspace.python_tactics import PythonTactics
-from mneme.environments.workspace.shell_tactics import ShellTactics
-from mneme.environments.workspace.tactics import Tactics
+from mneme.environments.workspace.tactics import tactics
 from mneme.environments.worlds import find_world
 from mneme.prompts.learning.trials import about
 from mneme.rules.learning.tuning import claim
 from mneme.stores.cards.card import Lesson, Rule
 
 TASKS_PER_SEED = 48
-TACTICS: Mapping[str, tuple[str, Tactics]] = {
-    "python_functions": ("functions", PythonTactics()),
-    "shell_pipelines": ("pipelines", ShellTactics()),
-}
 ASKED_FROM = 1_000_000
 """Seeds of the tasks that are asked about: those of the cards are below."""
 
@@ -45,10 +39,10 @@ def _all() -> Iterator[Lesson]:
 
 
 def _of_files() -> Iterator[Lesson]:
-    for scope, (noun, tactics) in TACTICS.items():
-        cases = [_subject(case.text) for case in find_world(scope).cases()]
-        for condition, pattern, seen in product(tactics.known_features(), tactics.names, cases):
-            yield _lesson(condition, pattern, noun, seen, scope)
+    for known in tactics().values():
+        cases = [_subject(case.text) for case in find_world(known.scope).cases()]
+        for condition, pattern, seen in product(known.features, known.patterns, cases):
+            yield _lesson(condition, pattern, known.noun, seen, known.scope)
 
 
 def _of_query(task: TuningTask, seed: int) -> Iterator[Lesson]:

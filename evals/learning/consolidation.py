@@ -72,7 +72,9 @@ async def measure(ledger: Ledger, size: int, options: Options) -> Row:
     cycle = ConsolidationCycle(ledger, cards)
     made = [_card(number, lesson) for number, lesson in enumerate(lessons_of_worlds(size))]
     for start in range(0, len(made), BATCH):
-        await ledger.write([cards.records.write_of(card, CHANGE, 0) for card in made[start : start + BATCH]])
+        await ledger.write(
+            [cards.records.write(card.id, card, CHANGE) for card in made[start : start + BATCH]]
+        )
     questions = [situation_of(card) for card in made[:: max(1, size // QUERIES)]][:QUERIES]
     before = await _retrieval(cards, questions, options.recall)
     learned = [card.id for card in made if not is_held_out(card)]

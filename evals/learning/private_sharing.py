@@ -26,10 +26,10 @@ from mneme.evals.measuring import wilcoxon_p
 from mneme.evals.options import Positive
 from mneme.evals.report import Progress, Report, Row, framed
 from mneme.nodes.learning.abstracting import abstraction_of
+from mneme.stores.cards.card_files import load
 from mneme.stores.cards.check import texts
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.sharing import FIGURE_PIECE, PLACEHOLDER, WORDS, leaks
-from mneme.stores.cards.yaml_form import load
 from mneme.stores.ledger.records import Change
 
 LEARNED_FROM, TRIED_ON = 21, 22

@@ -91,7 +91,7 @@ def _plan(
 async def _copied(cards: Sequence[Card], team: Team) -> None:
     """Give a team cards of another, just as they stand there."""
     if cards:
-        await team.ledger.write([team.cards.records.write_of(card, COPIED, 0) for card in cards])
+        await team.ledger.write([team.cards.records.write(card.id, card, COPIED) for card in cards])
 
 
 async def similarity(

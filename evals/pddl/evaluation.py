@@ -59,7 +59,6 @@ class Options(RunOptions):
         None, ge=1, description="Processes at once; default: the cores, for a model MNEME_PARALLEL."
     )
     example: bool = Field(True, description="Show one worked example of the domain, as AgentBoard does.")
-    project_insights: bool = Field(False, description="Word G-Memory's insights for each role.")
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
@@ -101,10 +100,9 @@ def _cases(
     problems = list(loaded) or generate_suite(options.problems or PROBLEMS, seed)
     Random(seed).shuffle(problems)  # noqa: S311 - an order, no secret
     embedder = options.embedder or settings().embedder
-    shown = {"example": options.example, "project_insights": options.project_insights}
 
     def order(memory: str, window: int, memory_tokens: int, played: Sequence[Problem]) -> list[Case]:
-        team = Team(memory, seed, who.responder, window, memory_tokens, embedder, home, **shown)
+        team = Team(memory, seed, who.responder, window, memory_tokens, embedder, home, options.example)
         return [Case(team, number, problem) for number, problem in enumerate(played)]
 
     made = [order(each, options.window, options.memory_tokens, problems) for each in options.memories]
@@ -129,7 +127,7 @@ async def _journal(options: Options, who: Identity, loaded: Sequence[Problem]) -
         "problems": [digest(problem.model_dump()) for problem in loaded] or options.problems or PROBLEMS,
         "agents": who.model_dump(),
         "rooms": [options.window, options.memory_tokens, options.tight_window, options.tight_memory_tokens],
-        "shown": [options.example, options.project_insights],
+        "shown": options.example,
         "embedder": (await options.opened_embedder()).name,
     }
     return options.journal("pddl", configuration)

@@ -20,6 +20,7 @@ from mneme.core.errors import LedgerInUse
 from mneme.environments.pddl import Problem
 from mneme.evals.report import Row
 from mneme.graphs import pddl_team
+from mneme.models.asking.counting import tokens_in
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.pddl.context import PddlContext
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
@@ -42,7 +43,6 @@ class Team:
     embedder: str
     home: Path
     example: bool = True
-    project_insights: bool = False
 
     @property
     def name(self) -> str:
@@ -80,7 +80,6 @@ async def play(case: Case) -> Row:
         window=team.window,
         memory_tokens=team.memory_tokens,
         example=team.example,
-        project_insights=team.project_insights,
     )
     async with _opened(team) as (ledger, checkpointer):
         graph = pddl_team.builder.compile(store=LedgerStore(ledger), checkpointer=checkpointer)
@@ -116,7 +115,6 @@ async def _opened(team: Team) -> AsyncIterator[tuple[Ledger, BaseCheckpointSaver
 
 
 def _row(problem: Problem, values: Row) -> Row:
-    cost = values["cost"]
     return {
         "problem": problem.name,
         "domain": problem.domain,
@@ -125,8 +123,8 @@ def _row(problem: Problem, values: Row) -> Row:
         "success": values["success"],
         "steps": values["steps"],
         "valid_steps": values["valid_steps"],
-        "tokens": cost["prompt_tokens"] + cost["reply_tokens"],
-        "cost": cost,
+        "tokens": tokens_in(values["asked"]),
+        "calls": values["asked"]["calls"],
         "answered_by": values["answered_by"],
         "complaints": values["complaints"],
         "transcript": values["transcript"],

@@ -6,10 +6,9 @@ right where all properties of its case hold too. Models are asked one case after
 seconds are those of a single question. What was found of a model is kept for `mneme doctor`.
 """
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -18,12 +17,9 @@ from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
 from mneme.evals.options import RUNS, AgentsCompared, Fresh, Out
-from mneme.evals.prompts.asking import Outcome, outcome_of
-from mneme.evals.prompts.cases import Golden, golden
-from mneme.evals.prompts.judging import THRESHOLD
-from mneme.evals.prompts.questions import all_questions
-from mneme.evals.prompts.roles import ROLES
-from mneme.evals.prompts.tables import Answers, asked_roles, tables
+from mneme.evals.prompts.asking import outcome_of
+from mneme.evals.prompts.cases import Golden, all_questions, golden
+from mneme.evals.prompts.tables import ROLES, THRESHOLD, Answers, tables
 from mneme.evals.report import Journal, Progress, Report, Row, open_journal
 from mneme.prompts.every import Key
 
@@ -50,17 +46,28 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     if options.without_examples:
         cases = [each.without_examples() for each in cases]
     people = {who.responder: who for who in [await identify(each) for each in options.agents]}
-    journals = {who: _journal(options, person) for who, person in people.items()}
-    asked = [(who, case) for who in people for case in cases]
-    for done, (who, case) in enumerate(asked, start=1):
-        if case.name not in journals[who]:
-            journals[who].add(case.name, (await outcome_of(case, who)).model_dump())
-        progress(done, len(asked), case.name)
-    all_answers = [_answers(person, cases, journals[who]) for who, person in people.items()]
+    journals, all_answers = list[Journal](), list[Answers]()
+    for who in people.values():
+
+        async def one(case: Golden, responder: str = who.responder) -> Row:
+            return (await outcome_of(case, responder)).model_dump()
+
+        journals.append(_journal(options, who))
+        rows = await journals[-1].play({case.name: case for case in cases}, one, progress)
+        all_answers.append(Answers(who, rows))
     if not options.without_examples:
         for answers in all_answers:
             _keep(answers)
-    return _report(all_answers, list(journals.values()))
+    others = ", ".join(str(each.path) for each in journals[1:])
+    return Report(
+        name="model",
+        answered_by=", ".join(map(str, people.values())),
+        raw=journals[0].path,
+        rows=[row for journal in journals for row in journal.rows],
+        summary={each.who.responder: _summary(each) for each in all_answers},
+        tables=tables(all_answers),
+        notes=[f"The raw answers of the other responders: {others}"] if others else [],
+    )
 
 
 def _journal(options: Options, who: Identity) -> Journal:
@@ -87,19 +94,12 @@ def _named(name: str) -> list[Key]:
     raise BadInput(f"--prompt {name}: no question has this name.", hint)
 
 
-def _answers(who: Identity, cases: Sequence[Golden], journal: Journal) -> Answers:
-    outcomes: dict[Key, dict[str, Outcome]] = {}
-    for case in cases:
-        outcomes.setdefault(case.key, {})[case.case.name] = Outcome.model_validate(journal[case.name])
-    return Answers(who=who, outcomes=outcomes)
-
-
 def _keep(answers: Answers) -> None:
     """Keep for `mneme doctor` what was found of a model; rules are none."""
     if not answers.who.is_model:
         return
     today = datetime.now(UTC).date().isoformat()
-    reasons = {str(role): answers.why_not(role) for role in asked_roles(answers)}
+    reasons = {str(role): answers.why_not(role) for role in answers.roles}
     roles = {
         role: Fitness(fit=not why, why=why, on=today) for role, why in reasons.items() if why is not None
     }
@@ -107,28 +107,15 @@ def _keep(answers: Answers) -> None:
         keep_measured(answers.who.responder, answers.who.digest, roles)
 
 
-def _report(all_answers: Sequence[Answers], journals: Sequence[Journal]) -> Report:
-    others = ", ".join(str(each.path) for each in journals[1:])
-    return Report(
-        name="model",
-        answered_by=", ".join(str(each.who) for each in all_answers),
-        raw=journals[0].path,
-        rows=[row for journal in journals for row in journal.rows],
-        summary={each.who.responder: _summary(each) for each in all_answers},
-        tables=tables(all_answers),
-        notes=[f"The raw answers of the other responders: {others}"] if others else [],
-    )
-
-
-def _summary(answers: Answers) -> Row:
+def _summary(answers: Answers) -> dict[str, Any]:
     """Return the figures by role and by question for `--json`."""
     return {
         "is_model": answers.who.is_model,
         "digest": answers.who.digest,
         "threshold": THRESHOLD,
         "roles": {
-            str(role): answers.of_role(role).model_dump() | {"verdict": answers.verdict(role)}
-            for role in asked_roles(answers)
+            str(role): answers.figures(role.questions) | {"verdict": answers.verdict(role)}
+            for role in answers.roles
         },
-        "questions": {"/".join(key): each.model_dump() for key, each in answers.found.items()},
+        "questions": {name: answers.figures([name.partition("/")[::2]]) for name in answers.asked},
     }

@@ -1,56 +1,114 @@
-"""The tables of `mneme eval model`: by role, by question, and what was wrong."""
+"""What came of the golden cases: figures by role and by question, who is fit for which role, and tables.
 
-from collections.abc import Sequence
+A role's figures are over all cases of all its questions; questions without a rule do not count for `rules`.
+"""
 
-from pydantic import BaseModel
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import yaml
 
 from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
 from mneme.evals.chat.contradictions import interval, percent
 from mneme.evals.prompts.asking import Outcome
-from mneme.evals.prompts.judging import THRESHOLD, Figures, figures_of, why_not
-from mneme.evals.prompts.roles import ROLES, Role
-from mneme.evals.report import table
+from mneme.evals.report import Row, framed, table
+from mneme.evals.scoring import share
 from mneme.prompts.every import Key
 
+USABLE, RIGHT, RIGHT_OF_EACH = 0.9, 0.8, 0.6
+THRESHOLD = (
+    f"Fit: at least {USABLE:.0%} of the answers usable, {RIGHT:.0%} right, and of each question by itself "
+    f"{RIGHT_OF_EACH:.0%} right (plain shares)."
+)
 MAX_WRONG = 25
 """Lines of the table of wrong answers; the journal has them all."""
 MAX_FAULT_CHARS = 160
-NO_MODEL = "no model"
 
 
-class Answers(BaseModel):
-    """What came of the cases that one responder was asked, by question and case."""
+class Role(NamedTuple):
+    """A role, the field of its workflow's context that names its model, and the questions it is asked."""
 
-    who: Identity
-    outcomes: dict[Key, dict[str, Outcome]]
+    workflow: str
+    field: str
+    questions: Sequence[Key]
+    variant: str = ""
+    """Where the field serves several graphs with questions of their own: which of them."""
+
+    def __str__(self) -> str:
+        return f"{self.workflow}: {self.field}" + (f" ({self.variant})" if self.variant else "")
+
+
+def _role(workflow: str, field: str, questions: Sequence[str], variant: str = "") -> Role:
+    keys: list[Any] = [name.partition("/")[::2] if "/" in name else (workflow, name) for name in questions]
+    return Role(workflow, field, keys, variant)
+
+
+ROLES = [
+    _role(**each)
+    for each in yaml.safe_load(Path(__file__).with_name("roles.yaml").read_text(encoding="utf-8"))
+]
+"""Every role, in the order of the tables; memories of tasks serve discussions (`agents`) as well."""
+
+
+class Answers:
+    """What came of the cases that one responder was asked."""
+
+    def __init__(self, who: Identity, rows: Sequence[Row]) -> None:
+        cases = pd.DataFrame(rows, columns=[*Outcome.model_fields, "case"])
+        self.who = who
+        self.asked = [*dict.fromkeys(cases["prompt"])]
+        cases = cases[cases["came"] != "no rule"]
+        cases["right"] = (cases["came"] != "refused") & ~cases["wrong"].astype(bool)
+        cases["tokens"] = cases["prompt_tokens"] + cases["reply_tokens"]
+        self.cases = cases
 
     @property
-    def found(self) -> dict[Key, Figures]:
-        """The figures of each question."""
-        return {key: figures_of(list(each.values())) for key, each in self.outcomes.items()}
+    def roles(self) -> list[Role]:
+        """Return the roles that have a question which was asked."""
+        return [role for role in ROLES if any("/".join(key) in self.asked for key in role.questions)]
 
-    def of_role(self, role: Role) -> Figures:
-        """Return the figures of a role's questions together, of those that were asked."""
-        return figures_of([each for key in role.questions for each in self.outcomes.get(key, {}).values()])
+    def figures(self, keys: Iterable[Key]) -> Row:
+        """Return what came of some questions' cases; tokens and seconds are per case, every attempt included.
+
+        Shares of right answers, also of the cases with orders hidden in the data, have 95 % Wilson intervals.
+        """
+        own = self.cases[self.cases["prompt"].isin(["/".join(key) for key in keys])]
+        injected = own[own["kind"] == "injected"]
+        return {
+            "cases": len(own),
+            **{came: int((own["came"] == came).sum()) for came in ("first", "repaired", "refused")},
+            "right": share(int(own["right"].sum()), len(own)),
+            "injected": share(int(injected["right"].sum()), len(injected)),
+            **{cost: float(own[cost].mean()) if len(own) else 0.0 for cost in ("tokens", "seconds")},
+        }
 
     def why_not(self, role: Role) -> str | None:
-        """Return why the responder is not fit for a role: empty where it is, None where that is open."""
-        return why_not(role, self.found)
+        """Return why the responder is not fit for a role: empty where it is, None where not all was asked."""
+        if any("/".join(key) not in self.asked for key in role.questions):
+            return None
+        whole = self.figures(role.questions)
+        reasons, cases = list[str](), whole["cases"]
+        if (usable := whole["first"] + whole["repaired"]) < USABLE * cases:
+            reasons.append(f"{usable} of {cases} usable")
+        if (right := whole["right"]["right"]) < RIGHT * cases:
+            reasons.append(f"{right} of {cases} right")
+        for key in role.questions if len(role.questions) > 1 else ():
+            own = self.figures([key])
+            if own["right"]["right"] < RIGHT_OF_EACH * own["cases"]:
+                reasons.append(f"{key[1]} {own['right']['right']} of {own['cases']} right")
+        return "; ".join(reasons)
 
     def verdict(self, role: Role) -> str:
         """Say whether the responder is fit; rules are none that could be."""
         if not self.who.is_model:
-            return NO_MODEL
+            return "no model"
         why = self.why_not(role)
         if why is None:
             return "open: not all asked"
         return f"not fit: {why}" if why else "fit"
-
-
-def asked_roles(answers: Answers) -> list[Role]:
-    """Return the roles that have a question which was asked."""
-    return [role for role in ROLES if any(key in answers.outcomes for key in role.questions)]
 
 
 def tables(all_answers: Sequence[Answers]) -> list[Table]:
@@ -62,65 +120,66 @@ def tables(all_answers: Sequence[Answers]) -> list[Table]:
         verdicts = [[role, each.who.responder, each.verdict(role)] for role, each in _pairs(models)]
         title = f"Which model for which role. {THRESHOLD}"
         made.append(table(title, ["role", "model", "verdict"], verdicts, figures=False))
-        made.append(_figures("By role: answers usable at first, after repair, and right", models))
+        made.append(_by_role("By role: answers usable at first, after repair, and right", models))
     if rules:
-        made.append(_figures("Answered by rules, which are no model: these figures stand for none", rules))
-    return [*made, _by_question(all_answers), *(table for each in all_answers for table in _wrong_of(each))]
+        made.append(_by_role("Answered by rules, which are no model: these figures stand for none", rules))
+    return [*made, _by_question(all_answers), *(wrong for each in all_answers for wrong in _wrong_of(each))]
 
 
 def _pairs(all_answers: Sequence[Answers]) -> list[tuple[Role, Answers]]:
     """Return every role with each responder that was asked one of its questions."""
-    return [(role, each) for role in ROLES for each in all_answers if role in asked_roles(each)]
+    return [(role, each) for role in ROLES for each in all_answers if role in each.roles]
 
 
-def _figures(title: str, all_answers: Sequence[Answers]) -> Table:
-    columns = ["role", "answered by", "cases", "at first", "repaired", "refused", "right", "95 %"]
-    columns += ["injected right", "tokens a case", "s a case"]
-    return table(title, columns, [_row(*each) for each in _pairs(all_answers)], figures=False)
+def _by_role(title: str, all_answers: Sequence[Answers]) -> Table:
+    return framed(title, pd.DataFrame(_line(*each) for each in _pairs(all_answers)), figures=False)
 
 
-def _row(role: Role, answers: Answers) -> list[object]:
-    of = answers.of_role(role)
-    injected = of.injected
-    return [
-        role,
-        answers.who.responder,
-        of.cases or "no rule",
-        *(percent(each / of.cases if of.cases else None) for each in (of.first, of.repaired, of.refused)),
-        percent(of.right["share"]),
-        interval(of.right),
-        f"{injected['right']} of {injected['cases']}" if injected["cases"] else "–",
-        round(of.tokens) if of.tokens else "–",
-        f"{of.seconds:.1f}",
-    ]
+def _line(role: Role, answers: Answers) -> Row:
+    of = answers.figures(role.questions)
+    count, injected = of["cases"], of["injected"]
+    return {
+        "role": str(role),
+        "answered by": answers.who.responder,
+        "cases": count or "no rule",
+        **{
+            label: percent(of[came] / count if count else None)
+            for label, came in (("at first", "first"), ("repaired", "repaired"), ("refused", "refused"))
+        },
+        "right": percent(of["right"]["share"]),
+        "95 %": interval(of["right"]),
+        "injected right": f"{injected['right']} of {injected['cases']}" if injected["cases"] else "–",
+        "tokens a case": str(round(of["tokens"]) or "–"),
+        "s a case": f"{of['seconds']:.1f}",
+    }
 
 
 def _by_question(all_answers: Sequence[Answers]) -> Table:
-    found = {each.who.responder: each.found for each in all_answers}
-    keys = dict.fromkeys(key for each in found.values() for key in each)
-    rows = [["/".join(key), *(_question_cell(each.get(key)) for each in found.values())] for key in keys]
-    return table("Right answers by question; in brackets: usable ones", ["question", *found], rows)
+    cells = {each.who.responder: {name: _right_of(each, name) for name in each.asked} for each in all_answers}
+    title = "Right answers by question; in brackets: usable ones"
+    return framed(title, pd.DataFrame(cells).rename_axis("question"))
 
 
-def _question_cell(of: Figures | None) -> str:
-    if of is None or not of.cases:
-        return "no rule" if of else "–"
-    return f"{of.right['right']} of {of.cases} ({of.first + of.repaired})"
+def _right_of(answers: Answers, name: str) -> str:
+    workflow, _, question = name.partition("/")
+    of = answers.figures([(workflow, question)])
+    right = f"{of['right']['right']} of {of['cases']} ({of['first'] + of['repaired']})"
+    return right if of["cases"] else "no rule"
 
 
 def _wrong_of(answers: Answers) -> list[Table]:
+    wrong = answers.cases[~answers.cases["right"].astype(bool)].to_dict("records")
+    if not wrong:
+        return []
     rows = [
-        [f"{'/'.join(key)}\n{name} ({each.kind})", _fault(each)]
-        for key, cases in answers.outcomes.items()
-        for name, each in cases.items()
-        if each.is_asked and not each.is_right
+        [f"{each['prompt']}\n{each['case'].rpartition('/')[2]} ({each['kind']})", _fault(each)]
+        for each in wrong[:MAX_WRONG]
     ]
-    more = f", the first {MAX_WRONG} of {len(rows)}" if len(rows) > MAX_WRONG else ""
+    more = f", the first {MAX_WRONG} of {len(wrong)}" if len(wrong) > MAX_WRONG else ""
     title = f"What {answers.who.responder} got wrong{more}; its answers stand in the raw results"
-    columns = ["case", "what does not hold"]
-    return [table(title, columns, rows[:MAX_WRONG], figures=False, lines=True)] if rows else []
+    return [table(title, ["case", "what does not hold"], rows, figures=False, lines=True)]
 
 
-def _fault(outcome: Outcome) -> str:
-    said = ("refused: " if outcome.came == "refused" else "") + "; ".join(outcome.wrong)
+def _fault(row: Mapping[Hashable, Any]) -> str:
+    said = "refused: " * (row["came"] == "refused") + "; ".join(row["wrong"])
     return said if len(said) <= MAX_FAULT_CHARS else f"{said[: MAX_FAULT_CHARS - 1]}…"

@@ -20,7 +20,7 @@ from rapidfuzz import fuzz, process
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 from mneme.evals.sharing.scores import tokens
 from mneme.library import PAIRS
 from mneme.library.agents.agent import AGENTS, load_agent
@@ -110,8 +110,7 @@ def _item(where: str, line: str, usual: dict[str, str]) -> Item:
     try:
         item = Item.model_validate(usual | json.loads(line))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise BadInput(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}.", FORMAT) from error
+        raise BadInput(f"{where}: {first_fault(error)}", FORMAT) from error
     except (ValueError, TypeError) as error:
         raise BadInput(f"{where}: {error}.", FORMAT) from error
     if item.agent not in AGENTS:

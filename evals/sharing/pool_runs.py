@@ -143,7 +143,7 @@ class PoolRun:
         """Let the retriever learn from everything that waits, unless too little is held out to judge by."""
         given: Any = {"pool": self.pool}
         lessons, before = RetrieverLessons(self.memories), 0
-        while (waiting := await lessons.count_waiting()) not in {0, before}:
+        while (waiting := await lessons.count_on("waiting")) not in {0, before}:
             before = waiting
             await self._training_graph.ainvoke(given, context=self.training)
         case = f"{self.name}/retrievers/{percent}"

@@ -1,24 +1,10 @@
 """Retrieval of raw trajectories (§1, §9): the team without cards, shown how earlier tasks went."""
 
-from langgraph.graph import END, START
-
-from mneme.nodes.learning.compound_learning.challenge import challenge, is_patched, needs_patch, patch
-from mneme.nodes.learning.compound_learning.decide import decide, verify
-from mneme.nodes.learning.compound_learning.research import research
-from mneme.nodes.learning.compound_learning.state import Result, State
-from mneme.nodes.learning.context import LearningContext
+from mneme.graphs.compound_learning import team
+from mneme.nodes.learning.compound_learning.challenge import challenge
 from mneme.nodes.learning.raw_trajectories import keep, recall
-from mneme.nodes.learning.worlds import Problem
-from mneme.nodes.workflow import Workflow
 
-builder = Workflow(State, context_schema=LearningContext, input_schema=Problem, output_schema=Result)
-builder.add_sequence([recall, research, challenge])
-builder.add_node(patch)
-builder.add_sequence([verify, decide, keep])
-
-builder.add_edge(START, "recall")
-builder.add_conditional_edges("challenge", needs_patch, ["patch", "verify"])
-builder.add_conditional_edges("patch", is_patched, {True: "challenge", False: "verify"})
-builder.add_edge("keep", END)
+builder = team(recall, challenge, keep)
+builder.add_edge("recall", "research")
 
 graph = builder.compile(name="raw_trajectories")

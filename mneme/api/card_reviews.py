@@ -82,7 +82,7 @@ class CardReviews(Operations):
 
     async def _contested(self, dispute: Dispute) -> ToReview:
         card = await self._cards.records.get(dispute.card_id)
-        task = await self._cards.tasks.get(dispute.new.task) if dispute.new.task else None
+        task = await self._cards.tasks.find(dispute.new.task) if dispute.new.task else None
         return ToReview(why="disputed", card=card, dispute=dispute, task=task)
 
     @changes("cards/{card_id}/rate")
@@ -139,7 +139,7 @@ class CardReviews(Operations):
         return await self._cards.upkeep.run()
 
     async def _card(self, beginning: str) -> str:
-        if beginning.strip() and await self._cards.records.exists(beginning):
+        if beginning.strip() and await self._cards.records.find(beginning):
             return beginning
         known = [card.id for card in await self._cards.records.list()]
         return _only(beginning, "card_", known, self._owner)

@@ -156,9 +156,11 @@ class Cards(CardReviews):
     async def export(
         self,
         card_ids: Annotated[Sequence[str] | None, Field(description="Which; none: all.")] = None,
-        all_versions: Annotated[bool, Field(description="With every version.")] = False,
+        all_versions: Annotated[
+            bool, Field(description="With every version, as JSON Lines: to be imported as it was.")
+        ] = False,
     ) -> str:
-        """Return cards as YAML, signed by the team. Raises NotFound."""
+        """Return cards as YAML. Raises NotFound."""
         return await self._cards.files.export(card_ids, all_versions=all_versions)
 
     @changes("cards/share")
@@ -189,12 +191,19 @@ class Cards(CardReviews):
 
     @changes("cards/import")
     async def import_(
-        self, text: Annotated[str, Field(description="YAML that `export` returned.")], reason: Reason = ""
+        self,
+        text: Annotated[str, Field(description="What `export` returned.")],
+        reason: Reason = "",
+        all_versions: Annotated[
+            bool, Field(description="The text has every version; its successes are taken on your word.")
+        ] = False,
     ) -> Imported:
         """Take in exported cards, all of them or none. Raises BadInput.
 
-        What this team's own export did not sign becomes provisional, without its successes.
+        Cards in YAML become provisional, without their successes.
         """
+        if all_versions:
+            return await self._cards.files.import_versions(text)
         return await self._cards.files.import_(text, change=self._change(reason, "imported"))
 
     @reads("cards/metrics")
@@ -241,7 +250,7 @@ class Cards(CardReviews):
     @reads("tasks")
     async def list_tasks(self, limit: Limit = 100, offset: Offset = 0) -> Sequence[TaskRecord]:
         """Return finished tasks, oldest first."""
-        return await self._cards.tasks.list(limit=limit, offset=offset)
+        return await self._cards.tasks.all(limit, offset=offset)
 
     @reads("tasks/count")
     async def count_tasks(self) -> int:

@@ -8,15 +8,14 @@ from pydantic import Field
 
 from mneme.api.operation import LARGEST, USER, Limit, Operations, changes, reads
 from mneme.core.errors import BadInput, NotFound
-from mneme.stores.discussions.agent_memory import MemoryVersion
-from mneme.stores.discussions.carried import Carried, CarriedMemory
+from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, MemoryVersion
 from mneme.stores.discussions.discussions import Discussion, Discussions, Turn
 from mneme.stores.ledger.ledger import Ledger
 
 DiscussionId = Annotated[str, Field(description="The discussion's whole id.")]
 AgentName = Annotated[str, Field(description="The agent's name.", examples=["Architect"])]
 TeamName = Annotated[str, Field(description="A team's name.", examples=["data_pipeline"])]
-Agents = Annotated[list[str], Field(description="Names of agents; none: all.")]
+Agents = Annotated[list[str] | None, Field(description="Names of agents; none: all.")]
 WhyErased = Annotated[str, Field(max_length=2000, description="Why; it is kept without what was erased.")]
 TurnNumber = Annotated[int, Field(ge=0, le=LARGEST, description="A turn's number.")]
 
@@ -38,7 +37,7 @@ class TeamDiscussions(Operations):
     @reads("discussions")
     async def list(self, limit: Limit = 100) -> Sequence[Discussion]:
         """Return discussions in the order in which they were begun."""
-        return await self._discussions.list(limit=limit)
+        return await self._discussions.all(limit)
 
     @reads("discussions/starting")
     async def starting(
@@ -46,7 +45,7 @@ class TeamDiscussions(Operations):
         beginning: Annotated[str, Field(description="The first letters of its id; none: the latest.")] = "",
     ) -> Discussion:
         """Return the discussion whose id begins so, or the latest. Raises NotFound, BadInput."""
-        known = await self._discussions.list(limit=MANY)
+        known = await self._discussions.all()
         found = [each for each in known if each.id.startswith(beginning)]
         if not found:
             raise NotFound(f"There is no discussion {beginning or 'yet'}.", "See `mneme discuss list`.")
@@ -92,12 +91,17 @@ class TeamDiscussions(Operations):
 
     @changes("carried-memories/{team_name}/forget", erases=True)
     async def forget_carried(
-        self, team_name: TeamName, agents: Agents | None = None, reason: WhyErased = ""
+        self, team_name: TeamName, agents: Agents = None, reason: WhyErased = ""
     ) -> Sequence[str]:
-        """Erase what agents of a team carry, with its history, all of them or those named; return whose."""
-        return await Carried(self._ledger, self._owner, team_name).forget(
-            agents or [], reason=reason, actor=self._caller
-        )
+        """Erase what agents of a team carry, with its history, all of them or those named; return whose.
+
+        Raises NotFound.
+        """
+        carried = Carried(self._ledger, self._owner, team_name)
+        erased = await carried.forget(agents or [], reason=reason, actor=self._caller)
+        if not erased:
+            raise NotFound(f"No such agent of {team_name} carries anything.", "See `mneme discuss carried`.")
+        return erased
 
     @reads("discussions/{discussion_id}/memories/{agent}/diff")
     async def memory_diff(
@@ -107,5 +111,4 @@ class TeamDiscussions(Operations):
         return await self._discussions.memory(discussion_id, agent).diff(older, newer)
 
 
-MANY = 1_000_000
 PAGE = 200

@@ -101,7 +101,7 @@ class Household(Operations):
     @reads("household/runs/{name}")
     async def get(self, name: RunName) -> Replay:
         """Return a run step by step. Raises NotFound, BadInput."""
-        return await asyncio.to_thread(lambda: _replay(self._seen(name)))
+        return await asyncio.to_thread(lambda: replayed(self._seen(name)))
 
     @reads("household/runs/{name}/sights/{step}")
     async def sights(
@@ -125,15 +125,14 @@ class Household(Operations):
 
 def played(run: Run) -> Played:
     """Return a run's task, steps and outcome."""
+    has_begun = run.began() is not None
     try:
-        return _standing(run)
+        return _standing(run) if has_begun else Played(run=run.name, outcome="never began")
     except BadInput:
-        return Played(run=run.name, outcome="unreadable" if run.began() else "never began")
+        return Played(run=run.name, outcome="unreadable")
 
 
 def _standing(run: Run) -> Played:
-    if run.began() is None:
-        return Played(run=run.name, outcome="never began")
     end, episode = run.first("end"), run.episode()
     outcome = "interrupted" if end is None else "done" if end["success"] else "not done"
     if end and (lost := unallocated(end["counters"])):
@@ -149,10 +148,10 @@ def _standing(run: Run) -> Played:
     )
 
 
-def _replay(run: Run) -> Replay:
+def replayed(run: Run) -> Replay:
+    """Return a run step by step. Raises BadInput."""
     episode, frames = run.episode(), run.frames()
-    start = [each.room for each in episode.starts]
-    where = [start, *(frame.rooms for frame in frames)]
+    where = [[each.room for each in episode.starts], *(frame.rooms for frame in frames)]
     seen = zip(scenes(episode, frames), where, strict=True)
     return Replay(
         played=_standing(run),

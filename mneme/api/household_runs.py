@@ -141,38 +141,17 @@ class Request:
 
     def differs(self, run: Run, begun: Line) -> list[str]:
         """Return the options in which a run's first command differs."""
-        played, context = run.episode(), begun["context"]
-        named = [
-            option
-            for field, option in OPTIONS.items()
-            if context.get(field, AS_BEFORE.get(field)) != self.context.get(field, AS_BEFORE.get(field))
-        ]
-        if begun.get("method", MITA) != self.method:
-            named.append("--method")
-        if len(played.starts) != len(self.episode.starts):
-            named.append("--members")
-        if played.category != self.episode.category:
-            named.append("--task")
-        return named or ([] if played == self.episode else ["--episode"])
+        played, before = run.episode(), begun["context"]
+        named = [OPTIONS.get(name, name) for name, each in self.context.items() if before.get(name) != each]
+        named += ["method"] * (begun.get("method", MITA) != self.method)
+        named += ["members"] * (len(played.starts) != len(self.episode.starts))
+        named += ["task"] * (played.category != self.episode.category)
+        named = named or ["episode"] * (played != self.episode)
+        return [f"--{name.replace('_', '-')}" for name in named]
 
 
-OPTIONS = {
-    "member": "--agents",
-    "manager": "--manager",
-    "allocation": "--allocation",
-    "summary": "--summary",
-    "remember": "--remember",
-    "team": "--team",
-    "seed": "--seed",
-    "rounds": "--rounds",
-    "window": "--window",
-    "setting": "--setting",
-    "perception": "--perception",
-    "simulator": "--virtualhome",
-}
-"""The option that sets each field of a context."""
-AS_BEFORE = {"rounds": 1, "window": 10, "setting": "symbolic", "perception": "segments", "simulator": ""}
-"""What held in runs that were begun before one could choose."""
+OPTIONS = {"member": "agents", "simulator": "virtualhome"}
+"""The options that set fields of a context which have other names."""
 
 
 def to_play(wanted: str | None, described: str, request: Request) -> Run:
@@ -181,13 +160,9 @@ def to_play(wanted: str | None, described: str, request: Request) -> Run:
     Without a wanted name, the default name gets a number until a run is free or matches.
     Raises BadInput if the run of the wanted name is over, or was begun with other options.
     """
-    if wanted is not None:
-        return _named(wanted, request)
-    numbered = (Run(described if number == 1 else f"{described}-{number}") for number in range(1, 10**6))
-    return next(run for run in numbered if _suits(run, request))
-
-
-def _named(wanted: str, request: Request) -> Run:
+    if wanted is None:
+        numbered = (Run(described if number == 1 else f"{described}-{number}") for number in range(1, 10**6))
+        return next(run for run in numbered if _suits(run, request))
     run = Run(checked(wanted))
     if run.first("end") is not None:
         raise BadInput(f"The run {wanted!r} is over.", f"See `mneme household replay {wanted}`.")

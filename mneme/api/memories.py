@@ -193,7 +193,7 @@ class Memories(Operations):
         """
         from mneme.api.write_gate import compared, entities_of, still_named  # noqa: PLC0415  (slow to import)
 
-        found = await self._kept.show(await self._whole(key))
+        found = await self._kept.get(await self._whole(key))
         old = found.memory
         names = list(dict.fromkeys([*still_named(old.entities, content), *entities_of(_filled(content))]))
         period = (old.since if since is None else since, old.until if until is None else until)
@@ -288,7 +288,7 @@ class Memories(Operations):
     @reads("memories/{key}")
     async def show(self, key: Key) -> MemoryRecord:
         """Return a memory as it is now, live or retired. Raises NotFound, BadInput."""
-        return await self._linked(await self._kept.show(await self._whole(key)))
+        return await self._linked(await self._kept.get(await self._whole(key)))
 
     @reads("memories/{key}/history")
     async def history(self, key: Key) -> Sequence[Version]:
@@ -330,7 +330,7 @@ class Memories(Operations):
     @changes("memories/{key}/retire")
     async def retire(self, key: Key, reason: Reason = "") -> MemoryRecord:
         """Stop recalling a memory, keeping its history; `undo` brings it back. Raises NotFound, Conflict."""
-        found = await self._kept.show(await self._whole(key))
+        found = await self._kept.get(await self._whole(key))
         change = self._change(reason, "retired by hand")
         return await self._kept.retire(found.key, change=change, expected_version=found.version)
 

@@ -129,7 +129,7 @@ class Pools(Operations):
         """Erase a pair with its history and its training examples; return its key."""
         found = await self.pair(pool, key)
         lessons = RetrieverLessons(self._pool(pool))
-        namespaces = (self._pool(pool).namespace, lessons.namespace, lessons.questions)
+        namespaces = (self._pool(pool).namespace, lessons.namespace, lessons.questions.namespace)
         heads = [await self._ledger.get(each, found.key) for each in namespaces]
         await self._ledger.forget_records(
             [each for each in heads if each],
@@ -163,7 +163,7 @@ class Pools(Operations):
             serving=await retrievers.serving(),
             versions=await retrievers.all(),
             memories=await of.count(),
-            waiting=await RetrieverLessons(of).count_waiting(),
+            waiting=await RetrieverLessons(of).count_on("waiting"),
         )
 
     @reads("pools/{pool}/retriever/problem")

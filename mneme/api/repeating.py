@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from mneme.stores.ledger.words import words_of
-from mneme.stores.users.told import Told
+from mneme.stores.users.traces import Told
 
 ENOUGH = 2
 """Words in common that make a reply a repetition, where no name and no number is among them."""

@@ -21,12 +21,12 @@ from mneme.core.settings import settings
 from mneme.nodes.background import THREAD_NAME, known_id, named_thread
 from mneme.nodes.chat.waking import MEMORY_THREAD
 from mneme.nodes.context import LOCAL
-from mneme.stores.checkpoints.checkpointer import opened_checkpointer, rows_of
+from mneme.stores.checkpoints.checkpointer import opened_checkpointer
 from mneme.stores.checkpoints.erasing import Eraser
 from mneme.stores.checkpoints.rows import Kept
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.threads import ThreadIds
-from mneme.stores.users.told import Told
+from mneme.stores.users.traces import Told
 
 CONVERSATION = "chat/{user}/{name}"
 
@@ -83,7 +83,7 @@ class Threads(Operations):
     async def list(self) -> Sequence[Thread]:
         """Return the user's threads that have checkpoints, those that went on last at the end."""
         async with opened_checkpointer() as saver:
-            found = await rows_of(saver).threads()
+            found = await saver.threads()
         mine = await self._mine(found)
         return [_described(each) for each in found if each.id in mine]
 
@@ -191,7 +191,7 @@ class Threads(Operations):
     async def _all(self) -> Set[str]:
         """Return the ids of the user's threads, also of those that only the server knows."""
         async with opened_checkpointer() as saver:
-            found = await rows_of(saver).threads()
+            found = await saver.threads()
         return await self._mine(found)
 
     async def _mine(self, found: Sequence[Kept]) -> Set[str]:
@@ -208,13 +208,12 @@ async def _rewritten(threads: Set[str], eraser: Eraser) -> tuple[Set[str], Set[s
     """
     telling: set[str] = set()
     async with opened_checkpointer() as saver:
-        rows = rows_of(saver)
         for thread in threads:
             before = eraser.finds
-            await asyncio.to_thread(eraser.look, await rows.values(thread))
+            await asyncio.to_thread(eraser.look, await saver.values(thread))
             telling |= {thread} if eraser.finds > before else set()
-        changed = {thread for thread in threads if await rows.rewrite(thread, eraser.rewrite)}
-        await rows.finish()
+        changed = {thread for thread in threads if await saver.rewrite(thread, eraser.rewrite)}
+        await saver.finish()
     return telling, changed
 
 

@@ -1,6 +1,6 @@
 """`mneme import …`: read, say what will come, write, and count what became of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from textwrap import shorten
@@ -11,20 +11,29 @@ from pydantic import Field
 from rich.markup import escape
 
 from mneme.api.memories import Memories
+from mneme.cli.chat.remember import FAILURES_SHOWN, print_sent
 from mneme.cli.chat.talk import get_ready
 from mneme.cli.derived import Fields
-from mneme.cli.show import console, emit, errors, print_error, print_table, prints_json, progress_bar
+from mneme.cli.show import (
+    console,
+    count_of,
+    emit,
+    errors,
+    print_error,
+    print_table,
+    prints_json,
+    progress_bar,
+)
 from mneme.client.home import open_operations
-from mneme.core.errors import BadInput, MnemeError
-from mneme.importing import chatgpt, claude, langmem, markdown, mem0
-from mneme.importing.directly import Written, write
-from mneme.importing.item import Item, Reading
-from mneme.importing.through_agent import Sent, send
-from mneme.models.asking.counting import in_words
+from mneme.core.errors import BadInput
+from mneme.importing import conversations, langmem, markdown, mem0
+from mneme.importing.conversations import CHATGPT, CLAUDE
+from mneme.importing.item import Reading
+from mneme.importing.writing import Sent, Written, message_of, send, write
 from mneme.nodes.context import OwnedByUser, responder
 
-SHOWN = 10
-"""Examples that a dry run shows."""
+EXAMPLES_SHOWN = 10
+"""Items that a dry run shows."""
 NOUNS = {
     "ChatGPT": ("message", "conversation"),
     "Claude": ("message", "conversation"),
@@ -33,7 +42,6 @@ NOUNS = {
     "LangMem": ("memory", "namespace"),
 }
 """What each source has, and what that is in."""
-AGAIN = "The same command goes on where it stopped; `mneme inbox list` shows what failed."
 Read = Callable[[], Reading]
 
 
@@ -63,12 +71,12 @@ ThroughAgent = Annotated[
 
 async def import_chatgpt(export: Export, how: Choice) -> int:
     """Remember what you told ChatGPT, from its data export (Settings, Data controls, Export)."""
-    return await _imported("ChatGPT", lambda: chatgpt.read(export), how)
+    return await _imported("ChatGPT", lambda: conversations.read(CHATGPT, export), how)
 
 
 async def import_claude(export: Export, how: Choice) -> int:
     """Remember what you told Claude, from its data export (Settings, Privacy, Export data)."""
-    return await _imported("Claude", lambda: claude.read(export), how)
+    return await _imported("Claude", lambda: conversations.read(CLAUDE, export), how)
 
 
 async def import_markdown(
@@ -90,10 +98,8 @@ async def import_mem0(
     of: Annotated[
         str, typer.Option("--of", metavar="NAME", help="The user to import, if the source has several.")
     ] = "",
-    collection: Annotated[str, typer.Option("--collection", help="The store's collection.")] = "mem0",
-    history: Annotated[
-        Path | None, typer.Option("--history", help="Mem0's history.db. With a store: the one in ~/.mem0.")
-    ] = None,
+    collection: Annotated[str, "The store's collection."] = "mem0",
+    history: Annotated[Path | None, "Mem0's history.db. With a store: the one in ~/.mem0."] = None,
     by_agent: ThroughAgent = False,
 ) -> int:
     """Import the memories of Mem0, with their times and earlier versions."""
@@ -119,105 +125,67 @@ async def import_langmem(
 async def _imported(program: str, read: Read, given: dict[str, Any], by_agent: bool = True) -> int:
     """Let the memory agent read what a program knows, or write it as it is; return 1 if a part failed."""
     how = How.model_validate(given)
-    reading = _chosen(read, how)
+    try:
+        since = datetime.fromisoformat(how.since).astimezone() if how.since else None
+    except ValueError as error:
+        raise BadInput(f"{how.since!r} is not a date.", "Write it like 2026-11-20.") from error
+    reading = read().chosen(since, how.limit)
     asked = "The memory agent asks a model up to four questions about each."
     _announce(program, reading, how, asked if by_agent else "They are written as they are.")
     if how.dry_run or not reading.items:
         return 0
     context, count = {"memory_agent": how.memory_agent}, len(reading.items)
+    passed_over = {"skipped": reading.skipped, "notes": reading.notes}
     with progress_bar() as progress:
         bar = progress.add_task("remembering" if by_agent else "writing", total=count)
         if by_agent:
             await get_ready(context)
             sent = Sent(messages=count)
-            async for sent in send(reading.items, how.user, context):
+            async for sent in send([*map(message_of, reading.items)], how.user, context):
                 progress.update(bar, completed=sent.done)
         else:
             written = Written(memories=count)
             async with open_operations(Memories, how.user) as memories:
                 async for written in write(reading.items, program, memories):
                     progress.update(bar, completed=written.done)
-    return _print_sent(sent, reading) if by_agent else _print_written(written, reading)
-
-
-def _chosen(read: Read, how: How) -> Reading:
-    """Read a source, and choose what was asked for. Raises BadInput."""
-    try:
-        since = datetime.fromisoformat(how.since).astimezone() if how.since else None
-    except ValueError as error:
-        raise BadInput(f"{how.since!r} is not a date.", "Write it like 2026-11-20.") from error
-    return read().chosen(since, how.limit)
+    return print_sent(sent, passed_over) if by_agent else _print_written(written, passed_over)
 
 
 def _announce(program: str, reading: Reading, how: How, cost: str) -> None:
     """Say what will come before anything is done: in a dry run that is the result."""
+    times = {each.id: each.time.isoformat(timespec="seconds") if each.time else "" for each in reading.items}
     if how.dry_run:
         for item in reading.items:
-            emit({"id": item.id, "text": item.text, "time": _iso(item), "thread": item.thread, **_more(item)})
-        emit({"items": len(reading.items)} | _passed_over(reading))
+            more = (
+                {"before": item.before} if item.before else {"earlier": [each.text for each in item.earlier]}
+            )
+            emit({"id": item.id, "text": item.text, "time": times[item.id], "thread": item.thread, **more})
+        emit({"items": len(reading.items), "skipped": reading.skipped, "notes": reading.notes})
     if prints_json():
         return
     screen, (noun, place) = console if how.dry_run else errors, NOUNS[program]
-    found, places = (
-        _many(len(reading.items), noun),
-        _many(len({each.thread for each in reading.items}), place),
-    )
-    screen.print(f"{program}: {found} of {places}{_days(reading.items)}. {cost}", soft_wrap=True)
+    places = count_of(len({each.thread for each in reading.items}), place)
+    days = sorted(each[:10] for each in times.values() if each)
+    period = f", from {days[0]} to {days[-1]}" if days else ""
+    screen.print(f"{program}: {count_of(len(times), noun)} of {places}{period}. {cost}", soft_wrap=True)
     for why, number in reading.skipped.most_common():
         screen.print(f"- left out: {number:,} {escape(why)}", soft_wrap=True)
     for note in reading.notes:
         screen.print(f"- {escape(note)}", soft_wrap=True)
     if how.dry_run:
-        rows = ([_iso(each)[:10], each.thread, shorten(each.text, 100)] for each in reading.items[:SHOWN])
+        shown = reading.items[:EXAMPLES_SHOWN]
+        rows = ([times[each.id][:10], each.thread, shorten(each.text, 100)] for each in shown)
         print_table("", ("date", "from", "text"), rows)
 
 
-def _passed_over(reading: Reading) -> dict[str, object]:
-    return {"skipped": reading.skipped, "notes": reading.notes}
-
-
-def _many(number: int, noun: str) -> str:
-    ending = "" if number == 1 else "s"
-    return f"{number:,} {noun}{ending}".replace("memorys", "memories")
-
-
-def _more(item: Item) -> dict[str, object]:
-    return {"before": item.before} if item.before else {"earlier": [each.text for each in item.earlier]}
-
-
-def _iso(item: Item) -> str:
-    return item.time.isoformat(timespec="seconds") if item.time else ""
-
-
-def _days(items: Sequence[Item]) -> str:
-    days = sorted(_iso(each)[:10] for each in items if each.time)
-    return f", from {days[0]} to {days[-1]}" if days else ""
-
-
-def _print_sent(report: Sent, reading: Reading) -> int:
-    for failure in report.failed[:SHOWN]:
-        print_error(BadInput(f"Not remembered yet: {failure.error}", AGAIN))
-    emit(report.model_dump(exclude={"underway"}) | _passed_over(reading))
-    console.print(
-        f"{report.messages} messages: {report.remembered} remembered, {report.nothing} with nothing to "
-        f"remember, {report.known} known before, "
-        f"{len(report.failed)} failed. {in_words(report.asked)}",
-        soft_wrap=True,
-    )
-    if report.stopped:
-        left = report.messages - report.done
-        raise MnemeError(f"Stopped with {left} messages not tried: {report.stopped}", AGAIN)
-    return 1 if report.failed else 0
-
-
-def _print_written(report: Written, reading: Reading) -> int:
-    for reason in report.refused[:SHOWN]:
+def _print_written(report: Written, passed_over: dict[str, Any]) -> int:
+    for reason in report.refused[:FAILURES_SHOWN]:
         print_error(BadInput(f"Not imported: {reason}", "The others are."))
-    emit(report.model_dump() | _passed_over(reading))
+    emit(report.model_dump() | passed_over)
     console.print(
-        f"{report.memories} memories: {report.imported} imported, {report.known} here before "
+        f"{count_of(report.memories, 'memory')}: {report.imported} imported, {report.known} here before "
         f"({report.differing} with other words), {report.forgotten} erased before, "
         f"{len(report.refused)} refused.",
         soft_wrap=True,
     )
-    return 1 if report.refused else 0
+    return int(bool(report.refused))

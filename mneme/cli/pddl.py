@@ -25,7 +25,7 @@ from mneme.environments.pddl import (
     load_folder,
     load_one,
 )
-from mneme.models.asking.counting import in_words
+from mneme.models.asking.counting import in_words, tokens_in
 from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES
 
@@ -36,7 +36,6 @@ SHOWN = (
     "success",
     "steps",
     "valid_steps",
-    "cost",
     "asked",
     "answered_by",
     "complaints",
@@ -64,7 +63,7 @@ async def list_(
 
 
 async def show(
-    problem: Annotated[str, typer.Argument(help="As for `mneme pddl run`.")],
+    problem: Annotated[str, "As for `mneme pddl run`."],
     data: Data = None,
     seed: Seed = 1,
 ) -> None:
@@ -88,13 +87,10 @@ async def memories() -> None:
 
 async def run(
     problems: Annotated[
-        list[str],
-        typer.Argument(help="Problems: gripper, gripper/seed3-size6, a problem's file, or a name in --data."),
+        list[str], "Problems: gripper, gripper/seed3-size6, a problem's file, or a name in --data."
     ],
-    context: Annotated[Context, Fields(PddlContext, {"memory": "--memory -m"}, "example project_insights")],
-    run_id: Annotated[
-        str, typer.Option("--id", help="The run's id; the id of a killed run continues it.")
-    ] = "",
+    context: Annotated[Context, Fields(PddlContext, {"memory": "--memory -m"}, "example")],
+    run_id: Annotated[str, "The run's id; the id of a killed run continues it.", "--id"] = "",
     data: Data = None,
     seed: Seed = 1,
 ) -> None:
@@ -142,15 +138,15 @@ def print_step(event: dict[str, Any]) -> None:
 
 
 def _print_result(values: dict[str, Any]) -> None:
-    cost = values["cost"]
+    asked = values["asked"]
     emit({name: values[name] for name in SHOWN})
     solved = "[green]solved[/]" if values["success"] else "[red]not solved[/]"
     grounded = values["valid_steps"] / max(1, values["steps"])
     console.print(
         f"  {solved} in {values['steps']} steps: progress {values['progress']:.2f}, grounding accuracy "
-        f"{grounded:.2f}, {cost['prompt_tokens'] + cost['reply_tokens']} tokens in {cost['calls']} calls"
+        f"{grounded:.2f}, {tokens_in(asked)} tokens in {asked['calls']} calls"
     )
-    console.print(f"  [dim]{in_words(values['asked'])}[/]")
+    console.print(f"  [dim]{in_words(asked)}[/]")
     for complaint in values["complaints"]:
         console.print(f"  [yellow]{escape(complaint)}[/]", soft_wrap=True)
 

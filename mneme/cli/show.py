@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import chain
+from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
@@ -28,12 +29,13 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.prompt import Confirm
 from rich.segment import Segment
 from rich.text import Text
 
 from mneme.api.rendering import Cell, cell_of, row_of
 from mneme.cli.tables import Table
-from mneme.core.errors import MnemeError
+from mneme.core.errors import BadInput, MnemeError
 from mneme.models.asking.counting import NOTHING, Asked, in_words
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -175,6 +177,44 @@ def print_result(result: Any, show: Callable[[Any], object] = print_rows, called
     else:
         for each in result if several else filter(None, [result]):
             emit(each)
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return how many there are of something: `1 message`, `2,000 memories`."""
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else several}"
+
+
+def read_file(file: Path, hint: str) -> str:
+    """Return the text of a file, its lines ended by `\\n`; `-` is stdin. Raises BadInput, with this hint."""
+    try:
+        raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        return raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except OSError as error:
+        raise BadInput(f"Cannot read {file}: {error.strerror}.", hint) from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{file} is not UTF-8 text.", hint) from error
+
+
+def is_written(text: str, file: Path) -> bool:
+    """Write a file; print what is for `-`, and return False. Raises BadInput."""
+    if str(file) == "-":
+        print_lines(text)
+        return False
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"Cannot write {file}: {error.strerror}.", "Choose another file.") from error
+    return True
+
+
+def confirmed(yes: bool) -> bool:
+    """Ask whether something is to be erased, unless `yes` was given. Raises BadInput without a terminal."""
+    if not yes and not sys.stdin.isatty():
+        raise BadInput("There is no terminal to ask for confirmation.", "Add --yes to erase without asking.")
+    return yes or Confirm.ask(
+        "Erase it? This cannot be undone.", console=errors if prints_json() else console
+    )
 
 
 def print_text(text: str) -> None:

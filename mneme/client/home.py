@@ -1,14 +1,21 @@
-"""Open the ledger of the settings, or find the running server that has it open."""
+"""Open the ledger of the settings, or the way to the running server that has it open."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Union, cast
 
-from mneme.api.operation import Kind
+from mneme.api.operation import USER, Kind
 from mneme.client.announcement import running_server
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+
+if TYPE_CHECKING:  # slow to import
+    import httpx
+
+Place = Union[Ledger, "httpx.AsyncClient"]
+"""An open ledger, or a client of the server that has it open."""
 
 
 async def open_own_ledger(*, reading: bool = False, embedding: bool = True) -> Ledger:
@@ -19,37 +26,38 @@ async def open_own_ledger(*, reading: bool = False, embedding: bool = True) -> L
 
 
 @asynccontextmanager
-async def open_operations(
-    kind: type[Kind], owner: str, *, reading: bool = False, searching: bool = False
-) -> AsyncIterator[Kind]:
-    """Open operations on an owner's data: in this process, or on the server that has the ledger open.
+async def opened(*, reading: bool = False, searching: bool = False) -> AsyncIterator[Place]:
+    """Open the ledger here, or a client of the server that has it open.
 
     Whoever is only `reading` can do so on a full or read-only disk, too, and loads no embedder, unless it is
     `searching`.
     """
-    found = await open_or_find_server(reading=reading, searching=searching)
+    if url := await asyncio.to_thread(running_server):
+        from mneme.client.remote import client_of  # noqa: PLC0415  (an HTTP client is slow to import)
+
+        async with client_of(url) as client:
+            yield client
+        return
+    ledger = await open_own_ledger(reading=reading, embedding=searching or not reading)
     try:
-        async with operations_at(found, kind, owner) as operations:
-            yield operations
+        yield ledger
     finally:
-        if isinstance(found, Ledger):
-            await found.close()
+        await ledger.close()
+
+
+def operations_at(place: Place, kind: type[Kind], owner: str, caller: str = USER, **more: Any) -> Kind:
+    """Return operations on an owner's data, in an open ledger (given `more`), or on its server."""
+    if isinstance(place, Ledger):
+        return kind(place, owner, caller, **more)
+    from mneme.client.remote import Remote  # noqa: PLC0415  (an HTTP client is slow to import)
+
+    return cast(Kind, Remote(place, kind, owner, caller))
 
 
 @asynccontextmanager
-async def operations_at(place: Ledger | str, kind: type[Kind], owner: str) -> AsyncIterator[Kind]:
-    """Open operations on an owner's data: in an open ledger, or on the server at an address."""
-    if isinstance(place, Ledger):
-        yield kind(place, owner)
-        return
-    from mneme.client.remote import open_remote  # noqa: PLC0415  (an HTTP client is slow to import)
-
-    async with open_remote(place, kind, owner) as operations:
-        yield operations
-
-
-async def open_or_find_server(*, reading: bool = False, searching: bool = False) -> Ledger | str:
-    """Return the address of the server that has the ledger open, or open it; see `open_operations`."""
-    if url := await asyncio.to_thread(running_server):
-        return url
-    return await open_own_ledger(reading=reading, embedding=searching or not reading)
+async def open_operations(
+    kind: type[Kind], owner: str, *, reading: bool = False, searching: bool = False
+) -> AsyncIterator[Kind]:
+    """Open operations on an owner's data, as `opened` does."""
+    async with opened(reading=reading, searching=searching) as place:
+        yield operations_at(place, kind, owner)

@@ -5,13 +5,21 @@ call, and stays open until the end; other processes may have it open, too.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial, wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, cast
-
-import httpx
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_type_hints,
+)
 
 from mneme.api.cards import Cards
 from mneme.api.discussions import TeamDiscussions
@@ -24,8 +32,7 @@ from mneme.api.remembering import Remembered
 from mneme.api.threads import Threads
 from mneme.client.blocking import Loop
 from mneme.client.blocking_memory import BlockingMemory
-from mneme.client.home import open_or_find_server, open_own_ledger
-from mneme.client.remote import Remote, client_of
+from mneme.client.home import Place, open_own_ledger, opened, operations_at
 from mneme.core.errors import BadInput, ServerGone
 from mneme.models.asking.responders import resolve
 from mneme.nodes.context import LOCAL
@@ -70,14 +77,17 @@ class Memory:
     ['added by hand', 'a slip']
     """
 
+    memories: Memories
+    inbox: Messages
+    threads: Threads
+    cards: Cards
+    pools: Pools
+    discussions: TeamDiscussions
+
     def __init__(self, door: "Door", user: str, team: str, caller: str) -> None:
         self.user, self.team = user, team
-        self.memories = door.operations(Memories, user, caller)
-        self.inbox = door.operations(Messages, user, caller)
-        self.threads = door.operations(Threads, user, caller)
-        self.cards = door.operations(Cards, team, caller)
-        self.pools = door.operations(Pools, team, caller)
-        self.discussions = door.operations(TeamDiscussions, team, caller)
+        for name, kind in OPERATIONS.items():
+            setattr(self, name, door.operations(kind, user if kind.OWNER == "user" else team, caller))
 
     recall = OfMemories(Memories.recall)
     list = OfMemories(Memories.list)
@@ -103,12 +113,16 @@ class Memory:
         return await self.memories.remember(chat_messages(messages), thread, memory_agent, seconds)
 
 
+OPERATIONS: Mapping[str, type[Operations]] = get_type_hints(Memory)
+"""The attributes of a `Memory`, and the classes whose operations they have."""
+
+
 class Door:
     """The way to the ledger, or to the server that has it open, shared by all operations of a `Memory`."""
 
     def __init__(self) -> None:
         self._lock, self._busy = asyncio.Lock(), 0
-        self._place: Ledger | httpx.AsyncClient | None = None
+        self._place: Place | None = None
         self._opened = AsyncExitStack()
         self._agents: dict[str, MemoryAgent] = {}
 
@@ -116,42 +130,29 @@ class Door:
         """Return operations on an owner's data that find the ledger, or the server, with each call."""
         return cast(Kind, _Calls(self, Owned(kind, owner, caller)))
 
-    async def do(self, owned: "Owned", work: Callable[[Any], Awaitable[T]]) -> T:
-        """Do something with operations on an owner's data."""
-        try:
-            return await self._do(owned, work)
-        except ServerGone:  # so the ledger is open to everybody
-            return await self._do(owned, work)
-
-    async def _do(self, owned: "Owned", work: Callable[[Any], Awaitable[T]]) -> T:
+    async def do(self, owned: "Owned", work: Callable[[Any], Awaitable[T]], *, again: bool = True) -> T:
+        """Do something with operations on an owner's data; `again` where the server ends meanwhile."""
         async with self._used() as place:
-            if not isinstance(place, Ledger):
-                try:
-                    return await work(Remote(place, *owned))
-                except ServerGone:
-                    self._place = None
-                    raise
             more: dict[str, Any] = {"remembering": self._remember} if owned.kind is Memories else {}
-            return await work(owned.kind(place, owned.owner, owned.caller, **more))
+            try:
+                return await work(operations_at(place, owned.kind, owned.owner, owned.caller, **more))
+            except ServerGone:  # so the ledger is open to everybody
+                self._place = None
+                if not again:
+                    raise
+        return await self.do(owned, work, again=False)
 
     @asynccontextmanager
-    async def _used(self) -> AsyncIterator[Ledger | httpx.AsyncClient]:
+    async def _used(self) -> AsyncIterator[Place]:
         """Open the ledger or the way to its server, and keep it open meanwhile."""
         async with self._lock:
             if self._place is None:
-                self._place = await self._open()
+                self._place = await self._opened.enter_async_context(opened())
             self._busy += 1
         try:
             yield self._place
         finally:
             self._busy -= 1
-
-    async def _open(self) -> Ledger | httpx.AsyncClient:
-        found = await open_or_find_server()
-        if isinstance(found, str):
-            return await self._opened.enter_async_context(client_of(found))
-        self._opened.push_async_callback(found.close)
-        return found
 
     async def close(self) -> None:
         """Close what is open, once nothing is asked of it; the next call opens it again."""
@@ -240,10 +241,12 @@ class Opening:
 
     def __enter__(self) -> BlockingMemory:
         """Return a `Memory` whose calls block. Raises BadInput in a coroutine."""
-        if _is_in_a_loop():
-            raise BadInput("`with mneme.open()` would stop this program's event loop.", "Say `async with`.")
-        self._loop = Loop(lambda: self.__aexit__(None, None, None))
-        return BlockingMemory(self._loop.run(self.__aenter__()), self._loop)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            self._loop = Loop(lambda: self.__aexit__(None, None, None))
+            return BlockingMemory(self._loop.run(self.__aenter__()), self._loop)
+        raise BadInput("`with mneme.open()` would stop this program's event loop.", "Say `async with`.")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -273,14 +276,6 @@ async def open_store() -> AsyncIterator[LedgerStore]:
         await ledger.close()
 
 
-def _is_in_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
 def open(user: str = LOCAL, team: str = LOCAL, *, caller: str = CALLER) -> Opening:
     """Open what is remembered for a user and a team, in `MNEME_HOME` or on the server that has it open.
 
@@ -291,6 +286,6 @@ def open(user: str = LOCAL, team: str = LOCAL, *, caller: str = CALLER) -> Openi
     ...     [told] = memory.remember("I live in Oslo.", memory_agent="rules")
     ...     [found] = memory.recall("Where does she live?", limit=1)
     >>> told.status, found.memory.content
-    ('stored', 'The user lives in Oslo.')
+    ('stored', 'I live in Oslo.')
     """
     return Opening(user, team, caller)

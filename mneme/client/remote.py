@@ -1,18 +1,17 @@
 """Operations on the data of a user or a team, sent to a running server."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from time import monotonic
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
 from pydantic import TypeAdapter
 
-from mneme.api.operation import API_PATH, CALLER, ONCE, USER, Kind, Operation, Operations
+from mneme.api.operation import API_PATH, CALLER, ONCE, USER, Operation, Operations
 from mneme.core import errors
 from mneme.core.errors import BadInput, Forbidden, MnemeError, ServerGone, StillRunning
 from mneme.core.settings import settings
@@ -33,22 +32,14 @@ def api_key() -> str | None:
     return settings().key.get_secret_value() or None
 
 
-@asynccontextmanager
-async def open_remote(url: str, kind: type[Kind], owner: str, caller: str = USER) -> AsyncIterator[Kind]:
-    """Yield operations on an owner's data that are sent to the server at this address."""
-    async with client_of(url) as client:
-        yield cast(Kind, Remote(client, kind, owner, caller))
-
-
-async def workers_of(url: str) -> int:
-    """Return how many runs the server at this address serves at once. Raises MnemeError where it hides it."""
+async def workers_of(client: httpx.AsyncClient) -> int:
+    """Return how many runs a server serves at once. Raises MnemeError where it hides it."""
     try:
-        async with client_of(url) as client:
-            answer = await client.get("/metrics", params={"format": "json"})
+        answer = await client.get("/metrics", params={"format": "json"})
         _raise_for(answer)
         return int(answer.json()["workers"]["max"])
     except (httpx.TransportError, ValueError, KeyError, TypeError) as error:
-        hidden = f"{url} does not say how many runs it serves at once."
+        hidden = f"{client.base_url} does not say how many runs it serves at once."
         raise MnemeError(hidden, "With one, replies wait for background work.") from error
 
 
@@ -85,30 +76,24 @@ class Remote:
         return call
 
     async def _sent(self, request: httpx.Request) -> httpx.Response:
-        """Return the answer to a request, which its key lets be sent twice: it is done once."""
-        until = monotonic() + request.extensions["timeout"]["read"]
-        try:
-            answer = await self._client.send(request)
-        except BROKEN:
-            answer = await self._answer(request)
-        except httpx.TransportError as error:
-            raise gone(error) from error
+        """Return the answer to a request, which its key lets be sent again: it is done once."""
+        until, is_sent = monotonic() + request.extensions["timeout"]["read"], False
         while True:
             try:
+                answer = await self._client.send(request)
                 _raise_for(answer)
+            except BROKEN as error:
+                if is_sent:
+                    raise gone(error) from error
+            except httpx.TransportError as error:
+                raise gone(error) from error
             except StillRunning:
                 if monotonic() > until:
                     raise
+                await asyncio.sleep(PAUSE)
             else:
                 return answer
-            await asyncio.sleep(PAUSE)
-            answer = await self._answer(request)
-
-    async def _answer(self, request: httpx.Request) -> httpx.Response:
-        try:
-            return await self._client.send(request)
-        except httpx.TransportError as error:
-            raise gone(error) from error
+            is_sent = True
 
     def _request(self, operation: Operation, arguments: dict[str, Any]) -> httpx.Request:
         """Return the request of a call."""

@@ -6,11 +6,12 @@ the ledger is opened here. Callers use both in the same way.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
 import httpx
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.utils.uuid import uuid7
 from langgraph.pregel.protocol import PregelProtocol
@@ -23,7 +24,7 @@ from langgraph_sdk.errors import APIError, RateLimitError
 from mneme.api.operation import Kind
 from mneme.api.threads import Threads
 from mneme.client.announcement import running_server
-from mneme.client.home import open_or_find_server, operations_at
+from mneme.client.home import Place, opened, operations_at
 from mneme.client.remote import api_key, gone
 from mneme.core import errors
 from mneme.core.errors import MnemeError, TooMany
@@ -48,12 +49,12 @@ class Workflows:
     """
 
     graphs: dict[str, Graph]
-    ledger: Ledger | str
-    server: LangGraphClient | None
+    place: Place
+    server: LangGraphClient | None = None
 
-    def operations(self, kind: type[Kind], owner: str) -> AbstractAsyncContextManager[Kind]:
-        """Open operations on an owner's data, in this process or on the server."""
-        return operations_at(self.ledger, kind, owner)
+    def operations(self, kind: type[Kind], owner: str) -> Kind:
+        """Return operations on an owner's data, in this process or on the server."""
+        return operations_at(self.place, kind, owner)
 
     async def thread(self, name: str, graph: str, owner: str = "") -> RunnableConfig:
         """Return the config of an owner's named thread, which is created on a server that does not know it.
@@ -61,23 +62,17 @@ class Workflows:
         Name and owner are noted in the checkpoints; without an owner the thread is this machine's or the
         key's user's.
         """
-        if self.server is None:
-            thread = await self._thread_here(name, graph, owner or LOCAL)
-        else:
-            async with self.operations(Threads, owner or LOCAL) as threads:
-                thread = await threads.named(name)
+        if self.server is not None:
+            thread = await self.operations(Threads, owner or LOCAL).named(name)
             with server_errors():
                 await self.server.threads.create(thread_id=thread, graph_id=graph, if_exists="do_nothing")
+        else:
+            thread = known_id(name)
+            state = await self.graphs[graph].aget_state({"configurable": {"thread_id": thread}})
+            if state.created_at is None and isinstance(self.place, Ledger):  # no earlier version kept it
+                thread = await ThreadIds(self.place, owner or LOCAL).of(name)
         metadata = {THREAD_NAME: name} | ({"owner": owner} if owner else {})
         return {"configurable": {"thread_id": thread}, "metadata": metadata}
-
-    async def _thread_here(self, name: str, graph: str, owner: str) -> str:
-        """Return the thread's id without a server; what an earlier version kept is still found."""
-        known = known_id(name)
-        state = await self.graphs[graph].aget_state({"configurable": {"thread_id": known}})
-        if state.created_at is not None or isinstance(self.ledger, str):
-            return known
-        return await ThreadIds(self.ledger, owner).of(name)
 
     async def left_at(self, graph: str, config: RunnableConfig) -> tuple[tuple[str, ...], Values]:
         """Return the steps that a thread still has to run, and its values.
@@ -94,8 +89,10 @@ class Workflows:
 
     async def invoke(self, graph: str, given: Any, config: RunnableConfig, context: Values) -> Values:
         """Run a graph on a thread to its end, or to its next interrupt."""
-        if self.server is None:  # a server gives its runs ids of its own
-            config = _as_run(config)
+        if self.server is None:  # subgraphs find the run's id in the config; a server gives its runs ids
+            run_id = uuid7()
+            known = {**config["configurable"], "run_id": str(run_id)}
+            config = config | RunnableConfig(run_id=run_id, configurable=known)
         with server_errors():
             return cast(Values, await self.graphs[graph].ainvoke(given, config, context=context))
 
@@ -117,12 +114,15 @@ class Workflows:
             async for each in self.graphs[graph].astream(given, config, context=context, **how):
                 yield each
 
-
-def _as_run(config: RunnableConfig) -> RunnableConfig:
-    """Give a run its id, where its subgraphs find it too."""
-    run_id = uuid7()
-    known = {**config["configurable"], "run_id": str(run_id)}
-    return config | RunnableConfig(run_id=run_id, configurable=known)
+    async def pieces(
+        self, graph: str, given: Any, config: RunnableConfig, context: Values
+    ) -> AsyncIterator[tuple[str, bool]]:
+        """Yield a graph's reply piece by piece, with whether the attempt before this piece broke off."""
+        said = ""
+        async for chunk, _ in self.stream(graph, given, config, context, "messages"):
+            part = chunk.model_dump() if isinstance(chunk, BaseMessage) else chunk
+            yield str(part["content"]), said not in {"", part["id"]}
+            said = part["id"]
 
 
 @contextmanager
@@ -150,17 +150,14 @@ async def open_workflows(*names: str) -> AsyncIterator[Workflows]:
     if await asyncio.to_thread(running_server) is None:
         for name in names:  # imported before the ledger is open: others would wait for it
             load(name)
-    found = await open_or_find_server()
-    if isinstance(found, str):
-        client = get_client(url=found, api_key=api_key())
+    async with opened() as place:
+        if isinstance(place, Ledger):
+            async with workflows_here(place, *names) as flows:
+                yield flows
+            return
+        client = get_client(url=str(place.base_url), api_key=api_key())
         remote: dict[str, Graph] = {name: RemoteGraph(name, client=client) for name in names}
-        yield Workflows(remote, found, client)
-        return
-    try:
-        async with workflows_here(found, *names) as flows:
-            yield flows
-    finally:
-        await found.close()
+        yield Workflows(remote, place, client)
 
 
 @asynccontextmanager
@@ -170,4 +167,4 @@ async def workflows_here(ledger: Ledger, *names: str) -> AsyncIterator[Workflows
     async with open_checkpointer(given.checkpoints_location, given.checkpoint_turns) as checkpointer:
         made: Values = {"checkpointer": checkpointer, "store": LedgerStore(ledger)}
         here = {name: load(name).builder.compile(**made, name=name) for name in names}
-        yield Workflows(here, ledger, None)
+        yield Workflows(here, ledger)

@@ -2,6 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # pydantic is loaded by whoever needs it
+    from pydantic import ValidationError
 
 DISTRIBUTION = "mneme-agents"
 """The name of the package for pip."""
@@ -30,6 +34,13 @@ class MnemeError(RuntimeError):
 
 class BadInput(MnemeError):
     """What the user gave cannot be used."""
+
+
+def first_fault(invalid: "ValidationError", whole: str = "") -> str:
+    """Say which field is the first at fault, and why; `whole` names what is wrong as a whole."""
+    first = invalid.errors(include_url=False)[0]
+    where = ".".join(map(str, first["loc"])) or whole
+    return f"{where}: {first['msg'].removeprefix('Value error, ')}.".removeprefix(": ")
 
 
 class BadAnswer(MnemeError):

@@ -51,10 +51,6 @@ class Settings(BaseSettings):
         description="Index of the ledger for teams: a Qdrant URL (of a cluster: several, with commas). "
         "Not set: in the ledger's folder.",
     )
-    team_key: SecretStr = Field(
-        SecretStr(""),
-        description="Secret that signs exported cards, of a team with several ledgers.",
-    )
     ledger_api_key: SecretStr = Field(SecretStr(""), description="Key of the Qdrant server.")
     qdrant_shards: int | None = Field(
         None, ge=1, description="Shards of a new index on a Qdrant cluster; not set: one for each node."

@@ -1,24 +1,36 @@
-"""Turn conversations with another program into items: what the user said, with the turns before it."""
+"""The data exports of ChatGPT and Claude: what the user said, with the turns before it.
 
-from collections.abc import Callable, Sequence
+A conversation is a tree: a message that was edited, or an answer that was asked for again, begins another
+branch. The branch counts that the conversation says it ended with, or that the latest message is on.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from mneme.core.errors import BadInput
-from mneme.importing.archive import conversations
-from mneme.importing.item import Item, Reading, clean, cut, id_of
+from mneme.importing.files import conversations
+from mneme.importing.item import Item, Reading, as_dict, as_list, clean, first_time, id_of
 from mneme.nodes.messages import PRECEDING
 
 LONGEST_TURN = 2000
 """Characters that are shown of each turn before a message: they only say what it refers to."""
+ROLES = {"user": "user", "human": "user", "assistant": "assistant"}
+SPOKEN = {"text", "multimodal_text"}
+"""ChatGPT's kinds of content that a person reads or says; others are tools' calls, thoughts, instructions."""
+HIDDEN = ("is_visually_hidden_from_conversation", "is_user_system_message")
+FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Turn:
-    """One turn of a conversation, in our words: the speaker is `user` or `assistant`."""
+class Message:
+    """A message of a conversation; its role is `user`, `assistant`, or "" for what no person sees."""
 
+    name: str
+    """Its name in the tree."""
+    parent: str
     id: str
     role: str
     text: str
@@ -26,64 +38,117 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Source:
-    """A program whose conversations are read: its name, a field that only its conversations have, a reader.
-
-    The reader returns the id of a conversation and its turns, and counts what it passes over.
-    """
+class Program:
+    """A program whose conversations are read, and the names of their fields."""
 
     name: str
-    mark: str
-    other: tuple[str, str]
-    """The mark of the program that it is confused with, and its name."""
-    read: Callable[[dict[str, Any], Reading], tuple[str, Sequence[Turn]]]
+    messages: str
+    """The field with the messages, which only its conversations have."""
+    ids: Sequence[str]
+    last: str
+    """The field with the name of the message that the conversation ended with."""
+    began: str
+    read: Callable[[Any], Iterable[Message]]
 
 
-def read_conversations(source: Source, export: Path) -> Reading:
-    """Return every message of the user's in an export. Raises BadInput where it is not the source's."""
+def read(program: Program, export: Path) -> Reading:
+    """Return every message of the user's in an export. Raises BadInput where it is not the program's."""
     reading, known = Reading(), 0
     for given in conversations(export):
-        if not isinstance(given, dict) or source.mark not in given:
-            _must_not_be_anothers(source, given, export)
-            reading.skipped["conversations that cannot be read"] += 1
+        if isinstance(given, dict) and program.messages in given:
+            known += 1
+            _take(program, given, reading)
             continue
-        known += 1
-        name, turns = source.read(given, reading)
-        _take(source, name, turns, reading)
+        for other in PROGRAMS:
+            if isinstance(given, dict) and other.messages in given:
+                hint = f"Say `mneme import {other.name.lower()} {export}`."
+                raise BadInput(f"This is an export of {other.name}, not of {program.name}.", hint)
+        reading.skipped["conversations that cannot be read"] += 1
     if not known:
-        raise BadInput(f"{export} holds no conversations of {source.name}.", "Give its data export.")
+        raise BadInput(f"{export} holds no conversations of {program.name}.", "Give its data export.")
     return reading
 
 
-def _must_not_be_anothers(source: Source, given: Any, export: Path) -> None:
-    mark, other = source.other
-    if isinstance(given, dict) and mark in given:
-        hint = f"Say `mneme import {other.lower()} {export}`."
-        raise BadInput(f"This is an export of {other}, not of {source.name}.", hint)
-
-
-def _take(source: Source, name: str, turns: Sequence[Turn], reading: Reading) -> None:
-    spoken = [each for each in turns if each.text]
-    shown = [f"{each.role}: {cut(each.text, LONGEST_TURN)}" for each in spoken]
-    for number, turn in enumerate(spoken):
-        if turn.role != "user":
-            continue
-        own = turn.id or f"{number} {turn.text}"
-        reading.take(
-            Item(
-                id=id_of(source.name, name, own),
-                text=turn.text,
-                time=turn.time,
-                thread=f"{source.name.lower()}/{clean(name)}",
-                before=shown[max(0, number - PRECEDING) : number],
+def _take(program: Program, given: Mapping[str, Any], reading: Reading) -> None:
+    messages = [*program.read(given[program.messages])]
+    branch = _branch(messages, clean(given.get(program.last)))
+    users = [each for each in branch if each.role == "user"]
+    reading.skipped["on branches that were left"] += sum(each.role == "user" for each in messages) - len(
+        users
+    )
+    reading.skipped["of pictures, files or sound alone"] += sum(not each.text for each in users)
+    name = next(filter(None, (clean(given.get(each)) for each in program.ids)), "")
+    spoken = [each for each in branch if each.role and each.text]
+    shown = [
+        f"{each.role}: {each.text[:LONGEST_TURN]}{'…' * (len(each.text) > LONGEST_TURN)}" for each in spoken
+    ]
+    for number, each in enumerate(spoken):
+        if each.role == "user":
+            reading.take(
+                Item(
+                    id=id_of(program.name, name, each.id or f"{number} {each.text}"),
+                    text=each.text,
+                    time=each.time or first_time(given.get(program.began)),
+                    thread=f"{program.name.lower()}/{name}",
+                    before=shown[max(0, number - PRECEDING) : number],
+                )
             )
+
+
+def _branch(messages: Sequence[Message], last: str) -> Sequence[Message]:
+    """Return the messages of the branch that ends with the last; all where there are no branches."""
+    named = {each.name: each for each in messages}
+    if len(named) < len(messages) or not any(each.parent for each in messages):
+        return messages
+    if last not in named:  # the latest that none follows
+        followed = {each.parent for each in messages}
+        leaves = [each for each in messages if each.name not in followed] or messages
+        last = max(leaves, key=lambda each: each.time or FIRST).name
+    path: dict[str, Message] = {}
+    while last in named and last not in path:  # a circle is left
+        path[last] = named[last]
+        last = named[last].parent
+    return [*path.values()][::-1]
+
+
+def _of_chatgpt(given: Any) -> Iterator[Message]:
+    for name, each in as_dict(given).items():
+        node, message = as_dict(each), as_dict(as_dict(each).get("message"))
+        about, content = as_dict(message.get("metadata")), as_dict(message.get("content"))
+        is_seen = content.get("content_type") in SPOKEN and not any(about.get(mark) for mark in HIDDEN)
+        speaker = as_dict(message.get("author")).get("role") if is_seen else None
+        yield Message(
+            name=name,
+            parent=clean(node.get("parent")),
+            id=clean(message.get("id") or node.get("id")),
+            role=ROLES.get(str(speaker), "") if message.get("recipient") in {None, "all"} else "",
+            text="\n".join(filter(None, map(_words, as_list(content.get("parts"))))),
+            time=first_time(message.get("create_time")),
         )
 
 
-def path_to(last: str, parents: dict[str, str]) -> list[str]:
-    """Return the names from the first message of a branch to its last one; a circle is left."""
-    path: dict[str, None] = {}
-    while last in parents and last not in path:
-        path[last] = None
-        last = parents[last]
-    return [*path][::-1]
+def _words(part: Any) -> str:
+    """Return the words of a part of a message; what was spoken counts, pictures and files have none."""
+    is_spoken = as_dict(part).get("content_type") == "audio_transcription"
+    return clean(part["text"] if is_spoken else part)
+
+
+def _of_claude(given: Any) -> Iterator[Message]:
+    """Yield the messages; the text beside blocks has stand-ins for what is no text."""
+    for each in map(as_dict, as_list(given)):
+        blocks = [as_dict(block) for block in as_list(each.get("content"))]
+        words = [clean(block.get("text")) for block in blocks if block.get("type") == "text"]
+        name = clean(each.get("uuid"))
+        yield Message(
+            name=name,
+            parent=clean(each.get("parent_message_uuid")),
+            id=name,
+            role=ROLES.get(str(each.get("sender")), ""),
+            text="\n".join(filter(None, words)) if blocks else clean(each.get("text")),
+            time=first_time(each.get("created_at")),
+        )
+
+
+CHATGPT = Program("ChatGPT", "mapping", ("conversation_id", "id"), "current_node", "create_time", _of_chatgpt)
+CLAUDE = Program("Claude", "chat_messages", ("uuid",), "current_leaf_message_uuid", "created_at", _of_claude)
+PROGRAMS = (CHATGPT, CLAUDE)

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from mneme.api.messages import LONGEST
+from mneme.core.errors import BadInput
 from mneme.stores.users.memories import Kind
 
 TOO_LONG = f"longer than {LONGEST:,} characters"
@@ -17,8 +18,7 @@ OLDER = "older than the date given"
 BEYOND = "beyond the number given"
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """How a memory read at its source from some time on; None: the source does not say when."""
 
     text: str
@@ -41,6 +41,8 @@ class Item:
     """What a memory said before, oldest first."""
     since: datetime | None = None
     """Since when a memory says this; None: since `time`."""
+    owner: Sequence[str] = ()
+    """Whose it is at its source: a name, or the parts of a namespace."""
 
 
 @dataclass
@@ -69,13 +71,34 @@ class Reading:
         once = list({each.id: each for each in self.items}.values())
         dated = [each for each in once if since is None or (each.time and each.time >= since)]
         dated.sort(key=lambda each: each.time or datetime.max.replace(tzinfo=UTC))
-        kept = dated if limit is None else dated[:limit]
-        skipped = Counter(self.skipped)
+        kept = dated[:limit]
         undated = sum(each.time is None for each in once) if since else 0
-        skipped += Counter(
-            {UNDATED: undated, OLDER: len(once) - len(dated) - undated, BEYOND: len(dated) - len(kept)}
-        )
-        return Reading(kept, skipped, self.notes)
+        more = {UNDATED: undated, OLDER: len(once) - len(dated) - undated, BEYOND: len(dated) - len(kept)}
+        return Reading(kept, Counter(self.skipped) + Counter(more), self.notes)
+
+
+def of_owner(found: Iterable[Item | None], wanted: str, option: str, empty: BadInput) -> Reading:
+    """Read the memories of the owner that is wanted, or of all where there is only one; `*` is everybody.
+
+    None stands for what has no words. Raises `empty` where nothing has, and BadInput that names the owners
+    where none is chosen, or the one that is has nothing.
+    """
+    whole = [*found]
+    items = [each for each in whole if each is not None]
+    if not items:
+        raise empty
+    reading, chosen = Reading(), tuple(filter(None, wanted.split("/")))
+    reading.skipped["entries without words"] = len(whole) - len(items)
+    mine = items if wanted == "*" else [each for each in items if each.owner[: len(chosen)] == chosen]
+    owners = Counter("/".join(each.owner) for each in mine or items)
+    if not mine or (len(owners) > 1 and not chosen):
+        problem = f"Nothing there is of {wanted}." if chosen else "It holds what is of several owners."
+        named = sorted(owners.items(), key=lambda each: (-each[1], each[0]))[:10]
+        listed = ", ".join(f"{name} ({number})" for name, number in named)
+        raise BadInput(problem, f"Say {option} and one of: {listed}. {option} '*' takes all.")
+    for item in mine:
+        reading.take(item)
+    return reading
 
 
 def id_of(*parts: str) -> str:
@@ -88,28 +111,23 @@ def clean(text: object) -> str:
     return text.encode(errors="replace").decode().strip() if isinstance(text, str) else ""
 
 
-def cut(text: str, longest: int) -> str:
-    """Return the beginning of a text."""
-    return text if len(text) <= longest else f"{text[:longest]}…"
-
-
-def moment(given: Any) -> datetime | None:
-    """Return a time in the local zone, from seconds since 1970 or ISO 8601 (UTC where it has no zone)."""
-    try:
-        if isinstance(given, datetime):
-            found = given
-        elif isinstance(given, int | float) and not isinstance(given, bool):
-            found = datetime.fromtimestamp(given, UTC)
-        else:
-            found = datetime.fromisoformat(str(given))
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone()
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
 def first_time(*given: Any) -> datetime | None:
-    """Return the first of these that is a time."""
-    return next(filter(None, map(moment, given)), None)
+    """Return the first of these that is a time, in the local zone.
+
+    It is one in seconds since 1970, or in ISO 8601 (UTC where it has no zone).
+    """
+    for each in given:
+        try:
+            if isinstance(each, datetime):
+                found = each
+            elif isinstance(each, int | float) and not isinstance(each, bool):
+                found = datetime.fromtimestamp(each, UTC)
+            else:
+                found = datetime.fromisoformat(str(each))
+            return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone()
+        except (ValueError, OverflowError, OSError):
+            continue
+    return None
 
 
 def as_dict(given: Any) -> dict[str, Any]:
@@ -120,11 +138,3 @@ def as_dict(given: Any) -> dict[str, Any]:
 def as_list(given: Any) -> Sequence[Any]:
     """Return an array of JSON; an empty one for anything else."""
     return given if isinstance(given, list) else ()
-
-
-def count_by(names: Iterable[str]) -> str:
-    """Return how many there are of each name, the most first: `alice (12), bob (3)`."""
-    return ", ".join(
-        f"{name} ({number})"
-        for name, number in sorted(Counter(names).items(), key=lambda each: (-each[1], each[0]))[:10]
-    )

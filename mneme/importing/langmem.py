@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mneme.core.errors import BadInput, needs
-from mneme.importing.copied import is_sqlite, opened_copy
-from mneme.importing.elements import elements_of
-from mneme.importing.item import Item, Reading, as_dict, as_list, clean, first_time, id_of
-from mneme.importing.whose import Owned, of_one
-from mneme.stores.users.memories import Kind
+from mneme.importing.files import elements_of, is_sqlite, opened_copy
+from mneme.importing.item import Item, Reading, as_dict, as_list, clean, first_time, id_of, of_owner
 
 POSTGRES = ("postgres://", "postgresql://")
 TEXTS = ("content", "text", "memory", "data")
@@ -25,19 +22,9 @@ Row = Mapping[str, Any]
 
 def read(source: str, namespace: str = "") -> Reading:
     """Return the memories below a namespace (`memories/ann`) of a file or a Postgres URL. Raises BadInput."""
-    reading, found = Reading(), []
-    for row in _rows(source):
-        parts, value = _parts(row), _value(row.get("value"))
-        if text := _text(value):
-            found.append(Owned(parts, _item(parts, row, value, text)))
-        else:
-            reading.skipped["items without words"] += 1
-    if not found:
-        shown = "The store" if source.startswith(POSTGRES) else source  # a URL can hold a password
-        raise BadInput(f"{shown} holds no memories.", "Give a store that LangMem wrote.")
-    for item in of_one(found, namespace, "--namespace"):
-        reading.take(item)
-    return reading
+    shown = "The store" if source.startswith(POSTGRES) else source  # a URL can hold a password
+    empty = BadInput(f"{shown} holds no memories.", "Give a store that LangMem wrote.")
+    return of_owner(map(_item, _rows(source)), namespace, "--namespace", empty)
 
 
 def _rows(source: str) -> Iterator[Row]:
@@ -66,31 +53,32 @@ def _on_postgres(url: str) -> Iterator[Row]:
         ) from error
 
 
-def _parts(row: Row) -> tuple[str, ...]:
-    """Return the namespace of an item: a list in JSON, joined by full stops in a database."""
-    given = row.get("namespace", row.get("prefix"))
-    return tuple(map(clean, map(str, as_list(given)))) or tuple(clean(given).split("."))
-
-
-def _value(given: Any) -> Any:
-    """Return a value, which SQLite has as text. What is no JSON is no memory."""
-    if not isinstance(given, str | bytes):
-        return given
+def _item(row: Row) -> Item | None:
+    """Read an item; its namespace is a list in JSON, and joined by full stops in a database."""
+    namespace = row.get("namespace", row.get("prefix"))
+    parts = tuple(map(clean, map(str, as_list(namespace)))) or tuple(clean(namespace).split("."))
+    value = row.get("value")
     try:
-        return json.loads(given)
+        value = json.loads(value) if isinstance(value, str | bytes) else value  # SQLite has it as text
+        text = _text(value)
     except (ValueError, RecursionError):
         return None
+    created = first_time(row.get("created_at"), row.get("updated_at"))
+    if not text:
+        return None
+    return Item(
+        id=id_of("LangMem", *parts, clean(str(row.get("key") or text))),
+        text=text,
+        time=created,
+        thread=f"langmem/{'/'.join(parts)}",
+        kind="episodic" if as_dict(value).get("kind") in EPISODES else "semantic",
+        since=first_time(row.get("updated_at"), created),
+        owner=parts,
+    )
 
 
 def _text(value: Any) -> str:
     """Return a memory in words: its text, or the names and values of its fields; "" where there are none."""
-    try:
-        return _in_words(value)
-    except RecursionError:
-        return ""
-
-
-def _in_words(value: Any) -> str:
     inner = as_dict(value).get("content", value)
     if isinstance(inner, str):
         return clean(inner)
@@ -113,16 +101,3 @@ def _words(given: Any) -> str:
     if isinstance(given, list):
         return ", ".join(filter(None, map(_words, given)))
     return "" if given is None else clean(str(given))
-
-
-def _item(parts: tuple[str, ...], row: Row, value: Any, text: str) -> Item:
-    kind: Kind = "episodic" if as_dict(value).get("kind") in EPISODES else "semantic"
-    created = first_time(row.get("created_at"), row.get("updated_at"))
-    return Item(
-        id=id_of("LangMem", *parts, clean(str(row.get("key") or text))),
-        text=text,
-        time=created,
-        thread=f"langmem/{'/'.join(parts)}",
-        kind=kind,
-        since=first_time(row.get("updated_at"), created),
-    )

@@ -12,14 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from mneme.core.errors import BadInput
-from mneme.importing.copied import opened_copy
-from mneme.importing.elements import elements_of
-from mneme.importing.item import Item, Reading, State, as_dict, clean, first_time, id_of
-from mneme.importing.whose import Owned, of_one
+from mneme.importing.files import elements_of, opened_copy
+from mneme.importing.item import Item, Reading, State, as_dict, clean, first_time, id_of, of_owner
 
 OWNERS = ("user_id", "agent_id", "run_id")
 HINT = "Give a file with what `get_all` returned, as JSON, or the folder of a local store."
-History = Mapping[str, Sequence[State]]
 
 
 def read(source: Path, owner: str = "", collection: str = "mem0", history: Path | None = None) -> Reading:
@@ -27,38 +24,32 @@ def read(source: Path, owner: str = "", collection: str = "mem0", history: Path 
 
     Without a file of its history, Mem0's own is read beside a store. Raises BadInput.
     """
-    reading, is_store = Reading(), source.is_dir()
-    file = history or (_own_history() if is_store else None)
-    earlier = _history(file) if file is not None else {}
+    if (is_store := source.is_dir()) and history is None:
+        own = Path(os.environ.get("MEM0_DIR") or Path.home() / ".mem0", "history.db")
+        history = own if own.is_file() else None
+    earlier = _history(history) if history is not None else {}
     given = _stored(source, collection) if is_store else elements_of(source)
-    found: list[Owned] = []
-    for each in given:
-        memory = as_dict(each)
-        if text := clean(memory.get("memory") or memory.get("data")):
-            found.append(_owned(memory, text, earlier.get(str(memory.get("id")), ())))
-        else:
-            reading.skipped["entries without a memory"] += 1
-    if not found:
-        raise BadInput(f"{source} holds no memories.", HINT)
-    for item in of_one(found, owner, "--of"):
-        reading.take(item)
-    return reading
+    found = (_item(as_dict(each), earlier) for each in given)
+    return of_owner(found, owner, "--of", BadInput(f"{source} holds no memories.", HINT))
 
 
-def _owned(memory: Mapping[str, Any], text: str, known: Sequence[State]) -> Owned:
+def _item(memory: Mapping[str, Any], earlier: Mapping[str, Sequence[State]]) -> Item | None:
+    text = clean(memory.get("memory") or memory.get("data"))
+    if not text:
+        return None
     owner = next(((name, str(memory[name])) for name in OWNERS if memory.get(name)), ("", "nobody"))
-    whose = owner[1:] if owner[0] in {"user_id", ""} else owner
+    whose = tuple(map(clean, owner[1:] if owner[0] in {"user_id", ""} else owner))
+    known = earlier.get(str(memory.get("id")), ())
     created = first_time(memory.get("created_at"), memory.get("updated_at"))
-    earlier = known[:-1] if known and known[-1].text == text else ()
-    item = Item(
+    return Item(
         id=id_of("Mem0", clean(str(memory.get("id") or text))),
         text=text,
         time=created,
-        thread=f"mem0/{clean('/'.join(whose))}",
-        earlier=earlier,
+        thread=f"mem0/{'/'.join(whose)}",
+        earlier=known[:-1] if known and known[-1].text == text else (),
         since=first_time(memory.get("updated_at"), created),
+        owner=whose,
     )
-    return Owned(tuple(map(clean, whose)), item)
 
 
 def _stored(folder: Path, collection: str) -> Iterator[dict[str, Any]]:
@@ -102,18 +93,11 @@ def _point(pickled: object) -> dict[str, Any]:
     return as_dict(as_dict(inside).get("__dict__", inside))
 
 
-def _own_history() -> Path | None:
-    folder = os.environ.get("MEM0_DIR") or Path.home() / ".mem0"
-    file = Path(folder, "history.db")
-    return file if file.is_file() else None
-
-
-def _history(file: Path) -> History:
+def _history(file: Path) -> Mapping[str, Sequence[State]]:
     """Return what each memory has said, oldest first, from Mem0's history. Raises BadInput."""
     found: dict[str, list[State]] = defaultdict(list)
     with opened_copy(file) as database:
         for row in database.execute("SELECT * FROM history ORDER BY rowid"):
             if text := clean(row["new_memory"]):
-                said = State(text, first_time(row["updated_at"], row["created_at"]))
-                found[row["memory_id"]].append(said)
+                found[row["memory_id"]].append(State(text, first_time(row["updated_at"], row["created_at"])))
     return found

@@ -28,6 +28,7 @@ from mneme.models.asking.attempts import (
     cut_off,
     was_cut,
 )
+from mneme.models.asking.budget import tokens
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import import_lazily
 from mneme.models.asking.replies import Copied, Doubtful, Unusable, copied, read, without_thought
@@ -118,6 +119,8 @@ async def _prepared(prompt: Prompt[G, A], given: G, record: AskRecord) -> A:
     """Return the rule's or the script's answer, which is checked like any other."""
     ruled = record.responder == "rules"
     answer = await by_rules(prompt, given) if ruled else _scripted(prompt, record.responder)
+    record.prompt_tokens = tokens("\n".join(prompt.wording(given)))
+    record.reply_tokens = tokens(answer.model_dump_json() if isinstance(answer, BaseModel) else answer)
     try:
         return prompt.verify(given, answer)
     except ValueError as error:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import cast
 
 from typing_extensions import TypedDict
 
@@ -10,30 +11,31 @@ from typing_extensions import TypedDict
 class Asked(TypedDict):
     """Questions asked of a model or of rules; `repaired` were asked again, `refused` got no usable answer.
 
-    The tokens are those of all attempts, as the server reports them.
+    `calls` are all attempts. Their tokens are those that the server reports; where rules or a script answer,
+    an estimate for the words that a model would have read and written.
     """
 
     questions: int
+    calls: int
     repaired: int
     refused: int
     prompt_tokens: int
     reply_tokens: int
 
 
-NOTHING = Asked(questions=0, repaired=0, refused=0, prompt_tokens=0, reply_tokens=0)
+NOTHING = Asked(questions=0, calls=0, repaired=0, refused=0, prompt_tokens=0, reply_tokens=0)
 _current: ContextVar[Asked | None] = ContextVar("asked", default=None)
 
 
 def added(one: Asked, other: Asked) -> Asked:
     """Return the sum of two counts; a graph's channel begins with an empty one."""
-    first, second = NOTHING | one, NOTHING | other
-    return Asked(
-        questions=first["questions"] + second["questions"],
-        repaired=first["repaired"] + second["repaired"],
-        refused=first["refused"] + second["refused"],
-        prompt_tokens=first["prompt_tokens"] + second["prompt_tokens"],
-        reply_tokens=first["reply_tokens"] + second["reply_tokens"],
-    )
+    first, second = cast(dict[str, int], NOTHING | one), cast(dict[str, int], NOTHING | other)
+    return cast(Asked, {name: first[name] + second[name] for name in NOTHING})
+
+
+def tokens_in(asked: Asked) -> int:
+    """Return the tokens that were read and written."""
+    return asked["prompt_tokens"] + asked["reply_tokens"]
 
 
 def in_words(asked: Asked) -> str:
@@ -61,6 +63,7 @@ def count(attempts: int, is_answered: bool, prompt_tokens: int, reply_tokens: in
     asked = _current.get()
     if asked is not None:
         asked["questions"] += 1
+        asked["calls"] += attempts
         asked["repaired"] += is_answered and attempts > 1
         asked["refused"] += not is_answered
         asked["prompt_tokens"] += prompt_tokens

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 from mneme.core.settings import read_settings
 from mneme.prompts.prompt import Prompt
 
@@ -102,9 +102,8 @@ def _read(text: str, file: Path) -> Wording:
     except yaml.YAMLError as error:
         raise BadInput(f"{file} is not YAML: {' '.join(str(error).split())}", "Fix that line.") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the document"
-        raise BadInput(f"{file}: {where}: {first['msg']}.", "It has system, user and examples.") from error
+        wrong = first_fault(error, "the document")
+        raise BadInput(f"{file}: {wrong}", "It has system, user and examples.") from error
 
 
 def _examples(prompt: Prompt[Any, Any], given: list[Any], file: Path) -> list[Any]:
@@ -113,7 +112,5 @@ def _examples(prompt: Prompt[Any, Any], given: list[Any], file: Path) -> list[An
     try:
         return [each if isinstance(each, str) else adapter.validate_python(each) for each in given]
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
         hint = f"An example is a text, or an answer: {prompt.form.strip() or 'a text'}"
-        raise BadInput(f"{file}: examples: {where}: {first['msg']}.", hint) from error
+        raise BadInput(f"{file}: examples: {first_fault(error)}", hint) from error

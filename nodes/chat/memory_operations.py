@@ -10,7 +10,7 @@ from mneme.core.errors import BadAnswer, Conflict
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.costs import counted
-from mneme.prompts.chat.bounds import LONGEST, MOST
+from mneme.prompts.chat.bounds import LONGEST, MOST, moment
 from mneme.prompts.chat.evidence import left_out, located, names, rest, sentence_around
 from mneme.prompts.chat.memory_agent.rewriting import Pair, Rewritten, rewrite_memory
 from mneme.stores.ledger.records import Change, Source
@@ -147,7 +147,7 @@ async def update_with_facts(task: Task, runtime: MemoryRuntime) -> list[Operatio
         try:
             return await _update_once(task, runtime)
         except Conflict:
-            now = await memories_of(runtime).show(_touched(task)["key"])
+            now = await memories_of(runtime).get(_touched(task)["key"])
             facts = [Fact({**each, "judged": {**each["judged"], "updated": ""}}) for each in task["facts"]]
             task = task | {"memory": similar_of(now), "facts": facts}
     return await _update_once(task, runtime)
@@ -160,7 +160,7 @@ async def _update_once(task: Task, runtime: MemoryRuntime) -> list[Operation]:
     also a fact whose outdated words an earlier one has replaced, unless the new text has that fact, too.
     """
     key = _touched(task)["key"]
-    memory = (await memories_of(runtime).show(key)).memory
+    memory = (await memories_of(runtime).get(key)).memory
     aside = list[Operation]()
     for number, fact in enumerate(task["facts"]):
         outdated, updated = fact["judged"]["outdated"], fact["judged"]["updated"]
@@ -220,7 +220,7 @@ async def _rewritten(
         fact=new.content,
         message=sentence_around(new.quote, task["origin"]["message"]),
         memory=memory.content,
-        time=task["origin"]["time"],
+        time=moment(task["origin"]["time"]),
         outdated=outdated,
     )
     answered = await ask(rewrite_memory, pair, runtime.context.memory_agent, lane="background")
@@ -315,7 +315,7 @@ async def retire_memory(task: Task, memory: Similar, runtime: MemoryRuntime) -> 
         except Conflict:
             if attempt == REWRITES - 1:
                 raise
-            version = (await memories.show(memory["key"])).version
+            version = (await memories.get(memory["key"])).version
     return _done("retire", task, made)
 
 

@@ -2,11 +2,9 @@
 
 What an agent's lists hold as a discussion ends is brought into the next one of the same team, marked as
 earlier, the newest, within half of the memory's bound: the rest is for the task at hand. Single texts, such
-as a position or a next step, stand for one task and stay behind. So does what was said about the ended task's
-own course: who accepted or refused its solution (as English says it), and the issues that were raised in it.
+as a position or a next step, stand for one task and stay behind; so do the issues that were raised in it.
 """
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -14,7 +12,7 @@ from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Role, empty
 from mneme.nodes.context import ledger_of
 from mneme.nodes.discussion.context import Table
 from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES, size
-from mneme.stores.discussions.carried import Carried
+from mneme.stores.discussions.agent_memory import Carried, EndedMemory
 from mneme.stores.discussions.issues import issues_of
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.near_duplicates import near_to_any
@@ -22,26 +20,11 @@ from mneme.stores.pools.near_duplicates import near_to_any
 EARLIER = "Earlier: "
 SHARE = 0.5
 """What of a memory's bound may be filled by what was carried."""
-SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
-LABEL = re.compile(r"^\s*\w+: ")
-DECIDES = r"\b(?:accept|agree|approv|endors|refus|reject|object|withdr[ae]w|finali[sz])\w*"
-WHOSE = r"(?:(?:in|it|on|to|with|the|this|that|your|our|their|its|all|final|current|(?:\w+ ){0,3}\w+'s) )*"
-RESULT = (
-    r"(?:(?:solution|proposal|summary|draft|review|consensus)s?\b(?! (?:to|of|that|for)\b)"
-    r"|what (?:is|was|has been) (?:proposed|said|agreed)|as it (?:is|stands)|turn \d)"
-)
-COURSE = re.compile(
-    rf"\[(?:ACCEPT|FINALIZE)\]|{DECIDES} {WHOSE}{RESULT}"
-    rf"|\b(?:all|everyone|everybody|nobody|no one)(?: \w+){{0,2}} {DECIDES}\W*(?:$|:)"
-    r"|\blet the \w+ be written\b",
-    re.IGNORECASE,
-)
-"""A decision on what the discussion is to bring forth. One on a matter (`Kafka was rejected`) is of use."""
 
 
 async def begun_with(table: Table, role: Role) -> tuple[dict[str, Any], str]:
     """Return M_{n,0}, and why: empty, or with what the agent carries where that was asked for."""
-    known = await _carried(table).get(role.name) if table.about.carry else None
+    known = await _carried(table).find(role.name) if table.about.carry else None
     if known is None:
         return empty(role.memory), "the discussion begins"
     limit = round(SHARE * CHARACTERS_PER_TOKEN * table.memory_tokens)
@@ -56,30 +39,21 @@ async def carry(table: Table, last: int) -> None:
     for role in table.team.roles:
         memory = await table.discussions.memory(table.about.id, role.name).now()
         change = Change(reason="a discussion ended", actor=role.name, model=memory.model)
-        await _carried(table).keep(role.name, of_use(memory.memory, issues), table.about.id, change)
+        ended = EndedMemory(memory=without_issues(memory.memory, issues), discussion=table.about.id)
+        await _carried(table).keep(role.name, ended, change)
 
 
-def of_use(memory: Mapping[str, Any], issues: Collection[str]) -> dict[str, Any]:
-    """Return a memory whose lists say nothing of a discussion's course, nor its issues."""
+def without_issues(memory: Mapping[str, Any], issues: Collection[str]) -> dict[str, Any]:
+    """Return a memory whose lists hold no issue of its discussion."""
     left = dict(memory)
     for name, slot in memory.items():
         if isinstance(slot, Mapping):
-            left[name] = of_use(slot, issues)
+            left[name] = without_issues(slot, issues)
         elif isinstance(slot, list):
-            left[name] = [kept for entry in slot if (kept := _without_course(entry, issues))]
+            left[name] = [
+                entry for entry in slot if not near_to_any(entry.partition(": ")[2] or entry, issues)
+            ]
     return left
-
-
-def _without_course(entry: str, issues: Collection[str]) -> str:
-    """Return the sentences of an entry that are of use beyond its discussion."""
-    said = entry.removeprefix(EARLIER)
-    if near_to_any(LABEL.sub("", said), issues):
-        return ""
-    sentences = SENTENCE_END.split(said)
-    left = [
-        each for each in sentences if not (COURSE.search(each) or near_to_any(LABEL.sub("", each), issues))
-    ]
-    return entry if left == sentences else " ".join(left)
 
 
 def carried_into(template: Mapping[str, Any], memory: Mapping[str, Any], limit: int) -> dict[str, Any]:

@@ -2,30 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 from pydantic import Field
 
 from mneme.core.errors import BadInput
-from mneme.environments.turns import Turn as MemoryTurn
 from mneme.library.teams.selection import part_of
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Role, Team, load_team, read_team, shipped
 from mneme.models.asking.asking import resolve
 from mneme.models.ollama.tokenizers import Count, counter_of
 from mneme.nodes.context import OwnedByTeam, ledger_of, responder, team_of
 from mneme.nodes.task_memories.f_context import Window, f_context
-from mneme.nodes.task_memories.interface import Held, Means, TaskMemory
-from mneme.nodes.task_memories.interface import Role as MemoryRole
-from mneme.nodes.task_memories.interface import Task as MemoryTask
-from mneme.nodes.task_memories.kinds import MemoryName, open_memory
 from mneme.prompts.discussion.memory_template import Slots
 from mneme.stores.discussions.discussions import Conversation, Discussion, Discussions, Turn, acceptance
 from mneme.stores.discussions.issues import Issue, issues_of
-from mneme.stores.task_memories.trials import Trials
 
-OWN = ("intrinsic", "none")
-"""Memories that need no more of a conversation than its newest turns."""
 SHARES = {"contribute": 0.5, "delegate": 0.25, "integrate": 0.75, "evaluate": 0.25}
 """What a turn may take of the tokens that task and memory leave to turns."""
 LARGEST_TURN = {"contribute": 1500, "delegate": 1500, "integrate": 4000, "evaluate": 1500}
@@ -38,7 +30,7 @@ class DiscussionContext(OwnedByTeam):
     """Who answers, with which memory, where a person joins in; `team` is whose discussions these are."""
 
     agents: str = responder("Who answers for every role that names no model.")
-    memory: MemoryName = Field(
+    memory: Literal["intrinsic", "none"] = Field(
         "intrinsic", description="The agents' memory; `none` is the paper's baseline: the newest turns alone."
     )
     context_tokens: int = Field(
@@ -122,25 +114,14 @@ class Table:
         part = part_of(self.team, role.name)
         return max(SMALLEST_TURN, min(LARGEST_TURN[part], round(CHARACTERS_PER_TOKEN * left * SHARES[part])))
 
-    async def shown_to(self, role: Role, upto: int, held: Held) -> Window:
+    async def shown_to(self, role: Role, upto: int) -> Window:
         """Return C_{n,m}: what this role is shown after that turn (equation 1)."""
         count = await counter_of(await resolve(who_answers(role, self.context)))
-        if self.about.memory not in OWN:
-            told = await self.conversation.all(upto)
-            shown = self.baseline().context(self.task, held, [as_output(turn) for turn in told], role.name)
-            still = {turn.number for turn in shown.turns}
-            texts = [str(turn) for turn in told if turn.number in still]
-            return f_context(self.about.task, shown.memory, texts, self.budget, count)
-        memory = await self.memory_text(role)
+        memory = ""
+        if self.is_intrinsic:  # M_{n,m} as its agent is shown it
+            memory = str(Slots((await self.discussions.memory(self.about.id, role.name).now()).memory))
         turns = await self.newest(upto, self.budget, count)
         return f_context(self.about.task, memory, [str(turn) for turn in turns], self.budget, count)
-
-    async def memory_text(self, role: Role) -> str:
-        """Return M_{n,m} as its agent is shown it; nothing where the memory is switched off."""
-        if not self.is_intrinsic:
-            return ""
-        known = await self.discussions.memory(self.about.id, role.name).now()
-        return str(Slots(known.memory))
 
     async def unsettled(self, upto: int) -> list[Issue]:
         """Return the issues that were raised up to a turn and not accepted as answered, with titles."""
@@ -170,35 +151,3 @@ class Table:
             if enough < 0:
                 break
         return turns[::-1]
-
-    # Baseline memories (nodes/task_memories)
-
-    def baseline(self) -> TaskMemory:
-        """Return the baseline memory that this discussion uses."""
-        ledger, owner = ledger_of(self.runtime), self.discussions.owner
-        return open_memory(
-            self.about.memory,
-            Means(
-                ledger=ledger,
-                trials=Trials(ledger, owner, self.about.memory),
-                who=self.context.agents,
-                trial=self.about.id,
-                window=self.budget,
-                team=owner,
-                roles={role.name: MemoryRole(role.specification, role.memory) for role in self.team.roles},
-            ),
-        )
-
-    @property
-    def task(self) -> MemoryTask:
-        task = self.about.task
-        return MemoryTask(id=self.about.id, goal=task[:GOAL], text=task, domain=self.team.name)
-
-
-GOAL = 600
-"""Characters of a task by which baseline memories find it again."""
-
-
-def as_output(turn: Turn) -> MemoryTurn:
-    """Return a turn as baseline memories take it in."""
-    return MemoryTurn(number=turn.number, agent=turn.speaker, output=turn.message)

@@ -6,14 +6,15 @@ from mneme.core.errors import BadAnswer
 from mneme.library.teams.document import MINUTES, check, filed, lacking
 from mneme.library.teams.selection import round_of
 from mneme.models.asking.asking import ask, resolve
+from mneme.models.asking.counting import tokens_in
 from mneme.models.ollama.tokenizers import counter_of
-from mneme.nodes.costs import CostCounter, counted
+from mneme.nodes.answers import action
+from mneme.nodes.costs import counted
 from mneme.nodes.discussion.carrying import carry
-from mneme.nodes.discussion.context import OWN, DiscussionRuntime, Table, as_output, who_answers
+from mneme.nodes.discussion.context import DiscussionRuntime, Table, who_answers
 from mneme.nodes.discussion.experts import shown_to_writer
-from mneme.nodes.discussion.person import Approval, action, read_answer
+from mneme.nodes.discussion.person import Approval, ask_person
 from mneme.nodes.discussion.state import State, Update, heard
-from mneme.nodes.task_memories.interface import FinishedTask
 from mneme.nodes.task_memories.salvage import Parts, usable_document
 from mneme.prompts.discussion.document import Documenting, Outline, write_document_as
 from mneme.stores.discussions.discussions import Turn
@@ -30,7 +31,7 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
         count = await counter_of(await resolve(who_answers(role, table.context)))
         window = await shown_to_writer(table, state["turn"], count)
     else:
-        window = await table.shown_to(role, state["turn"], state["held"])
+        window = await table.shown_to(role, state["turn"])
     outline = Outline(**outlined.model_dump(include=set(Outline.model_fields)))
     given = Documenting(
         role=role.title,
@@ -45,8 +46,8 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
         last=state["turn"],
         issues=[str(issue) for issue in await table.unsettled(state["turn"])],
     )
-    tally, who = CostCounter(), await resolve(who_answers(role, table.context))
-    parts, complaint = await _written(given, who, tally, state)
+    who = await resolve(who_answers(role, table.context))
+    parts, complaint = await _written(given, who, state)
     file = filed(outlined, parts)
     lacks = lacking(outlined, parts)
     if lacks:
@@ -61,7 +62,6 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
         "lacks": lacks,
         "document": file,
         "report": parts["report"],
-        "tokens": state["tokens"] + tally.tokens,
         "answered_by": {**state["answered_by"], role.name: who},
         "complaints": [complaint] if complaint else [],
     }
@@ -81,17 +81,16 @@ async def _minutes(state: State, table: Table, who: str) -> Parts:
     }
 
 
-async def _written(given: Documenting, who: str, tally: CostCounter, state: State) -> tuple[Parts, str]:
+async def _written(given: Documenting, who: str, state: State) -> tuple[Parts, str]:
     """Return the document's parts; of a reply that stays unusable those that can be used, and say so."""
     question = write_document_as(given.outline)
     try:
         answered = await ask(question, given, who, lane="user")
     except BadAnswer as bad:
-        tally.failed(question, given, bad)
         parts, unusable = usable_document(given.outline, bad.raw, {**state["document"], **state["report"]})
         told = f" Not usable: {', '.join(unusable)}." if unusable else ""
         return parts, f"The document is not whole. {bad}{told}"
-    return tally.add(question, given, answered).parts, ""
+    return answered.value.parts, ""
 
 
 def approval(state: State) -> Literal["ask_approval", "close"]:
@@ -110,8 +109,9 @@ async def ask_approval(state: State, runtime: DiscussionRuntime) -> Update:
             "report": state["report"],
             "ended": state["ended"],
             "lacks": state["lacks"],
+            **action("finalise", about, Approval(approve=True), ("approve", "reject")),
         }
-        approved = read_answer(shown | action("finalise", about, Approval(approve=True)), Approval)
+        approved = ask_person(shown, Approval)
         if approved.approve:
             return {"approved": True}
         said = await table.conversation.add(
@@ -135,20 +135,13 @@ def verdict(state: State) -> Literal["close", "select"]:
 
 
 async def close(state: State, runtime: DiscussionRuntime) -> Update:
-    """Keep in the ledger how the discussion ended, once; let a baseline memory learn from it."""
+    """Keep in the ledger how the discussion ended, once."""
     table = await Table.of(state["discussion_id"], runtime)
-    kept = ("ended", "lacks", "tokens", "document", "report", "answered_by")
+    kept, tokens = ("ended", "lacks", "document", "report", "answered_by"), tokens_in(state["asked"])
     told = {name: state[name] for name in kept}  # type: ignore[literal-required]
-    told |= {"turns": state["turn"], "complaints": state.get("complaints", [])}
+    told |= {"turns": state["turn"], "complaints": state.get("complaints", []), "tokens": tokens}
     ended = table.about.model_copy(update=told)
     await carry(table, state["turn"])
     await table.discussions.close(ended)
-    if table.about.memory not in OWN:
-        turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
-        agreed = state["ended"] == "consensus"
-        trial = FinishedTask(
-            id=table.about.id, task=table.task, turns=turns, reward=float(agreed), success=agreed
-        )
-        await table.baseline().remember(trial, state["held"])
     runtime.stream_writer({"step": "close", "discussion": table.about.id, "ended": state["ended"]})
-    return {}
+    return {"tokens": tokens}

@@ -23,26 +23,26 @@ from langgraph.types import Overwrite
 
 from mneme.core.errors import BadAnswer, BadInput
 from mneme.library.teams.selection import Floor, part_of, sigma, speakers_of
-from mneme.library.teams.team import Delegated, Role, Team
+from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Delegated, Role, Team
 from mneme.models.asking.asking import ask, resolve
-from mneme.models.asking.counting import NOTHING
+from mneme.models.asking.counting import NOTHING, counting, tokens_in
 from mneme.models.ollama.tokenizers import counter_of
-from mneme.nodes.costs import CostCounter, cost_of, counted
+from mneme.nodes.answers import action
+from mneme.nodes.costs import counted
 from mneme.nodes.discussion.carrying import begun_with
 from mneme.nodes.discussion.context import (
-    OWN,
     DiscussionContext,
     DiscussionRuntime,
     Table,
-    as_output,
     discussions_of,
     team_given,
     who_answers,
 )
-from mneme.nodes.discussion.person import PersonTurn, action, read_answer
-from mneme.nodes.discussion.state import Prepared, State, Update, heard
+from mneme.nodes.discussion.person import PersonTurn, ask_person
+from mneme.nodes.discussion.state import State, Update, heard
 from mneme.nodes.messages import said_in
 from mneme.nodes.task_memories.f_context import Window
+from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
 from mneme.nodes.task_memories.salvage import usable_message
 from mneme.prompts.discussion.intrinsic_memory import (
     Contribution,
@@ -82,7 +82,7 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
     given = _begun(discussion_id, task, team, runtime.context)
     about = await discussions_of(runtime).open(given)
     table = await Table.of(about.id, runtime)
-    held = await _begin(table)
+    await _begin(table)
     runtime.stream_writer({"step": "open", "discussion": about.id, "team": team.name})
     return {
         "discussion_id": about.id,
@@ -97,7 +97,6 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
         "worker_counter": 0,
         "accepted": {},
         "finalize": False,
-        "held": held,
         "approved": False,
         "lacks": "",
         "complaints": Overwrite([]),
@@ -135,7 +134,7 @@ async def _check(task: str, team: Team, runtime: DiscussionRuntime) -> None:
             f"Speak as one of {', '.join(spoken)}.",
         )
     budget = context.context_tokens or team.context_tokens
-    memory = team.memory_within(budget) if context.memory != "none" else 0
+    memory = team.memory_within(budget) if context.memory == "intrinsic" else 0
     if context.memory == "intrinsic" and (cramped := team.cramped(budget)):
         raise BadInput(
             f"context_tokens: {budget} leave {memory} to a memory, too few for the slots of {cramped}.",
@@ -156,16 +155,11 @@ async def _check(task: str, team: Team, runtime: DiscussionRuntime) -> None:
             )
 
 
-async def _begin(table: Table) -> dict[str, Any]:
-    if table.about.memory == "none":
-        return {}
-    if not table.is_intrinsic:
-        return await table.baseline().recall(table.task)
-    for role in table.team.roles:
+async def _begin(table: Table) -> None:
+    for role in table.team.roles if table.is_intrinsic else ():
         memory = table.discussions.memory(table.about.id, role.name)
         begun, reason = await begun_with(table, role)
         await memory.begin(begun, change=Change(reason=reason, actor="intrinsic_memory"))
-    return {}
 
 
 @counted
@@ -198,23 +192,17 @@ async def speak(state: State, runtime: DiscussionRuntime) -> Update:
     """Let the selected agent speak on its own context (equations 1 and 2), and keep the turn."""
     table = await Table.of(state["discussion_id"], runtime)
     number = state["turn"] + 1
-    memory, held = table.baseline(), state["held"]
-    if table.about.memory not in OWN:
-        turns = [as_output(turn) for turn in await table.conversation.all(state["turn"])]
-        held = await memory.prepare(table.task, held, turns)
-    tokens = state["tokens"] + memory.means.tally.tokens
-    prepared = Prepared(held=held, tokens=tokens, complaints=memory.means.complaints)
-    said = await table.conversation.get(number)  # kept already where this step was killed after it
-    known: State = {**state, **prepared}
-    turn = said or await table.conversation.add(await _spoken(number, known, table))
-    complaints = [*prepared["complaints"], *([turn.complaint] if turn.complaint else [])]
-    told = {"held": prepared["held"], "complaints": complaints}
-    return heard(turn, known, runtime) | told
+    turn = await table.conversation.get(number)  # kept already where this step was killed after it
+    if turn is None:
+        with counting() as asked:
+            said = await _spoken(number, state, table)
+        turn = await table.conversation.add(said.model_copy(update={"tokens": tokens_in(asked)}))
+    return heard(turn, state, runtime) | {"complaints": [turn.complaint] if turn.complaint else []}
 
 
 async def _spoken(number: int, state: State, table: Table) -> Turn:
     role = table.team.role(state["speaker"])
-    window = await table.shown_to(role, state["turn"], state["held"])
+    window = await table.shown_to(role, state["turn"])
     who = await resolve(who_answers(role, table.context))
     issues = await table.unsettled(state["turn"])
     given = Speaking(
@@ -244,11 +232,8 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
     try:
         answered = await ask(question, asked, who, lane="user")
     except BadAnswer as bad:
-        tally = CostCounter()
-        tally.failed(question, asked, bad)
-        words = await _words_alone(turn, usable_message(asked, bad.raw), bad, table)
-        return turn.model_copy(update=words | {"tokens": tally.tokens})
-    value, cost = answered.value, cost_of(question, asked, answered)
+        return turn.model_copy(update=await _words_alone(turn, usable_message(asked, bad.raw), bad, table))
+    value = answered.value
     said = {
         "message": value.message,
         "reasoning": value.reasoning,
@@ -257,7 +242,6 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         "finalize": isinstance(value, Delegation) and value.finalize,
         "raises": _raised(value, table) if isinstance(value, Raising) else [],
         "answers": [issues[at].number for at in value.answers] if isinstance(value, Raising) else [],
-        "tokens": cost["prompt_tokens"] + cost["reply_tokens"],
         "answered_by": answered.responder,
     }
     return turn.model_copy(update=said)
@@ -318,7 +302,7 @@ async def hear(state: State, runtime: DiscussionRuntime) -> Update:
     role = table.team.role(state["speaker"])
     said = await table.conversation.get(state["turn"] + 1)
     if said is None:
-        window = await table.shown_to(role, state["turn"], state["held"])
+        window = await table.shown_to(role, state["turn"])
         issues = await table.unsettled(state["turn"])
         question = {
             "role": role.title,
@@ -328,9 +312,9 @@ async def hear(state: State, runtime: DiscussionRuntime) -> Update:
             "outstanding": await table.outstanding(_outstanding(state, table), state["turn"]),
             "issues": {str(issue.number): str(issue) for issue in issues},
             "may_finalize": _may_end(role, state, table, issues),
-            **action("speak", f"Speak as the {role.title}.", PersonTurn()),
+            **action("speak", f"Speak as the {role.title}.", PersonTurn(), ("edit",)),
         }
-        spoken = read_answer(question, PersonTurn)
+        spoken = ask_person(question, PersonTurn)
         spoken.finalize = spoken.finalize and _may_end(role, state, table, issues)
         spoken.answers = [each.number for each in issues if each.number in (spoken.answers or [])]
         said = await table.conversation.add(_by_person(spoken, role, window, state["turn"] + 1, table))
@@ -362,3 +346,42 @@ def _by_person(spoken: PersonTurn, role: Role, window: Window, number: int, tabl
         turns_shown=len(window.turns),
         answered_by="a person",
     )
+
+
+@counted
+async def update(state: State, runtime: DiscussionRuntime) -> Update:
+    """Update the speaker's memory with its own output: the memory update function (equation 3)."""
+    table = await Table.of(state["discussion_id"], runtime)
+    turn = await table.conversation.get(state["turn"])
+    if turn is None or turn.passed or not table.is_intrinsic:
+        return {}
+    memory = table.discussions.memory(table.about.id, turn.speaker)
+    known = await memory.now()
+    if known.turn >= turn.number:  # kept already where this step was killed after it
+        return {}
+    role = table.team.role(turn.speaker)
+    who = who_answers(role, table.context)
+    agent = Agent(role.specification, role.memory, table.memory_tokens, who, "user", table.about.task)
+    # What others said as they accepted, newest where not all have room beside the memory.
+    said = await table.conversation.between(known.turn + 1, turn.number - 1)
+    room, shown = CHARACTERS_PER_TOKEN * table.memory_tokens, list[str]()
+    for other in reversed([each for each in said if each.accept and each.speaker != turn.speaker]):
+        room -= len(str(other))
+        if room < 0:
+            break
+        shown.insert(0, str(other))
+    raised = [f"Issue raised: {each.about}" for each in turn.raises if each.about not in turn.message]
+    is_silent = turn.accept and "accept" not in turn.message.lower()
+    done = await f_memory_update(
+        agent,
+        known.memory,
+        "\n".join([turn.message, *raised, *["I accept the solution as it stands."] * is_silent]),
+        shown,
+    )
+    change = Change(reason=done.reason, actor=turn.speaker, model=done.responder)
+    await memory.update(done.memory, turn=turn.number, change=change, expected_version=known.version)
+    if not done.complaint:
+        return {}
+    told = f"Turn {turn.number}: {done.complaint}"
+    table.runtime.stream_writer({"step": "complaint", "turn": turn.number, "complaint": told})
+    return {"complaints": [told]}

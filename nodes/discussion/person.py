@@ -4,22 +4,19 @@ Questions are worded so that Studio, the command line, agent-inbox and agent-cha
 answer that says nothing is asked for again, with the reason.
 """
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, Field
 
 from mneme.core.errors import BadInput
 from mneme.nodes import answers
-from mneme.nodes.answers import Decided, decided, validated
-
-FORMS = {
-    "PersonTurn": 'Say something, like {"message": "…", "accept": false}.',
-    "Approval": 'Approve, like {"approve": true}, or say what is missing, in `remarks`.',
-}
+from mneme.nodes.answers import Decided
 
 
 class PersonTurn(BaseModel):
     """What a person says in the role that the person has taken."""
+
+    form: ClassVar[str] = 'Say something, like {"message": "…", "accept": false}.'
 
     message: str = Field("", description="What to say to the team; not empty.")
     accept: bool = Field(False, description="ACCEPT: whether you accept the solution as it stands.")
@@ -37,17 +34,18 @@ class PersonTurn(BaseModel):
         """Return what is missing in the answer."""
         return "" if self.message.strip() else "message: say something."
 
-    @classmethod
-    def of(cls, given: Decided) -> "PersonTurn":
-        """Read a client's answer: words are what is said; who ignores the turn passes it."""
-        if given.kind == "edit":
-            return validated(cls, given.args, FORMS[cls.__name__])
-        passed = "I have nothing to add." if given.kind == "ignore" else ""
-        return cls(message=given.text or passed, changes=False if passed else None)
+    @staticmethod
+    def fields_of(given: Decided) -> dict[str, Any]:
+        """Return a client's answer as fields: words are what is said; who ignores the turn passes it."""
+        if given.kind == "ignore" and not given.text:
+            return {"message": "I have nothing to add.", "changes": False}
+        return given.args or {"message": given.text}
 
 
 class Approval(BaseModel):
     """A person's word on the document."""
+
+    form: ClassVar[str] = 'Approve, like {"approve": true}, or say what is missing, in `remarks`.'
 
     approve: bool | None = Field(None, description="Whether the document is final.")
     remarks: str = Field("", description="Where it is not: what the team has to discuss.")
@@ -57,33 +55,24 @@ class Approval(BaseModel):
         """Return what is missing in the answer."""
         return "approve: yes or no?" if self.approve is None else ""
 
-    @classmethod
-    def of(cls, given: Decided) -> "Approval":
-        """Read a client's answer: words are remarks; to ignore the document decides nothing."""
-        if given.kind == "edit":
-            return validated(cls, given.args, FORMS[cls.__name__])
-        if given.kind == "ignore":
-            return cls()
-        return cls(approve=given.kind == "accept", remarks=given.text)
+    @staticmethod
+    def fields_of(given: Decided) -> dict[str, Any]:
+        """Return a client's answer as fields: words are remarks; to ignore the document decides nothing."""
+        if given.kind in {"edit", "ignore"}:
+            return given.args
+        return {"approve": given.kind == "accept", "remarks": given.text}
 
 
 Answer = TypeVar("Answer", PersonTurn, Approval)
 
 
-def action(name: str, about: str, proposed: BaseModel) -> dict[str, Any]:
-    """Return the part of a question that clients show: what may be done, with what arguments."""
-    allowed = ("edit",) if name == "speak" else ("approve", "reject")
-    return answers.action(name, about, proposed, allowed)
-
-
-def read_answer(question: dict[str, Any], kind: type[Answer]) -> Answer:
+def ask_person(question: dict[str, Any], kind: type[Answer]) -> Answer:
     """Wait for an answer of this kind; ask again for one that says nothing."""
 
     def read(said: Any) -> Answer:
-        given = decided(said)
-        found = kind.of(given) if given else validated(kind, said, FORMS[kind.__name__])
+        found = answers.read_answer(kind, said, kind.form, kind.fields_of)
         if found.lacks:
-            raise BadInput(found.lacks, FORMS[kind.__name__])
+            raise BadInput(found.lacks, kind.form)
         return found
 
     return answers.ask_person(question, kind, read)

@@ -62,14 +62,6 @@ class Result(TypedDict, total=False):
     asked: Annotated[Asked, added]
 
 
-class Prepared(TypedDict):
-    """What a baseline memory knows of this discussion, its complaints, and the tokens of all questions."""
-
-    held: dict[str, Any]
-    tokens: int
-    complaints: list[str]
-
-
 class State(Given, Result, total=False):
     """Names and numbers: who has the floor, who has accepted, how far the discussion is."""
 
@@ -77,7 +69,6 @@ class State(Given, Result, total=False):
     worker_counter: int
     accepted: dict[str, bool]
     finalize: bool
-    held: dict[str, Any]
     approved: bool
     bound: int
     person: str
@@ -93,6 +84,5 @@ def heard(turn: Turn, state: State, runtime: DiscussionRuntime) -> Update:
         "turn": turn.number,
         "accepted": {**kept, turn.speaker: turn.accept},
         "finalize": turn.finalize,
-        "tokens": state["tokens"] + turn.tokens,
         "answered_by": {**state["answered_by"], turn.speaker: turn.answered_by},
     }

@@ -4,7 +4,8 @@ A member decides when its plan is over, when it was told something, and when it 
 it did not know; else it goes on. Where only one action is possible (both hands full: put) nobody is asked.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -14,8 +15,9 @@ from mneme.core.errors import BadAnswer
 from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.world import World
-from mneme.models.asking.asking import Answered, ask
-from mneme.nodes.household.counters import Counters, added, answered, unusable
+from mneme.models.asking.asking import ask
+from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
+from mneme.nodes.household.counters import Counters, lapse
 from mneme.nodes.household.household_state import (
     HouseholdState,
     Update,
@@ -92,11 +94,24 @@ class Minds:
         others = teammates(number, self.members)
         return "\n".join(f"{NAMES[other]}: {lines.get(other, 'not seen yet')}" for other in others)
 
-    def decided(self, choices: dict[int, Option]) -> list[dict[str, Any]]:
+    def chosen(
+        self, number: int, options: Sequence[Option], choice: int | None, context: HouseholdContext
+    ) -> Option:
+        """Return what a member does: its choice, in a lapse any; without an answer, what is nearest."""
+        if choice is None:
+            return options[fallback(options)]
+        marks = (context.seed, self.world.steps, number, "member")
+        at_random = lapse(context.member_lapses, len(options), *marks)
+        return options[choice if at_random is None else at_random]
+
+    def decided(self, choices: dict[int, Option], runtime: HouseholdRuntime, **more: Any) -> Update:
         """Return what everybody does: those who chose, that; the others go on."""
+        shown = {NAMES[number]: str(option) for number, option in choices.items()}
+        runtime.stream_writer({"step": "plan", "choices": shown, **more})
         going = {number: plan.macro for number, plan in enumerate(self.plans) if plan is not None}
         macros = going | {number: macro_of(option) for number, option in choices.items()}
-        return [as_json(macros[number]) for number in range(len(self.members))]
+        everybody = [as_json(macros[number]) for number in range(len(self.members))]
+        return {"decided": everybody, "known": self.known}
 
 
 Given = TypeVar("Given", bound=BaseModel)
@@ -105,38 +120,38 @@ Value = TypeVar("Value", bound=BaseModel)
 
 @dataclass
 class Answers:
-    """What the members answered in one step of the graph, and what of it stayed unusable."""
+    """Who answered in one step of the graph, and why what others answered stayed unusable."""
 
-    usable: list[Answered[Any]] = field(default_factory=list)
-    lost: list[BadAnswer] = field(default_factory=list)
+    by: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
 
     async def ask(self, question: Prompt[Given, Value], given: Given, who: str) -> Value | None:
-        """Ask, and keep account; nothing, where the answer stayed unusable after every repair."""
+        """Ask; return nothing where the answer stayed unusable after every repair."""
         try:
             got = await ask(question, given, who)
         except BadAnswer as bad:
-            self.lost.append(bad)
+            self.lost.append(str(bad))
             return None
-        self.usable.append(got)
+        self.by.append(got.responder)
         return got.value
 
-    @property
-    def counters(self) -> Counters:
-        """Count calls, tokens, repairs, and one fallback for each answer that stayed unusable."""
-        counted = answered(*self.usable)
-        for _ in self.lost:
-            counted = added(counted, unusable())
-        return counted
+    async def ask_each(
+        self, question: Prompt[Given, Value], given: Mapping[int, Given], who: str
+    ) -> dict[int, Value]:
+        """Ask several members at once; return the answers that are usable, by their numbers."""
+        values = await asyncio.gather(*(self.ask(question, each, who) for each in given.values()))
+        answered = zip(given, values, strict=True)
+        return {number: value for number, value in answered if value is not None}
 
     @property
     def update(self) -> Update:
-        """Return the counters and who answered, for the state."""
-        return {"counters": self.counters, "answered_by": [each.responder for each in self.usable]}
+        """Return who answered, and one fallback for each answer that stayed unusable, for the state."""
+        return {"counters": Counters(fallbacks=len(self.lost)), "answered_by": self.by}
 
     @property
     def fallbacks(self) -> dict[str, list[str]]:
         """Return what to tell of the fallbacks to whoever watches; nothing, where there was none."""
-        return {"fallback": [str(bad) for bad in self.lost]} if self.lost else {}
+        return {"fallback": self.lost} if self.lost else {}
 
 
 def fallback(options: Sequence[Option]) -> int:

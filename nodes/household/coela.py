@@ -12,15 +12,12 @@ An answer that stays unusable costs no episode: without a usable draft the agent
 usable choice it goes on with what is under way or does what is nearest; both are counted as fallbacks.
 """
 
-import asyncio
-from collections.abc import Sequence
-
 from mneme.environments.household.scene import NAMES
-from mneme.nodes.household.alone import AloneState, Answers, Minds, fallback, teammates
-from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
-from mneme.nodes.household.counters import lapse
+from mneme.nodes.household.alone import AloneState, Answers, Minds, teammates
+from mneme.nodes.household.context import HouseholdRuntime
+from mneme.nodes.household.counters import counted
 from mneme.nodes.household.household_state import Update
-from mneme.prompts.household.coela import Choice, Planning, Situation, choose_action, draft_message
+from mneme.prompts.household.coela import Planning, Situation, choose_action, draft_message
 from mneme.prompts.household.household import Option
 
 DIALOGUE = 3
@@ -46,6 +43,7 @@ async def remember(state: State, runtime: HouseholdRuntime) -> Update:
     }
 
 
+@counted
 async def communicate(state: State, runtime: HouseholdRuntime) -> Update:
     """Let each that decides draft a message, if it may send one and has a real choice."""
     minds, answers = Minds(state, runtime.context.window), Answers()
@@ -56,38 +54,30 @@ async def communicate(state: State, runtime: HouseholdRuntime) -> Update:
         and minds.world.observe(number).may_send
         and len(minds.view(number).options) > 1
     ]
-    asked = [
-        answers.ask(draft_message, _situation(state, minds, number), runtime.context.member)
-        for number in drafting
-    ]
-    drafts = zip(drafting, await asyncio.gather(*asked), strict=True)
+    asked = {number: _situation(state, minds, number) for number in drafting}
+    drafts = await answers.ask_each(draft_message, asked, runtime.context.member)
     if answers.lost:
         runtime.stream_writer({"step": "communicate", **answers.fallbacks})
     return {
-        "drafts": {str(number): each.message.strip() for number, each in drafts if each is not None},
+        "drafts": {str(number): each.message.strip() for number, each in drafts.items()},
         **answers.update,
     }
 
 
+@counted
 async def plan(state: State, runtime: HouseholdRuntime) -> Update:
     """Let each that decides choose its next action, sending its message included."""
-    minds, answers = Minds(state, runtime.context.window), Answers()
+    context, answers = runtime.context, Answers()
+    minds = Minds(state, context.window)
     given = {number: _planning(state, minds, number) for number in state["deciding"]}
-    open_ones = {number: each for number, each in given.items() if len(each.options) > 1}
-    asked = [answers.ask(choose_action, each, runtime.context.member) for each in open_ones.values()]
-    numbers = dict.fromkeys(given, 0) | {
-        number: _chosen(runtime.context, minds, number, each.options, choice)
-        for (number, each), choice in zip(open_ones.items(), await asyncio.gather(*asked), strict=True)
+    asked = {number: each for number, each in given.items() if len(each.options) > 1}
+    made = await answers.ask_each(choose_action, asked, runtime.context.member)
+    choices = {
+        number: minds.chosen(number, each.options, made[number].option if number in made else None, context)
+        for number, each in given.items()
     }
-    choices = {number: given[number].options[option] for number, option in numbers.items()}
-    shown = {NAMES[n]: str(each) for n, each in choices.items()}
-    runtime.stream_writer({"step": "plan", "choices": shown, **answers.fallbacks})
-    return {
-        "decided": minds.decided(choices),
-        "known": minds.known,
-        **_spoken(state, minds, choices),
-        **answers.update,
-    }
+    decided = minds.decided(choices, runtime, **answers.fallbacks)
+    return {**decided, **_spoken(state, minds, choices), **answers.update}
 
 
 def _line(who: int, text: str, step: int) -> str:
@@ -116,15 +106,6 @@ def _planning(state: State, minds: Minds, number: int) -> Planning:
     sending = [Option(kind="send_message", text=message, steps=1)] if message else []
     options = [*situation.options, *sending]
     return Planning(**dict(situation) | {"options": options}, message=message)
-
-
-def _chosen(
-    context: HouseholdContext, minds: Minds, number: int, options: Sequence[Option], choice: Choice | None
-) -> int:
-    if choice is None:
-        return fallback(options)
-    at_random = lapse(context.member_lapses, len(options), context.seed, minds.world.steps, number, "member")
-    return choice.option if at_random is None else at_random
 
 
 def _spoken(state: State, minds: Minds, choices: dict[int, Option]) -> Update:

@@ -7,12 +7,7 @@ from pydantic import Field
 
 from mneme.nodes.context import OwnedByTeam, responder
 
-MOST_ROUNDS = 4
-"""Rounds of negotiation before the manager allocates, at most."""
-
-
 Setting = Literal["symbolic", "visual"]
-LapseKind = Literal["random", "stuck", "silent"]
 
 
 class HouseholdContext(OwnedByTeam):
@@ -24,12 +19,6 @@ class HouseholdContext(OwnedByTeam):
         True, description="Whether the manager allocates; else each does as it proposed."
     )
     summary: bool = Field(True, description="Whether the manager keeps synopses of what happened.")
-    rounds: int = Field(
-        1,
-        ge=1,
-        le=MOST_ROUNDS,
-        description="Rounds of negotiation: in each after the first, members hear what the others propose.",
-    )
     window: int = Field(
         10,
         ge=1,
@@ -38,19 +27,18 @@ class HouseholdContext(OwnedByTeam):
     remember: bool = Field(
         False, description="Start from what the team learned in this apartment, and keep what it learns."
     )
-    lapse_kind: LapseKind = Field(
-        "random",
-        description="What a lapse is: an action at random, the same kept until it is done (stuck), or no "
-        "usable answer (silent).",
-    )
     member_lapses: float = Field(
         0.0,
         ge=0,
         le=1,
-        description="Share of the members' decisions that are lapses (of MiTa's, CoELA's and ProAgent's).",
+        description="Share of the members' decisions that are drawn at random (of MiTa's, CoELA's and "
+        "ProAgent's).",
     )
     manager_lapses: float = Field(
-        0.0, ge=0, le=1, description="Share of the manager's decisions that are lapses."
+        0.0,
+        ge=0,
+        le=1,
+        description="Share of the manager's decisions that are drawn at random, and kept to until done.",
     )
     setting: Setting = Field(
         "symbolic",
@@ -64,8 +52,8 @@ class HouseholdContext(OwnedByTeam):
     simulator: str = Field(
         "",
         description="Who plays the world instead of Mneme's own rules: the real VirtualHome, by its "
-        "simulator's address (not on a server), or `evolving_graph`, the one in Python.",
-        examples=["", "http://127.0.0.1:8080", "evolving_graph"],
+        "simulator's address (not on a server).",
+        examples=["", "http://127.0.0.1:8080"],
     )
     seed: int = Field(0, ge=0, description="Decides conflicts in the world, and lapses.")
 

@@ -1,12 +1,15 @@
 """What a run in the household cost and how it went, counted alike for every method; lapses of those asked."""
 
+from collections.abc import Awaitable, Callable
+from functools import wraps
 from random import Random
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from typing_extensions import TypedDict
 
-from mneme.models.asking.asking import Answered
-from mneme.prompts.prompt import REPAIRS
+from mneme.models.asking.counting import counting
+
+Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
 
 
 class Counters(TypedDict, total=False):
@@ -42,19 +45,22 @@ def added(before: Counters, more: Counters) -> Counters:
     return total  # type: ignore[no-any-return]
 
 
-def answered(*each: Answered[Any]) -> Counters:
-    """Count the calls, tokens and repairs of some answers."""
-    return Counters(
-        calls=sum(one.attempts for one in each),
-        prompt_tokens=sum(one.prompt_tokens for one in each),
-        reply_tokens=sum(one.reply_tokens for one in each),
-        repaired=sum(one.attempts - 1 for one in each),
-    )
+def counted(node: Node) -> Node:
+    """Add to a node's update what its questions took: calls, tokens and repairs; a decorator."""
 
+    @wraps(node)
+    async def counting_node(state: Any, runtime: Any) -> dict[str, Any]:
+        with counting() as asked:
+            update = await node(state, runtime)
+        took = Counters(
+            calls=asked["calls"],
+            prompt_tokens=asked["prompt_tokens"],
+            reply_tokens=asked["reply_tokens"],
+            repaired=asked["calls"] - asked["questions"],
+        )
+        return {**update, "counters": added(update.get("counters", {}), took)}
 
-def unusable(decisions: int = 1, repairs: int = REPAIRS) -> Counters:
-    """Count an answer that stayed unusable after every repair; its tokens are not known any more."""
-    return Counters(calls=repairs + 1, repaired=repairs, fallbacks=decisions)
+    return cast(Node, counting_node)
 
 
 def lapse(share: float, options: int, *marks: Any) -> int | None:

@@ -9,7 +9,7 @@ from mneme.core.errors import BadAnswer, BadInput
 from mneme.models.asking.asking import Answered, ask
 from mneme.models.asking.responders import check_sight
 from mneme.nodes.household.context import HouseholdContext
-from mneme.nodes.household.counters import Counters, added, answered, unusable
+from mneme.nodes.household.counters import Counters
 from mneme.prompts.household.sight import OTHER, Box, Class, Frame, Marked, Sight, recognise_frame
 
 if TYPE_CHECKING:  # what renders is an extra
@@ -65,11 +65,8 @@ class Eyes:
 
     @property
     def counters(self) -> Counters:
-        """Count what it cost to recognise frames."""
-        counted = answered(*self.answers)
-        for _ in self.lost:
-            counted = added(counted, unusable(0, recognise_frame.repairs))
-        return added(counted, Counters(frames=len(self.answers) + len(self.lost), blind=len(self.lost)))
+        """Count the frames that were to be recognised, and those without a usable answer."""
+        return Counters(frames=len(self.answers) + len(self.lost), blind=len(self.lost))
 
     async def _all(self, pictures: Sequence["Picture"]) -> Sequence[list["Recognised"] | None]:
         return await asyncio.gather(*(self._recognised(picture) for picture in pictures))

@@ -8,29 +8,25 @@ that nobody in its room knew of. Decisions and what is said while deciding cost 
 import asyncio
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from langgraph.types import Overwrite
-from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.beliefs import Beliefs, Known
-from mneme.environments.household.episode import (
-    Episode,
-    parse_episode,
-    read_fields,
-)
+from mneme.environments.household.episode import Episode, parse_episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.macro import Macro, Plan
 from mneme.environments.household.play import Event, Frame, advance
-from mneme.environments.household.virtualhome.world import EVOLVING_GRAPH, VirtualHomeWorld
+from mneme.environments.household.virtualhome.world import VirtualHomeWorld
 from mneme.environments.household.world import World
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
-from mneme.nodes.household.counters import Counters, added
+from mneme.nodes.household.counters import Counters, added, counted
 from mneme.nodes.household.eyes import Eyes, check_perception
 from mneme.nodes.household.household_state import (
     HouseholdState,
     Member,
+    Task,
     Update,
     as_json,
     beliefs_of,
@@ -39,6 +35,7 @@ from mneme.nodes.household.household_state import (
     with_beliefs,
     world_of,
 )
+from mneme.nodes.inputs import read_input
 
 CLAIMING = ("goexplore", "gocheck", "gograb")
 """What nobody else should do with the same target at the same time."""
@@ -51,13 +48,14 @@ HISTORY = 40
 async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     """Set the episode up: given, or made from its seed; nobody knows more than the layout and the task."""
     await check_perception(runtime.context)
-    asked = read_fields(_Asked, state, "input")
-    if asked.episode:
-        episode = await asyncio.to_thread(parse_episode, asked.episode)
+    asked = read_input(Task, state)
+    if asked.get("episode"):
+        episode = await asyncio.to_thread(parse_episode, asked["episode"])
     else:
-        episode = await asyncio.to_thread(generate, asked.seed, asked.category or None, asked.agents)
+        chosen = (asked.get("seed", 0), asked.get("category") or None, asked.get("agents", 2))
+        episode = await asyncio.to_thread(generate, *chosen)
     given = as_json(episode)
-    if runtime.server_info is not None and runtime.context.simulator not in ("", EVOLVING_GRAPH):
+    if runtime.server_info is not None and runtime.context.simulator:
         raise BadInput("simulator: a server calls no addresses.", "Play on the machine of the simulator.")
     world = await asyncio.to_thread(_new_world, episode, runtime.context)
     beliefs = [Beliefs(agent=number) for number in range(len(episode.starts))]
@@ -68,7 +66,7 @@ async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
         "world": world.state(),
         "members": [Member(beliefs=as_json(each), plan=None, history=[], heard=[]) for each in beliefs],
         "finds": {},
-        "experience": state.get("experience") or {},
+        "experience": asked.get("experience", {}),
         "decided": [],
         "round": 0,
         "over": False,
@@ -91,17 +89,7 @@ def _new_world(episode: Episode, context: HouseholdContext) -> World:
     return kind(episode, seed=context.seed)
 
 
-class _Asked(BaseModel):
-    """What an episode is made from, checked: a graph's input may hold anything."""
-
-    model_config = ConfigDict(strict=True)
-
-    episode: dict[str, Any] | None = None
-    category: str | None = None
-    agents: int = 2
-    seed: int = Field(0, ge=0)
-
-
+@counted
 async def perceive(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     """Let each member take in what it sees, and note what of the task turned up where."""
     eyes = Eyes.of(runtime.context)
@@ -140,12 +128,12 @@ async def _with_eyes(eyes: Eyes | None, work: Callable[[], T]) -> T:
             eyes.close()
 
 
-def _looked(eyes: Eyes | None, counted: Counters) -> Update:
-    """Return the counters with what it cost to recognise frames, and who did."""
+def _looked(eyes: Eyes | None, counters: Counters) -> Update:
+    """Return the counters with the frames that were recognised, and who did."""
     if eyes is None:
-        return {"counters": counted}
+        return {"counters": counters}
     by = [f"eyes: {each.responder}" for each in eyes.answers]
-    return {"counters": added(counted, eyes.counters), "answered_by": by}
+    return {"counters": added(counters, eyes.counters), "answered_by": by}
 
 
 def _place(known: Beliefs, thing: Known) -> str:
@@ -156,6 +144,7 @@ def _place(known: Beliefs, thing: Known) -> str:
     return known.rooms.get(thing.room, "")
 
 
+@counted
 async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     """Turn what was decided into low-level steps until somebody needs a new plan."""
     eyes = Eyes.of(runtime.context)
@@ -164,9 +153,9 @@ async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     for current, decided in zip(plans_of(state), state["decided"], strict=True):
         macro = Macro.model_validate(decided)
         plans.append(current if current and current.macro == macro else Plan.of(macro, world.episode.goals))
-    counted = _duplication(state, plans, beliefs, world)
+    went = _duplication(state, plans, beliefs, world)
     events, frames = await _with_eyes(eyes, lambda: _run(world, plans, beliefs))
-    counted |= {
+    went |= {
         "messages": sum(action.kind == "send" for frame in frames for action in frame.actions),
         "lost_steps": sum(outcome.forestalled for frame in frames for outcome in frame.outcomes),
         "forestalled": sum(event.forestalled for event in events),
@@ -183,7 +172,7 @@ async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
         "members": [
             _after(state, plan, known, events, world) for plan, known in zip(plans, beliefs, strict=True)
         ],
-        **_looked(eyes, counted),
+        **_looked(eyes, went),
     }
 
 
@@ -247,15 +236,15 @@ def _duplication(
     state: HouseholdState, plans: Sequence[Plan], beliefs: Sequence[Beliefs], world: World
 ) -> Counters:
     """Count new plans that go for what another goes for, or look where some member has looked."""
-    counted = Counters(conflicts=0, redundant=0)
+    went = Counters(conflicts=0, redundant=0)
     claims = [plan.macro.target if plan.macro.kind in CLAIMING else None for plan in plans]
     for number, (old, plan) in enumerate(zip(plans_of(state), plans, strict=True)):
         kind, target = plan.macro.kind, plan.macro.target
         if old is not None and old.macro == plan.macro:
             continue
         others = [*claims[:number], *claims[number + 1 :]]
-        counted["conflicts"] += claims[number] is not None and claims[number] in others
+        went["conflicts"] += claims[number] is not None and claims[number] in others
         is_open = kind == "gocheck" and target in world.open
         is_seen = kind == "goexplore" and any(target in each.room_seen for each in beliefs)
-        counted["redundant"] += is_open or is_seen
-    return counted
+        went["redundant"] += is_open or is_seen
+    return went

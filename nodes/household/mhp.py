@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from random import Random
 
-from mneme.environments.household.scene import NAMES
 from mneme.environments.household.walking import Corner, steps_to_visit
 from mneme.nodes.household.alone import AloneState, Minds
 from mneme.nodes.household.context import HouseholdRuntime
@@ -51,10 +50,8 @@ async def search_subgoals(state: State, runtime: HouseholdRuntime) -> Update:
         ]
     )
     choices = {number: option for number, (option, _, _) in enumerate(plans)}
-    runtime.stream_writer({"step": "plan", "choices": {NAMES[n]: str(each) for n, each in choices.items()}})
     return {
-        "decided": minds.decided(choices),
-        "known": minds.known,
+        **minds.decided(choices, runtime),
         "particles": [particle for _, particle, _ in plans],
         "pursued": [subgoal for _, _, subgoal in plans],
     }

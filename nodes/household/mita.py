@@ -17,13 +17,10 @@ Negotiation and allocation cost no step of the world, as in the paper: what is s
 - A member is not asked where only one action is possible, nor where nothing has changed since it last
   proposed (what it may do, the progress, what the team said): then it goes on.
 - Members hear what each of them is doing and why it was decided (the dialogue of `H_i`), also where nobody
-  allocates. With more than one round of negotiation (`rounds`; figure 1 shows one) they hear, before anybody
-  decides, what the others propose, and keep or change their own proposal.
+  allocates.
 """
 
-import asyncio
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -34,8 +31,9 @@ from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.scene import NAMES
 from mneme.models.asking.asking import ask
 from mneme.nodes.household import household
+from mneme.nodes.household.alone import fallback
 from mneme.nodes.household.context import HouseholdRuntime
-from mneme.nodes.household.counters import Counters, added, answered, lapse, unusable
+from mneme.nodes.household.counters import Counters, counted, lapse
 from mneme.nodes.household.household_state import (
     Member,
     Update,
@@ -69,7 +67,6 @@ from mneme.nodes.household.mita_state import (
 )
 from mneme.nodes.household.views import (
     cross_context_of,
-    hearing,
     known_to_the_manager,
     macro_of,
     mark_of,
@@ -95,7 +92,7 @@ async def perceive(state: State, runtime: HouseholdRuntime) -> Update:
     """Let each member perceive, and evaluate the progress from what they believe together."""
     update = await household.perceive(state, runtime)
     beliefs = beliefs_of(update["members"])
-    return update | {"assessed": assess(episode_of(state), beliefs), "proposals": Overwrite([]), "turn": 1}
+    return update | {"assessed": assess(episode_of(state), beliefs), "proposals": Overwrite([])}
 
 
 def after_perceiving(state: State, runtime: HouseholdRuntime) -> Literal["summarise", "finish"] | list[Send]:
@@ -105,10 +102,8 @@ def after_perceiving(state: State, runtime: HouseholdRuntime) -> Literal["summar
     return negotiations(state, runtime)
 
 
-def who_decides(state: State, runtime: HouseholdRuntime) -> Literal["answer", "allocate", "follow_proposals"]:
-    """Let members answer one another, then the manager decide; without allocation all do as they proposed."""
-    if state["turn"] < runtime.context.rounds and len(state["members"]) > 1:
-        return "answer"
+def who_decides(state: State, runtime: HouseholdRuntime) -> Literal["allocate", "follow_proposals"]:
+    """Let the manager decide; without allocation all do as they proposed."""
     return "allocate" if runtime.context.allocation else "follow_proposals"
 
 
@@ -158,17 +153,15 @@ def _said(state: State, options: Sequence[Option], reason: str) -> dict[str, str
     return said
 
 
+@counted
 async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
     """Allocation: let the manager choose the joint action from X, C, p and T (eqs. 3 and 4)."""
-    context, marks = runtime.context, (runtime.context.seed, "manager", state["round"])
-    if context.lapse_kind == "silent" and lapse(context.manager_lapses, 1, *marks) is not None:
-        return _left_to_the_members(state, runtime, "the manager said nothing", Counters(fallbacks=1))
     beliefs, team = beliefs_of(state["members"]), known_to_the_manager(state, runtime)
     given = cross_context_of(state, runtime, beliefs, team)
     try:
         asked = await ask(allocate_actions, given, runtime.context.manager)
     except BadAnswer as bad:
-        return _left_to_the_members(state, runtime, str(bad), unusable(len(given.members)))
+        return _left_to_the_members(state, runtime, str(bad), len(given.members))
     allocated = asked.value.choices
     lapsed = {each.worker.name: _lapsed(state, runtime, each) for each in given.members}
     chosen = [lapsed[each.worker.name] or each.options[allocated[each.worker.name]] for each in given.members]
@@ -176,7 +169,6 @@ async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
     return _decided(state, chosen, asked.value.reason) | {
         "members": _informed(state, beliefs, team, chosen),
         "stuck": {name: str(macro_of(option)) for name, option in lapsed.items() if option is not None},
-        "counters": answered(asked),
         "answered_by": [f"manager: {asked.responder}"],
     }
 
@@ -185,19 +177,18 @@ def _tell(state: State, runtime: HouseholdRuntime, **outcome: Any) -> None:
     runtime.stream_writer({"step": "allocate", "proposals": _streamed(state), **outcome})
 
 
-def _left_to_the_members(state: State, runtime: HouseholdRuntime, why: str, cost: Counters) -> Update:
+def _left_to_the_members(state: State, runtime: HouseholdRuntime, why: str, fallbacks: int) -> Update:
     """Let each do as it proposed, where the manager's answer stayed unusable; count the round as such."""
     _tell(state, runtime, fallback=why)
     proposed = [option_of(each) for each in in_order(state)]
-    return _decided(state, proposed, f"{FALLBACK}{why}") | {"counters": added(cost, Counters(unallocated=1))}
+    counters = Counters(unallocated=1, fallbacks=fallbacks)
+    return _decided(state, proposed, f"{FALLBACK}{why}") | {"counters": counters}
 
 
 def _lapsed(state: State, runtime: HouseholdRuntime, report: Report) -> Option | None:
     """Return what the manager allocates to a member in a lapse, old or new; None where it does not lapse."""
     context, worker = runtime.context, report.worker
-    if context.lapse_kind == "silent":
-        return None
-    kept = state.get("stuck", {}).get(worker.name) if context.lapse_kind == "stuck" else None
+    kept = state.get("stuck", {}).get(worker.name)
     going = [option for option in report.options if option.under_way and str(macro_of(option)) == kept]
     marks = (context.seed, "manager", worker.number, state["round"])
     at_random = lapse(context.manager_lapses, len(report.options), *marks)
@@ -223,6 +214,7 @@ async def execute(state: State, runtime: HouseholdRuntime) -> Update:
     return update | {"actions": [*state["actions"], *deeds(state, update)]}
 
 
+@counted
 async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
     """Condense what happened since the last change into one synopsis (algorithm 1, lines 11 to 16)."""
     beliefs = beliefs_of(state["members"])
@@ -232,12 +224,10 @@ async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
         asked = await ask(summarise_passage, given, runtime.context.manager, lane="user")
     except BadAnswer as bad:
         runtime.stream_writer({"step": "summarise", "fallback": str(bad)})
-        return {"counters": unusable()}  # the record stays, and the next synopsis covers it
+        return {"counters": Counters(fallbacks=1)}  # the record stays, and the next synopsis covers it
     runtime.stream_writer({"step": "summarise", "synopsis": asked.value.narrative})
-    return _appended(state, asked.value, given.change, team) | {
-        "counters": answered(asked),
-        "answered_by": [f"manager: {asked.responder}"],
-    }
+    by = {"answered_by": [f"manager: {asked.responder}"]}
+    return _appended(state, asked.value, given.change, team) | by
 
 
 def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> Update:
@@ -247,14 +237,13 @@ def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> U
         step=step,
         change=change,
         synopsis=as_json(synopsis),
-        named=named_in(synopsis, team),
-        seen={str(place): at for place, at in {**team.room_seen, **team.checked}.items()},
+        known=as_json(named_in(synopsis, team)),
     )
     return {
         "last": state["assessed"],
         "last_step": step,
         "actions": [],
-        "synopses": kept_short([*state["synopses"], dated], team, team.rooms),
+        "synopses": kept_short([*state["synopses"], dated], team, episode_of(state).goals),
     }
 
 
@@ -285,29 +274,22 @@ def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] |
     ]
 
 
+@counted
 async def negotiate(state: Asked, runtime: HouseholdRuntime) -> Update:
     """Negotiation: ask a member for its next action (eq. 2), where it has a choice and something is new."""
     situation = Situation.model_validate(state["situation"])
     if (clear := _evident(situation, state["proposed_in"])) is not None:
         return clear
     try:
-        return await _asked_for(situation, runtime, state["round"])
+        asked = await ask(propose_action, situation, runtime.context.member)
     except BadAnswer as bad:
-        # Go on with what is under way, else do what is nearest.
-        option = min(situation.options, key=lambda each: each.reluctance)
-        return _proposed(situation, option, f"{FALLBACK}{bad}") | {"counters": unusable()}
-
-
-async def _asked_for(situation: Situation, runtime: HouseholdRuntime, *when: int) -> Update:
-    """Ask a member for its proposal; in so many cases it lapses. Raises BadAnswer."""
-    marks = (runtime.context.seed, "member", situation.me, *when)
+        option = situation.options[fallback(situation.options)]
+        return _proposed(situation, option, f"{FALLBACK}{bad}") | {"counters": Counters(fallbacks=1)}
+    marks = (runtime.context.seed, "member", situation.me, state["round"])
     at_random = lapse(runtime.context.member_lapses, len(situation.options), *marks)
-    if at_random is not None and runtime.context.lapse_kind == "silent":
-        raise BadAnswer("The member said nothing.", raw="")
-    asked = await ask(propose_action, situation, runtime.context.member)
     choice = asked.value.choice if at_random is None else at_random
     proposal = _proposed(situation, situation.options[choice], asked.value.reason)
-    return proposal | {"counters": answered(asked), "answered_by": [f"member: {asked.responder}"]}
+    return proposal | {"answered_by": [f"member: {asked.responder}"]}
 
 
 def _evident(situation: Situation, proposed_in: str) -> Update | None:
@@ -323,36 +305,3 @@ def _evident(situation: Situation, proposed_in: str) -> Update | None:
 def _proposed(situation: Situation, option: Option, reason: str) -> Update:
     mark = mark_of(situation)
     return {"proposals": [Proposed(member=situation.me, reason=reason, option=as_json(option), mark=mark)]}
-
-
-async def answer(state: State, runtime: HouseholdRuntime) -> Update:
-    """Let the members hear one another's proposals, and keep or change their own: one more round."""
-    world, beliefs, proposals = world_of(state), beliefs_of(state["members"]), in_order(state)
-    situations = [
-        Situation.model_validate(situation_of(state, runtime, world, beliefs, n)) for n in range(len(beliefs))
-    ]
-    answers = [
-        _answered(state, runtime, hearing(situation, proposals), proposed)
-        for situation, proposed in zip(situations, proposals, strict=True)
-    ]
-    updates = await asyncio.gather(*answers)
-    return {
-        "turn": state["turn"] + 1,
-        "proposals": Overwrite([each["proposals"][0] for each in updates]),
-        "counters": reduce(added, (each.get("counters", Counters()) for each in updates)),
-        "answered_by": [who for each in updates for who in each.get("answered_by", [])],
-    }
-
-
-async def _answered(
-    state: State, runtime: HouseholdRuntime, situation: Situation, proposed: Proposed
-) -> Update:
-    """Ask a member that has a choice and hears something new; else, or without a usable answer, it stays."""
-    news = [f"{each.name} {macro_of(each.option)}" for each in situation.heard]
-    if not news or len(situation.options) == 1 or news == proposed.get("heard"):
-        return {"proposals": [proposed]}
-    try:
-        update = await _asked_for(situation, runtime, state["round"], state["turn"])
-    except BadAnswer:
-        return {"proposals": [{**proposed, "heard": news}], "counters": unusable()}
-    return update | {"proposals": [{**each, "heard": news} for each in update["proposals"]]}

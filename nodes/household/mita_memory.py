@@ -2,14 +2,15 @@
 
 Algorithm 1 only adds synopses to C, so that it would grow without end, and each would repeat what others say.
 The latest `RECENT` synopses stay as they were written. Those before them become one, which has no
-narrative of its own: what they say in fields, as far as it still holds, is put into words.
+narrative of its own: what was known of what they name, as far as it still holds, is put into words.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from mneme.environments.household.beliefs import Beliefs, Known, unexplored
+from mneme.environments.household.beliefs import Beliefs, Known, satisfies, unexplored
+from mneme.environments.household.episode import Goal
 from mneme.environments.household.scene import NAMES
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.household.context import HouseholdRuntime
@@ -22,13 +23,20 @@ from mneme.nodes.household.household_state import (
     plans_of,
     with_beliefs,
 )
-from mneme.nodes.household.mita_state import DatedSynopsis, State, change_of, in_words, together, wanted_in
+from mneme.nodes.household.mita_state import (
+    DatedSynopsis,
+    State,
+    change_of,
+    in_words,
+    merged,
+    together,
+    wanted_in,
+)
 from mneme.nodes.household.views import (
     in_lines,
     knowledge_of,
     progress_in_words,
     task_of,
-    things_of,
     worker_of,
 )
 from mneme.prompts.household.synopsis import NARRATIVE, Found, Passage, Synopsis
@@ -36,7 +44,6 @@ from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory,
 
 RECENT = 3
 """Synopses that stay as they were written."""
-Piece = Mapping[str, Any]
 MOST_DEEDS = 2
 """Entries that one round may add to a member's history: a plan given up, and the one in its place."""
 
@@ -98,23 +105,25 @@ def _beliefs(beliefs: Sequence[Beliefs], oldest: int) -> str:
     return in_lines(*own, unexplored(beliefs[0].rooms, seen, "Explored by nobody yet"))
 
 
-def named_in(synopsis: Synopsis, team: Beliefs) -> list[dict[str, Any]]:
-    """Keep the things and places that the synopsis names, as they are; no others."""
-    ids = {
-        *synopsis.placed,
-        *synopsis.checked,
-        *synopsis.unchecked,
-        *(found.thing for found in synopsis.found),
-        *(found.place for found in synopsis.found),
-    }
-    return [as_json(team.things[each]) for each in sorted(ids) if each in team.things]
+def named_in(synopsis: Synopsis, team: Beliefs) -> Beliefs:
+    """Return what the team knows of the things and places that a synopsis names, and of no others."""
+    ids = {*synopsis.placed, *synopsis.checked, *synopsis.unchecked}
+    ids |= {each for found in synopsis.found for each in (found.thing, found.place)}
+    return Beliefs(
+        agent=-1,
+        rooms=team.rooms,
+        things={each: team.things[each] for each in sorted(ids) if each in team.things},
+        checked={each: team.checked[each] for each in synopsis.checked},
+        room_seen={each: team.room_seen[each] for each in synopsis.explored},
+        lost=team.lost,
+    )
 
 
 async def remembered(update: Update, runtime: HouseholdRuntime) -> Update:
     """Start from where furniture stands in this apartment, and from where things were in any."""
     memory = memory_of(update["episode"], runtime)
     episodes = await memory.recall()
-    earlier = Beliefs(agent=-1, things=things_of(furniture_of(episodes)))
+    earlier = Beliefs(agent=-1, things={each["id"]: each for each in furniture_of(episodes)})
     beliefs = beliefs_of(update["members"])
     for known in beliefs:
         known.merge(earlier)
@@ -155,102 +164,74 @@ def _as_at_first(known: Known) -> dict[str, Any]:
 
 
 def kept_short(
-    synopses: Sequence[DatedSynopsis], team: Beliefs, rooms: Mapping[int, str]
+    synopses: Sequence[DatedSynopsis], team: Beliefs, goals: Sequence[Goal]
 ) -> list[DatedSynopsis]:
-    """Resolve what `team` saw otherwise since, and put all but the latest synopses together.
+    """Drop from synopses what `team` saw otherwise since, and put all but the latest together.
 
-    The last of the synopses is of what `team` saw, so that it stays as it is; `rooms` are names by id.
+    The last of the synopses is of what `team` saw, so that it stays as it is.
     """
-    *earlier, last = synopses
-    kept = [*(_resolved(each, team) for each in earlier), last]
-    while len(kept) > RECENT + 1:
-        kept[:2] = [_joined(kept[0], kept[1], rooms)]
-    return kept
+    *earlier, latest = synopses
+    kept = [*(_still(each, team) for each in earlier), latest]
+    if len(kept) <= RECENT + 1:
+        return kept
+    return [_put_together(kept[0], kept[1], goals), *kept[2:]]
 
 
-def _resolved(dated: DatedSynopsis, team: Beliefs) -> DatedSynopsis:
-    """Drop from the fields what is not as the synopsis says any more: things moved, containers opened."""
-    gone = {piece["id"] for piece in dated["named"] if _is_superseded(piece, team)}
-    told = Synopsis.model_validate(dated["synopsis"])
-    holds = told.model_copy(
-        update={
-            "found": [each for each in told.found if each.thing not in gone],
-            "placed": [each for each in told.placed if each not in gone],
-            "unchecked": [each for each in told.unchecked if each not in team.checked],
-        }
-    )
-    named = [piece for piece in dated["named"] if piece["id"] not in gone]
-    return {**dated, "synopsis": as_json(holds), "named": named}
+def _still(dated: DatedSynopsis, team: Beliefs) -> DatedSynopsis:
+    """Drop things that were moved or missed since, and unchecked containers that were opened since."""
+    known = Beliefs.model_validate(dated["known"])
+    now = together([known, team])
+    for each in list(known.things.values()):
+        seen = now.things.get(each.id)
+        opened = each.is_open is False and each.id in team.checked and each.id not in known.checked
+        if opened or seen is None or (seen.relation, seen.holder) != (each.relation, each.holder):
+            del known.things[each.id]
+    return {**dated, "known": as_json(known)}
 
 
-def _is_superseded(piece: Piece, team: Beliefs) -> bool:
-    """Say whether a thing was seen elsewhere since, or missed where it was; furniture does not move."""
-    if piece["category"] != "object":
-        return False
-    known = team.things.get(piece["id"])
-    if known is None:
-        return team.lost.get(piece["id"], -1) > int(piece["step"])
-    moved = (known.relation, known.holder) != (piece["relation"], piece["holder"])
-    return moved and known.step > int(piece["step"])
-
-
-def _joined(first: DatedSynopsis, second: DatedSynopsis, rooms: Mapping[int, str]) -> DatedSynopsis:
+def _put_together(first: DatedSynopsis, last: DatedSynopsis, goals: Sequence[Goal]) -> DatedSynopsis:
     """Make one synopsis of two that follow one another; the later one is right where they differ."""
-    old, new = (Synopsis.model_validate(each["synopsis"]) for each in (first, second))
-    told_anew = {*new.placed, *(each.thing for each in new.found)}
-    checked = sorted({*old.checked, *new.checked})
-    named = {piece["id"]: piece for each in (first, second) for piece in each["named"]}
-    both = Synopsis(
+    known = merged([first, last])
+    told = Synopsis(
         narrative="",
-        found=[*(each for each in old.found if each.thing not in told_anew), *new.found],
-        placed=sorted({*(each for each in old.placed if each not in told_anew), *new.placed}),
-        checked=checked,
-        unchecked=sorted({*old.unchecked, *new.unchecked}.difference(checked)),
-        explored=sorted({*old.explored, *new.explored}),
+        found=[
+            Found(thing=each.id, place=each.holder if each.holder in known.things else each.room)
+            for each in known.objects()
+            if not any(satisfies(each, goal) for goal in goals)
+        ],
+        placed=[each.id for each in known.objects() if any(satisfies(each, goal) for goal in goals)],
+        checked=[each.id for each in known.containers() if each.id in known.checked],
+        unchecked=[each.id for each in known.containers() if each.id not in known.checked],
+        explored=sorted(known.room_seen),
     )
-    words = _narrative(both, named, rooms)
-    seen = {**first.get("seen", {}), **second.get("seen", {})}
     return DatedSynopsis(
-        step=second["step"],
-        change=second["change"],
-        synopsis=as_json(both.model_copy(update={"narrative": words})),
-        named=[named[each] for each in sorted(named)],
-        seen=seen,
+        step=last["step"],
+        change=last["change"],
+        synopsis=as_json(told.model_copy(update={"narrative": _narrative(told, known)})),
+        known=as_json(known),
         merged=first.get("merged", 1) + 1,
     )
 
 
-def _narrative(told: Synopsis, named: Mapping[int, Piece], rooms: Mapping[int, str]) -> str:
+def _narrative(told: Synopsis, known: Beliefs) -> str:
     """Put the fields of a synopsis into words, as many sentences as a narrative holds."""
-    sentences = [
-        _listed("Placed", (_label(each, named, rooms) for each in told.placed)),
-        _listed("Found and loose by then", (_whereabouts(each, named, rooms) for each in told.found)),
-        _listed("Checked", (_label(each, named, rooms) for each in told.checked)),
-        _listed("Unchecked by then", (_label(each, named, rooms) for each in told.unchecked)),
-        _listed("Explored rooms", (_label(each, named, rooms) for each in told.explored)),
-    ]
+    names = known.rooms | {each.id: each.name for each in known.things.values()}
+    label = {each: f"<{name}> ({each})" for each, name in names.items()}
+    sentences = {
+        "Placed": [label[each] for each in told.placed],
+        "Found and loose by then": [
+            f"{label[each.thing]} {known.things[each.thing].relation} {label[each.place]}"
+            if each.place in known.things
+            else f"{label[each.thing]} in {label[each.place]}"
+            for each in told.found
+        ],
+        "Checked": [label[each] for each in told.checked],
+        "Unchecked by then": [label[each] for each in told.unchecked],
+        "Explored rooms": [label[each] for each in told.explored],
+    }
     text = ""
-    for sentence in filter(None, sentences):
-        if len(text) + len(sentence) < NARRATIVE:
+    for what, listed in sentences.items():
+        sentence = f"{what}: {', '.join(listed)}."
+        if listed and len(text) + len(sentence) < NARRATIVE:
             text = f"{text} {sentence}".strip()
     return text or "Nothing of it holds any more."
-
-
-def _listed(what: str, names: Iterable[str]) -> str:
-    listed = ", ".join(names)
-    return f"{what}: {listed}." if listed else ""
-
-
-def _label(number: int, named: Mapping[int, Piece], rooms: Mapping[int, str]) -> str:
-    name = named[number]["name"] if number in named else rooms.get(number, "thing")
-    return f"<{name}> ({number})"
-
-
-def _whereabouts(found: Found, named: Mapping[int, Piece], rooms: Mapping[int, str]) -> str:
-    """Say where a loose thing is: on or in furniture of a known name, else in which room."""
-    piece = named.get(found.thing)
-    thing = _label(found.thing, named, rooms)
-    if piece is not None and piece["holder"] == found.place and found.place in named:
-        return f"{thing} {piece['relation']} {_label(found.place, named, rooms)}"
-    room = found.place if found.place in rooms or piece is None else piece["room"]
-    return f"{thing} in {_label(room, named, rooms)}"

@@ -26,17 +26,15 @@ class Progress(TypedDict):
 
 
 class DatedSynopsis(TypedDict):
-    """A synopsis, when it was made, why, and the things and places that it names, as they then were.
+    """A synopsis, when it was made, why, and what was then known of the things and places that it names.
 
-    `seen` says of its rooms and containers, by their ids, when somebody last was there or saw inside.
     `merged` counts the synopses that were put together into this one.
     """
 
     step: int
     change: str
     synopsis: dict[str, Any]
-    named: list[dict[str, Any]]
-    seen: NotRequired[dict[str, int]]
+    known: dict[str, Any]
     merged: NotRequired[int]
 
 
@@ -46,14 +44,18 @@ def in_words(dated: DatedSynopsis) -> str:
     return f"{when}: {dated['synopsis']['narrative']}"
 
 
+def merged(synopses: Sequence[DatedSynopsis]) -> Beliefs:
+    """Return what synopses say together; a later one is right where they differ."""
+    return together([Beliefs.model_validate(each["known"]) for each in synopses])
+
+
 class Proposed(TypedDict):
-    """What one member proposed, and in which situation, by its mark; `heard` is what the others proposed."""
+    """What one member proposed, and in which situation, by its mark."""
 
     member: int
     reason: str
     option: dict[str, Any]
     mark: str
-    heard: NotRequired[list[str]]
 
 
 class Asked(TypedDict):
@@ -67,9 +69,9 @@ class Asked(TypedDict):
 class State(HouseholdState, total=False):
     """What MiTa adds: progress as it was, synopses, what was done since, and this round's proposals.
 
-    `turn` counts the rounds of negotiation before this decision. `said` has, by its name, what each member's
-    plan was decided for, by whom and when. `stuck` has the actions that a lapse keeps. `overruled` tells each
-    member, by its name, what the manager last decided against its proposal, and why.
+    `said` has, by its name, what each member's plan was decided for, by whom and when. `stuck` has the
+    actions that a lapse keeps. `overruled` tells each member, by its name, what the manager last decided
+    against its proposal, and why.
     """
 
     assessed: Progress
@@ -80,7 +82,6 @@ class State(HouseholdState, total=False):
     synopses: list[DatedSynopsis]
     proposals: Annotated[list[Proposed], add]
     reason: str
-    turn: int
     said: dict[str, str]
     stuck: dict[str, str]
     overruled: dict[str, str]
@@ -110,7 +111,8 @@ def option_of(proposed: Proposed) -> Option:
 
 def together(beliefs: Sequence[Beliefs]) -> Beliefs:
     """Merge what several members believe, the latest sight of each thing counting."""
-    team = Beliefs(agent=-1, step=max(each.step for each in beliefs), rooms=beliefs[0].rooms)
+    latest = max(beliefs, key=lambda each: each.step)
+    team = Beliefs(agent=-1, step=latest.step, rooms=latest.rooms)
     for each in beliefs:
         team.merge(each)
     return team

@@ -1,31 +1,29 @@
-"""ProAgent's steps (Zhang et al., AAAI 2024): watch, plan, verify; perceiving and execution are shared.
+"""ProAgent's steps (Zhang et al., AAAI 2024): watch, plan; perceiving and execution are shared.
 
 Each agent watches its teammates while they are in its room, keeps what it thought that they intend beside
 what it saw them do, and corrects the belief that is contradicted (belief correction). The planner analyses,
-infers intentions and chooses a skill; the verificator checks the skill's preconditions by what is known by
-now, and a refused plan is shown with the reason, at most `ATTEMPTS` times in all. No messages.
+infers intentions and chooses a skill. No messages.
 
-Simplified: the verificator's explanation is the world's own words for the unmet precondition; the published
-one asks a language model to put it in words. In the agent's favour, it also decides anew when it comes to see
-a thing of the task, as MiTa's members may.
+Simplified: the published verificator checks the skill's preconditions, and has a refused plan made anew; here
+only skills are offered whose preconditions hold by what the agent knows, so none is refused. In the agent's
+favour, it also decides anew when it comes to see a thing of the task, as MiTa's members may.
 
 An answer that stays unusable costs no episode: the agent goes on with what is under way or does what is
 nearest, and that is counted as a fallback.
 """
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated
 
 from mneme.environments.household.beliefs import Met
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.walking import steps_if_known
 from mneme.nodes.channels import Typed
-from mneme.nodes.household.alone import AloneState, Answers, Minds, fallback, teammates
-from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
-from mneme.nodes.household.counters import Counters, added, lapse
+from mneme.nodes.household.alone import AloneState, Answers, Minds, teammates
+from mneme.nodes.household.context import HouseholdRuntime
+from mneme.nodes.household.counters import counted
 from mneme.nodes.household.household_state import Update
-from mneme.prompts.household.household import Option, Spot, View
+from mneme.prompts.household.household import Spot, View
 from mneme.prompts.household.proagent import (
     UNKNOWN,
     Observed,
@@ -35,8 +33,6 @@ from mneme.prompts.household.proagent import (
     plan_skill,
 )
 
-ATTEMPTS = 3
-"""Plans that one decision may make before the agent waits, as published."""
 BEHAVIOURS = 5
 """Latest behaviours of a teammate that are kept."""
 GRACE = 3
@@ -104,22 +100,21 @@ def _corrected(view: View, observed: Observed) -> Observed:
     return observed.model_copy(update={"intended": UNKNOWN, "contradicted": wrong[-BEHAVIOURS:]})
 
 
+@counted
 async def plan(state: State, runtime: HouseholdRuntime) -> Update:
-    """Let each that decides analyse, infer intentions and choose a skill that the verificator accepts."""
-    minds = Minds(state, runtime.context.window)
+    """Let each that decides analyse, infer intentions and choose a skill."""
+    context = runtime.context
+    minds = Minds(state, context.window)
     scenes = {number: _scene(state, minds, number) for number in state["deciding"]}
     answers = Answers()
-    planned = await asyncio.gather(*(_verified(scene, runtime.context, answers) for scene in scenes.values()))
-    choices = {number: option for number, (option, _) in zip(scenes, planned, strict=True)}
-    shown = {NAMES[n]: str(each) for n, each in choices.items()}
-    runtime.stream_writer({"step": "plan", "choices": shown, **answers.fallbacks})
-    return {
-        "decided": minds.decided(choices),
-        "known": minds.known,
-        "minds": _thought(state, scenes, {n: each for n, (_, each) in zip(scenes, planned, strict=True)}),
-        **answers.update,
-        "counters": _counted(answers, [plans for _, plans in planned]),
+    asked = {number: each for number, each in scenes.items() if len(each.options) > 1}
+    plans = await answers.ask_each(plan_skill, asked, context.member)
+    choices = {
+        number: minds.chosen(number, each.options, plans[number].option if number in plans else None, context)
+        for number, each in scenes.items()
     }
+    decided = minds.decided(choices, runtime, **answers.fallbacks)
+    return {**decided, "minds": _thought(state, scenes, plans), **answers.update}
 
 
 def _scene(state: State, minds: Minds, number: int) -> Scene:
@@ -135,53 +130,14 @@ def _labelled(view: View, observed: Observed) -> Observed:
     return observed.model_copy(update={"labels": labels})
 
 
-async def _verified(scene: Scene, context: HouseholdContext, answers: Answers) -> tuple[Option, list[Plan]]:
-    """Ask until the verificator accepts the plan; after `ATTEMPTS` refusals wait, or put what is held."""
-    plans: list[Plan] = []
-    for attempt in range(ATTEMPTS if len(scene.options) > 1 else 0):
-        plan = await answers.ask(plan_skill, scene, context.member)
-        if plan is None:
-            return scene.options[fallback(scene.options)], plans
-        plans.append(plan)
-        at_random = lapse(
-            context.member_lapses, len(scene.options), context.seed, scene.step, scene.me, attempt
-        )
-        option = scene.options[plan.option if at_random is None else at_random]
-        refusal = unmet(scene, option)
-        if not refusal:
-            return option, plans
-        left = [each for each in scene.options if each != option]
-        scene = scene.model_copy(
-            update={"options": left or scene.options, "refused": [*scene.refused, f"{option}: {refusal}"]}
-        )
-    return scene.options[-1], plans
-
-
-def unmet(view: View, option: Option) -> str:
-    """Return the precondition of a skill that does not hold by what its agent knows; nothing if all do."""
-    if option.kind in ("gograb", "gocheck") and len(view.myself.hands) > 1:
-        return "no hand is free"
-    if option.kind == "gograb":
-        item = next((each for each in view.items if each.id == option.target), None)
-        if item is None:
-            return "it is gone"
-        if item.held_by is not None:
-            return "somebody holds it"
-        return "it is where it belongs" if item.placed else ""
-    opened = [each.id for each in view.containers if each.is_open]
-    if option.kind == "gocheck" and option.target in opened:
-        return "it is open already"
-    return "nothing is in hand" if option.kind == "goput" and not view.myself.hands else ""
-
-
 def _thought(
-    state: State, scenes: Mapping[int, Scene], plans: Mapping[int, Sequence[Plan]]
+    state: State, scenes: Mapping[int, Scene], plans: Mapping[int, Plan]
 ) -> list[dict[int, Observed]]:
     """Keep what each now thinks that its teammates intend, and by when that should be done."""
     minds = [dict(each) for each in state["minds"]]
-    for number, scene in scenes.items():
-        thought = minds[number]
-        for intention in plans[number][-1].intentions if plans[number] else []:
+    for number, plan in plans.items():
+        thought, scene = minds[number], scenes[number]
+        for intention in plan.intentions:
             old = thought[intention.teammate]
             if old.intended != intention.target:
                 worker = next((each for each in scene.workers if each.number == old.teammate), None)
@@ -200,8 +156,3 @@ def _thought(
 def _spot(view: View, target: int) -> Spot | None:
     spots: list[Spot] = [*view.rooms, *view.needs, *view.containers, *view.items]
     return next((each for each in spots if each.id == target), None)
-
-
-def _counted(answers: Answers, planned: Sequence[Sequence[Plan]]) -> Counters:
-    """Count the calls, and each plan that the verificator refused as repaired."""
-    return added(answers.counters, Counters(repaired=sum(max(0, len(each) - 1) for each in planned)))

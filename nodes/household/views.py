@@ -3,7 +3,7 @@
 For MiTa: the view of eq. 2, the cross-agent context of eq. 3.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -21,6 +21,7 @@ from mneme.nodes.household.mita_state import (
     State,
     in_order,
     in_words,
+    merged,
     option_of,
     since,
     wanted_in,
@@ -36,7 +37,7 @@ from mneme.prompts.household.household import (
     Spot,
     Worker,
 )
-from mneme.prompts.household.mita import CrossContext, Heard, Report, Situation
+from mneme.prompts.household.mita import CrossContext, Report, Situation
 
 NOWHERE = -1
 
@@ -227,22 +228,6 @@ def situation_of(
     ).model_dump(mode="json")
 
 
-def hearing(situation: Situation, proposals: Sequence[Proposed]) -> Situation:
-    """Let a member hear what the others propose anew; of what they go on with it has heard already.
-
-    A model keeps nothing from question to question, so its own proposal is told, too.
-    """
-    own = next(each for each in proposals if each["member"] == situation.me)
-    heard = [
-        Heard(member=each["member"], name=NAMES[each["member"]], option=option, reason=each["reason"])
-        for each in proposals
-        for option in [option_of(each)]
-        if each["member"] != situation.me and not option.under_way
-    ]
-    mine = f"You proposed {option_of(own)}: {own['reason']}"
-    return situation.model_copy(update={"heard": heard, "proposals": in_lines(mine, *map(str, heard))})
-
-
 def mark_of(situation: Situation) -> str:
     """Tell situations apart: by what a member may do, the progress, and what the team said last."""
     may = sorted((option.kind, option.target or 0) for option in situation.options)
@@ -328,14 +313,8 @@ def known_to_the_manager(state: State, runtime: HouseholdRuntime) -> Beliefs:
 
     A proposal tells where its target is, however long ago the member saw it.
     """
-    team = Beliefs(agent=-1, step=state["steps"])
-    for dated in state["synopses"]:
-        synopsis = dated["synopsis"]
-        recalled = Beliefs(agent=-1, step=dated["step"], things=things_of(dated["named"]))
-        seen = dated.get("seen", {})  # runs of earlier versions have none: then as of the synopsis
-        recalled.checked = {each: seen.get(str(each), dated["step"]) for each in synopsis["checked"]}
-        recalled.room_seen = {each: seen.get(str(each), dated["step"]) for each in synopsis["explored"]}
-        team.merge(recalled)
+    team = merged(state["synopses"]) if state["synopses"] else Beliefs(agent=-1)
+    team.step = state["steps"]
     oldest = state["steps"] - runtime.context.window
     for known in beliefs_of(state["members"]):
         team.rooms = known.rooms
@@ -344,11 +323,6 @@ def known_to_the_manager(state: State, runtime: HouseholdRuntime) -> Beliefs:
         named = {target: known.things[target] for target in targets if target in known.things}
         team.merge(Beliefs(agent=known.agent, things=named))
     return team
-
-
-def things_of(pieces: Iterable[Mapping[str, Any]]) -> dict[int, Known]:
-    """Return things and furniture that were kept as JSON, by their ids."""
-    return {each["id"]: Known.model_validate(each) for each in pieces}
 
 
 def cross_context_of(

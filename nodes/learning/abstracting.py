@@ -11,7 +11,7 @@ from mneme.stores.cards.sharing import Abstraction
 
 async def abstraction_of(cards: KnowledgeCards, private: Sequence[str] = ()) -> Abstraction:
     """Return what abstracts a team's cards; `private` are further names that must not be told."""
-    tasks = await cards.tasks.list()
+    tasks = await cards.tasks.all()
     scopes = {card.scope for card in await cards.records.list()} | {task.domain for task in tasks}
     kinds = await asyncio.to_thread(lambda: {scope: kind for scope in scopes if (kind := _kind(scope))})
     names = {

@@ -51,15 +51,6 @@ Decision = Literal["deprecate_old", "keep_old", "merge"]
 DECISIONS = 'Decide: deprecate_old, keep_old or merge, like {"decision": "keep_old"}.'
 
 
-class Ruling(BaseModel):
-    """A decision on a dispute, in words as long as a person chooses."""
-
-    rationale: str
-    claim: str = ""
-    rules: list[Guideline] = []
-    recommendation: Literal["deprecate_old", "keep_old", "merge", "escalate"]
-
-
 class Args(BaseModel):
     """The arguments of the one action that a person reviews."""
 
@@ -120,57 +111,48 @@ def plainly(answer: object, dispute: Dispute, card: Card) -> Verdict:
 
     To reject what is proposed, with words or without, or to ignore it, is to keep the card as it is.
     """
-    given = answers.decided(answer)
-    if given is None:
-        verdict = answers.validated(Verdict, answer, DECISIONS)
-    else:
-        verdict = _reviewed(given, proposed(dispute, card))
-    return _with_rules(verdict, dispute, card) if verdict.decision == "merge" else verdict
+    offered = proposed(dispute, card)
 
+    def fields_of(given: answers.Decided) -> dict[str, Any]:
+        rejected = {"decision": "keep_old", "reason": "rejected"}
+        fields = {"edit": given.args, "accept": dict(offered)}.get(given.kind, rejected)
+        return {**fields, "reason": given.text or fields.get("reason", "")}
 
-def _reviewed(given: answers.Decided, offered: Args) -> Verdict:
-    if given.kind == "edit":
-        offered = answers.validated(Args, given.args, DECISIONS)
-    elif given.kind != "accept":
-        offered = Args(decision="keep_old", reason="rejected")
-    return Verdict(**{**dict(offered), "reason": given.text or offered.reason})
-
-
-def _with_rules(verdict: Verdict, dispute: Dispute, card: Card) -> Verdict:
-    sides = sides_of(dispute, card)
-    if verdict.rules:
-        return verdict.model_copy(update={"claim": verdict.claim or dispute.old.claim})
-    if sides is None:
+    verdict = answers.read_answer(Verdict, answer, DECISIONS, fields_of)
+    if verdict.decision != "merge":
+        return verdict
+    rules = verdict.rules or list(sides_of(dispute, card) or ())
+    if not rules:
         raise BadInput(
             f"{dispute.id} has no rules that could be merged.",
             'Give them, like --rule "CONDITION: WHAT TO DO", or decide keep_old or deprecate_old.',
         )
-    return verdict.model_copy(update={"rules": list(sides), "claim": verdict.claim or dispute.old.claim})
+    return verdict.model_copy(update={"rules": rules, "claim": verdict.claim or dispute.old.claim})
 
 
 def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
     """Say a person's decision as what the store carries out. Raises BadInput for one that cannot be."""
-    whole = plainly(verdict, dispute, card)
-    reason, claim = whole.reason or "decided by a person", whole.claim or dispute.new.claim
-    made = Ruling(rationale=reason, claim=claim, rules=whole.rules, recommendation=whole.decision)
-    return carried_out(made, whole.by, dispute, card)
+    made = plainly(verdict, dispute, card)
+    filled = {"reason": made.reason or "decided by a person", "claim": made.claim or dispute.new.claim}
+    return carried_out(made.model_copy(update=filled), dispute, card)
 
 
-def carried_out(made: Ruling, by: str, dispute: Dispute, card: Card) -> Resolution:
+def carried_out(made: Verdict, dispute: Dispute, card: Card) -> Resolution:
     """Say a decision as what the store carries out, with the trials that the winner won as evidence."""
     rules = [Rule(condition=each.condition, pattern=each.pattern) for each in made.rules if each.condition]
-    if made.recommendation == "keep_old":
-        return KeepOld(reason=made.rationale, by=by, outcomes=_outcomes(dispute, "old", card))
+    if made.decision == "keep_old":
+        return KeepOld(reason=made.reason, by=made.by, outcomes=_outcomes(dispute, "old", card))
     outcomes = _outcomes(dispute, "new", card)
-    if made.recommendation == "merge":
+    if made.decision == "merge":
         conditions = {rule.condition for rule in rules}
         kept = [rule for rule in card.rules if rule.condition not in conditions]
-        return Merge(reason=made.rationale, by=by, claim=made.claim, rules=[*kept, *rules], outcomes=outcomes)
+        whole = [*kept, *rules]
+        return Merge(reason=made.reason, by=made.by, claim=made.claim, rules=whole, outcomes=outcomes)
     new = guideline(dispute.new.solution)
     if not rules and new:
         rules = [Rule(condition=new.condition, pattern=new.pattern)]
-    lesson = Lesson(claim=made.claim, rationale=made.rationale, rules=rules, tags=card.tags, scope=card.scope)
-    return DeprecateOld(reason=made.rationale, by=by, lesson=lesson, outcomes=outcomes)
+    lesson = Lesson(claim=made.claim, rationale=made.reason, rules=rules, tags=card.tags, scope=card.scope)
+    return DeprecateOld(reason=made.reason, by=made.by, lesson=lesson, outcomes=outcomes)
 
 
 def _outcomes(dispute: Dispute, side: str, card: Card) -> list[TaskOutcome]:
@@ -333,7 +315,7 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
 
 async def _task_of(dispute: Dispute, cards: KnowledgeCards) -> TaskRecord | None:
     """Return the task that made the finding, where it is one of this team's."""
-    return await cards.tasks.get(dispute.new.task) if dispute.new.task else None
+    return await cards.tasks.find(dispute.new.task) if dispute.new.task else None
 
 
 def is_decided(state: State) -> Literal["settle", "choose", "escalate"]:
@@ -379,8 +361,15 @@ async def settle(state: State, runtime: TeamRuntime) -> Update:
         if verdict := state.get("verdict"):
             resolution = decided(verdict, dispute, card)
         else:
-            made = Ruling.model_validate(state["recommendation"])
-            resolution = carried_out(made, "devils_advocate", dispute, card)
+            made = state["recommendation"]
+            recommended = Verdict(
+                decision=made["recommendation"],
+                reason=made["rationale"],
+                claim=made["claim"],
+                rules=made["rules"],
+                by="devils_advocate",
+            )
+            resolution = carried_out(recommended, dispute, card)
         dispute = await cards.resolve(dispute.id, resolution)
     runtime.stream_writer({"step": "settle", "dispute": dispute.id, "status": dispute.status})
     return {"dispute": dispute}

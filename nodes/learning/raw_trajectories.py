@@ -68,7 +68,7 @@ def _recalled(kept: TrialRecord, world: World | None) -> Recalled:
         advice=[each.model_copy(update={"applies": True}) for each in made],
         rationale=shorten_middle("\n".join(kept.trajectory), LONGEST),
     )
-    return Recalled(id=kept.id, score=0.0, parts={}, known=known, tasks=[kept.id])
+    return Recalled(id=kept.id, known=known, tasks=[kept.id])
 
 
 @timed

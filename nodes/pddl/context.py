@@ -25,9 +25,6 @@ class PddlContext(OwnedByTeam):
         True,
         description="Whether agents see one worked example of the domain, beside the window (AgentBoard's).",
     )
-    project_insights: bool = Field(
-        False, description="Whether G-Memory words its insights for each role; off in the authors' runs, too."
-    )
 
 
 PddlRuntime = Runtime[PddlContext]

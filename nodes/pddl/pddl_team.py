@@ -8,29 +8,29 @@ it was, a structured one as far as the reply cannot be used. All are listed in t
 
 import asyncio
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import add
 from typing import Annotated, Any, TypeVar
 from uuid import uuid4
 
 from langgraph.channels import EphemeralValue
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from typing_extensions import TypedDict
 
-from mneme.core.errors import BadAnswer, BadInput
-from mneme.environments.pddl import SIZES, STEPS, Domain, Observed, PddlWorld, Problem, example_of, generate
+from mneme.core.errors import BadAnswer, BadInput, first_fault
+from mneme.environments.pddl import SIZES, STEPS, Domain, PddlWorld, Problem, example_of, generate
 from mneme.environments.turns import Turn
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import Asked, added
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.costs import Cost, counted, total
-from mneme.nodes.pddl.context import PddlContext, PddlRuntime
+from mneme.nodes.costs import counted
+from mneme.nodes.inputs import read_input
+from mneme.nodes.pddl.context import PddlRuntime
 from mneme.nodes.task_memories.interface import FinishedTask, Held, Means, Role, Task, TaskMemory
 from mneme.nodes.task_memories.kinds import open_memory
-from mneme.prompts.pddl.pddl_team import Move, Repetition, Situation, choose_action, choose_otherwise
+from mneme.prompts.pddl.pddl_team import Move, choose_action, choose_otherwise
 from mneme.prompts.prompt import Prompt
 from mneme.stores.task_memories.trials import Trials
 
@@ -78,25 +78,10 @@ class Given(TypedDict, total=False):
 
 def problem_given(state: Given) -> Problem:
     """Return the problem of the input: one that is generated, or one that is given whole. Raises BadInput."""
-    if state.get("problem") and not state.get("domain"):
-        return whole_problem(state["problem"])
-    asked = {name: state[name] for name in _Drawn.model_fields if state.get(name) is not None}  # type: ignore[literal-required]
-    try:
-        drawn = _Drawn.model_validate(asked)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadInput(f"{first['loc'][0]}: {first['msg']}.", "Fix this field.") from error
-    return generate(drawn.domain, drawn.seed, drawn.size)
-
-
-class _Drawn(BaseModel):
-    """Which problem is to be generated, checked: a graph's input may hold anything."""
-
-    model_config = ConfigDict(strict=True)
-
-    domain: Domain = "gripper"
-    seed: int = Field(1, ge=0)
-    size: int | None = None
+    given = read_input(Given, state)
+    if given.get("problem") and "domain" not in given:
+        return whole_problem(given["problem"])
+    return generate(given.get("domain", "gripper"), given.get("seed", 1), given.get("size"))
 
 
 def whole_problem(given: Any) -> Problem:
@@ -105,9 +90,7 @@ def whole_problem(given: Any) -> Problem:
     try:
         return Problem.model_validate(given)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "problem"
-        raise BadInput(f"The problem cannot be used: {where}: {first['msg']}.", HINT) from error
+        raise BadInput(f"The problem cannot be used: {first_fault(error, 'problem')}", HINT) from error
 
 
 SOLVER, SECOND = "solver", "second_agent"
@@ -144,7 +127,6 @@ class Result(TypedDict):
     success: bool
     steps: int
     valid_steps: int
-    cost: Annotated[Cost, total]
     asked: Annotated[Asked, added]
     answered_by: str
     transcript: Annotated[list[Step], add]
@@ -178,32 +160,54 @@ async def recall(state: Given, runtime: PddlRuntime) -> Update:
             f"The task {task.id} and its memory take about {needed} tokens; the window has {means.window}.",
             "Raise `window`, or lower `memory_tokens`.",
         )
-    held, complaints = await _kept(memory.recall(task), {})
+    held = await _kept(memory, memory.recall(task), {})
     begun = {"problem": problem.model_dump(), "task_id": trial, "held": held, "valid_steps": 0}
-    return begun | _standing(world) | _costs(memory, complaints)
+    return begun | _standing(world) | {"complaints": means.complaints}
 
 
 @counted
 async def solve(state: State, runtime: PddlRuntime) -> Update:
     """Let the solver choose; where it repeats itself a second time, ask the second agent instead."""
     memory, task, turns = await _at_work(state, runtime)
-    held, complaints = await _kept(memory.prepare(task, state["held"], turns), state["held"])
-    example = await asyncio.to_thread(example_of, task.domain) if runtime.context.example else ""
-    asking = _Asking(memory, task, held, turns, complaints, example)
-    chosen = await _chosen(asking, runtime.context)
-    costs = _costs(memory, complaints)
-    return costs | {
-        "held": asking.held,
-        "chosen": chosen,
-        "answered_by": asking.responder or state.get("answered_by", ""),
-    }
+    context, held, by = runtime.context, state["held"], state.get("answered_by", "")
+    example = await asyncio.to_thread(example_of, task.domain) if context.example else ""
+
+    async def action_of(agent: str, who: str, question: Prompt[Any, Move], **more: str) -> str:
+        """Return an agent's action, on one line; else the words that stayed unusable."""
+        nonlocal held, by
+        held = await _kept(memory, memory.prepare(task, held, turns), held)
+        shown = memory.context(task, held, turns, agent)
+        told = {"memory": shown.memory, "turns": "\n".join(map(str, shown.turns)), **more}
+        try:
+            answered = await ask(question, question.given(example=example, task=task.text, **told), who)
+        except BadAnswer as bad:
+            memory.means.complaints.append(str(bad))
+            words = bad.raw
+        else:
+            by, words = answered.responder, answered.value.action
+        return " ".join(words.split())[:300] or UNSAID
+
+    chosen = Chosen(agent=SOLVER, action=await action_of(SOLVER, context.solver, choose_action))
+    if [turn.output for turn in turns[-REPEATED:]] == [chosen["action"]] * REPEATED:
+        more = {"repeated": chosen["action"]}
+        action = await action_of(SECOND, context.second_agent, choose_otherwise, **more)
+        chosen = Chosen(agent=SECOND, action=action)
+    return {"held": held, "chosen": chosen, "answered_by": by, "complaints": memory.means.complaints}
 
 
 async def act(state: State, runtime: PddlRuntime) -> Update:
     """Take the action that was chosen, and see what comes of it."""
     world = await asyncio.to_thread(PddlWorld, whole_problem(state["problem"]), state["world"])
     observed = await asyncio.to_thread(world.step, state["chosen"]["action"])
-    step = _step(state["chosen"], observed)
+    step = Step(
+        number=observed.steps,
+        agent=state["chosen"]["agent"],
+        action=state["chosen"]["action"],
+        observation=observed.text,
+        valid=observed.valid,
+        parsed=observed.parsed,
+        progress=observed.progress,
+    )
     shown = {name: value for name, value in step.items() if name in SHOWN}
     runtime.stream_writer({"step": step["number"], **shown})
     valid = {"valid_steps": state["valid_steps"] + observed.valid}
@@ -217,8 +221,8 @@ SHOWN = ("agent", "action", "observation", "progress")
 async def observe(state: State, runtime: PddlRuntime) -> Update:
     """Let the memory take in the step."""
     memory, task, turns = await _at_work(state, runtime)
-    held, complaints = await _kept(memory.observe(task, state["held"], turns), state["held"])
-    return {"held": held} | _costs(memory, complaints)
+    held = await _kept(memory, memory.observe(task, state["held"], turns), state["held"])
+    return {"held": held, "complaints": memory.means.complaints}
 
 
 def is_over(state: State) -> str:
@@ -233,8 +237,8 @@ async def remember(state: State, runtime: PddlRuntime) -> Update:
     trial = FinishedTask(
         id=state["task_id"], task=task, turns=turns, reward=state["progress"], success=state["success"]
     )
-    _, complaints = await _kept(memory.remember(trial, state["held"]), None)
-    return _costs(memory, complaints)
+    await _kept(memory, memory.remember(trial, state["held"]), None)
+    return {"complaints": memory.means.complaints}
 
 
 def _standing(world: PddlWorld) -> Update:
@@ -247,80 +251,13 @@ def _standing(world: PddlWorld) -> Update:
     }
 
 
-def _costs(memory: TaskMemory, complaints: list[str]) -> Update:
-    """Say what a node's questions cost, and which got no usable answer."""
-    return {"cost": memory.means.tally.cost(), "complaints": [*complaints, *memory.means.complaints]}
-
-
-def _step(chosen: Chosen, observed: Observed) -> Step:
-    return Step(
-        number=observed.steps,
-        agent=chosen["agent"],
-        action=chosen["action"],
-        observation=observed.text,
-        valid=observed.valid,
-        parsed=observed.parsed,
-        progress=observed.progress,
-    )
-
-
-async def _chosen(asking: "_Asking", context: PddlContext) -> Chosen:
-    """Return the solver's action; where it equals the two before, the second agent's."""
-    action = await asking.action(choose_action, asking.situation(SOLVER), context.solver)
-    if [turn.output for turn in asking.turns[-REPEATED:]] != [action] * REPEATED:
-        return Chosen(agent=SOLVER, action=action)
-    await asking.prepare()
-    given = Repetition(**dict(asking.situation(SECOND)), repeated=action)
-    return Chosen(agent=SECOND, action=await asking.action(choose_otherwise, given, context.second_agent))
-
-
-@dataclass
-class _Asking:
-    """Ask agents for actions, counting what it costs and noting what could not be used."""
-
-    memory: TaskMemory
-    task: Task
-    held: Held
-    turns: list[Turn]
-    complaints: list[str]
-    example: str
-    responder: str = ""
-
-    async def prepare(self) -> None:
-        """Let the memory get ready for one more prompt within the step."""
-        work = self.memory.prepare(self.task, self.held, self.turns)
-        self.held, complaints = await _kept(work, self.held)
-        self.complaints += complaints
-
-    def situation(self, agent: str) -> Situation:
-        """Return what an agent is shown."""
-        shown = self.memory.context(self.task, self.held, self.turns, agent)
-        turns = "\n".join(map(str, shown.turns))
-        return Situation(example=self.example, task=self.task.text, memory=shown.memory, turns=turns)
-
-    async def action(self, question: Prompt[Any, Move], given: Situation, who: str) -> str:
-        """Return the action that is answered, on one line; else the words that stayed unusable."""
-        tally = self.memory.means.tally
-        try:
-            answered = await ask(question, given, who)
-        except BadAnswer as bad:
-            self.complaints.append(str(bad))
-            tally.failed(question, given, bad)
-            return _on_one_line(bad.raw)
-        self.responder = answered.responder
-        return _on_one_line(tally.add(question, given, answered).action)
-
-
-def _on_one_line(text: str) -> str:
-    return " ".join(text.split())[:300] or UNSAID
-
-
-async def _kept(work: Awaitable[T], otherwise: T) -> tuple[T, list[str]]:
-    """Return what a memory did; where it got no usable answer, what was before, and the complaint."""
+async def _kept(memory: TaskMemory, work: Awaitable[T], otherwise: T) -> T:
+    """Return what a memory did; where it got no usable answer, what was before, and complain."""
     try:
-        return await work, []
+        return await work
     except BadAnswer as bad:
-        return otherwise, [str(bad)]
+        memory.means.complaints.append(str(bad))
+        return otherwise
 
 
 async def _at_work(state: State, runtime: PddlRuntime) -> tuple[TaskMemory, Task, list[Turn]]:
@@ -346,7 +283,6 @@ async def _memory(runtime: PddlRuntime, trial: str) -> TaskMemory:
         count=counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters),
         team=team,
         roles=await asyncio.to_thread(_roles),
-        project_insights=context.project_insights,
     )
     return open_memory(context.memory, means)
 

@@ -41,13 +41,6 @@ class ScoredContext(PoolContext):
     """Who answers and who scores, how many memories are shown, and how good a pair must be to be kept."""
 
     shots: int = Field(3, ge=0, le=3, description="k: memories that are shown as examples (§4.1).")
-    retrieval: Literal["dense", "hybrid", "bm25"] = Field(
-        "dense",
-        description="How memories are found: by the retriever, with words added to it, or by words alone.",
-    )
-    diversity: float = Field(
-        0.0, ge=0, le=1, description="How much examples are to differ (MMR); 0: not at all."
-    )
     threshold: int = Field(
         70, ge=0, le=100, description="A pair is stored where its score, of 100, is above this (§3.1)."
     )

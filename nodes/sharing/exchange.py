@@ -11,11 +11,11 @@ from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, PromptTooLong
-from mneme.library.agents.agent import DOMAINS, Agent
+from mneme.library.agents.agent import Agent
 from mneme.library.agents.forms import check_form
 from mneme.library.agents.rubric import Rubric, printed
 from mneme.models.asking.asking import Answered, Lane, ask
-from mneme.nodes.sharing.choosing import Choice, chosen
+from mneme.nodes.sharing.choosing import chosen
 from mneme.nodes.sharing.context import ScoredContext, Scoring, Sharing
 from mneme.nodes.sharing.pools import FrozenRubric, watch
 from mneme.nodes.sharing.training_wake import wake_training
@@ -26,7 +26,7 @@ from mneme.prompts.sharing.examples import Criteria, Criterion, Example, told
 from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, score_pair, score_whole
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.pools.lessons import RetrieverLessons
-from mneme.stores.pools.memory_pool import DEEPEST, LONGEST, MemoryPool, Pair, Pooled, asked
+from mneme.stores.pools.memory_pool import LONGEST, MemoryPool, Pair, Pooled, asked
 
 WHOLE = "whole"
 """What the one number of the printed scoring stands for among points."""
@@ -98,34 +98,12 @@ class Outcome:
     unwoken: str = ""
 
 
-def check_question(question: object, leading: object = ()) -> None:
-    """Refuse a question that cannot be asked, whatever a client sent. Raises BadInput naming the field."""
-    if not isinstance(question, str):
-        raise BadInput(f"`question` is not a text: {question!r}.", "Say what the agent is to write.")
-    turns = texts("leading", leading)
+def check_question(question: str) -> None:
+    """Refuse a question that cannot be asked. Raises BadInput."""
     if not question.strip():
         raise BadInput("The question is empty.", "Say what you want the agent to write.")
     if len(question) > LONGEST:
         raise BadInput(f"The question has {len(question)} characters.", f"Give at most {LONGEST}.")
-    if len(turns) > DEEPEST:
-        raise BadInput(f"`leading` has {len(turns)} turns.", f"Give the last {DEEPEST}.")
-    for at, turn in enumerate(turns):
-        if len(turn) > LONGEST:
-            raise BadInput(f"`leading[{at}]` has {len(turn)} characters.", f"Give at most {LONGEST}.")
-
-
-def texts(field: str, given: object) -> list[str]:
-    """Return a field that is a list of texts; a text alone is no list. Raises BadInput naming it."""
-    if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
-        raise BadInput(f"`{field}` is not a list of texts.", f'Give `{field}` like ["…", "…"].')
-    return list(given)
-
-
-def domain_named(given: object) -> str:
-    """Return the domain that a client named. Raises BadInput where none is named."""
-    if not isinstance(given, str) or not given.strip():
-        raise BadInput("`domain` is missing.", f"Name one, such as {next(iter(DOMAINS))}.")
-    return given
 
 
 async def examples_for(
@@ -137,9 +115,7 @@ async def examples_for(
     """
     if context.shots == 0:
         return 0, []
-    choice = Choice(retrieval=context.retrieval, diversity=context.diversity)
-    wanted = asked(exchange.question, exchange.leading)
-    return await chosen(pool, wanted, context.shots, choice, without=without)
+    return await chosen(pool, asked(exchange.question, exchange.leading), context.shots, without=without)
 
 
 async def answer(

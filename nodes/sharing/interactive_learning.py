@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from langgraph.func import task
 from langgraph.types import Overwrite, Send
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, PromptTooLong
@@ -30,6 +30,7 @@ from mneme.models.asking.asking import ask as ask_model
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.channels import Typed
 from mneme.nodes.costs import counted
+from mneme.nodes.inputs import read_input
 from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer, Written, calls_of
@@ -48,9 +49,6 @@ class Given(TypedDict):
 
     agent: Annotated[str, Field(description="Whose kind of answer it is.", examples=list(AGENTS))]
     answer: Annotated[str, Field(description="The answer.", examples=["A poet from Ulm wrote a line …"])]
-
-
-STANDARDS = TypeAdapter(list[Given])
 
 
 class Wanted(TypedDict, total=False):
@@ -154,13 +152,8 @@ def members_of(domain: str, context: GrowthContext) -> dict[str, Agent]:
 
 async def take_in(state: State, runtime: GrowthRuntime) -> Update:
     """Put the given standard answers into the pool."""
-    members = members_of(exchanging.domain_named(state.get("domain")), runtime.context)
-    try:
-        given = STANDARDS.validate_python(state.get("standards") or [])
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        message = f"`{'.'.join(['standards', *map(str, first['loc'])])}`: {first['msg']}."
-        raise BadInput(message, 'Each standard is like {"agent": "sonnet", "answer": "…"}.') from error
+    asked = read_input(Wanted, state)
+    members, given = members_of(asked["domain"], runtime.context), asked.get("standards", [])
     if strangers := [each["agent"] for each in given if each["agent"] not in members]:
         missing = f'The domain {state["domain"]} has no agent "{strangers[0]}".'
         raise BadInput(missing, f"It has: {', '.join(members)}.")

@@ -21,6 +21,7 @@ from typing_extensions import TypedDict
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.channels import Typed
 from mneme.nodes.costs import counted
+from mneme.nodes.inputs import read_input
 from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.sharing import exchange
 from mneme.nodes.sharing.context import SharingRuntime
@@ -36,9 +37,10 @@ class Question(TypedDict, total=False):
         str, Field("", description="What the agent should write.", examples=["Write a sonnet about the sea."])
     ]
     leading: Annotated[
-        list[str],
+        list[Annotated[str, Field(max_length=LONGEST)]],
         Field(
             [],
+            max_length=DEEPEST,
             description="The turns that led up to it, oldest first; none: those of the thread.",
             examples=[["user: I live by the sea."]],
         ),
@@ -90,11 +92,12 @@ Update = dict[str, Any]
 async def retrieve(state: State, runtime: SharingRuntime) -> Update:
     """Find the memories that are most similar to the question (§3.2)."""
     agent = agent_of(runtime.context.agent)
-    question, leading = state.get("question", ""), state.get("leading") or []
+    given = read_input(Question, state)
+    question, leading = given.get("question", ""), given.get("leading", [])
     if state.get("messages"):
         said = said_in(state["messages"])
         question, leading = said.text, [each[:LONGEST] for each in said.before[-DEEPEST:]]
-    exchange.check_question(question, leading)
+    exchange.check_question(question)
     await rubric_of(runtime, agent.domain)  # without one, no model is asked
     turns = list(leading or [each[:LONGEST] for each in state.get("turns") or []])
     pool = pool_of(runtime, agent.domain)

@@ -5,9 +5,7 @@ What a retriever's examples lead to is watched: where live scores fall, the vers
 
 import asyncio
 import re
-from collections import OrderedDict
 from collections.abc import Mapping
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +13,8 @@ from langgraph.runtime import Runtime
 
 from mneme.core.errors import BadInput, LedgerMismatch, MnemeError
 from mneme.core.settings import read_settings
+from mneme.core.yaml_files import read_yaml
 from mneme.library.agents.agent import AGENTS, Agent, load_agent
-from mneme.library.agents.reading import read_yaml
 from mneme.library.agents.rubric import RUBRICS, SINGLE_POOL, Rubric, load_rubric
 from mneme.models.retriever.opening import query_encoder
 from mneme.models.retriever.retriever import QueryEncoder
@@ -129,21 +127,16 @@ async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> Query
             f"is embedded by {info.embedder}.",
             "`mneme share retriever rollback --to 0` returns to the untrained embedder; then train anew.",
         )
-    with _holding:
-        if version.weights in _held:
-            _held.move_to_end(version.weights)
-            return _held[version.weights]
-    weights = await retrievers.weights(number)
-    encoder = await asyncio.to_thread(query_encoder, version.learning, info.embedder, info.dimension, weights)
-    with _holding:
-        _held[version.weights] = encoder
-        while len(_held) > HELD:
-            _held.popitem(last=False)
+    if (encoder := _held.pop(version.weights, None)) is None:
+        kind = (version.learning, info.embedder, info.dimension)
+        encoder = await asyncio.to_thread(query_encoder, *kind, await retrievers.weights(number))
+    _held[version.weights] = encoder  # the last to be dropped
+    for longest_unused in [*_held][:-HELD]:
+        _held.pop(longest_unused, None)
     return encoder
 
 
-_held: OrderedDict[str, QueryEncoder] = OrderedDict()
-_holding = Lock()
+_held: dict[str, QueryEncoder] = {}
 
 
 async def watch(pool: MemoryPool, retriever: int, score: int) -> str:

@@ -14,19 +14,16 @@ version that is worse by it beyond chance is kept out.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder
 from mneme.nodes.sharing.choosing import found_by
-from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.pools.lessons import MARGIN, HeldOut, RetrieverLesson
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.near_duplicates import near, near_to_any
@@ -45,11 +42,6 @@ SHARPNESS = 3.0
 """Nats between the best and the worst candidate of a question in what the retriever is to learn."""
 DRAWS = 2000
 """Bootstrap samples of an interval."""
-
-KEPT = 4
-"""Retrievers of which is kept what they found: a step has the untrained, the serving and the new one."""
-Seen = OrderedDict[tuple[object, str], dict[str, list[Pooled]]]
-_seen: WeakKeyDictionary[Ledger, Seen] = WeakKeyDictionary()
 
 Vectors = Mapping[str, Sequence[float]]
 
@@ -158,21 +150,18 @@ class Judging(NamedTuple):
         )
 
 
-async def judge(encoder: QueryEncoder, material: Material, pool: MemoryPool, weights: str) -> Judging:
-    """Measure a retriever on the held-out memories, in the pool as it is; `weights` names what it learned."""
+async def judge(encoder: QueryEncoder, material: Material, pool: MemoryPool) -> Judging:
+    """Measure a retriever on the held-out memories, in the pool as it is."""
     held = material.judged_by
     embedded = material.embedded([each.key for each in held])
     asked = [each.question for each in held]
     vectors = await asyncio.to_thread(encoder.vectors, asked, embedded)
     favours = await asyncio.to_thread(encoder.favours, asked, embedded)
-    known = await _known(pool, weights)
-    asking = [each for each in zip(held, vectors, favours, strict=True) if each[0].key not in known]
+    asking = zip(held, vectors, favours, strict=True)
     hits = await asyncio.gather(*(_found(*each, pool) for each in asking))
-    known |= {asked.key: found for (asked, _, _), found in zip(asking, hits, strict=True)}
     kind, apart, recall = list[float](), list[float](), list[float]()
     labelled = {each.key: each for each in material.lessons if material.labels(each)}
-    for each, vector in zip(held, vectors, strict=True):
-        found = known[each.key]
+    for each, vector, found in zip(held, vectors, hits, strict=True):
         of_kind = [hit.pair.agent == each.agent for hit in found[:SHOWN]]
         kind.append(sum(of_kind) / len(of_kind) if of_kind else 0.0)
         if lesson := labelled.get(each.key):
@@ -184,22 +173,6 @@ async def judge(encoder: QueryEncoder, material: Material, pool: MemoryPool, wei
             wanted = {*lesson.positives}
             recall.append(len(wanted & {hit.key for hit in found}) / len(wanted) if wanted else 1.0)
     return Judging(_row(kind), _row(apart), _row(recall), await asyncio.to_thread(_loss, encoder, material))
-
-
-async def _known(pool: MemoryPool, weights: str) -> dict[str, list[Pooled]]:
-    """Return what a retriever found for held-out memories in this pool since the pool changed last.
-
-    A pool that grew at once is learned from in many steps: in each, the untrained embedder and the version
-    that serves would find again what they found in the step before.
-    """
-    latest = await pool.ledger.latest(pool.namespace, 1)
-    state = (pool.namespace, await pool.count(), *((each.key, each.version) for each in latest))
-    seen = _seen.setdefault(pool.ledger, OrderedDict())
-    found = seen.setdefault((state, weights), {})
-    seen.move_to_end((state, weights))
-    while len(seen) > KEPT:
-        seen.popitem(last=False)
-    return found
 
 
 def _loss(encoder: QueryEncoder, material: Material) -> float:

@@ -107,7 +107,7 @@ async def gather(state: State, runtime: PoolRuntime) -> Update:
     Where too few are held out to judge a version, none is graded, since no training could follow.
     """
     lessons = RetrieverLessons(pool_named(runtime, state["pool"]))
-    waiting, left_over = await lessons.waiting(AT_ONCE), await lessons.count_graded()
+    waiting, left_over = await lessons.on("waiting", AT_ONCE), await lessons.count_on("graded")
     if waiting and (held := len(await lessons.held_out(ENOUGH))) < ENOUGH:
         return {"lessons": [], "left_over": 0, "why": TOO_FEW.format(held=held)}
     return {"lessons": waiting, "left_over": left_over}
@@ -189,7 +189,7 @@ async def train(state: State, runtime: PoolRuntime) -> Update:
     """Retriever training: learn from graded memories; judge the new version by those held out."""
     pool = pool_named(runtime, state["pool"])
     retrievers, lessons = await retrievers_of(pool), RetrieverLessons(pool)
-    waiting = [*await lessons.graded(REPLAYED), *await lessons.refused(REPLAYED)]
+    waiting = [*await lessons.on("graded", REPLAYED), *await lessons.on("refused", REPLAYED)]
     new, why = [each.key for each in waiting], "No new memory has candidates."
     if new:
         material = await _material(pool, retrievers, waiting)
@@ -233,7 +233,7 @@ async def _trained(
     seconds = time.perf_counter() - began
     weights = encoder.weights()
     name = await asyncio.to_thread(retrievers.name_of, weights)
-    fresh = await judge(encoder, material, pool, name)
+    fresh = await judge(encoder, material, pool)
     kept, reason, gains = better(fresh, old, plain)
     if kept:
         await asyncio.to_thread(retrievers.store, weights)
@@ -261,18 +261,17 @@ async def _trained(
 async def _judged(pool: MemoryPool, retrievers: Retrievers, number: int, material: Material) -> Judging:
     """Judge a version that is there already, or the untrained embedder."""
     if number != UNTRAINED:
-        version = await retrievers.get(number)
-        return await judge(await opened(pool, retrievers, number), material, pool, version.weights)
+        return await judge(await opened(pool, retrievers, number), material, pool)
     info = await pool.ledger.info()
     plain = await asyncio.to_thread(query_encoder, "projection", info.embedder, info.dimension)
-    return await judge(plain, material, pool, "")
+    return await judge(plain, material, pool)
 
 
 async def keep(state: State, runtime: PoolRuntime) -> Update:
     """Log the version, let it serve where it retrieves no worse than the one before; see what still waits."""
     pool, fresh = pool_named(runtime, state["pool"]), state.get("fresh")
     outcome = await _kept(fresh, pool) if fresh else {}
-    return outcome | {"fresh": None, "still": await RetrieverLessons(pool).count_waiting()}
+    return outcome | {"fresh": None, "still": await RetrieverLessons(pool).count_on("waiting")}
 
 
 async def _kept(retriever: Retriever, pool: MemoryPool) -> Update:

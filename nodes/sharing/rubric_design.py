@@ -11,15 +11,15 @@ from uuid import uuid4
 from pydantic import BaseModel, Field, ValidationError
 from typing_extensions import TypedDict
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 from mneme.library.agents.agent import DOMAINS, agents_of
 from mneme.library.agents.rubric import SINGLE_POOL, Rubric
 from mneme.models.asking.asking import ask
-from mneme.nodes.answers import Listed, action, ask_person, decided, validated
+from mneme.nodes.answers import Decided, Listed, action, ask_person, read_answer
 from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.context import ledger_of, team_of
+from mneme.nodes.inputs import read_input
 from mneme.nodes.sharing.context import DesignRuntime
-from mneme.nodes.sharing.exchange import domain_named, texts
 from mneme.nodes.sharing.pools import rubrics_of
 from mneme.prompts.sharing.rubric_design import Domain, draft_rubric
 from mneme.stores.ledger.records import Change
@@ -99,10 +99,9 @@ Update = dict[str, Any]
 
 async def draft(state: State, runtime: DesignRuntime) -> Update:
     """Let a model draft the criteria with their points."""
-    domain, wishes = domain_named(state.get("domain")), state.get("wishes") or ""
-    if not isinstance(wishes, str):
-        raise BadInput("`wishes` is not a text.", "Say in words what the rubric should look at.")
-    given = Domain(domain=domain, tasks=_tasks(state), wishes=wishes)
+    asked = read_input(Wanted, state)
+    tasks = asked.get("tasks") or _tasks_of(asked["domain"])
+    given = Domain(domain=asked["domain"], tasks=tasks, wishes=asked.get("wishes", ""))
     answered = await ask(draft_rubric, given, runtime.context.designer)
     rubric = rubric_from(state["domain"], answered.value.criteria)
     runtime.stream_writer({"step": "draft", "rubric": rubric.as_text()})
@@ -115,11 +114,8 @@ async def draft(state: State, runtime: DesignRuntime) -> Update:
     }
 
 
-def _tasks(state: State) -> list[str]:
-    """Say what the domain's agents write. Raises BadInput for a domain of which nothing is known."""
-    if given := state.get("tasks"):
-        return texts("tasks", given)
-    domain = state["domain"]
+def _tasks_of(domain: str) -> list[str]:
+    """Say what a domain's agents write. Raises BadInput for a domain of which nothing is known."""
     if domain in DOMAINS:
         return [each.task for each in agents_of(domain)]
     if domain == SINGLE_POOL:
@@ -134,10 +130,8 @@ def rubric_from(domain: str, criteria: Sequence[BaseModel]) -> Rubric:
         plain = [dict(each) for each in criteria]
         return Rubric.model_validate({"name": domain, "title": title, "criteria": plain})
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the rubric"
-        message = first["msg"].removeprefix("Value error, ")
-        raise BadInput(f"{where}: {message}.", "The points of all criteria sum to 100.") from error
+        wrong = first_fault(error, "the rubric")
+        raise BadInput(wrong, "The points of all criteria sum to 100.") from error
 
 
 async def review(state: State, runtime: DesignRuntime) -> Update:
@@ -158,16 +152,16 @@ def plainly(said: object, domain: str) -> Review:
 
     Words without a decision are wishes for another draft; ignored is rejected: nothing is frozen.
     """
-    given = decided(said)
-    if given is None:
-        whole = validated(Review, said, DECISIONS)
-    elif given.kind == "edit":
-        criteria = validated(Args, given.args, DECISIONS).criteria
-        whole = Review(decision="edit", criteria=criteria, reason=given.text)
-    elif given.kind == "respond":
-        whole = Review(decision="redraft", wishes=given.text)
-    else:
-        whole = Review(decision="approve" if given.kind == "accept" else "reject", reason=given.text)
+
+    def fields_of(given: Decided) -> dict[str, Any]:
+        decision = {"accept": "approve", "edit": "edit", "respond": "redraft"}.get(given.kind, "reject")
+        return {
+            **given.args,
+            "decision": decision,
+            "wishes" if decision == "redraft" else "reason": given.text,
+        }
+
+    whole = read_answer(Review, said, DECISIONS, fields_of)
     if whole.decision == "edit":
         rubric_from(domain, whole.criteria)
     if whole.decision == "redraft" and not whole.wishes.strip():

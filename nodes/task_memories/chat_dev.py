@@ -37,10 +37,9 @@ class ChatDev(TaskMemory):
         try:
             answered = await ask(summarise_phase, given, self.means.who, lane="background")
         except BadAnswer as bad:
-            self.means.tally.failed(summarise_phase, given, bad)
             self.means.complaints.append(str(bad))
             return counted
-        return {**counted, "summary": self.means.tally.add(summarise_phase, given, answered).summary}
+        return {**counted, "summary": answered.value.summary}
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
         """Show the summary that was made for this prompt, else the turns."""

@@ -11,7 +11,6 @@ from typing import Any, Literal
 from mneme.core.errors import BadAnswer
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN
 from mneme.models.asking.asking import ask, resolve
-from mneme.nodes.costs import CostCounter
 from mneme.nodes.task_memories.salvage import usable_memory
 from mneme.prompts.discussion.memory_template import Slots
 from mneme.prompts.discussion.memory_update import Remembering, update_memory_by
@@ -43,10 +42,9 @@ async def f_memory_update(
     agent: Agent,
     memory: Mapping[str, Any],
     output: str,
-    tally: CostCounter,
     accepted: Sequence[str] = (),
 ) -> MemoryUpdate:
-    """Return M_{n,m} of an agent's old memory M_{n,m-1} and its output O_{n,m}; count what it cost.
+    """Return M_{n,m} of an agent's old memory M_{n,m-1} and its output O_{n,m}.
 
     `accepted` is what others said as they accepted since the agent's last turn.
     """
@@ -63,12 +61,10 @@ async def f_memory_update(
     try:
         answered = await ask(question, given, agent.who, lane=agent.lane)
     except BadAnswer as bad:
-        tally.failed(question, given, bad)
         merged, taken, kept = usable_memory(given, bad.raw)
         before = f"as before: {', '.join(kept) or 'nothing'}."
         complaint = f"{str(bad).rstrip('.')}. Of the update of {given.role.partition(':')[0]}'s memory "
         complaint += f"{', '.join(taken) or 'nothing'} was taken; {before}"
         reason = f"Merged from an unusable reply; {before}"
         return MemoryUpdate(merged, reason, await resolve(agent.who), complaint)
-    value = tally.add(question, given, answered)
-    return MemoryUpdate(value.slots, value.reason, answered.responder)
+    return MemoryUpdate(answered.value.slots, answered.value.reason, answered.responder)

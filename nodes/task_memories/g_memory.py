@@ -3,8 +3,8 @@
 As in the authors' program: recall goes from the nearest task along the graph's edges to its neighbours; where
 these hold too few successes, the nearest successes of all stand in. A model ranks them; the best is shown
 with its key steps and its detailed trajectory, without the steps that had no effect. Failures are withheld:
-they only teach insights. Of these, the ones that related tasks confirm are shown, which a model may word for
-each role (`project_insights`). They are revised every five tasks and merged every twenty.
+they only teach insights. Of these, the ones that related tasks confirm are shown. They are revised every five
+tasks and merged every twenty.
 
 Each insight knows the trials that bear it out: those that were compared when it was added, edited or agreed
 with.
@@ -18,20 +18,17 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-from mneme.environments.turns import Turn
-from mneme.nodes.task_memories.interface import FinishedTask, Held, Shown, Task
+from mneme.nodes.task_memories.interface import FinishedTask, Held, Task
 from mneme.nodes.task_memories.recollecting import MEMORY, SHOWN, Recollecting, raw
 from mneme.prompts.task_memories.task_memories import (
     Alike,
     Merged,
     Operation,
-    Projecting,
     Revision,
     Rulebook,
     explain_failure,
     extract_key_steps,
     merge_insights,
-    project_insights,
     revise_insights,
 )
 from mneme.stores.ledger.records import Change
@@ -65,29 +62,16 @@ class GMemory(Recollecting):
     name = "g_memory"
 
     async def recall(self, task: Task) -> Held:
-        """Hold the relevant trials and the insights of related tasks, for each role, and which these were."""
+        """Hold the relevant trials and the insights of related tasks, and which these were."""
         found = await self.found(task)
         used = (await self.related(task))[:INSIGHTS]
-        told = [line for each in found for line in _telling(each)]
-        rules = [each.text for each in used]
-        projected = {}
-        if rules and self.means.project_insights:
-            for name, role in self.means.roles.items():
-                answer = await self.ask(project_insights, Projecting(role=role.description, insights=rules))
-                projected[name] = [str(each) for each in answer.insights][:INSIGHTS]
+        rules = ["What earlier tasks taught:", *(f"- {each.text}" for each in used)] if used else []
+        texts = [*rules, *(line for each in found for line in _telling(each))]
         return {
-            MEMORY: self.means.shortened(task, [*_told(rules), *told]),
-            "by_role": {
-                role: self.means.shortened(task, [*_told(own), *told]) for role, own in projected.items()
-            },
+            MEMORY: self.means.shortened(task, texts),
             "recalled": [each.id for each in found],
             "insights": [each.id for each in used],
         }
-
-    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
-        """Show what was recalled, in the agent's own words where it has some, then the newest turns."""
-        memory = held.get("by_role", {}).get(agent) or held.get(MEMORY, "")
-        return self.means.within(task, str(memory), turns)
 
     async def found(self, task: Task) -> list[TrialRecord]:
         """Return the most relevant success of the nearest task and its neighbours, else of all."""
@@ -182,10 +166,6 @@ class GMemory(Recollecting):
             merged: Merged = await self.ask(merge_insights, Alike(rules=[each.text for each in cluster]))
             kept = into(cluster, [text.strip() for text in merged.rules], change)
             await trials.revise(kept, change.model_copy(update={"reason": "merged with others"}))
-
-
-def _told(rules: Sequence[str]) -> list[str]:
-    return ["What earlier tasks taught:", *(f"- {each}" for each in rules)] if rules else []
 
 
 def _telling(kept: TrialRecord) -> list[str]:

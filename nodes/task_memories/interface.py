@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict
 
 from mneme.environments.turns import Turn
 from mneme.models.asking.budget import tokens
-from mneme.nodes.costs import CostCounter
 from mneme.nodes.task_memories.f_context import Count, f_context
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.task_memories.trials import Trials
@@ -70,11 +69,10 @@ class Shown(NamedTuple):
 class Means:
     """What a memory works with, made anew for each step of a graph.
 
-    `who` answers the memory's own questions; `window` is the budget of a context in tokens (task,
-    memory and turns together), counted by `count`, the tokenizer of the model that reads it where it is
-    known; `memory_tokens` bounds a structured memory; `tally` counts what the memory's questions cost;
-    `complaints` says which answers could be used in part only; `trial` names the run; `project_insights` has
-    G-Memory word its insights for each role.
+    `who` answers the memory's own questions; `window` is the budget of a context in tokens (task, memory and
+    turns together), counted by `count`, the tokenizer of the model that reads it where it is known;
+    `memory_tokens` bounds a structured memory; `complaints` says which answers could be used in part only;
+    `trial` names the run.
     """
 
     ledger: Ledger
@@ -86,9 +84,7 @@ class Means:
     count: Count = tokens
     team: str = "local"
     roles: Mapping[str, Role] = field(default_factory=dict)
-    tally: CostCounter = field(default_factory=CostCounter)
     complaints: list[str] = field(default_factory=list)
-    project_insights: bool = False
 
     def within(self, task: Task, memory: str, turns: Sequence[Turn]) -> Shown:
         """Return the memory and the newest turns that the window has room for (algorithm 1).

@@ -63,7 +63,7 @@ class Intrinsic(TaskMemory):
         role, means = self.means.roles[turn.agent], self.means
         about = (role.description, role.template, means.memory_tokens, means.who)
         agent = Agent(*about, "background", task.text or task.goal)
-        done = await f_memory_update(agent, memory, _output(turn), means.tally)
+        done = await f_memory_update(agent, memory, _output(turn))
         means.complaints += [done.complaint] if done.complaint else []
         return done
 

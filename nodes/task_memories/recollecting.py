@@ -76,10 +76,10 @@ class Recollecting(TaskMemory):
         return Change(reason=ended, actor=self.name, model=self.decided_by, source=Source(tasks=[trial.id]))
 
     async def ask(self, question: Prompt[Any, Any], given: Any) -> Any:
-        """Put one of the memory's own questions, and count what it costs."""
+        """Put one of the memory's own questions."""
         answered = await ask(question, given, self.means.who, lane="background")
         self.decided_by = answered.responder
-        return self.means.tally.add(question, given, answered)
+        return answered.value
 
 
 def raw(trial: FinishedTask, key: str) -> TrialRecord:

@@ -37,7 +37,7 @@ def usable_memory(given: Remembering, raw: str) -> tuple[dict[str, Any], list[st
     kept: list[str] = []
     for path, slot in _slots(given.template.root):
         found = _at(answered, path)
-        is_usable = found is not None and not any(departures({path[-1]: slot}, {path[-1]: found}))
+        is_usable = found is not None and not departures({path[-1]: slot}, {path[-1]: found})
         fits = is_usable and not _loses(given, _at(memory, path), found) and _put(memory, path, found, given)
         (taken if fits else kept).append(".".join(path))
     return memory, taken, kept

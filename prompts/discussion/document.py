@@ -142,10 +142,6 @@ def _faults(given: Documenting, parts: dict[str, Any]) -> Iterator[str]:
     for name, rating in parts["ratings"].items():
         if not LOWEST <= rating <= HIGHEST:
             yield f"{name} is {rating}; ratings go from {LOWEST} to {HIGHEST}."
-    named = [turn for item in parts["items"] for turn in _numbers(item)]
-    for turn in named:
-        if turn < 1 or turn > given.last > 0:
-            yield f"There is no turn {turn}: turns count from 1 to {given.last}."
     for name, text in parts["fields"].items():
         if not str(text).strip():
             yield f"The field {name} is empty."

@@ -6,10 +6,20 @@ A slot's form in a template says what it holds: a text (`"What I hold now"`), a 
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    RootModel,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 SLOT = re.compile(r"^[a-z][a-z0-9_]{0,47}$")
 """How a slot may be called."""
@@ -81,40 +91,19 @@ def size(memory: Mapping[str, Any]) -> int:
     return plain + FOREIGN * (len(shown) - plain)
 
 
-def departures(template: Mapping[str, Any], memory: object, place: str = "memory") -> Iterator[str]:
-    """Yield where a memory leaves its template: slots lost or invented, or filled in another form."""
-    if not isinstance(memory, Mapping):
-        yield f"{place} must be an object of slots."
-        return
-    for name, slot in template.items():
-        if name not in memory:
-            yield f"The slot {place}.{name} is missing: keep every slot, an empty one too."
-        else:
-            yield from _departures(slot, memory[name], f"{place}.{name}")
-    for name in memory:
-        if name not in template:
-            yield f"There is no slot {place}.{name}: invent none; there are {', '.join(template)}."
+def departures(template: Mapping[str, Any], memory: object) -> list[str]:
+    """Return where a memory leaves its template: slots lost or invented, or filled in another form."""
+    try:
+        _typed(json.dumps(template)).model_validate(memory, strict=True)
+    except ValidationError as wrong:
+        found = wrong.errors(include_url=False)
+        return [f"{'.'.join(map(str, ('memory', *each['loc'])))}: {each['msg']}." for each in found]
+    return []
 
 
-def _departures(slot: Any, value: Any, place: str) -> Iterator[str]:
-    if isinstance(slot, Mapping):
-        yield from departures(slot, value, place)
-    elif not isinstance(slot, list):
-        yield _unfit(value, place)
-    elif not isinstance(value, list):
-        yield f"{place} must be a list of texts."
-    elif len(value) > MOST_ENTRIES:
-        yield f"{place} has {len(value)} entries; {MOST_ENTRIES} are the most: join some."
-    else:
-        yield from (_unfit(each, place) for each in value)
-
-
-def _unfit(value: Any, place: str) -> str:
-    if not isinstance(value, str):
-        return f"{place} must hold text."
-    if len(value) > LONGEST_ENTRY:
-        return f"A text in {place} has {len(value)} characters; {LONGEST_ENTRY} are the most: shorten it."
-    return ""
+@lru_cache(maxsize=256)
+def _typed(template: str) -> type[BaseModel]:
+    return typed(json.loads(template))
 
 
 def typed(template: Mapping[str, Any], name: str = "Memory") -> type[BaseModel]:

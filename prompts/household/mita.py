@@ -17,23 +17,8 @@ what is in hand and belongs there to it, open it if it is closed, and put it the
 known, look for it in rooms not explored yet. wait: do nothing, for five steps at most."""
 
 
-class Heard(BaseModel):
-    """What a teammate proposes in this negotiation; the steps are that teammate's."""
-
-    member: int
-    name: str
-    option: Option
-    reason: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.name} proposes {self.option}: {self.reason}"
-
-
 class Situation(View):
-    """What a member proposes from: its observation, its recent history, the progress and the task.
-
-    From the second round of a negotiation on, `heard` and `proposals` have what the others propose.
-    """
+    """What a member proposes from: its observation, its recent history, the progress and the task."""
 
     name: str
     task: str
@@ -42,8 +27,6 @@ class Situation(View):
     belief: str
     dialogue: str = ""
     done: str = ""
-    heard: list[Heard] = Field([], description="What the others propose, from the second round on.")
-    proposals: str = Field("", description="The same in words, and the member's own proposal before them.")
     usual: str = ""
 
 
@@ -61,8 +44,7 @@ propose_action = Prompt(
     system=f"""You are a member of a team in an apartment. The team is to finish its task in as few steps as
 possible. Propose your own next action: choose one of the numbered options. Prefer what is near, what is
 likely to hold a missing thing, and what no teammate is doing; do not look twice in one place; carry two
-things where that saves a way. Where teammates propose something now, keep your proposal or change it: of two
-that want the same, the one with fewer steps goes, and the other does something else. {ACTIONS} {DATA}""",
+things where that saves a way. {ACTIONS} {DATA}""",
     examples=[Proposal(reason="The wicker basket is near and an umbrella is missing.", choice=2)],
     user="""You are $name.
 
@@ -84,9 +66,6 @@ $done
 What the team said last:
 $dialogue
 
-What is proposed now:
-$proposals
-
 Where such things were in earlier episodes:
 $usual
 
@@ -94,12 +73,6 @@ Options:
 $options""",
     bounds=[lambda given: {"choice": one_of(len(given.options))}],
 )
-
-
-@propose_action.check
-def proposal_is_an_option(given: Situation, answer: Proposal) -> None:
-    """Refuse a number that was not offered."""
-    _offered(answer.choice, given.options)
 
 
 class Report(BaseModel):
@@ -186,22 +159,14 @@ def an_option_for_each_member(given: CrossContext) -> Schemas:
 
 
 @allocate_actions.check
-def allocation_is_possible(given: CrossContext, answer: Allocation) -> None:
-    """Refuse what is impossible, incomplete or done twice."""
-    reports = {report.worker.name: report for report in given.members}
-    if answer.choices.keys() != reports.keys():
-        raise ValueError(f"Give exactly one choice for each of the members {', '.join(reports)}.")
+def nothing_is_done_twice(given: CrossContext, answer: Allocation) -> None:
+    """Refuse two members that go for the same thing, container or room."""
+    options = {report.worker.name: report.options for report in given.members}
     claims: dict[int, str] = {}
     for name, number in answer.choices.items():
-        _offered(number, reports[name].options, name)
-        option = reports[name].options[number]
+        option = options[name][number]
         if option.claim is not None and option.claim in claims:
             both = f"{claims[option.claim]} and {name} both go for <{option.name}> ({option.target})"
             raise ValueError(f"{both}: give one of them another option.")
         if option.claim is not None:
             claims[option.claim] = name
-
-
-def _offered(number: int, options: list[Option], who: str = "you") -> None:
-    if not 0 <= number < len(options):
-        raise ValueError(f"{who}: there is no option {number}; there are {len(options)}, from 0.")

@@ -2,7 +2,7 @@
 
 One question as published (analysis, the teammates' intentions, one skill), asked of each agent with what it
 has seen its teammates do beside what it had thought they would do, so that it corrects its beliefs. There
-are no messages. The verificator's refusal of an earlier plan is shown with its reason.
+are no messages.
 
 Simplified: the published agent sees the whole kitchen and its one teammate's every skill; here an agent
 sees its own room, so behaviour is known from what was seen there. One reply covers all teammates.
@@ -54,9 +54,6 @@ class Scene(View):
     name: str
     belief: str = Field("", description="What it knows of the household, in words.")
     observed: Annotated[list[Observed], PLAIN] = Field([])
-    refused: Annotated[list[str], PLAIN] = Field(
-        [], description="Plans that the verificator refused, with the reason."
-    )
 
 
 class Intention(BaseModel):
@@ -113,9 +110,6 @@ $observed
 What you did:
 $history
 
-Plans that could not be carried out:
-$refused
-
 Possible skills:
 $options""",
 )
@@ -132,17 +126,6 @@ def of_what_is_known(given: Scene) -> Schemas:
         "intentions[].target": one_of_ids({UNKNOWN, *(spot.id for spot in known)}),
         "option": one_of(len(given.options)),
     }
-
-
-@plan_skill.check
-def skill_exists(given: Scene, answer: Plan) -> None:
-    """Refuse a skill that was not offered and an intention of nobody."""
-    if not 0 <= answer.option < len(given.options):
-        raise ValueError(f"There is no skill {answer.option}; choose 0 to {len(given.options) - 1}.")
-    known = {each.teammate for each in given.observed}
-    strangers = [each.teammate for each in answer.intentions if each.teammate not in known]
-    if strangers:
-        raise ValueError(f"There is no teammate {strangers[0]}; they are {sorted(known)}.")
 
 
 def is_done(given: View, target: int) -> bool:

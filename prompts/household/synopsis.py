@@ -5,12 +5,14 @@ the rule allocates and the options are made; a language model is shown the narra
 about to do stands in the narrative only: the plan itself tells the next allocation.
 """
 
+import re
+
 from pydantic import BaseModel, Field
 
 from mneme.prompts.household.household import DATA, Container, Item, Room, Worker
-from mneme.prompts.household.narrative import NAMED, Borne, contradictions
 from mneme.prompts.prompt import Prompt, Schemas, one_of_ids, some_of
 
+NAMED = re.compile(r"<([^<>]+)> ?\((\d+)\)")
 NARRATIVE = 1500
 """The most characters of a synopsis in words."""
 
@@ -89,7 +91,10 @@ $progress""",
 
 @summarise_passage.bound
 def of_what_was_told(given: Passage) -> Schemas:
-    """Offer for each list the ids that the record supports."""
+    """Offer for each list the ids that the record supports.
+
+    What the fields say becomes the manager's knowledge, so a false "checked" would hide a container.
+    """
     loose, lists = _loose(given), _borne_out(given)
     return {
         "found": {"maxItems": len(loose)},
@@ -100,36 +105,32 @@ def of_what_was_told(given: Passage) -> Schemas:
 
 
 @summarise_passage.check
-def synopsis_names_what_was_told(given: Passage, answer: Synopsis) -> None:
-    """Refuse numbers and claims that the record does not support, and a synopsis without words.
-
-    What the fields say becomes the manager's knowledge, so a false "checked" would hide a container.
-    """
+def things_were_seen_where_it_says(given: Passage, answer: Synopsis) -> None:
+    """Refuse things where nobody saw them, and a synopsis without words."""
     if not answer.narrative.strip():
         raise ValueError("The narrative is empty: say in words what happened.")
-    _occur([*answer.placed, *(each.thing for each in answer.found)], {e.id for e in given.items}, "thing")
-    _occur([*answer.checked, *answer.unchecked], {each.id for each in given.containers}, "container")
-    lists = _borne_out(given)
-    _occur(answer.explored, lists["explored"], "room")
-    _hold(lists["checked"].issuperset(answer.checked), "checked names a container that nobody has opened")
-    _hold(lists["unchecked"].issuperset(answer.unchecked), "unchecked names a container that was opened")
-    _hold(lists["placed"].issuperset(answer.placed), "placed names a thing that is not where it belongs")
     for found in answer.found:
-        _hold(found.place in _places_of(given, found.thing), f"{found.thing} was not seen at {found.place}")
+        if found.place not in _places_of(given, found.thing):
+            raise ValueError(f"Say only what was told: {found.thing} was not seen at {found.place}.")
 
 
 @summarise_passage.check
-def narrative_agrees_with_the_record(given: Passage, answer: Synopsis) -> None:
-    """Refuse words that the record contradicts: they stay in every later prompt."""
-    lists = _borne_out(given)
+def narrative_names_what_was_told(given: Passage, answer: Synopsis) -> None:
+    """Refuse numbers that did not occur, and names that are another's: they stay in every later prompt."""
     named = [(int(number), name) for name, number in NAMED.findall(f"{given}")]
     named += [(each.id, each.name) for each in (*given.items, *given.containers, *given.rooms)]
     names: dict[int, set[str]] = {}
     for number, name in named:
         names.setdefault(number, set()).add(name)
-    borne = Borne(names, lists["checked"], lists["unchecked"], _loose(given))
-    for wrong in contradictions(answer.narrative, borne):
-        raise ValueError(f"Say only what was told: {wrong}.")
+    for name, number in NAMED.findall(answer.narrative):
+        known = names.get(int(number), set())
+        if name not in known:
+            right = (
+                f"({number}) is <{'> or <'.join(sorted(known))}>"
+                if known
+                else f"nothing has the number {number}"
+            )
+            raise ValueError(f"Say only what was told: {right}.")
 
 
 def _loose(given: Passage) -> set[int]:
@@ -151,14 +152,3 @@ def _places_of(given: Passage, thing: int) -> set[int]:
     """Return by which numbers the place of a thing may be named: what holds it, and the room."""
     rooms = {item.room for item in given.items if item.id == thing}
     return rooms | {given.places[thing]}
-
-
-def _hold(is_so: bool, otherwise: str) -> None:
-    if not is_so:
-        raise ValueError(f"Say only what was told: {otherwise}.")
-
-
-def _occur(numbers: list[int], known: set[int], what: str) -> None:
-    unknown = [number for number in numbers if number not in known]
-    if unknown:
-        raise ValueError(f"No {what} has the number {unknown[0]} in what was told.")

@@ -116,13 +116,11 @@ def can_be_recommended(given: Contest) -> Schemas:
 
 @resolve_dispute.check
 def recommendations_are_whole(given: Contest, answer: Recommendation) -> None:
-    """Refuse a merge without rules, and a decision without trials."""
+    """Refuse a merge without rules, and a new card without its rule."""
     if answer.recommendation == "merge" and (len(answer.rules) < 2 or not answer.claim.strip()):
         raise ValueError("A merge needs a claim and at least two conditional rules.")
     if answer.recommendation == "deprecate_old" and not (answer.claim.strip() and answer.rules):
         raise ValueError("To deprecate the old card, give the claim and the rule of the new one.")
-    if answer.recommendation != "escalate" and not given.matches:
-        raise ValueError("Nothing was tried: escalate.")
 
 
 class Carried(Setting):

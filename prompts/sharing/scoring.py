@@ -82,17 +82,6 @@ def _from_nothing_to_the_most(given: Judgeable) -> Schemas:
     return {"points": {"properties": earned, "required": [*earned], "additionalProperties": False}}
 
 
-@score_pair.check
-def _points_fit(given: Judgeable, score: Score) -> None:
-    names = [each.name for each in given.criteria.root]
-    if score.points.keys() != set(names):
-        raise ValueError(f"Give points for exactly these criteria, by their names: {', '.join(names)}.")
-    for criterion in given.criteria.root:
-        points = score.points[criterion.name]
-        if not 0 <= points <= criterion.points:
-            raise ValueError(f"{criterion.name} earns from 0 to {criterion.points} points, not {points}.")
-
-
 class Gradeable(BaseModel):
     """A pair, and its rubric as a text."""
 

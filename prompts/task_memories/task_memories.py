@@ -1,7 +1,7 @@
 """The questions that the memories of a team's tasks ask of a model, one or two a memory.
 
 Voyager and MemoryBank ask for a summary, Generative and G-Memory for relevance, ChatDev for a phase's
-summary, G-Memory for key steps, reasons of failure and insights, which it may word for each role.
+summary, G-Memory for key steps, reasons of failure and insights.
 Intrinsic memory's question is in `prompts/discussion/memory_update.py`.
 """
 
@@ -166,11 +166,8 @@ A step's number is the first one in brackets in its line; the next counts the te
 
 
 @extract_key_steps.check
-def names_steps(given: Course, answer: KeySteps) -> None:
-    """Refuse numbers that are none of a step, and numbers out of order."""
-    wrong = [number for number in answer.steps if not 0 <= number < len(given.steps)]
-    if wrong:
-        raise ValueError(f"There is no step {wrong[0]}: the steps are 0 to {len(given.steps) - 1}.")
+def are_in_order(given: Course, answer: KeySteps) -> None:
+    """Refuse numbers out of order."""
     if answer.steps != sorted(set(answer.steps)):
         raise ValueError("Name each key step once, in order.")
 
@@ -257,55 +254,12 @@ def offers_rules(given: Rulebook) -> Schemas:
 
 @revise_insights.check
 def names_rules(given: Rulebook, answer: Revision) -> None:
-    """Refuse operations on rules that are not there, and new rules without words."""
+    """Refuse operations on no rule, and new rules without words."""
     for each in answer.operations:
-        if each.kind != "ADD" and not 0 <= each.rule < len(given.rules):
-            raise ValueError(
-                f"{each.kind} names rule {each.rule}; the rules are 0 to {len(given.rules) - 1}."
-            )
+        if each.kind != "ADD" and each.rule < 0:
+            raise ValueError(f"{each.kind} needs the number of a rule.")
         if each.kind in {"ADD", "EDIT"} and not each.text.strip():
             raise ValueError(f"{each.kind} needs the rule's text.")
-
-
-class Projecting(BaseModel):
-    """Insights for everybody, and the role that they are to be worded for."""
-
-    role: str
-    insights: list[str]
-
-
-class Projected(BaseModel):
-    """The insights as one role needs them."""
-
-    reason: Reason
-    insights: list[RuleText] = Field(min_length=1, max_length=MOST_MERGED)
-
-
-project_insights = Prompt(
-    name="project_insights",
-    given=Projecting,
-    answer=Projected,
-    system=f"""You word insights for one role of a team: what each means for what this role does. Keep the
-sense and every condition, number and exception; add nothing that they do not say, and leave out what does not
-concern the role. Never more than there are. {DATA}""",
-    examples=[
-        Projected(
-            reason="The rule on oars is for whoever leads a boat off.",
-            insights=["Before you lead the boat off the shore, count both oars aboard."],
-        )
-    ],
-    user="The role:\n$role\n\nInsights for everybody:\n$insights",
-    bounds=[lambda given: {"insights": {"maxItems": max(1, len(given.insights))}}],
-)
-
-
-@project_insights.check
-def are_not_more(given: Projecting, answer: Projected) -> None:
-    """Refuse to make insights more by wording them, and insights without words."""
-    if len(answer.insights) > len(given.insights):
-        raise ValueError(f"{len(given.insights)} insights became {len(answer.insights)}: add none.")
-    if any(not each.strip() for each in answer.insights):
-        raise ValueError("An insight needs words.")
 
 
 class Alike(BaseModel):

@@ -5,33 +5,19 @@ from collections.abc import Iterable
 from mneme.prompts.household import mita as questions
 from mneme.prompts.household import synopsis
 from mneme.prompts.household.household import Container, Item
-from mneme.prompts.household.mita import Allocation, CrossContext, Heard, Proposal, Situation
+from mneme.prompts.household.mita import Allocation, CrossContext, Proposal, Situation
 from mneme.prompts.household.synopsis import NARRATIVE, Found, Passage, Synopsis
 from mneme.rules.household.judgement import best
 from mneme.rules.household.teamwork import Hand, share_out
 from mneme.rules.registry import rule
 
-NEVER = (10**9, 0)
-"""How far a member is from what it cannot go for, and its number."""
-
 
 @rule(questions.propose_action)
 def propose_action(given: Situation) -> Proposal:
-    """Propose what is worth most by the member's own judgement of its own view, and of what it heard."""
-    yielded = [heard.option.target for heard in given.heard if _goes_first(heard, given)]
-    choice = best(given.model_copy(update={"taken": [*given.taken, *yielded]}))
+    """Propose what is worth most by the member's own judgement of its own view."""
+    choice = best(given)
     option = given.options[choice]
     return Proposal(reason=f"{option} seems to be worth most to {given.name}.", choice=choice)
-
-
-def _goes_first(heard: Heard, given: Situation) -> bool:
-    """Say whether a teammate is nearer to what nobody else should go for, or as near and named first."""
-    if heard.option.claim is None:
-        return False
-    mine = [option.steps for option in given.options if option.claim == heard.option.claim]
-    return (heard.option.steps or 0, heard.member) < min(
-        ((steps or 0, given.me) for steps in mine), default=NEVER
-    )
 
 
 @rule(questions.allocate_actions)

@@ -22,8 +22,6 @@ from mneme.prompts.task_memories.task_memories import (
     Operation,
     Phase,
     PhaseSummary,
-    Projected,
-    Projecting,
     Relevance,
     Revision,
     Rulebook,
@@ -152,13 +150,6 @@ def _order(trial: str) -> str:
     verbs = ", then ".join(dict.fromkeys(step[0] for step in steps))
     goal = re.sub(r"\d+", "", told.get("Goal", ""))
     return shorten(f"For goals such as '{brief(goal)}': {verbs}.", LONGEST_RULE) if steps else ""
-
-
-@rule(questions.project_insights)
-def project_insights(given: Projecting) -> Projected:
-    """Word nothing anew: rules cannot tell what an insight means for a role."""
-    kept = [shorten(each, LONGEST_RULE, placeholder=" …") for each in given.insights]
-    return Projected(reason="Rules leave the insights as they are.", insights=kept)
 
 
 @rule(questions.merge_insights)

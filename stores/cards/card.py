@@ -211,13 +211,12 @@ class Card(Lesson):
     @classmethod
     def of(cls, version: Version) -> "Card":
         """Read a card back from its record."""
-        fields = {name: item for name, item in version.value.items() if name not in DERIVED}
-        return cls.model_validate({**fields, "id": version.key})
+        return cls.model_validate({**without_derived(version.value), "id": version.key})
 
-    def as_value(self) -> Value:
-        """Return the card as a record's value, without its id: that is the record's key."""
-        value: Value = self.model_dump(mode="json", exclude={"id"})
-        return value
+
+def without_derived(value: Value) -> Value:
+    """Return a card's fields without the numbers that are kept beside them."""
+    return {name: item for name, item in value.items() if name not in DERIVED}
 
 
 class CardVersion(BaseModel):

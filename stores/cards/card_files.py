@@ -1,62 +1,40 @@
-"""A team's cards as YAML files (§6): to be exported, and to be taken in again, all of them or none.
+"""A team's cards as files: as YAML (§6) to be read and edited, and as the ledger's lines with all versions.
 
-A file takes nobody's word for its successes. What this team signed when it exported it comes back as it was,
-with its history and the times of it. Of anything else the lesson is taken, and not its standing: the card is
-provisional, with no evidence, no rating and no cleared flag, in every version of its history.
+A YAML file has one document per card and takes nobody's word for its successes: of each, the lesson is
+imported, as a provisional card with no evidence, no rating and no cleared flag. Reading is strict and says
+where: the line and the path of the field.
+
+JSON Lines with all versions come back as they were, on the word of whoever imports them.
 """
 
-import hashlib
-import hmac
 import json
-import secrets
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+import yaml
+from pydantic import BaseModel, ConfigDict
 
-from mneme.core.errors import BadInput, Conflict
-from mneme.core.settings import settings
-from mneme.stores.cards.card import QUARANTINE, SHARER, Card, CardVersion, Evidence
+from mneme.core.errors import BadInput
+from mneme.core.yaml_files import read_documents
+from mneme.stores.cards.card import QUARANTINE, SHARER, Card, Evidence, Lesson, without_derived
 from mneme.stores.cards.card_records import CardRecords
 from mneme.stores.cards.lifecycle import is_in_service
-from mneme.stores.cards.yaml_form import Document, document_of, dump, load
-from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Source, Value, Version, Write
+from mneme.stores.ledger.records import Change, Value, Version, Write
+from mneme.stores.users.unreadable import check
 
-KEY = "key"
-
-
-class TeamSignature:
-    """The signature of one team."""
-
-    def __init__(self, ledger: Ledger, team: str) -> None:
-        self._ledger, self._team = ledger, team
-        self._namespace = team_namespace(team, "signature")
-
-    async def of(self, value: Value) -> str:
-        """Return the signature of plain JSON."""
-        said = json.dumps([self._team, value], sort_keys=True, ensure_ascii=False)
-        return hmac.new(await self._key(), said.encode(), hashlib.sha256).hexdigest()
-
-    async def holds(self, signature: str, value: Value) -> bool:
-        """Say whether the team signed this."""
-        return bool(signature) and hmac.compare_digest(signature, await self.of(value))
-
-    async def _key(self) -> bytes:
-        given = settings().team_key.get_secret_value()
-        if given:
-            return given.encode()
-        head = await self._ledger.get(self._namespace, KEY)
-        if head is None:
-            made: Value = {"secret": secrets.token_hex(32)}
-            change = Change(reason="the first export or import", actor="card files")
-            try:
-                head = await self._ledger.insert(self._namespace, made, text="", change=change, key=KEY)
-            except Conflict:  # somebody else was first
-                return await self._key()
-        return str(head.value["secret"]).encode()
+FIELDS = (
+    *("id", "version", "status", "claim", "rationale", "rules", "evidence", "deprecated_approaches"),
+    *("failure_modes", "provenance", "confidence", "tags", "scope"),
+)
+"""The paper's order; what it does not have follows."""
+FORMER = ("history", "signature")
+"""Fields that earlier versions wrote beside a card's."""
+TOLD = (*Lesson.model_fields, "owner", "expires_at", "valid_for")
+"""What of a card an import takes from a file, where the card is known."""
+BREAKS = "\r\x85\u2028\u2029"
+"""Line breaks that YAML would read as another one, unless they are escaped."""
+LARGEST = 64 * 1024 * 1024
 
 
 class Imported(BaseModel):
@@ -66,83 +44,77 @@ class Imported(BaseModel):
 
     stored: list[str]
     unchanged: list[str]
-    unsigned: list[str] = Field([], description="Those stored whose successes nothing vouches for.")
 
 
 class CardFiles:
-    """One team's cards, out to YAML and in from it."""
+    """One team's cards, out to files and in from them."""
 
-    def __init__(self, ledger: Ledger, records: CardRecords) -> None:
-        self._ledger, self._records = ledger, records
-        self._signature = TeamSignature(ledger, records.team)
+    def __init__(self, records: CardRecords) -> None:
+        self._records = records
 
     async def export(self, card_ids: Sequence[str] | None = None, *, all_versions: bool = False) -> str:
-        """Return cards as signed YAML, one document each, on request with every version. Raises NotFound."""
+        """Return cards as YAML; with `all_versions` as JSON Lines. Raises NotFound."""
         records = self._records
-        cards = await records.list() if card_ids is None else [await records.get(each) for each in card_ids]
-        histories = [await records.history(card.id) if all_versions else () for card in cards]
-        return "".join([await self.signed(*each) for each in zip(cards, histories, strict=True)])
-
-    async def signed(self, card: Card, history: Sequence[CardVersion] = ()) -> str:
-        """Return a card as a YAML document that this team signed."""
-        return dump(card, history, await self._signature.of(document_of(card, history).signed))
+        ids = [card.id for card in await records.all()] if card_ids is None else card_ids
+        cards = [await records.get(each) for each in ids]
+        if not all_versions:
+            return "".join(map(dump, cards))
+        lines = [line async for line in records.ledger.export(records.namespace)]
+        return "".join(f"{line}\n" for line in lines if json.loads(line)["key"] in ids)
 
     async def import_(self, text: str, *, change: Change) -> Imported:
-        """Take in exported cards, all of them or none; signed ones are identical in every respect.
+        """Take in the lessons of a YAML file, all of them or none.
 
         A card that is here already must be the same, or provisional and of a lower version: a verified
         card is never overwritten. Raises BadInput with the line and the field of what is wrong.
         """
-        documents = load(text)
-        signed = [await self._signature.holds(each.signature, each.signed) for each in documents]
-        accepted = [each if own else _unproven(each) for each, own in zip(documents, signed, strict=True)]
-        heads = [await self._ledger.get(self._records.namespace, each.id) for each in accepted]
-        pairs = list(zip(accepted, heads, strict=True))
-        writes = {document.id: await self._writes(document, change, head) for document, head in pairs}
-        await self._ledger.write([write for group in writes.values() for write in group])
-        return Imported(
-            stored=[each.id for each in documents if writes[each.id]],
-            unchanged=[each.id for each in documents if not writes[each.id]],
-            unsigned=[
-                each.id for each, own in zip(documents, signed, strict=True) if writes[each.id] and not own
-            ],
-        )
+        cards = [_untrusted(card) for card in load(text)]
+        heads = {head.key: head for head in await self._records.by_keys([card.id for card in cards])}
+        writes = {card.id: self._import_of(card, change, heads.get(card.id)) for card in cards}
+        await self._records.ledger.write([write for write in writes.values() if write])
+        return _imported({name: write is not None for name, write in writes.items()})
 
-    async def _writes(self, document: Document, change: Change, head: Version | None) -> list[Write]:
-        """Return the writes of a card; a history keeps its times, but for those that are still to come."""
-        if head is not None:
-            return self._renewed(document, change, head)
-        if not document.history:
-            return [self._records.write_of(document.card, change, 0)]
-        past, now = [former.as_version() for former in document.history], datetime.now(UTC)
-        begun = await self._ledger.last_forgotten(self._records.namespace, document.id)
-        after = [begun + number if number else 0 for number in range(len(past))]
-        writes = [
-            self._records.write_of(each.card, _change_of(each), n)
-            for each, n in zip(past, after, strict=True)
-        ]
-        times = [min(each.at.astimezone(UTC), now) for each in past]
-        return [write.model_copy(update={"at": at}) for write, at in zip(writes, times, strict=True)]
+    async def import_versions(self, text: str) -> Imported:
+        """Bring back what was exported with all versions, as it was.
 
-    def _renewed(self, document: Document, change: Change, head: Version) -> list[Write]:
+        Raises BadInput for the first line that is not of this team's cards; the others are stored.
+        """
+        records = self._records
+        before = {head.key: head.version for head in await records.heads()}
+        report = await records.ledger.import_(text.splitlines(), within=records.namespace, check=_check)
+        if report.refused:
+            first = report.refused[0]
+            raise BadInput(f"Line {first.line}: {first.reason}.", "The cards of other lines were imported.")
+        keys = dict.fromkeys(json.loads(line)["key"] for line in text.splitlines() if line.strip())
+        heads = await records.by_keys([*keys])
+        return _imported({head.key: before.get(head.key) != head.version for head in heads})
+
+    def _import_of(self, card: Card, change: Change, head: Version | None) -> Write | None:
+        """Return the write of an imported lesson; None where it has nothing to add."""
+        if head is None:
+            return self._records.write(card.id, card, change)
         here = Card.of(head)
-        if document.card == here or document.provenance.created_by == SHARER:
-            return []  # a shared lesson that is known here has nothing to add
-        if here.status != "provisional" or document.version <= here.version:
+        is_known = all(getattr(card, name) == getattr(here, name) for name in TOLD)
+        if card.provenance.created_by == SHARER or (is_known and is_in_service(card) == is_in_service(here)):
+            return None
+        if here.status != "provisional" or card.version <= here.version:
             raise BadInput(
                 f"{here.id} is here already, {here.status}, at version {here.version}, and differs.",
                 "Only a provisional card can be replaced, by a higher version; merge or deprecate others.",
             )
         earned = {name: getattr(here, name) for name in ("evidence", "confidence", "ratings", "cleared")}
-        is_proven = bool(document.evidence.count or document.ratings)
-        card = document.card if is_proven else document.card.model_copy(update=earned)
-        return [self._records.write_of(card, change, head.version)]
+        return self._records.write(card.id, card.model_copy(update=earned), change, head.version)
 
 
-def _unproven(document: Document) -> Document:
-    """Return a document without what only this team could vouch for, in every version of its history."""
-    past = [former.model_copy(update={"card": _untrusted(former.card)}) for former in document.history]
-    return document_of(_untrusted(document.card)).model_copy(update={"history": past})
+def _imported(stored: Mapping[str, bool]) -> Imported:
+    return Imported(
+        stored=[name for name, is_new in stored.items() if is_new],
+        unchanged=[name for name, is_new in stored.items() if not is_new],
+    )
+
+
+def _check(value: Value) -> None:
+    check(Card.model_validate, {**without_derived(value), "id": "any"})
 
 
 def _untrusted(card: Card) -> Card:
@@ -158,6 +130,38 @@ def _untrusted(card: Card) -> Card:
     return card.model_copy(update=update)
 
 
-def _change_of(former: CardVersion) -> Change:
-    source = Source(tasks=former.tasks)
-    return Change(reason=former.reason, actor=former.actor, model=former.model, source=source)
+class _Dumper(yaml.SafeDumper):
+    """Write long texts as blocks, and nothing as an alias."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    strange = any(character in BREAKS for character in text)
+    style = '"' if strange else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def load(text: str) -> list[Card]:
+    """Read every document. Raises BadInput with the line and the field of the first that is wrong."""
+    if len(text) > LARGEST:
+        raise BadInput(f"A YAML file of cards may have {LARGEST} characters; this one has {len(text)}.")
+    cards = list(read_documents(text, Card, "The card", ignored=FORMER))
+    counted = Counter(card.id for card in cards)
+    if twice := [name for name, count in counted.items() if count > 1]:
+        raise BadInput(f"The card {twice[0]} is there twice.")
+    return cards
+
+
+def dump(card: Card) -> str:
+    """Return a card as one YAML document."""
+    fields = card.model_dump(mode="json")
+    ordered = {name: fields[name] for name in (*FIELDS, *(each for each in fields if each not in FIELDS))}
+    text: str = yaml.dump(
+        ordered, Dumper=_Dumper, explicit_start=True, sort_keys=False, allow_unicode=True, width=100
+    )
+    return text

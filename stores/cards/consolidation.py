@@ -17,14 +17,13 @@ from pydantic import BaseModel, ConfigDict
 from mneme.stores.cards.card import Card, DeprecatedApproach
 from mneme.stores.cards.check import findings
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.lifecycle import archived, is_in_service
+from mneme.stores.cards.lifecycle import Decision, archived
 from mneme.stores.cards.metrics import Metrics
 from mneme.stores.cards.settings import Consolidation
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Write
-from mneme.stores.ledger.writing import retry_on_conflict
-from mneme.stores.tuned_models import Archive, TunedModels
+from mneme.stores.tuned_models import Archive, Archived, TunedModels
 
 HELD_OUT = 0.20
 
@@ -134,6 +133,8 @@ DELTA = 2
 class ConsolidationCycle(TunedModels):
     """The consolidations of one team's cards."""
 
+    command = "cards consolidate"
+
     def __init__(self, ledger: Ledger, cards: KnowledgeCards) -> None:
         super().__init__(ledger, team_namespace(cards.team))
         self._cards = cards
@@ -163,76 +164,41 @@ class ConsolidationCycle(TunedModels):
 
         Words of a task that read like an instruction to agents are left out, as flagged cards are.
         """
-        tasks = {task.id: task.task for task in await self._cards.tasks.list() if task.task}
+        tasks = {task.id: task.task for task in await self._cards.tasks.all() if task.task}
         plain = {name: text for name, text in tasks.items() if not any(findings(text))}
         return training_data(await self._cards.records.list(), plain, settings)
 
-    @retry_on_conflict
-    async def archive(  # noqa: PLR0913 (one name for each thing a caller may say)
-        self,
-        tag: str,
-        *,
-        change: Change,
-        model: str = "",
-        keep: Sequence[str] = (),
-        only: Sequence[str] | None = None,
-        serves: str = "",
-    ) -> Archive:
-        """Archive the cards in service under a version tag, except those to keep (§8, step 3).
-
-        `only` names the cards that may go; `serves` the tuned model that answers for the team from now on.
-        `model` is the base model. All of it is one write. Nothing is lost: `take_back` undoes it, each card
-        can be restored, and its versions say when it was archived and why. Raises BadInput where the tag is
-        taken.
-        """
-        await self._check_free(tag)
-        records, before = self._cards.records, await self._before(serves)
-        name = CONSOLIDATED.format(tag=tag)
-        reason = f"{name}: {change.reason}"
-        heads = await self._ledger.records(records.namespace, limit=await records.count())
-        allowed = [head for head in heads if head.key not in keep and (only is None or head.key in only)]
-        leaving = [head for head in allowed if is_in_service(Card.of(head))]
-        # On a Qdrant server a write that met another's may be there in part: what it archived belongs here.
-        gone = [head.key for head in heads if head.change.reason.startswith(f"{name}:")]
-        writes = [
-            records.next_write(head, lambda card: archived(card, reason, disputed=True), change)
-            for head in leaving
-        ]
-        made = Archive(
-            tag=tag,
-            at=datetime.now(UTC),
-            model=model,
-            cards=len(leaving) + len(gone),
-            kept=[*keep],
-            ids=[*gone, *(head.key for head in leaving)],
-            serves=serves,
-            before=before,
-        )
-        await self._ledger.write([*filter(None, writes), *await self._promoting(made, change)])
-        return made
-
-    @retry_on_conflict
-    async def take_back(self, *, change: Change) -> Archive:
-        """Undo the latest archiving: its cards are as they were, and so is who answers for the team.
-
-        All of it is one write. A card that changed since then stays as it is. Raises BadInput where there is
-        none to undo.
-        """
-        last = await self._last("See `mneme cards consolidate --status`.")
-        writes = [await self._brought_back(each, last.tag, change) for each in last.ids]
-        undone, points = await self._undoing(last, change)
-        await self._ledger.write([*filter(None, writes), *points])
-        return undone
-
-    async def _brought_back(self, card_id: str, tag: str, change: Change) -> Write | None:
-        """Return the write that makes a card what it was before an archiving; None where it changed since."""
+    async def _learned(
+        self, tag: str, keep: Sequence[str], only: Sequence[str] | None, change: Change
+    ) -> Archived:
+        """Return the cards in service that are archived: each can be restored, and its versions say why."""
         records = self._cards.records
-        head = await records.head(card_id)
-        if not head.change.reason.startswith(f"{CONSOLIDATED.format(tag=tag)}:"):
-            return None
-        was = (await records.history(card_id))[-2].card
-        reason = f"consolidation {tag} taken back: {change.reason}"
-        return records.next_write(head, lambda _: (was, reason), change)
+        reason = f"{CONSOLIDATED.format(tag=tag)}: {change.reason}"
+
+        def decide(card: Card) -> Decision:
+            goes = card.id not in keep and (only is None or card.id in only)
+            return archived(card, reason, disputed=True) if goes else None
+
+        decided = [records.decided(head, decide, change) for head in await records.heads()]
+        writes = [write for write in decided if write is not None]
+        return Archived([str(write.key) for write in writes], len(writes), writes)
+
+    async def _brought_back(self, undone: Archive, change: Change) -> Sequence[Write]:
+        """Return the writes of archived cards as they were before; one that changed since stays."""
+        records, tag = self._cards.records, undone.tag
+        change = change.model_copy(update={"reason": f"consolidation {tag} taken back: {change.reason}"})
+        heads = [
+            head
+            for head in await records.by_keys(undone.ids)
+            if head.change.reason.startswith(f"{CONSOLIDATED.format(tag=tag)}:")
+        ]
+        pasts = [await records.versions(head.key) for head in heads]
+        return [
+            records.write(
+                head.key, past[-2].model_copy(update={"version": past[-1].version + 1}), change, head.version
+            )
+            for head, past in zip(heads, pasts, strict=True)
+        ]
 
     async def learned(self) -> set[str]:
         """Return the cards that the standing consolidations archived: each trains the same base anew."""

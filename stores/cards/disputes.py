@@ -14,14 +14,15 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mneme.core.errors import BadInput, NotFound
+from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, Lesson, Part, Rule, TaskOutcome, normalised
 from mneme.stores.cards.card_records import CardRecords
 from mneme.stores.cards.lifecycle import Decide, Decision, is_in_service, out_of_service, with_outcomes
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Value, Version, Write, make_write
+from mneme.stores.ledger.records import Change, Version, Write
 from mneme.stores.ledger.writing import retry_on_conflict
+from mneme.stores.shelf import RecordKind, Shelf
 
 Recommendation = Literal["deprecate_old", "keep_old", "merge", "escalate"]
 ConflictType = Literal["contradiction", "refinement"]
@@ -125,11 +126,6 @@ class Dispute(BaseModel):
         """Read a dispute back from its record."""
         return cls.model_validate({**version.value, "id": version.key})
 
-    def as_value(self) -> Value:
-        """Return the dispute as a record's value, without its id: that is the record's key."""
-        value: Value = self.model_dump(mode="json", exclude={"id"})
-        return value
-
 
 def dispute_id(card_id: str, finding: Approach) -> str:
     """Return a dispute's id: the same for the same finding against the same card."""
@@ -137,12 +133,18 @@ def dispute_id(card_id: str, finding: Approach) -> str:
     return f"disp_{hashlib.sha256(said.encode()).hexdigest()[:16]}"
 
 
-class DisputeRecords:
+class DisputeRecords(Shelf[Dispute, Dispute]):
     """One team's disputes: opening, testing and ending them."""
 
     def __init__(self, ledger: Ledger, cards: CardRecords) -> None:
-        self._ledger, self._cards = ledger, cards
-        self.namespace = team_namespace(cards.team, "disputes")
+        kind = RecordKind[Dispute, Dispute](
+            Dispute.of,
+            outside=frozenset({"id"}),
+            missing=f"The team {cards.team} has no dispute {{key}}.",
+            hint="See `mneme disputes list`.",
+        )
+        super().__init__(ledger, team_namespace(cards.team, "disputes"), kind)
+        self._cards = cards
 
     async def open(
         self,
@@ -172,37 +174,28 @@ class DisputeRecords:
     @retry_on_conflict
     async def _open(self, dispute: Dispute, change: Change) -> Dispute:
         card_head = await self._cards.head(dispute.card_id)
-        there = await self._ledger.get(self.namespace, dispute.id)
-        if there is not None and not Dispute.of(there).unresolved:
-            return Dispute.of(there)
+        there = await self.find(dispute.id)
+        if there is not None and not there.unresolved:
+            return there
         opening = change.model_copy(update={"reason": f"{dispute.id} opened: {change.reason}"})
-        flagged = self._cards.next_write(card_head, _disputed(opening.reason), opening)
-        made = [] if there else [self._write(dispute, change, None)]
-        written = await self._ledger.write([*made, *([flagged] if flagged else [])])
-        return Dispute.of(there or written[0])
-
-    async def get(self, dispute_id: str) -> Dispute:
-        """Return a dispute as it is now. Raises NotFound."""
-        return Dispute.of(await self._head(dispute_id))
+        flagged = self._cards.decided(card_head, _disputed(opening.reason), opening)
+        made = [] if there else [self.write(dispute.id, dispute, change)]
+        written = await self.ledger.write([*made, *([flagged] if flagged else [])])
+        return there or Dispute.of(written[0])
 
     async def list(
         self, status: DisputeStatus | None = None, *, card_id: str | None = None
     ) -> Sequence[Dispute]:
         """Return disputes, oldest first."""
         wanted = {"status": status, "card_id": card_id}
-        found = await self._ledger.records(
-            self.namespace,
-            filter={name: value for name, value in wanted.items() if value is not None},
-            limit=await self._ledger.count(self.namespace),
-        )
-        return [Dispute.of(version) for version in found]
+        return await self.all(filter={name: value for name, value in wanted.items() if value is not None})
 
     @retry_on_conflict
     async def add_round(
         self, dispute_id: str, tested: Round, *, change: Change, idempotency_key: str | None = None
     ) -> Dispute:
         """Add a round of tests. Raises BadInput where the dispute is over or has had its rounds."""
-        head = await self._head(dispute_id)
+        head = await self.head(dispute_id)
         dispute, most = Dispute.of(head), self._cards.settings.dispute_rounds
         if tested in dispute.rounds and head.idempotency_key == idempotency_key is not None:
             return dispute
@@ -210,8 +203,13 @@ class DisputeRecords:
         if len(dispute.rounds) >= most:
             raise BadInput(f"{dispute_id} has had its {most} rounds.", "Escalate it to a person.")
         longer = dispute.model_copy(update={"rounds": [*dispute.rounds, tested]})
-        [version] = await self._ledger.write([self._write(longer, change, head, idempotency_key)])
-        return Dispute.of(version)
+        return await self.update(
+            dispute_id,
+            longer,
+            change=change,
+            expected_version=head.version,
+            idempotency_key=idempotency_key,
+        )
 
     @retry_on_conflict
     async def end(self, dispute_id: str, resolution: Resolution) -> Dispute:
@@ -220,15 +218,15 @@ class DisputeRecords:
         Ended again with the same resolution, nothing changes. Raises NotFound, and BadInput where the
         dispute ended otherwise.
         """
-        head = await self._head(dispute_id)
+        head = await self.head(dispute_id)
         dispute = Dispute.of(head)
         if dispute.resolution == resolution:
             return dispute
         _check_open(dispute)
         change = Change(reason=f"{dispute_id}: {resolution.reason}", actor=resolution.by)
         card = await self._resolved_card(dispute, resolution, change)
-        dispute_write = self._write(_ended(dispute, resolution), change, head)
-        return Dispute.of((await self._ledger.write([*([card] if card else []), dispute_write]))[-1])
+        ended = self.write(dispute_id, _ended(dispute, resolution), change, head.version)
+        return Dispute.of((await self.ledger.write([*([card] if card else []), ended]))[-1])
 
     async def _resolved_card(self, dispute: Dispute, resolution: Resolution, change: Change) -> Write | None:
         """Return what the resolution does to the card: nothing while a person has yet to decide."""
@@ -237,29 +235,7 @@ class DisputeRecords:
         others = [each for each in await self.list(card_id=dispute.card_id) if each.unresolved]
         last = not [each for each in others if each.id != dispute.id]
         decide = _resolving(resolution, change.reason, last=last)
-        return self._cards.next_write(await self._cards.head(dispute.card_id), decide, change)
-
-    async def _head(self, dispute_id: str) -> Version:
-        head = await self._ledger.get(self.namespace, dispute_id)
-        if head is None:
-            raise NotFound(
-                f"The team {self._cards.team} has no dispute {dispute_id}.", "See `mneme disputes list`."
-            )
-        return head
-
-    def _write(
-        self, dispute: Dispute, change: Change, head: Version | None, idempotency_key: str | None = None
-    ) -> Write:
-        return make_write(
-            event="insert" if head is None else "update",
-            namespace=self.namespace,
-            key=dispute.id,
-            value=dispute.as_value(),
-            text="",
-            change=change,
-            expected_version=None if head is None else head.version,
-            idempotency_key=idempotency_key,
-        )
+        return self._cards.decided(await self._cards.head(dispute.card_id), decide, change)
 
 
 def _check_open(dispute: Dispute) -> None:

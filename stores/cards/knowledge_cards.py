@@ -86,7 +86,7 @@ class KnowledgeCards:
         self.disputes = DisputeRecords(ledger, self.records)
         self.tasks = TaskLog(ledger, team)
         self.clusters = Clusters(ledger, team, self.settings)
-        self.files = CardFiles(ledger, self.records)
+        self.files = CardFiles(self.records)
         self.shared = SharedFiles(ledger, self.records)
         self.upkeep = Upkeep(ledger, self.records, self.tasks, self.clusters)
 
@@ -97,7 +97,7 @@ class KnowledgeCards:
         further dead ends.
         """
         card = learned_card(lesson, outcome, change)
-        write = self.records.write_of(card, change, 0, f"learn:{outcome.task}")
+        write = self.records.write(card.id, card, change, idempotency_key=f"learn:{outcome.task}")
         try:
             [made] = await self._ledger.write([write])
         except Conflict:
@@ -107,7 +107,7 @@ class KnowledgeCards:
     async def propose(self, lesson: Lesson, *, change: Change, care: Care = NO_CARE) -> Learned:
         """Make a provisional card of a lesson that no task has tested; a card that is there already stays."""
         made = care.of(untested_card(lesson, change, UNTESTED))
-        write = self.records.write_of(made, change, 0)
+        write = self.records.write(made.id, made, change)
         try:
             [version] = await self._ledger.write([write])
         except Conflict:
@@ -283,7 +283,7 @@ class KnowledgeCards:
         at = now or datetime.now(UTC)
         before = await self._ledger.as_of(self.records.namespace, at - MONTH)
         return compute(
-            await self.tasks.list(),
+            await self.tasks.all(),
             {card.id: card for card in await self.records.list()},
             {version.key: Card.of(version) for version in before},
             await self.disputes.list(),
@@ -294,7 +294,7 @@ class KnowledgeCards:
     async def trend(self, by: Unit | int, *, last: int = 12, now: datetime | None = None) -> list[Period]:
         """Return the last periods, oldest first, each a unit of the calendar (UTC) or so many tasks."""
         histories = [await self.records.history(each.id) for each in await self.records.list()]
-        return periods(await self.tasks.list(), histories, by, now or datetime.now(UTC), last)
+        return periods(await self.tasks.all(), histories, by, now or datetime.now(UTC), last)
 
 
 def _of_scope(scope: str | None) -> dict[str, Any] | None:

@@ -46,13 +46,13 @@ from mneme.stores.cards.card import (
     Provenance,
     Rule,
 )
+from mneme.stores.cards.card_files import dump
 from mneme.stores.cards.card_records import CardRecords
 from mneme.stores.cards.lifecycle import is_in_service
-from mneme.stores.cards.yaml_form import dump
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Version
-from mneme.stores.ledger.writing import retry_on_conflict
+from mneme.stores.ledger.records import Change
+from mneme.stores.shelf import Shelf, kind_of
 
 FIGURE, NAME = "[figure]", "[name {}]"
 PLACEHOLDER = re.compile(r"\[(?:figure|name \d+)\]")
@@ -262,39 +262,32 @@ class PrivacyAccount:
     """The account of one team's exports, a record of its ledger with a version for each."""
 
     def __init__(self, ledger: Ledger, team: str) -> None:
-        self._ledger, self._namespace = ledger, team_namespace(team, "privacy")
+        kind = kind_of(Spending)
+        self._kept = Shelf(ledger, team_namespace(team, "privacy"), kind)
 
     async def spent(self) -> Spending:
         """Return what was spent so far."""
-        return _spent(await self._ledger.get(self._namespace, SPENT))
+        return await self._kept.find(SPENT) or Spending()
 
-    @retry_on_conflict
     async def spend(self, epsilon: float, budget: float, *, change: Change) -> Spending:
         """Add an export to the account, before anything of it is given out.
 
         Raises BadInput where the sum would pass the budget; then nothing is spent.
         """
-        head = await self._ledger.get(self._namespace, SPENT)
-        before = _spent(head)
-        after = Spending(epsilon=before.epsilon + epsilon, exports=before.exports + 1, at=datetime.now(UTC))
-        if after.epsilon > budget * (1 + 1e-9):
-            raise BadInput(
-                f"With this export ε would be {after.epsilon:g} in all, over the budget of {budget:g}; "
-                f"{before.exports} exports have spent {before.epsilon:g}.",
-                "Give a smaller ε, share without counts, or raise the budget knowingly.",
-            )
-        value = after.model_dump(mode="json")
-        if head is None:
-            await self._ledger.insert(self._namespace, value, text="", change=change, key=SPENT)
-        else:
-            await self._ledger.update(
-                self._namespace, SPENT, value, text="", change=change, expected_version=head.version
-            )
-        return after
 
+        def decide(before: Spending) -> tuple[Spending, str]:
+            total = before.epsilon + epsilon
+            if total > budget * (1 + 1e-9):
+                raise BadInput(
+                    f"With this export ε would be {total:g} in all, over the budget of {budget:g}; "
+                    f"{before.exports} exports have spent {before.epsilon:g}.",
+                    "Give a smaller ε, share without counts, or raise the budget knowingly.",
+                )
+            return Spending(epsilon=total, exports=before.exports + 1, at=datetime.now(UTC)), change.reason
 
-def _spent(head: Version | None) -> Spending:
-    return Spending.model_validate(head.value) if head else Spending()
+        if await self._kept.find(SPENT) is None:
+            await self._kept.add_new(SPENT, Spending(), change=change)
+        return await self._kept.change(SPENT, decide, change)
 
 
 class Shared(BaseModel):

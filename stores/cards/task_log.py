@@ -1,15 +1,14 @@
 """The log of a team's tasks: what each cost, which cards it was shown and used, which mistakes it made."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mneme.core.errors import Conflict
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Version
+from mneme.stores.shelf import RecordKind, Shelf
 
 
 class TaskRecord(BaseModel):
@@ -52,39 +51,12 @@ class TaskRecord(BaseModel):
         return cls.model_validate({**version.value, "at": version.value.get("at") or version.created})
 
 
-class TaskLog:
+class TaskLog(Shelf[TaskRecord, TaskRecord]):
     """The finished tasks of one team."""
 
     def __init__(self, ledger: Ledger, team: str) -> None:
-        self._ledger = ledger
-        self.namespace = team_namespace(team, "tasks")
+        super().__init__(ledger, team_namespace(team, "tasks"), RecordKind(TaskRecord.of))
 
     async def add(self, record: TaskRecord) -> bool:
         """Keep what a finished task was; return False where it is in the log already."""
-        change = Change(reason="finished", actor="task log")
-        value = record.model_dump(mode="json")
-        try:
-            await self._ledger.insert(self.namespace, value, text="", change=change, key=record.id)
-        except Conflict:
-            return False
-        return True
-
-    async def get(self, task_id: str) -> TaskRecord | None:
-        """Return a finished task; None where there is none of that id."""
-        head = await self._ledger.get(self.namespace, task_id)
-        return TaskRecord.of(head) if head else None
-
-    async def count(self) -> int:
-        """Return the number of finished tasks."""
-        return await self._ledger.count(self.namespace)
-
-    async def latest(self, limit: int, *, before: int = 0) -> Sequence[TaskRecord]:
-        """Return the last finished tasks, oldest first; `before` passes over so many of the last ones."""
-        found = await self._ledger.records(self.namespace, limit=limit, offset=before, newest_first=True)
-        return [TaskRecord.of(version) for version in reversed(found)]
-
-    async def list(self, *, limit: int | None = None, offset: int = 0) -> Sequence[TaskRecord]:
-        """Return finished tasks, oldest first; all of them without a limit."""
-        wanted = await self.count() if limit is None else limit
-        found = await self._ledger.records(self.namespace, limit=wanted, offset=offset)
-        return [TaskRecord.of(version) for version in found]
+        return await self.add_new(record.id, record, change=Change(reason="finished", actor="task log"))

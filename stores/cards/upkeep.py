@@ -28,11 +28,11 @@ from mneme.stores.cards.lifecycle import archived
 from mneme.stores.cards.task_log import TaskLog
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Value, Version
+from mneme.stores.ledger.records import Change, Version
+from mneme.stores.shelf import Shelf, kind_of
 
 ACTOR = "card lifecycle"
 MARK = "inactivity"
-BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Kept(BaseModel):
@@ -45,12 +45,22 @@ class Kept(BaseModel):
     clustered: int = 0
 
 
+class Mark(BaseModel):
+    """How far the search for inactive cards came: when its window began, and the tasks before that."""
+
+    model_config = ConfigDict(frozen=True)
+
+    began: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+    passed: int
+
+
 class Upkeep:
     """The upkeep of one team's cards."""
 
     def __init__(self, ledger: Ledger, records: CardRecords, tasks: TaskLog, clusters: Clusters) -> None:
         self._ledger, self._records, self._tasks, self._clusters = ledger, records, tasks, clusters
-        self.namespace = team_namespace(records.team, "upkeep")
+        namespace = team_namespace(records.team, "upkeep")
+        self._marks = Shelf(ledger, namespace, kind_of(Mark))
 
     async def run(self) -> Kept:
         """Archive what is inactive or has expired, and bring the clusters up to date."""
@@ -73,55 +83,36 @@ class Upkeep:
         window = await self._tasks.latest(needed)
         began, passed = window[0].at, count - needed
         assert began is not None
-        mark = await self._ledger.get(self.namespace, MARK)
-        heads = await self._left_behind(mark, began, passed)
+        heads = await self._left_behind(began, passed)
         shown = {card for task in window for card in task.retrieved}
-        reason = f"not retrieved in {needed} tasks"
         idle = [head for head in heads if head.key not in shown and head.at < began]
-        done = await self._archive([head for head in idle if archived(Card.of(head), reason)], reason)
-        await self._note(mark, began, passed)
+        done = await self._archive(idle, f"not retrieved in {needed} tasks")
+        with suppress(Conflict):  # another process noted something meanwhile
+            change = Change(reason="looked through", actor=ACTOR)
+            await self._marks.put(MARK, Mark(began=began, passed=passed), change=change)
         return done
 
-    async def _left_behind(self, mark: Version | None, began: datetime, passed: int) -> list[Version]:
+    async def _left_behind(self, began: datetime, passed: int) -> list[Version]:
         """Return the cards that were last written or shown before the window, and not before the last one."""
-        since, already = BEGINNING, passed
-        if mark:
-            since, already = datetime.fromisoformat(str(mark.value["began"])), int(str(mark.value["passed"]))
-        heads = await self._ledger.changed(self._records.namespace, since, began)
+        mark = await self._marks.find(MARK) or Mark(passed=passed)
+        heads = await self._ledger.changed(self._records.namespace, mark.began, began)
         left = await self._tasks.latest(
-            max(0, passed - already), before=self._records.settings.inactive_tasks
+            max(0, passed - mark.passed), offset=self._records.settings.inactive_tasks
         )
         known = {head.key for head in heads}
         shown = dict.fromkeys(card for task in left for card in task.retrieved if card not in known)
-        found = [await self._ledger.get(self._records.namespace, card) for card in shown]
-        return [*heads, *(head for head in found if head)]
-
-    async def _note(self, mark: Version | None, began: datetime, passed: int) -> None:
-        """Note how far this came; where another process noted something meanwhile, that stays."""
-        value: Value = {"began": began.isoformat(), "passed": passed}
-        change = Change(reason="looked through", actor=ACTOR)
-        space, n = self.namespace, mark.version if mark else 0
-        with suppress(Conflict):
-            if mark is None:
-                await self._ledger.insert(space, value, text="", change=change, key=MARK)
-            elif mark.value != value:
-                await self._ledger.update(space, MARK, value, text="", change=change, expected_version=n)
+        return [*heads, *await self._records.by_keys([*shown])]
 
     async def archive_expired(self) -> Sequence[Card]:
         """Archive the cards in use whose time is over, and return them."""
-        now = datetime.now(UTC)
-        heads = await self._ledger.records(
-            self._records.namespace,
-            filter={"expires": {"$lte": now.timestamp() / SECONDS_A_DAY}},
-            limit=await self._records.count(),
-            shelf="active",
-        )
-        reason = "its time is over"
-        return await self._archive([head for head in heads if archived(Card.of(head), reason)], reason)
+        over = {"expires": {"$lte": datetime.now(UTC).timestamp() / SECONDS_A_DAY}}
+        return await self._archive(await self._records.heads(filter=over, shelf="active"), "its time is over")
 
     async def _archive(self, heads: Sequence[Version], reason: str) -> list[Card]:
+        """Archive those of the cards that are in use; return them."""
         change = Change(reason=reason, actor=ACTOR)
+        idle = [head.key for head in heads if archived(Card.of(head), reason)]
         return [
-            await self._records.change(head.key, lambda card: archived(card, reason), change)
-            for head in heads
+            await self._records.change(card_id, lambda card: archived(card, reason), change)
+            for card_id in idle
         ]

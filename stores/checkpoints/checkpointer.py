@@ -12,9 +12,7 @@ from typing import Any, cast
 from mneme.core.errors import BadInput, needs
 from mneme.core.settings import read_settings
 from mneme.stores.checkpoints.guarding import Guarded
-from mneme.stores.checkpoints.rows import Rows
-from mneme.stores.checkpoints.rows_sqlite import SqliteRows
-from mneme.stores.checkpoints.sqlite import SqliteCheckpoints, open_sqlite
+from mneme.stores.checkpoints.sqlite import open_sqlite
 
 POSTGRES = ("postgres://", "postgresql://")
 _here = local()  # `saver`: the checkpoints that `checkpointer` has opened on this thread.
@@ -61,15 +59,6 @@ async def opened_checkpointer() -> AsyncIterator[Guarded]:
         return
     async with open_checkpointer((await read_settings()).checkpoints_location) as saver:
         yield saver
-
-
-def rows_of(saver: Guarded) -> Rows:
-    """Return the rows behind checkpoints of ours."""
-    if isinstance(saver, SqliteCheckpoints):
-        return SqliteRows(saver)
-    from mneme.stores.checkpoints.rows_postgres import PostgresRows  # noqa: PLC0415  (an extra)
-
-    return PostgresRows(saver)
 
 
 async def thread_owner(thread_id: str) -> str | None:

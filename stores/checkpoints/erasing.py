@@ -11,7 +11,7 @@ from langchain_core.messages import BaseMessage
 
 from mneme.stores.checkpoints.packing import Wrapped, pack, unpack
 from mneme.stores.checkpoints.rows import Value
-from mneme.stores.users.told import Told
+from mneme.stores.users.traces import Told
 
 ERASED = "[erased]"
 BLANK: Mapping[str, Any] = {"additional_kwargs": {}, "response_metadata": {}, "tool_calls": []}

@@ -22,6 +22,7 @@ from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
 from mneme.core.errors import BadInput, Damaged, StorageFailure
+from mneme.stores.checkpoints.rows import Change, Kept, Value
 from mneme.stores.checkpoints.turns import begins_turn
 
 Result = TypeVar("Result")
@@ -155,6 +156,24 @@ class Guarded(BaseCheckpointSaver[str]):
         A thread that keeps state as differences stays as it is.
         """
         raise NotImplementedError
+
+    async def threads(self) -> list[Kept]:
+        """Return all threads, those written last at the end."""
+        raise NotImplementedError
+
+    async def values(self, thread_id: str) -> list[Value]:
+        """Return all values of a thread; a list whose items are stored one by one, as a list."""
+        raise NotImplementedError
+
+    async def rewrite(self, thread_id: str, change: Change) -> int:
+        """Put all values of a thread through `change` in one transaction; return how many became others."""
+        raise NotImplementedError
+
+    async def finish(self) -> None:
+        """Erase what the database still holds of values that were replaced, as far as it can.
+
+        Postgres overwrites the old rows later, when it vacuums and recycles its log.
+        """
 
     async def give_back(self) -> None:
         """Give the space of what was deleted back to the disk, where the database does not do so itself."""

@@ -7,8 +7,8 @@ taken out of the checkpoint. Its items are numbered by thread and channel, in `i
 list that only grows is one span.
 
 All values of a thread are in three columns: `checkpoints.checkpoint`, `writes.value` and `items.value`. Each
-has its `type` beside it, and both are as `serde.dumps_typed` returns them; to change one in place through a
-connection of ours is safe: its checksum follows (see `sums`), and no other row depends on it.
+has its `type` beside it, and both are as `serde.dumps_typed` returns them; to change one in place is safe: no
+other row depends on it.
 `checkpoints.metadata` is JSON with names and ids.
 """
 
@@ -30,8 +30,6 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
-from mneme.stores.checkpoints.sums import CHANGED
 
 COUNT = "mneme: items of a list that is stored apart"
 """The only key of the dict that stands in a checkpoint where the list was."""
@@ -171,13 +169,10 @@ class ListsApart(AsyncSqliteSaver):
     async def _whole(self, found: CheckpointTuple) -> CheckpointTuple | None:
         """Put its lists into a checkpoint; return None where somebody deleted it meanwhile.
 
-        Raises ValueError where a row of it is not what was written.
+        Raises ValueError where items are missing.
         """
         at = found.config["configurable"]
         place = Place(str(at["thread_id"]), at.get("checkpoint_ns", ""), found.checkpoint["id"])
-        async with self.lock:
-            if await self.conn.execute_fetchall(CHANGED, place._asdict()):
-                raise ValueError(f"thread {place.thread_id} has changed since it was written")
         values = found.checkpoint["channel_values"]
         counts = {channel: value[COUNT] for channel, value in values.items() if _is_count(value)}
         if not counts:

@@ -1,5 +1,6 @@
 """Checkpoints in Postgres: an extra, opened by `stores.checkpoints.checkpointer`."""
 
+import asyncio
 import operator
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -22,6 +23,7 @@ from mneme.stores.checkpoints.guarding import (
     first_line,
     to_the_end,
 )
+from mneme.stores.checkpoints.rows import Change, Kept, Stored, Value, changed, kept
 from mneme.stores.checkpoints.turns import first_kept, is_old
 
 Connection = psycopg.AsyncConnection[DictRow]
@@ -73,6 +75,30 @@ _COPY_THREAD = (
         SELECT %(target)s, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, blob
         FROM checkpoint_writes WHERE thread_id = %(source)s ON CONFLICT DO NOTHING""",
 )
+
+
+_THREADS = """SELECT * FROM (
+        SELECT DISTINCT ON (thread_id) thread_id, checkpoint_id, metadata,
+            count(*) OVER (PARTITION BY thread_id) AS count
+        FROM checkpoints WHERE checkpoint_ns = '' ORDER BY thread_id, checkpoint_id DESC) AS latest
+    ORDER BY checkpoint_id"""
+
+_COLUMNS = (
+    (
+        "SELECT ctid::text AS key, 'json' AS kind, convert_to(checkpoint::text, 'UTF8') AS data "
+        "FROM checkpoints WHERE thread_id = %s FOR UPDATE",
+        "UPDATE checkpoints SET checkpoint = convert_from(%s, 'UTF8')::jsonb WHERE ctid = %s::tid",
+    ),
+    *(
+        (
+            f"SELECT ctid::text AS key, type AS kind, blob AS data "  # noqa: S608 - constants
+            f"FROM {table} WHERE thread_id = %s FOR UPDATE",
+            f"UPDATE {table} SET blob = %s WHERE ctid = %s::tid",  # noqa: S608
+        )
+        for table in ("checkpoint_blobs", "checkpoint_writes")
+    ),
+)
+"""How the values of a thread are read and replaced, by table."""
 
 
 class PostgresCheckpoints(Guarded, AsyncPostgresSaver):
@@ -134,6 +160,37 @@ class PostgresCheckpoints(Guarded, AsyncPostgresSaver):
         if not first or deltas:
             return 0
         return await self._delete(_DELETE_OLD, given | {"first": first["checkpoint_id"]}, _CUT_PARENTS)
+
+    async def threads(self) -> list[Kept]:
+        with self.storage_failures():
+            async with self.pool.connection() as connection:
+                found = await (await connection.execute(_THREADS)).fetchall()
+        return [kept(row["thread_id"], row["checkpoint_id"], row["count"], row["metadata"]) for row in found]
+
+    async def values(self, thread_id: str) -> list[Value]:
+        with self.storage_failures():
+            async with self.pool.connection() as connection:
+                columns = [await _stored(connection, select, thread_id) for select, _ in _COLUMNS]
+        return [(kind, data) for stored in columns for _, kind, data in stored if data]
+
+    async def rewrite(self, thread_id: str, change: Change) -> int:
+        with self.storage_failures():
+            return await to_the_end(self._rewrite(thread_id, change))
+
+    async def _rewrite(self, thread_id: str, change: Change) -> int:
+        count = 0
+        async with self.pool.connection() as connection, connection.transaction():
+            for select, update in _COLUMNS:
+                new = await asyncio.to_thread(changed, await _stored(connection, select, thread_id), change)
+                for pair in new:
+                    await connection.execute(update, pair)
+                count += len(new)
+        return count
+
+
+async def _stored(connection: Connection, select: str, thread_id: str) -> list[Stored]:
+    found: list[dict[str, Any]] = await (await connection.execute(select, (thread_id,))).fetchall()
+    return [(row["key"], row["kind"], bytes(row["data"] or b"")) for row in found]
 
 
 def _columns(rows: Sequence[tuple[str, ...]], width: int) -> list[list[str]]:

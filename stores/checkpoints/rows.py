@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from uuid import UUID
 
 Change = Callable[[str, bytes], bytes]
@@ -22,22 +22,6 @@ class Kept(NamedTuple):
     metadata: dict[str, Any]
     checkpoints: int
     at: datetime
-
-
-class Rows(Protocol):
-    """The rows of a database of checkpoints."""
-
-    async def threads(self) -> list[Kept]:
-        """Return all threads, those written last at the end."""
-
-    async def values(self, thread_id: str) -> list[Value]:
-        """Return all values of a thread; a list whose items are stored one by one, as a list."""
-
-    async def rewrite(self, thread_id: str, change: Change) -> int:
-        """Put all values of a thread through `change` in one transaction; return how many became others."""
-
-    async def finish(self) -> None:
-        """Erase what the database still holds of the values that were replaced, as far as it can."""
 
 
 def kept(thread: str, checkpoint: str, count: int, metadata: dict[str, Any]) -> Kept:

@@ -5,10 +5,13 @@ import json
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import aiosqlite
+import ormsgpack
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
 
 from mneme.core.errors import BadInput, Damaged, StorageFailure
@@ -17,7 +20,8 @@ from mneme.stores.checkpoints import statements
 from mneme.stores.checkpoints.files import KEPT, note_kept, refuse_gone
 from mneme.stores.checkpoints.guarding import Guarded, PlainSerializer, deltas_in_the_way, to_the_end
 from mneme.stores.checkpoints.lists import LIST_TABLES, SWEEP_ITEMS, ListsApart
-from mneme.stores.checkpoints.sums import keep_sums
+from mneme.stores.checkpoints.packing import MSGPACK
+from mneme.stores.checkpoints.rows import Change, Kept, Value, changed, kept
 
 BUSY_SECONDS = 30.0
 LOG_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
@@ -74,6 +78,39 @@ class SqliteCheckpoints(Guarded, ListsApart):
         await self._read("VACUUM")
         await self.empty_log()
 
+    async def threads(self) -> list[Kept]:
+        found = await self._read(statements.THREADS)
+        return [kept(thread, last, count, _metadata(text)) for thread, last, count, text in found]
+
+    async def values(self, thread_id: str) -> list[Value]:
+        """Return all values; of a channel's items, one list in which each reply is behind its message."""
+        whole = await self._read(statements.VALUES, thread=thread_id)
+        items = await self._read(statements.ITEMS, thread=thread_id, kind=MSGPACK)
+        lists = ([ormsgpack.Fragment(row[1]) for row in rows] for _, rows in groupby(items, itemgetter(0)))
+        return [
+            *((kind, data) for kind, data in whole if data),
+            *((MSGPACK, ormsgpack.packb(each)) for each in lists),
+        ]
+
+    async def rewrite(self, thread_id: str, change: Change) -> int:
+        with self.storage_failures():
+            return await to_the_end(self._rewrite(thread_id, change))
+
+    async def _rewrite(self, thread_id: str, change: Change) -> int:
+        count = 0
+        async with self.transaction():
+            await self.conn.execute("BEGIN IMMEDIATE")
+            for select, update in statements.COLUMNS:
+                found = await self.conn.execute_fetchall(select, (thread_id,))
+                stored = [(key, kind, data) for key, kind, data in found]
+                new = await asyncio.to_thread(changed, stored, change)
+                await self.conn.executemany(update, new)
+                count += len(new)
+        return count
+
+    async def finish(self) -> None:
+        await self.empty_log()
+
     async def _read(self, query: str, **given: str | int | None) -> list[Any]:
         with self.storage_failures():
             async with self.lock:
@@ -112,6 +149,14 @@ class SqliteCheckpoints(Guarded, ListsApart):
             async with self.lock, self.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)") as cursor:
                 row = await cursor.fetchone()
         return row is not None and bool(row[0])
+
+
+def _metadata(text: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 @asynccontextmanager
@@ -204,7 +249,6 @@ async def _set_up(saver: SqliteCheckpoints) -> None:
     await saver.setup()
     for statement in (statements.RUN_INDEX, *LIST_TABLES):
         await saver.conn.execute(statement)
-    await keep_sums(saver.conn)
     await saver.conn.commit()
 
 

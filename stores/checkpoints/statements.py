@@ -21,6 +21,20 @@ DELETE_RUNS = (
     f"DELETE {_OF_RUNS}",
 )
 
+THREADS = """SELECT thread_id, max(checkpoint_id), count(*), CAST(metadata AS TEXT)
+    FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id ORDER BY 2"""
+VALUES = """SELECT type, checkpoint FROM checkpoints WHERE thread_id = :thread
+    UNION ALL SELECT type, value FROM writes WHERE thread_id = :thread"""
+ITEMS = "SELECT channel, value FROM items WHERE thread_id = :thread AND type = :kind ORDER BY channel, number"
+COLUMNS = [
+    (
+        f"SELECT rowid, type, {column} FROM {table} WHERE thread_id = ?",
+        f"UPDATE {table} SET {column} = ? WHERE rowid = ?",
+    )
+    for table, column in (("checkpoints", "checkpoint"), ("writes", "value"), ("items", "value"))
+]
+"""How the values of a thread are read and replaced, by table."""
+
 DELETE_THREAD = tuple(
     f"DELETE FROM {table} WHERE thread_id = :thread" for table in ("checkpoints", "writes", "items")
 )

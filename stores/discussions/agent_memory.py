@@ -1,7 +1,12 @@
-"""The structured memories of a discussion's agents: each M_{n,m} a version in the ledger, private to n."""
+"""The structured memories of a discussion's agents: each M_{n,m} a version in the ledger, private to n.
+
+Owners who ask for it carry memories from one discussion of a team to its next. Of two discussions that end at
+the same time the later one's version follows the earlier's; both stay in the history.
+"""
 
 import difflib
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,78 +14,72 @@ from pydantic import BaseModel, ConfigDict
 
 from mneme.core.errors import NotFound
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace
+from mneme.stores.ledger.writing import retry_on_conflict
+from mneme.stores.shelf import RecordKind, Shelf
 
 KEY = "memory"
 
 
-class MemoryVersion(BaseModel):
-    """M_{n,m}: an agent's memory after a turn."""
+class TurnMemory(BaseModel):
+    """An agent's memory after a turn."""
 
     model_config = ConfigDict(frozen=True)
 
-    agent: str
     turn: int
-    version: int
     memory: dict[str, Any]
+
+
+class MemoryVersion(TurnMemory):
+    """M_{n,m}: an agent's memory after a turn, as a version."""
+
+    agent: str
+    version: int
     at: datetime
     reason: str = ""
     model: str = ""
 
     @classmethod
-    def of(cls, agent: str, version: Version) -> "MemoryVersion":
+    def of(cls, version: Version) -> "MemoryVersion":
         """Read a memory back from its version."""
-        return cls(
-            agent=agent,
-            turn=version.value["turn"],
-            version=version.version,
-            memory=version.value["memory"],
-            at=version.at,
-            reason=version.change.reason,
-            model=version.change.model,
-        )
+        told = {"reason": version.change.reason, "model": version.change.model, "at": version.at}
+        agent = version.namespace[-1]
+        return cls.model_validate({**version.value, **told, "agent": agent, "version": version.version})
 
 
 class AgentMemory:
     """One agent's memory within a discussion or a task; it reaches no other agent's."""
 
     def __init__(self, ledger: Ledger, within: Namespace, agent: str) -> None:
-        self._ledger, self.agent = ledger, agent
-        self.namespace = check_namespace((*within, "agents", agent))
+        missing = f"There is no memory of {agent} here."
+        kind = RecordKind[TurnMemory, MemoryVersion](
+            MemoryVersion.of, missing=missing, hint="Its name is that of a role of the team."
+        )
+        self.agent, self._kept = agent, Shelf(ledger, check_namespace((*within, "agents", agent)), kind)
 
     async def begin(self, memory: dict[str, Any], *, change: Change) -> MemoryVersion:
         """Store M_{n,0}; begun again, it stays as it is."""
-        version = await self._ledger.insert(
-            self.namespace,
-            {"turn": 0, "memory": memory},
-            text="",
-            change=change,
-            key=KEY,
-            idempotency_key="begin",
+        return await self._kept.insert(
+            TurnMemory(turn=0, memory=memory), change=change, key=KEY, idempotency_key="begin"
         )
-        return MemoryVersion.of(self.agent, version)
 
     async def update(
         self, memory: dict[str, Any], *, turn: int, change: Change, expected_version: int
     ) -> MemoryVersion:
         """Store M_{n,m}, once for a turn: repeated, it returns what was stored then. Raises Conflict."""
-        version = await self._ledger.update(
-            self.namespace,
+        value = TurnMemory(turn=turn, memory=memory)
+        return await self._kept.update(
             KEY,
-            {"turn": turn, "memory": memory},
-            text=None,
+            value,
             change=change,
             expected_version=expected_version,
             idempotency_key=f"turn {turn}",
         )
-        return MemoryVersion.of(self.agent, version)
 
     async def now(self) -> MemoryVersion:
         """Return the memory as it is. Raises NotFound."""
-        version = await self._ledger.get(self.namespace, KEY)
-        if version is None:
-            raise self._unknown()
-        return MemoryVersion.of(self.agent, version)
+        return await self._kept.get(KEY)
 
     async def at_turn(self, turn: int) -> MemoryVersion:
         """Return the memory as it was after that turn of the discussion. Raises NotFound."""
@@ -91,24 +90,58 @@ class AgentMemory:
             )
         return known[-1]
 
-    async def history(self) -> list[MemoryVersion]:
+    async def history(self) -> Sequence[MemoryVersion]:
         """Return every M_{n,m}, oldest first. Raises NotFound."""
-        if await self._ledger.get(self.namespace, KEY) is None:
-            raise self._unknown()
-        versions = await self._ledger.history(self.namespace, KEY)
-        return [MemoryVersion.of(self.agent, each) for each in versions]
+        return await self._kept.versions(KEY)
 
     async def diff(self, older: int, newer: int) -> str:
         """Return what changed in the memory between two turns, as a unified diff. Raises NotFound."""
         before, after = await self.at_turn(older), await self.at_turn(newer)
         names = (f"turn {before.turn}", f"turn {after.turn}")
-        return "\n".join(difflib.unified_diff(_lines(before), _lines(after), *names, lineterm=""))
+        old, new = (
+            json.dumps(each.memory, indent=1, ensure_ascii=False).splitlines() for each in (before, after)
+        )
+        return "\n".join(difflib.unified_diff(old, new, *names, lineterm=""))
 
-    def _unknown(self) -> NotFound:
-        return NotFound(
-            f"There is no memory of {self.agent} here.", "Its name is that of a role of the team."
+
+class EndedMemory(BaseModel):
+    """What an agent remembered as a discussion ended."""
+
+    model_config = ConfigDict(frozen=True)
+
+    memory: dict[str, Any]
+    discussion: str
+
+
+class CarriedMemory(EndedMemory):
+    """What an agent brings into its next discussion, and the discussion that it is from."""
+
+    agent: str
+    version: int
+    at: datetime
+
+    @classmethod
+    def of(cls, version: Version) -> "CarriedMemory":
+        """Read it back from its version."""
+        told = {"agent": version.key, "version": version.version, "at": version.at}
+        return cls.model_validate({**version.value, **told})
+
+
+class Carried(Shelf[EndedMemory, CarriedMemory]):
+    """The carried memories of one team, by its name and by agent; they reach no other owner or team."""
+
+    def __init__(self, ledger: Ledger, owner: str, team: str) -> None:
+        super().__init__(
+            ledger, team_namespace(owner, "carried_memories", team), RecordKind(CarriedMemory.of)
         )
 
+    @retry_on_conflict
+    async def keep(self, agent: str, ended: EndedMemory, change: Change) -> None:
+        """Store what an agent remembered as a discussion ended; once for each discussion."""
+        await self.put(agent, ended, change=change, idempotency_key=f"ended {ended.discussion}")
 
-def _lines(remembered: MemoryVersion) -> list[str]:
-    return json.dumps(remembered.memory, indent=1, ensure_ascii=False).splitlines()
+    async def forget(self, agents: Sequence[str], *, reason: str, actor: str) -> list[str]:
+        """Erase what these agents carry, all of them where none is named; return whose it was."""
+        erased = [head for head in await self.heads() if head.key in agents or not agents]
+        await self.ledger.forget_records(erased, reason=reason, actor=actor)
+        return [head.key for head in erased]

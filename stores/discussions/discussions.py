@@ -5,17 +5,18 @@ that the space for a conversation in it would grow with the square of its turns.
 """
 
 import re
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable
 from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from mneme.core.errors import BadInput, NotFound
+from mneme.core.errors import BadInput
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace, record_id
+from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace
+from mneme.stores.shelf import RecordKind, Shelf, kind_of
 
 PAGE = 16
 """Turns read at once, newest first."""
@@ -126,24 +127,27 @@ def check_id(discussion_id: str) -> str:
     return discussion_id
 
 
-class Discussions:
+KIND = RecordKind[Discussion, Discussion](
+    Discussion.of,
+    outside=frozenset({"at"}),
+    missing="There is no discussion {key}.",
+    hint="See `mneme discuss list`.",
+)
+
+
+class Discussions(Shelf[Discussion, Discussion]):
     """The discussions of one owner; it reaches nobody else's."""
 
     def __init__(self, ledger: Ledger, owner: str) -> None:
-        self._ledger = ledger
+        super().__init__(ledger, team_namespace(owner, "discussions"), KIND)
         self.owner = owner
-        self.namespace: Namespace = team_namespace(owner, "discussions")
 
     async def open(self, discussion: Discussion) -> Discussion:
         """Store a discussion at its beginning, once. Raises BadInput where its id names another one."""
         change = Change(reason="a discussion begins", actor="intrinsic_memory")
-        known = await self._ledger.get(self.namespace, discussion.id)
-        if known is None:
-            value = discussion.model_dump(mode="json", exclude={"at"})
-            known = await self._ledger.insert(
-                self.namespace, value, text="", change=change, key=discussion.id, idempotency_key="open"
-            )
-        opened = Discussion.of(known)
+        opened = await self.find(discussion.id) or await self.insert(
+            discussion, change=change, key=discussion.id, idempotency_key="open"
+        )
         if (opened.task, opened.team) != (discussion.task, discussion.team):
             raise BadInput(
                 f"discussion_id: {discussion.id} is another discussion, of another task or team.",
@@ -151,69 +155,41 @@ class Discussions:
             )
         return opened
 
-    async def get(self, discussion_id: str) -> Discussion:
-        """Return a discussion. Raises NotFound."""
-        return Discussion.of(await self._head(discussion_id))
-
     async def close(self, discussion: Discussion) -> Discussion:
         """Store how a discussion ended; closed again in the same way, nothing is written."""
-        head = await self._head(discussion.id)
-        value = discussion.model_dump(mode="json", exclude={"at"})
-        if head.value == value:
-            return discussion
-        version = await self._ledger.update(
-            self.namespace,
-            discussion.id,
-            value,
-            text=None,
-            change=Change(reason=discussion.ended, actor="intrinsic_memory"),
-            expected_version=head.version,
-        )
-        return Discussion.of(version)
+        change = Change(reason=discussion.ended, actor="intrinsic_memory")
 
-    async def list(self, limit: int = 100) -> Sequence[Discussion]:
-        """Return discussions in the order in which they were begun."""
-        return [
-            Discussion.of(each)
-            for each in await self._ledger.records(self.namespace, limit=limit)
-            if each.namespace == self.namespace
-        ]
+        def decide(now: Discussion) -> tuple[Discussion, str] | None:
+            same = now.model_copy(update={"at": discussion.at}) == discussion
+            return None if same else (discussion, discussion.ended)
+
+        return await self.change(discussion.id, decide, change)
+
+    async def heads(self, limit: int | None = None, **options: Any) -> list[Version]:
+        """Return discussions in the order in which they were begun, without what is below each."""
+        return [each for each in await super().heads(**options) if each.namespace == self.namespace][:limit]
 
     def conversation(self, discussion_id: str) -> "Conversation":
-        return Conversation(self._ledger, (*self.namespace, discussion_id, "turns"))
+        return Conversation(self.ledger, (*self.namespace, discussion_id, "turns"))
 
     def memory(self, discussion_id: str, agent: str) -> AgentMemory:
-        return AgentMemory(self._ledger, (*self.namespace, discussion_id), agent)
-
-    async def _head(self, discussion_id: str) -> Version:
-        head = await self._ledger.get(self.namespace, discussion_id)
-        if head is None:
-            raise NotFound(f"There is no discussion {discussion_id}.", "See `mneme discuss list`.")
-        return head
+        return AgentMemory(self.ledger, (*self.namespace, discussion_id), agent)
 
 
 class Conversation:
     """H_m: the turns of one discussion, only ever added to."""
 
     def __init__(self, ledger: Ledger, namespace: Namespace) -> None:
-        self._ledger, self.namespace = ledger, check_namespace(namespace)
+        self._turns = Shelf[Turn, Turn](ledger, check_namespace(namespace), kind_of(Turn))
 
     async def add(self, turn: Turn) -> Turn:
         """Store a turn, once; where its number was stored before, return the turn that was stored then."""
-        version = await self._ledger.insert(
-            self.namespace,
-            turn.model_dump(mode="json"),
-            text="",
-            change=Change(reason="said", actor=turn.speaker, model=turn.answered_by),
-            key=_key(turn.number),
-            idempotency_key="said",
-        )
-        return Turn.model_validate(version.value)
+        change = Change(reason="said", actor=turn.speaker, model=turn.answered_by)
+        return await self._turns.insert(turn, change=change, key=_key(turn.number), idempotency_key="said")
 
     async def get(self, number: int) -> Turn | None:
         """Return the turn of that number, if it has been taken."""
-        found = await self._ledger.get(self.namespace, _key(number))
-        return Turn.model_validate(found.value) if found else None
+        return await self._turns.find(_key(number))
 
     async def newest_first(self, upto: int) -> AsyncIterator[Turn]:
         """Yield the turns up to a number, newest first, and read no more of them than are asked for."""
@@ -227,9 +203,7 @@ class Conversation:
 
     async def between(self, first: int, last: int) -> list[Turn]:
         """Return the turns of these numbers that have been taken, oldest first."""
-        ids = [record_id(self.namespace, _key(number)) for number in range(first, last + 1)]
-        found = await self._ledger.by_ids(ids)
-        return [Turn.model_validate(found[each].value) for each in ids if each in found]
+        return self._turns.read(await self._turns.by_keys([_key(each) for each in range(first, last + 1)]))
 
 
 def _key(number: int) -> str:

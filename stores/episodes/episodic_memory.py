@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Namespace, Version
+from mneme.stores.ledger.records import Change
+from mneme.stores.shelf import Shelf, kind_of
 
 LATEST = 20
 """Episodes of an apartment that the next one starts from."""
@@ -48,37 +49,28 @@ class EpisodeRecord(BaseModel):
         return "\n".join([f"{self.category}: {self.steps} steps.", *self.synopses])
 
 
-class EpisodicMemory:
+EPISODE = kind_of(EpisodeRecord, text=lambda episode: episode.text)
+
+
+class EpisodicMemory(Shelf[EpisodeRecord, EpisodeRecord]):
     """One team's episodes in one apartment, in the ledger."""
 
     def __init__(self, ledger: Ledger, team: str, apartment: str) -> None:
-        self._ledger = ledger
-        self._namespace: Namespace = team_namespace(team, "household", apartment)
+        super().__init__(ledger, team_namespace(team, "household", apartment), EPISODE)
 
-    async def keep(self, remembered: EpisodeRecord, *, change: Change) -> Version:
+    async def keep(self, remembered: EpisodeRecord, *, change: Change) -> EpisodeRecord:
         """Add an episode; the same run again changes nothing."""
-        return await self._ledger.insert(
-            self._namespace,
-            remembered.model_dump(mode="json"),
-            text=remembered.text,
-            change=change,
-            idempotency_key=f"episode:{remembered.run}",
-        )
+        return await self.insert(remembered, change=change, idempotency_key=f"episode:{remembered.run}")
 
-    async def recall(self, limit: int = LATEST) -> list[EpisodeRecord]:
+    async def recall(self, limit: int = LATEST) -> Sequence[EpisodeRecord]:
         """Return the latest episodes, oldest first."""
-        return (await self._read(self._namespace))[-limit:]
+        return await self.latest(limit)
 
     async def recall_everywhere(self) -> list[EpisodeRecord]:
         """Return the team's episodes in all apartments, of each the latest `LATEST`."""
-        namespaces = await self._ledger.namespaces(self._namespace[:-1])
-        return [each for one in namespaces for each in (await self._read(one))[-LATEST:]]
-
-    async def _read(self, namespace: Namespace) -> list[EpisodeRecord]:
-        found: list[Version] = []
-        while page := await self._ledger.records(namespace, limit=100, offset=len(found)):
-            found += page
-        return [EpisodeRecord.model_validate(version.value) for version in found]
+        found = await self.ledger.namespaces(self.namespace[:-1])
+        homes = [Shelf(self.ledger, each, self.kind) for each in found]
+        return [each for home in homes for each in await home.latest(LATEST)]
 
 
 def experience_of(episodes: Sequence[EpisodeRecord]) -> Experience:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 
 Namespace = tuple[str, ...]
 Event = Literal["insert", "update", "retire", "restore"]
@@ -258,6 +258,4 @@ def make_write(**fields: Any) -> Write:
     try:
         return Write(**fields)
     except ValidationError as invalid:
-        first = invalid.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BadInput(f"This cannot be stored: {where}: {first['msg']}.") from invalid
+        raise BadInput(f"This cannot be stored: {first_fault(invalid)}") from invalid

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
-from mneme.core.errors import BadInput, Conflict, MnemeError
+from mneme.core.errors import BadInput, Conflict, MnemeError, first_fault
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger.listing import tombstone_times, versions_of
 from mneme.stores.ledger.log import Head, Log, Transaction, heads_of, last_numbers, put_vector, put_version
@@ -111,9 +111,7 @@ class Import:
             if self.check is not None:
                 self.check(line.value)
         except ValidationError as broken:
-            first = broken.errors(include_url=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            self._refuse([number], f"{where}: {first['msg']}".removeprefix(": "))
+            self._refuse([number], first_fault(broken).removesuffix("."))
         except BadInput as broken:
             self._refuse([number], str(broken))
         else:

@@ -15,8 +15,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import Conflict
-from mneme.stores.ledger.records import Change, Namespace, Version, Write, make_write, record_id
+from mneme.stores.ledger.records import Change, Write, record_id
+from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
+from mneme.stores.shelf import Shelf, kind_of
 
 HELD_OUT = 5
 """Every fifth answer is never trained on, with all its questions: by those a retriever is judged."""
@@ -99,13 +101,16 @@ def labelled(lesson: RetrieverLesson, candidates: list[Graded], v: int) -> Retri
     return graded.model_copy(update=labels)
 
 
-class RetrieverLessons:
-    """The lessons of one pool."""
+LESSON = kind_of(RetrieverLesson, part=lambda lesson: lesson.status)
+QUESTION = kind_of(HeldOut, text=lambda held: held.question)
+
+
+class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
+    """The lessons of one pool, by what has become of them, and their questions."""
 
     def __init__(self, pool: MemoryPool) -> None:
-        self._ledger = pool.ledger
-        self.namespace: Namespace = (*pool.below, "lessons")
-        self.questions: Namespace = (*pool.below, "questions")
+        super().__init__(pool.ledger, (*pool.below, "lessons"), LESSON)
+        self.questions = Shelf(pool.ledger, (*pool.below, "questions"), QUESTION)
 
     async def open(self, pair: Pooled, *, change: Change) -> None:
         """Store a memory's lesson, once; a memory without a question has none."""
@@ -114,110 +119,67 @@ class RetrieverLessons:
     async def open_all(self, pairs: Sequence[Pooled], *, change: Change) -> None:
         """Store memories' lessons; their questions are embedded together."""
         asked = [each for each in pairs if each.pair.prompt.strip()]
-        await self._ledger.write([write for each in asked for write in self._opening(each, change)])
+        await self.ledger.write([write for each in asked for write in self._opening(each, change)])
 
     def _opening(self, pair: Pooled, change: Change) -> list[Write]:
         """Return the writes of a question and of its lesson; done again, they change nothing."""
-        question = pair.pair.asked
-        agent = pair.pair.agent
-        lesson = RetrieverLesson(key=pair.key, question=question, group=group_of(pair), agent=agent)
-        held = HeldOut(key=pair.key, question=question, agent=agent)
+        told = {"key": pair.key, "question": pair.pair.asked, "agent": pair.pair.agent}
+        lesson = RetrieverLesson(**told, group=group_of(pair))
+        question = self.questions.write(pair.key, HeldOut(**told), change, idempotency_key=pair.key)
         shelf = HELD_SHELF if lesson.is_held_out else None
-        fields = {"event": "insert", "key": pair.key, "change": change, "idempotency_key": pair.key}
         return [
-            make_write(
-                namespace=self.questions, value=held.model_dump(), text=question, shelf=shelf, **fields
-            ),
-            make_write(
-                namespace=self.namespace, value=lesson.model_dump(), text="", shelf="waiting", **fields
-            ),
+            question.model_copy(update={"shelf": shelf}),
+            self.write(pair.key, lesson, change, idempotency_key=pair.key),
         ]
 
-    async def waiting(self, limit: int) -> list[RetrieverLesson]:
-        """Return the lessons that have waited longest."""
-        return await self._on("waiting", limit)
+    async def on(self, status: Status, limit: int) -> Sequence[RetrieverLesson]:
+        """Return lessons of one status, the oldest first."""
+        return await self.all(limit, shelf=status)
 
-    async def count_waiting(self) -> int:
-        """Return how many lessons wait to be graded."""
-        return await self._ledger.shelved(self.namespace, "waiting")
+    async def count_on(self, status: Status) -> int:
+        """Return how many lessons have a status."""
+        return await self.ledger.shelved(self.namespace, status)
 
-    async def count_graded(self) -> int:
-        """Return how many lessons have labels that no retriever has learned yet."""
-        return await self._ledger.shelved(self.namespace, "graded")
-
-    async def graded(self, limit: int) -> list[RetrieverLesson]:
-        """Return the lessons that have labels and that no retriever has learned yet, the oldest first."""
-        return await self._on("graded", limit)
-
-    async def refused(self, limit: int) -> list[RetrieverLesson]:
-        """Return the lessons that a version learned which was not kept: the next one learns them again."""
-        return await self._on("refused", limit)
-
-    async def held_out(self, limit: int) -> list[HeldOut]:
+    async def held_out(self, limit: int) -> Sequence[HeldOut]:
         """Return the latest memories that no training looks at, whatever became of their lessons."""
-        found = await self._ledger.records(self.questions, shelf=HELD_SHELF, limit=limit, newest_first=True)
-        return [HeldOut.model_validate(each.value) for each in found]
-
-    async def _on(self, shelf: Status, limit: int) -> list[RetrieverLesson]:
-        found = await self._ledger.records(self.namespace, shelf=shelf, limit=limit)
-        return [_lesson(each) for each in found]
+        return await self.questions.all(limit, shelf=HELD_SHELF, newest_first=True)
 
     async def of(self, keys: Sequence[str]) -> list[RetrieverLesson]:
         """Return the lessons of these memories, in this order; those that were forgotten are left out."""
-        return [_lesson(each) for each in await self._heads(keys)]
+        return self.read(await self.by_keys(keys))
 
-    async def _heads(self, keys: Sequence[str]) -> list[Version]:
-        ids = [record_id(self.namespace, key) for key in keys]
-        found = await self._ledger.by_ids(ids)
-        return [found[each] for each in ids if each in found]
-
+    @retry_on_conflict
     async def close(self, lesson: RetrieverLesson, *, change: Change) -> None:
         """Store a lesson's grades; one that another process graded meanwhile stays as it is."""
-        head = await self._ledger.get(self.namespace, lesson.key)
-        if head is not None and head.live and head.shelf == "waiting":
-            await self._move([(head, lesson)], change)
+        for head in await self.by_keys([lesson.key]):
+            if head.live and head.shelf == "waiting":
+                await self.update(lesson.key, lesson, change=change, expected_version=head.version)
 
     async def mark(
         self, keys: Sequence[str], status: Literal["learned", "refused"], *, change: Change
     ) -> None:
-        """Say of lessons that the version which learned them was kept, or that it was not."""
-        heads = [each for each in await self._heads(keys) if each.live and each.shelf != status]
-        moved = [_lesson(each).model_copy(update={"status": status}) for each in heads]
-        await self._move(list(zip(heads, moved, strict=True)), change)
+        """Say of lessons that the version which learned them was kept, or that it was not.
 
-    async def _move(self, lessons: Sequence[tuple[Version, RetrieverLesson]], change: Change) -> None:
-        """Write lessons onto their shelves, together; one that another process moved first stays there."""
-        writes = [
-            make_write(
-                event="update",
-                namespace=self.namespace,
-                key=lesson.key,
-                value=lesson.model_dump(),
-                text="",
-                change=change,
-                expected_version=head.version,
-                shelf=lesson.status,
-            )
-            for head, lesson in lessons
-        ]
+        One that another process moved first stays there.
+        """
+        heads = [each for each in await self.by_keys(keys) if each.live and each.shelf != status]
+        marked = [each.model_copy(update={"status": status}) for each in self.read(heads)]
+        pairs = zip(heads, marked, strict=True)
+        writes = [self.write(head.key, lesson, change, head.version) for head, lesson in pairs]
         try:
-            await self._ledger.write(writes)
+            await self.ledger.write(writes)
         except Conflict:
             for each in writes:
                 with suppress(Conflict):
-                    await self._ledger.write([each])
+                    await self.ledger.write([each])
 
     async def vectors(self, keys: Sequence[str]) -> Mapping[str, Sequence[float]]:
         """Return the vectors of the questions of these memories, of those that are there."""
-        points = {record_id(self.questions, key): key for key in keys}
-        found = await self._ledger.vectors_by_ids(list(points))
+        points = {record_id(self.questions.namespace, key): key for key in keys}
+        found = await self.ledger.vectors_by_ids(list(points))
         return {points[point]: vector for point, vector in found.items()}
 
 
 def group_of(pair: Pooled) -> str:
     """Return the checksum of an answer: questions of one answer are held out together."""
     return hashlib.sha256(pair.pair.answer.strip().encode()).hexdigest()[:32]
-
-
-def _lesson(version: Version) -> RetrieverLesson:
-    return RetrieverLesson.model_validate(version.value)

@@ -7,15 +7,13 @@ import math
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mneme.core.errors import Conflict
-from mneme.stores.ledger.records import Change, Namespace, make_write
+from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import MemoryPool
+from mneme.stores.shelf import Shelf, kind_of
 
 ENOUGH = 30
 """Scores of each of two versions below which they are not compared."""
 Z = 1.96
-TRIES = 5
-"""Writers at once that one of them waits for, at most."""
 
 
 class Scores(BaseModel):
@@ -30,6 +28,9 @@ class Scores(BaseModel):
     @property
     def mean(self) -> float:
         return self.total / self.count if self.count else 0.0
+
+    def with_score(self, score: int) -> "Scores":
+        return Scores(count=self.count + 1, total=self.total + score, squares=self.squares + score**2)
 
     @property
     def error(self) -> float:
@@ -49,34 +50,15 @@ class LiveScores:
     """The live scores of one pool's retrievers; 0 is the untrained embedder."""
 
     def __init__(self, pool: MemoryPool) -> None:
-        self._ledger = pool.ledger
-        self.namespace: Namespace = (*pool.below, "live")
+        self._kept = Shelf(pool.ledger, (*pool.below, "live"), kind_of(Scores))
 
     async def of(self, retriever: int) -> Scores:
         """Return a version's scores."""
-        head = await self._ledger.get(self.namespace, f"{retriever:06d}")
-        return Scores.model_validate(head.value) if head else Scores()
+        return await self._kept.find(f"{retriever:06d}") or Scores()
 
     async def add(self, retriever: int, score: int, *, change: Change) -> None:
-        """Add a score; where many write at once it may be left out: it is a statistic."""
-        for _ in range(TRIES):
-            try:
-                await self._added(retriever, score, change)
-            except Conflict:
-                continue
-            return
-
-    async def _added(self, retriever: int, score: int, change: Change) -> None:
-        head = await self._ledger.get(self.namespace, f"{retriever:06d}")
-        old = Scores.model_validate(head.value) if head else Scores()
-        new = Scores(count=old.count + 1, total=old.total + score, squares=old.squares + score**2)
-        write = make_write(
-            event="update" if head else "insert",
-            namespace=self.namespace,
-            key=f"{retriever:06d}",
-            value=new.model_dump(),
-            text="",
-            change=change,
-            expected_version=head.version if head else None,
-        )
-        await self._ledger.write([write])
+        """Add a score."""
+        key = f"{retriever:06d}"
+        if await self._kept.find(key) is None:
+            await self._kept.add_new(key, Scores(), change=change)
+        await self._kept.change(key, lambda old: (old.with_score(score), change.reason), change)

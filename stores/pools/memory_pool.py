@@ -13,12 +13,14 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mneme.core.errors import BadInput, Conflict, NotFound
+from mneme.core.errors import BadInput, NotFound
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.query import Mode
-from mneme.stores.ledger.records import Change, Namespace, Version, Write, make_write, record_id
+from mneme.stores.ledger.records import Change, Namespace, Version, record_id
+from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.pools.near_duplicates import near
+from mneme.stores.shelf import RecordKind, Shelf
 
 LONGEST = 20_000
 """Characters of a prompt or an answer: an example has to fit into another agent's prompt."""
@@ -124,70 +126,49 @@ class Added(BaseModel):
     broken: list[str] = Field([], description="What is wrong, by line; the other lines were stored.")
 
 
-class MemoryPool:
+PAIR = RecordKind[Pair, Pooled](
+    Pooled.of,
+    text=lambda pair: pair.text,
+    part=lambda _: SHELF,
+    missing="The pool holds no pair {key}.",
+    hint="See `mneme share pool list`.",
+)
+
+
+class MemoryPool(Shelf[Pair, Pooled]):
     """One pool of a team: of a domain, or the single one of all domains."""
 
     def __init__(self, ledger: Ledger, team: str, pool: str) -> None:
-        self.ledger, self.team, self.pool = ledger, team, pool
+        self.team, self.pool = team, pool
         self.below: Namespace = team_namespace(team, "pools", pool)
-        self.namespace: Namespace = (*self.below, "pairs")
+        super().__init__(ledger, (*self.below, "pairs"), PAIR)
 
     async def add(self, pair: Pair, *, change: Change) -> bool:
         """Store a pair; return whether it is new. One that was removed stays removed."""
         return (await self.add_all([pair], change=change))[0]
 
+    @retry_on_conflict
     async def add_all(self, pairs: Sequence[Pair], *, change: Change, once: str | None = None) -> list[bool]:
         """Store pairs, which are embedded together; return which of them are new.
 
         Those that the same `once` stored before, in a run that was killed, count as new.
         """
-        mark = once or uuid4().hex
-        heads = {each.key: await self._head(each.key) for each in pairs}
-        fresh = {each.key: each for each in pairs if heads[each.key] is None}
-        before = {key for key, head in heads.items() if head and head.idempotency_key == mark}
-        try:
-            await self.ledger.write([self._insertion(each, change, mark) for each in fresh.values()])
-        except Conflict:  # another agent stored one of them in between
-            stored = {key for key, each in fresh.items() if await self._added(each, change, mark)}
-        else:
-            stored = set(fresh)
-        stored |= before
-        return [_taken(stored, each.key) for each in pairs]
-
-    async def _head(self, key: str) -> Version | None:
-        return await self.ledger.get(self.namespace, key)
-
-    async def _added(self, pair: Pair, change: Change, mark: str) -> bool:
-        """Store one pair of a batch that was refused; on a server a part of the batch may be stored."""
-        if head := await self._head(pair.key):
-            return head.idempotency_key == mark
-        try:
-            await self.ledger.write([self._insertion(pair, change, mark)])
-        except Conflict:
-            return False
-        return True
-
-    def _insertion(self, pair: Pair, change: Change, mark: str) -> Write:
-        return make_write(
-            event="insert",
-            namespace=self.namespace,
-            key=pair.key,
-            value=pair.model_dump(),
-            text=pair.text,
-            change=change,
-            idempotency_key=mark,
-            shelf=SHELF,
-        )
+        mark, given = once or uuid4().hex, {each.key: each for each in pairs}
+        heads = {head.key: head for head in await self.by_keys([*given])}
+        fresh = [key for key in given if key not in heads]
+        await self.ledger.write([self.write(key, given[key], change, idempotency_key=mark) for key in fresh])
+        new = {*fresh, *(key for key, head in heads.items() if head.idempotency_key == mark)}
+        firsts = {each.key: number for number, each in reversed([*enumerate(pairs)])}
+        return [each.key in new and firsts[each.key] == number for number, each in enumerate(pairs)]
 
     async def holds(self, key: str) -> bool:
         """Return whether a pair is there and has not been removed."""
-        head = await self._head(key)
-        return head is not None and head.live
+        return await self.find(key) is not None
 
     async def get(self, key: str) -> Pooled:
         """Return a pair by its key, or by enough of its beginning. Raises NotFound, BadInput."""
-        if (found := await self._head(key)) and found.live:
-            return Pooled.of(found)
+        if found := await self.find(key):
+            return found
         starting = [each async for each in self.pairs() if key and each.key.startswith(key)]
         if not starting:
             raise NotFound(f"The pool {self.pool} holds no pair {key}.", "See `mneme share pool list`.")
@@ -195,11 +176,9 @@ class MemoryPool:
             raise BadInput(f"{len(starting)} pairs begin with {key}.", "Give more of it.")
         return starting[0]
 
-    async def first(self, limit: int, agent: str = "", start: int = 0) -> list[Pooled]:
+    async def first(self, limit: int, agent: str = "", start: int = 0) -> Sequence[Pooled]:
         """Return so many pairs, of all agents or of one, in the order in which they came in."""
-        wanted = {"agent": agent} if agent else None
-        found = await self.ledger.records(self.namespace, filter=wanted, limit=limit, offset=start)
-        return [Pooled.of(each) for each in found]
+        return await self.all(limit, filter={"agent": agent} if agent else None, offset=start)
 
     async def pairs(self, agent: str = "") -> AsyncIterator[Pooled]:
         """Yield every pair, in the order in which they came in."""
@@ -209,20 +188,17 @@ class MemoryPool:
                 yield each
             start += PAGE
 
-    async def count(self) -> int:
-        return await self.ledger.count(self.namespace)
-
     async def retrieve(
         self, question: str, k: int, *, vector: Sequence[float] | None = None, mode: Mode = "dense"
     ) -> list[Pooled]:
         """Return the k pairs most similar to a question (§3.2), by the vector that a retriever made of it."""
-        hits = await self.ledger.search(self.namespace, question, limit=k, mode=mode, vector=vector)
+        hits = await self.search(question, limit=k, mode=mode, vector=vector)
         return [Pooled.of(hit.version, hit.score) for hit in hits]
 
     async def candidates(self, pair: Pooled, n: int) -> list[Pooled]:
         """Return the n pairs whose words fit a pair's question best by BM25, itself not among them (§3.2)."""
-        hits = await self.ledger.search(self.namespace, pair.pair.asked, limit=n + 1, mode="bm25")
-        return [Pooled.of(hit.version) for hit in hits if hit.version.key != pair.key][:n]
+        hits = await self.search(pair.pair.asked, limit=n + 1, mode="bm25")
+        return self.read(hit.version for hit in hits if hit.version.key != pair.key)[:n]
 
     async def nearly(self, pair: Pair) -> Pooled | None:
         """Return a pair whose question and answer are nearly this new one's; else None.
@@ -230,7 +206,7 @@ class MemoryPool:
         It is looked for by the words that both have, so nothing is embedded for it. A pair that is or was in
         the pool is not new.
         """
-        if await self._head(pair.key):
+        if await self.by_keys([pair.key]):
             return None
         similar = await self.retrieve(pair.text, SIMILAR, mode="bm25")
         return next((each for each in similar if _is_nearly(each.pair, pair)), None)
@@ -244,39 +220,18 @@ class MemoryPool:
         return record_id(self.namespace, key)
 
     async def rate(self, key: str, up: bool, *, change: Change) -> Pooled:
-        """Let a person's thumb enter a pair's score. Raises NotFound, BadInput, Conflict."""
+        """Let a person's thumb enter a pair's score. Raises NotFound, BadInput."""
         found = await self.get(key)
-        head, rated = await self._head(found.key), found.pair.rated(up)
-        assert head is not None
-        write = make_write(
-            event="update",
-            namespace=self.namespace,
-            key=found.key,
-            value=rated.model_dump(),
-            text=None,
-            change=change,
-            expected_version=head.version,
-        )
-        await self.ledger.write([write])
-        return found.model_copy(update={"pair": rated})
+        return await self.change(found.key, lambda now: (now.pair.rated(up), change.reason), change)
 
     async def remove(self, key: str, *, change: Change) -> None:
-        """Take a pair out of every retrieval; its history stays. Raises NotFound, BadInput."""
-        found = await self.get(key)
-        head = await self.ledger.get(self.namespace, found.key)
-        assert head is not None
-        await self.ledger.retire(self.namespace, head.key, change=change, expected_version=head.version)
+        """Take a pair out of every retrieval; its history stays. Raises NotFound, BadInput, Conflict."""
+        head = await self.head((await self.get(key)).key)
+        await self.retire(head.key, change=change, expected_version=head.version)
 
 
 def _is_nearly(one: Pair, other: Pair) -> bool:
     return one.leading == other.leading and near(one.asks, other.asks) and near(one.answer, other.answer)
-
-
-def _taken(keys: set[str], key: str) -> bool:
-    """Say whether a key is among them, and remove it: a pair that is given twice is new once."""
-    is_there = key in keys
-    keys.discard(key)
-    return is_there
 
 
 def read_lines(lines: Sequence[str], first: int = 1) -> tuple[list[Pair], list[str]]:

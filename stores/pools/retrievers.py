@@ -11,7 +11,7 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -22,10 +22,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
-from mneme.core.errors import BadInput, Conflict, NotFound, StorageFailure
+from mneme.core.errors import BadInput, Conflict, StorageFailure
 from mneme.core.private import make_private_folder
-from mneme.stores.ledger.records import Change, Namespace, Version, make_write, record_id
+from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import MemoryPool
+from mneme.stores.shelf import Shelf, kind_of
 
 Weights = dict[str, NDArray[np.float32]]
 """What a training learned: its arrays by name."""
@@ -94,68 +95,46 @@ class Retriever(BaseModel):
     device: str
     seed: int
 
-    @classmethod
-    def of(cls, version: Version) -> "Retriever":
-        return cls.model_validate(version.value)
+
+class Number(BaseModel):
+    """The number of a version."""
+
+    number: int = UNTRAINED
 
 
-class Retrievers:
-    """The retrievers of one pool, their files, and which of them serves."""
+class Retrievers(Shelf[Retriever, Retriever]):
+    """The versions of one pool's retriever by their numbers, their files, and which of them serves."""
 
     def __init__(self, pool: MemoryPool, folder: Path) -> None:
         # Named by the team as it is written, as it was before namespaces escaped it: the files stay found.
         plain = ("teams", pool.team, "pools", pool.pool)
         name = hashlib.sha256("\n".join(plain).encode()).hexdigest()[:16]
-        self._ledger, self._folder = pool.ledger, folder / name
-        self._pool = pool.pool
-        self._versions: Namespace = (*pool.below, "retrievers")
-        self._pointer: Namespace = (*pool.below, "retriever")
+        self._pool, self._folder = pool.pool, folder / name
+        hint = "See `mneme share retriever status`."
+        missing = f"The pool {pool.pool} has no retriever {{key}}."
+        kind = kind_of(Retriever, missing=missing, hint=hint)
+        super().__init__(pool.ledger, (*pool.below, "retrievers"), kind)
+        self._pointer = Shelf(pool.ledger, (*pool.below, "retriever"), kind_of(Number))
 
     async def serving(self) -> int:
         """Return the number of the version that serves; 0 where none has been kept yet."""
-        head = await self._ledger.get(self._pointer, SERVING)
-        return int(str(head.value["number"])) if head else UNTRAINED
-
-    async def all(self) -> list[Retriever]:
-        """Return every version, oldest first."""
-        count = await self.count()
-        return [Retriever.of(each) for each in await self._ledger.records(self._versions, limit=count)]
-
-    async def count(self) -> int:
-        """Return how many versions there are."""
-        return await self._ledger.count(self._versions)
-
-    async def latest(self, most: int) -> list[Retriever]:
-        """Return the versions that were made last, oldest first."""
-        count = await self.count()
-        return await self._numbered(range(max(1, count - most + 1), count + 1))
-
-    async def _numbered(self, numbers: Iterable[int]) -> list[Retriever]:
-        ids = [record_id(self._versions, _key(number)) for number in numbers]
-        found = await self._ledger.by_ids(ids)
-        return [Retriever.of(found[each]) for each in ids if each in found]
+        return (await self._pointer.find(SERVING) or Number()).number
 
     async def learned(self, most: int) -> list[str]:
         """Return the keys of the memories that versions learned last, the latest first.
 
         No more versions are read than it takes: each names all that it learned.
         """
-        keys, last = dict[str, None](), await self.count()
-        while last and len(keys) < most:
-            first = max(1, last - AT_ONCE + 1)
-            for each in reversed(await self._numbered(range(first, last + 1))):
+        keys, passed = dict[str, None](), 0
+        while len(keys) < most and (found := await self.latest(AT_ONCE, offset=passed)):
+            for each in reversed(found):
                 keys |= dict.fromkeys(reversed(each.memories))
-            last = first - 1
+            passed += len(found)
         return list(keys)[:most]
 
-    async def get(self, number: int) -> Retriever:
-        """Return a version. Raises NotFound."""
-        found = await self._ledger.get(self._versions, _key(number))
-        if found is None:
-            raise NotFound(
-                f"The pool {self._pool} has no retriever {number}.", "See `mneme share retriever status`."
-            )
-        return Retriever.of(found)
+    async def get(self, key: int | str) -> Retriever:
+        """Return a version by its number. Raises NotFound."""
+        return await super().get(f"{int(key):06d}")
 
     async def weights(self, number: int) -> Weights:
         """Return what a version learned. Raises NotFound, StorageFailure."""
@@ -203,34 +182,17 @@ class Retrievers:
 
     async def record(self, retriever: Retriever, *, change: Change) -> None:
         """Log a version, kept or not. Raises Conflict where another training took its number."""
-        write = make_write(
-            event="insert",
-            namespace=self._versions,
-            key=_key(retriever.number),
-            value=retriever.model_dump(),
-            text="",
-            change=change,
-            idempotency_key=f"{retriever.number}/{retriever.weights}",
-        )
-        await self._ledger.write([write])
+        number, once = f"{retriever.number:06d}", f"{retriever.number}/{retriever.weights}"
+        await self.insert(retriever, change=change, key=number, idempotency_key=once)
 
     async def serve(self, number: int, *, instead_of: int, change: Change) -> None:
         """Use a version from now on. Raises Conflict where `instead_of` is not the one in use any more."""
-        head = await self._ledger.get(self._pointer, SERVING)
+        write = await self._pointer.put_write(SERVING, Number(number=number), change)
         if await self.serving() != instead_of:
             raise Conflict(
                 f"Retriever {instead_of} of {self._pool} is not the one in use any more.", "Try again."
             )
-        write = make_write(
-            event="update" if head else "insert",
-            namespace=self._pointer,
-            key=SERVING,
-            value={"number": number},
-            text="",
-            change=change,
-            expected_version=head.version if head else None,
-        )
-        await self._ledger.write([write])
+        await self.ledger.write([write])
 
     async def roll_back(self, number: int | None, *, change: Change) -> int:
         """Let an earlier version serve again: the given one, or the parent of the one that serves.
@@ -252,7 +214,7 @@ class Retrievers:
         found = await self.get(number)
         if not found.kept:
             raise BadInput(f"Retriever {number} of {self._pool} cannot be used. {found.reason}", CHOOSE)
-        if found.embedder != (await self._ledger.info()).embedder:
+        if found.embedder != (await self.ledger.info()).embedder:
             raise BadInput(f"Retriever {number} of {self._pool} belongs to {found.embedder}.", CHOOSE)
         if not await asyncio.to_thread(self._file(found.weights).exists):
             raise BadInput(f"Retriever {number} of {self._pool} has no file any more.", CHOOSE)
@@ -283,7 +245,3 @@ ROLL_BACK = "`mneme share retriever rollback` lets an earlier one serve."
 def _remove(files: Sequence[Path]) -> None:
     for file in files:
         file.unlink(missing_ok=True)
-
-
-def _key(number: int) -> str:
-    return f"{number:06d}"

@@ -4,15 +4,16 @@ Version 0 of a name is the rubric that is shipped. Which version scored a pair i
 scores by different rubrics cannot be compared. What a rubric consists of is the caller's type `R`.
 """
 
-from collections.abc import Mapping
-from typing import Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Version, make_write
+from mneme.stores.ledger.records import Change, Version
+from mneme.stores.shelf import RecordKind, Shelf
 
 SHIPPED = 0
 """The number of the rubric that is shipped."""
@@ -30,6 +31,13 @@ class RubricVersion(BaseModel, Generic[R]):
     drafted_by: str = Field("", description="The model that drafted it; empty: a person wrote it.")
     reason: str = ""
 
+    @classmethod
+    def of(cls, version: Version) -> Self:
+        """Read a rubric back from its version."""
+        said = version.change
+        told = {"by": said.actor, "drafted_by": said.model, "reason": said.reason}
+        return cls.model_validate({"version": version.version, "rubric": version.value, **told})
+
 
 class Rubrics(Generic[R]):
     """The rubrics of one team, and the shipped ones by their names; `kind` reads versions back."""
@@ -37,17 +45,17 @@ class Rubrics(Generic[R]):
     def __init__(
         self, ledger: Ledger, team: str, kind: type[RubricVersion[R]], shipped: Mapping[str, R]
     ) -> None:
-        self._ledger, self._kind = ledger, kind
         self._shipped = {
             name: kind(version=SHIPPED, rubric=rubric, by="shipped") for name, rubric in shipped.items()
         }
-        self.namespace = team_namespace(team, "rubrics")
+        self._frozen = Shelf(
+            ledger, team_namespace(team, "rubrics"), RecordKind[R, RubricVersion[R]](kind.of)
+        )
 
     async def latest(self, name: str) -> RubricVersion[R]:
         """Return what a domain's pairs are scored by now. Raises BadInput where it has no rubric."""
-        head = await self._ledger.get(self.namespace, name)
-        if head is not None and head.live:
-            return self._read(head)
+        if own := await self._frozen.find(name):
+            return own
         if name in self._shipped:
             return self._shipped[name]
         raise BadInput(
@@ -64,15 +72,13 @@ class Rubrics(Generic[R]):
                 return each
         raise NotFound(f"The rubric {name} has no version {version}.", "See `mneme share rubric list`.")
 
-    async def versions(self, name: str) -> list[RubricVersion[R]]:
+    async def versions(self, name: str) -> Sequence[RubricVersion[R]]:
         """Return every version that the team froze, oldest first."""
-        if await self._ledger.get(self.namespace, name) is None:
-            return []
-        return [self._read(each) for each in await self._ledger.history(self.namespace, name)]
+        return await self._frozen.versions(name) if await self._frozen.find(name) else []
 
     async def all(self) -> list[RubricVersion[R]]:
         """Return what each name is scored by now: the shipped ones, then the team's own."""
-        own = [each.key for each in await self._ledger.records(self.namespace, limit=1000)]
+        own = [each.key for each in await self._frozen.heads()]
         return [await self.latest(name) for name in dict.fromkeys([*self._shipped, *own])]
 
     async def freeze(
@@ -82,33 +88,10 @@ class Rubrics(Generic[R]):
 
         Raises Conflict where another version was frozen at the same moment.
         """
-        head = await self._ledger.get(self.namespace, name)
-        write = make_write(
-            event="insert" if head is None else "update",
-            namespace=self.namespace,
-            key=name,
-            value=rubric.model_dump(mode="json"),
-            text="",
-            change=change,
-            expected_version=head.version if head else None,
-            idempotency_key=once,
-        )
         try:
-            return self._read((await self._ledger.write([write]))[0])
+            return await self._frozen.put(name, rubric, change=change, idempotency_key=once)
         except Conflict as other:
             raise Conflict(
                 f"Another version of {name} was frozen at this moment.",
                 "Look at it with `mneme share rubric show`, then freeze yours again.",
             ) from other
-
-    def _read(self, version: Version) -> RubricVersion[R]:
-        change = version.change
-        return self._kind.model_validate(
-            {
-                "version": version.version,
-                "rubric": version.value,
-                "by": change.actor,
-                "drafted_by": change.model,
-                "reason": change.reason,
-            }
-        )

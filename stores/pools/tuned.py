@@ -5,12 +5,10 @@ learned is no less an example to the others. So a promotion says who answers fro
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from mneme.stores.ledger.records import Change
-from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.pools.memory_pool import MemoryPool
-from mneme.stores.tuned_models import Archive, TunedModels
+from mneme.stores.tuned_models import Archived, TunedModels
 
 GROWN = 200
 """New memories from which on a consolidation is due."""
@@ -18,6 +16,8 @@ GROWN = 200
 
 class PoolModels(TunedModels):
     """The consolidations of one pool."""
+
+    command = "share consolidate"
 
     def __init__(self, pool: MemoryPool) -> None:
         super().__init__(pool.ledger, pool.below)
@@ -31,32 +31,8 @@ class PoolModels(TunedModels):
         reasons = [(new >= GROWN, f"{new} new memories"), (changed, f"a new base model: {model}")]
         return [why for holds, why in reasons if holds]
 
-    @retry_on_conflict
-    async def archive(
-        self, tag: str, *, change: Change, model: str = "", only: Sequence[str] = (), serves: str = ""
-    ) -> Archive:
-        """Let a tuned model answer from now on; `only` names the memories that it learned, which stay.
-
-        Raises BadInput where the tag is taken.
-        """
-        await self._check_free(tag)
-        before = await self._before(serves)
-        made = Archive(
-            tag=tag,
-            at=datetime.now(UTC),
-            model=model,
-            cards=await self._pool.count(),
-            ids=[*only],
-            serves=serves,
-            before=before,
-        )
-        await self._ledger.write(await self._promoting(made, change))
-        return made
-
-    @retry_on_conflict
-    async def take_back(self, *, change: Change) -> Archive:
-        """Let the model before the latest one answer again. Raises BadInput where there is none."""
-        last = await self._last("See `mneme share consolidate --status`.")
-        undone, writes = await self._undoing(last, change)
-        await self._ledger.write(writes)
-        return undone
+    async def _learned(
+        self, tag: str, keep: Sequence[str], only: Sequence[str] | None, change: Change
+    ) -> Archived:
+        """Return the memories that a model learned, which stay."""
+        return Archived([*(only or ())], await self._pool.count())

@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from mneme.core.errors import Conflict
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Source, Value
+from mneme.stores.ledger.records import Change, Source
+from mneme.stores.shelf import Shelf, kind_of
 
 
 class CachedAnswer(BaseModel):
@@ -22,27 +22,29 @@ class CachedAnswer(BaseModel):
     draft: dict[str, Any]
 
 
+class Prompted(BaseModel):
+    """A prompt with its answer, as they are stored."""
+
+    prompt: str
+    answer: CachedAnswer
+
+
 class PromptCache:
     """The answers of one team; the first answer to a prompt stays."""
 
     def __init__(self, ledger: Ledger, team: str) -> None:
-        self._ledger = ledger
-        self._namespace = team_namespace(team, "task_memory", "prompt_cache")
+        kind = kind_of(Prompted)
+        self._kept = Shelf(ledger, team_namespace(team, "task_memory", "prompt_cache"), kind)
 
     async def get(self, prompt: str) -> CachedAnswer | None:
         """Return the answer to a prompt; None where it was not asked before."""
-        found = await self._ledger.get(self._namespace, _key(prompt))
-        return CachedAnswer.model_validate(found.value["answer"]) if found and found.live else None
+        found = await self._kept.find(_key(prompt))
+        return found.answer if found else None
 
     async def add(self, prompt: str, answer: CachedAnswer) -> bool:
         """Keep an answer; return False where the prompt has one already."""
         change = Change(reason="answered", actor="prompt cache", source=Source(tasks=[answer.task]))
-        value: Value = {"prompt": prompt, "answer": answer.model_dump(mode="json")}
-        try:
-            await self._ledger.insert(self._namespace, value, text="", change=change, key=_key(prompt))
-        except Conflict:
-            return False
-        return True
+        return await self._kept.add_new(_key(prompt), Prompted(prompt=prompt, answer=answer), change=change)
 
 
 def _key(prompt: str) -> str:

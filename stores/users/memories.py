@@ -1,27 +1,28 @@
 """What is remembered about one user: typed memories in a namespace that only this user's id opens."""
 
+import builtins
 from asyncio import gather
 from collections import defaultdict
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 from heapq import nlargest
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
-from mneme.core.errors import Conflict, NotFound
+from mneme.core.errors import Conflict
 from mneme.stores.ledger.answers import KeptAnswers
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import user_namespace
 from mneme.stores.ledger.query import DENSE, Mode
-from mneme.stores.ledger.records import Change, Namespace, Version
+from mneme.stores.ledger.records import Change, Version
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.ledger.writing import missing
-from mneme.stores.users.told import Told, told_by
-from mneme.stores.users.traces import InboxTraces
+from mneme.stores.shelf import RecordKind, Shelf
+from mneme.stores.users.traces import InboxTraces, Told, told_by
 from mneme.stores.users.unreadable import check, read_one, readable
 from mneme.stores.users.valid_time import Holding, holding, valid_at
 
@@ -156,59 +157,24 @@ def _with_links(record: MemoryRecord, keys: list[str]) -> MemoryRecord:
     return record.model_copy(update={"memory": memory})
 
 
-class UserMemories:
-    """One user's memories; it reaches no other user's."""
+class UserMemories(Shelf[Memory, MemoryRecord]):
+    """One user's memories; it reaches no other user's.
+
+    Whatever it lists or finds, a record that is no memory is passed over with a warning.
+    """
 
     def __init__(self, ledger: Ledger, user: str) -> None:
-        self._ledger, self.user = ledger, user
-        self.namespace: Namespace = user_namespace(user, "memories")
-
-    async def insert(
-        self, memory: Memory, *, change: Change, idempotency_key: str | None = None
-    ) -> MemoryRecord:
-        """Remember something new."""
-        version = await self._ledger.insert(
-            self.namespace,
-            memory.model_dump(),
-            text=memory.content,
-            change=change,
-            idempotency_key=idempotency_key,
+        kind = RecordKind[Memory, MemoryRecord](
+            MemoryRecord.of,
+            text=lambda memory: memory.content,
+            missing=f"{user} has no memory {{key}}.",
+            hint="See `mneme memories list`.",
         )
-        return MemoryRecord.of(version)
+        super().__init__(ledger, user_namespace(user, "memories"), kind)
+        self.user = user
 
-    async def update(
-        self,
-        key: str,
-        memory: Memory,
-        *,
-        change: Change,
-        expected_version: int,
-        idempotency_key: str | None = None,
-    ) -> MemoryRecord:
-        """Replace a memory by its next version. Raises Conflict, NotFound."""
-        version = await self._ledger.update(
-            self.namespace,
-            key,
-            memory.model_dump(),
-            text=memory.content,
-            change=change,
-            expected_version=expected_version,
-            idempotency_key=idempotency_key,
-        )
-        return MemoryRecord.of(version)
-
-    async def retire(
-        self, key: str, *, change: Change, expected_version: int, idempotency_key: str | None = None
-    ) -> MemoryRecord:
-        """Stop recalling a memory, keeping its history. Raises Conflict, NotFound."""
-        version = await self._ledger.retire(
-            self.namespace,
-            key,
-            change=change,
-            expected_version=expected_version,
-            idempotency_key=idempotency_key,
-        )
-        return MemoryRecord.of(version)
+    def read(self, versions: Iterable[Version]) -> builtins.list[MemoryRecord]:
+        return readable(MemoryRecord.of, versions)
 
     async def similar(
         self,
@@ -225,11 +191,11 @@ class UserMemories:
         similarity above zero is asked of them, since they have none.
         """
         wanted = {"kind": kind} if kind else {}
-        hits = await self._ledger.search(self.namespace, query, limit=k, mode=mode, filter=wanted)
+        hits = await self.search(query, limit=k, mode=mode, filter=wanted)
         alike = {hit.version.key: hit.parts.get("dense") for hit in hits}
         found = readable(lambda each: MemoryRecord.of(each, alike[each.key]), (hit.version for hit in hits))
         found = newest_of_linked_first(found)
-        if self._ledger.goes_by_words:
+        if self.ledger.goes_by_words:
             return found if (min_similarity or 0.0) > 0 else await self._filled(found, k, wanted)
         if min_similarity is None:
             return found
@@ -239,11 +205,9 @@ class UserMemories:
         self, found: Sequence[MemoryRecord], k: int, wanted: Mapping[str, str]
     ) -> list[MemoryRecord]:
         """Add the latest other memories, up to k: what is meant often shares no word with the question."""
-        count = await self._ledger.count(self.namespace, filter=wanted)
-        latest = await self._ledger.records(self.namespace, filter=wanted, limit=k, offset=max(0, count - k))
         known = {each.key for each in found}
-        others = readable(MemoryRecord.of, (each for each in reversed(latest) if each.key not in known))
-        return [*found, *others][:k]
+        latest = await self.latest(k, filter=wanted)
+        return [*found, *(each for each in reversed(latest) if each.key not in known)][:k]
 
     async def related(self, content: str, said: str, names: Sequence[str], k: int) -> list[MemoryRecord]:
         """Return the k live memories that a new fact may touch, best first: by meaning and by words.
@@ -251,7 +215,7 @@ class UserMemories:
         `said` are the user's own words for it. The ranks of three searches are added up: the meaning of the
         content, that of the words said, and the words of all.
         """
-        search = partial(self._ledger.search, self.namespace, limit=2 * k)
+        search = partial(self.search, limit=2 * k)
         everything = " ".join([content, said, *names])
         asked: list[tuple[str, Mode]] = [(content, "dense"), (said, "dense"), (everything, "bm25")]
         found = await gather(*(search(text, mode=mode) for text, mode in asked if text.strip()))
@@ -262,18 +226,20 @@ class UserMemories:
             worth[key] += 1 / (RANK_CONSTANT + rank)
             if DENSE in hit.parts:
                 cosine[key] = max(hit.parts[DENSE], cosine.get(key, -1.0))
+        if not cosine:  # without an embedder, the newest may be touched without a word in common
+            for each in await self.heads(k, newest_first=True):
+                hits.setdefault(each.key, each)
+                worth[each.key] += 0.0
         best = (hits[key] for key in nlargest(k, worth, key=worth.__getitem__))
         return readable(lambda each: MemoryRecord.of(each, cosine.get(each.key)), best)
 
     async def flagged(self) -> Sequence[MemoryRecord]:
         """Return the live memories that a person should look at, oldest first."""
-        return [found for found in await self._all() if found.memory.attention]
+        return [found for found in await self.all() if found.memory.attention]
 
     async def read_by_rules(self) -> Sequence[Version]:
         """Return the live memories as rules wrote them and nobody has changed since, oldest first."""
-        wanted = {"read_by": RULES}
-        count = await self._ledger.count(self.namespace, filter=wanted)
-        found = await self._ledger.records(self.namespace, filter=wanted, limit=count) if count else []
+        found = await self.heads(filter={"read_by": RULES})
         return [each for each in found if each.change.model == RULES]
 
     async def linked(self, found: Sequence[MemoryRecord]) -> list[MemoryRecord]:
@@ -281,25 +247,18 @@ class UserMemories:
         newer = await self._linked_with([each.key for each in found])
         known = {each.key for each in (*found, *newer)}
         others = {key for each in found for key in each.memory.may_contradict} - known
-        heads = await gather(*(self._ledger.get(self.namespace, each) for each in others))
-        older = readable(MemoryRecord.of, filter(None, heads))
+        older = self.read(await self.by_keys([*others]))
         return both_sides(found, [*found, *newer, *older])
 
     async def _linked_with(self, keys: Sequence[str]) -> Sequence[MemoryRecord]:
         """Return the live memories that are stored with a link to one of these."""
         if not keys:
             return []
-        wanted = {"may_contradict": {"$in": [*keys]}}
-        found = await self._ledger.records(self.namespace, filter=wanted, limit=MOST_LINKED)
-        return readable(MemoryRecord.of, found)
-
-    async def _all(self) -> Sequence[MemoryRecord]:
-        count = await self._ledger.count(self.namespace)
-        return readable(MemoryRecord.of, await self._ledger.records(self.namespace, limit=count))
+        return await self.all(MOST_LINKED, filter={"may_contradict": {"$in": [*keys]}})
 
     async def accept(self, key: str) -> MemoryRecord:
         """Take the flag and the links off a memory that is right as it stands. Raises NotFound, Conflict."""
-        found = await self.show(key)
+        found = await self.get(key)
         change = Change(reason="A person looked at it: it is right.", actor="user")
         settled = {"flag": "", "unclear": "", "may_contradict": [], "read_by": ""}
         memory = found.memory.model_copy(update=settled)
@@ -309,100 +268,63 @@ class UserMemories:
             await self.update(newer.key, unlinked, change=change, expected_version=newer.version)
         return await self.update(key, memory, change=change, expected_version=found.version)
 
-    async def list(
-        self,
-        *,
-        limit: int = 100,
-        offset: int = 0,
-        include_retired: bool = False,
-        newest_first: bool = False,
-    ) -> Sequence[MemoryRecord]:
-        """Return memories in the order in which they were first remembered, or in the opposite one.
-
-        Here and in every search, a record that is no memory is passed over with a warning.
-        """
-        versions = await self._ledger.records(
-            self.namespace,
-            limit=limit,
-            offset=offset,
-            include_retired=include_retired,
-            newest_first=newest_first,
-        )
-        return readable(MemoryRecord.of, versions)
-
-    async def count(self, *, include_retired: bool = False) -> int:
-        """Return the number of memories."""
-        return await self._ledger.count(self.namespace, include_retired=include_retired)
+    async def list(self, *, limit: int = 100, **options: Any) -> Sequence[MemoryRecord]:
+        """Return memories in the order in which they were first remembered."""
+        return await self.all(limit, **options)
 
     async def latest_changes(self, limit: int) -> Sequence[Version]:
         """Return the latest versions of all memories, the newest first."""
-        heads = await self._ledger.latest(self.namespace, limit)
+        heads = await self.ledger.latest(self.namespace, limit)
         versions = [each for head in heads for each in await self._changes(head)]
         return sorted(versions, key=lambda each: each.at, reverse=True)[:limit]
 
-    async def created_after(self, moment: datetime | None) -> Sequence[MemoryRecord]:
-        """Return the live memories that were first remembered after a time, oldest first; None: all."""
-        count = await self._ledger.count(self.namespace)
-        everything = await self._ledger.records(self.namespace, limit=count)
-        return readable(
-            MemoryRecord.of, (each for each in everything if moment is None or each.created > moment)
-        )
-
     async def keys(self, beginning: str) -> Sequence[str]:
         """Return the keys that begin with this, also of retired memories and of records that are none."""
-        return [head.key for head in await self._heads() if head.key.startswith(beginning)]
+        return [head.key for head in await self.heads(include_retired=True) if head.key.startswith(beginning)]
 
-    async def show(self, key: str) -> MemoryRecord:
+    async def get(self, key: str) -> MemoryRecord:
         """Return a memory as it is now, live or retired. Raises NotFound, BadInput."""
-        found = await self.find(key)
-        if found is None:
-            raise NotFound(f"{self.user} has no memory {key}.", "See `mneme memories list`.")
-        return found
+        return read_one(MemoryRecord.of, await self.head(key))
 
     async def find(self, key: str) -> MemoryRecord | None:
         """Return a memory as it is now, live or retired; None where there is none. Raises BadInput."""
-        version = await self._ledger.get(self.namespace, key)
+        version = await self.ledger.get(self.namespace, key)
         return read_one(MemoryRecord.of, version) if version else None
 
     async def history(self, key: str) -> Sequence[Version]:
         """Return every version of a memory, oldest first. Raises NotFound."""
-        return await self._ledger.history(self.namespace, key)
+        return await self.ledger.history(self.namespace, key)
 
     async def diff(self, key: str, older: int, newer: int) -> str:
         """Return what changed between two versions. Raises NotFound."""
-        return await self._ledger.diff(self.namespace, key, older, newer)
+        return await self.ledger.diff(self.namespace, key, older, newer)
 
     async def as_of(self, at: datetime) -> Sequence[MemoryRecord]:
         """Return what was remembered at that time."""
-        return readable(MemoryRecord.of, await self._ledger.as_of(self.namespace, at))
+        return self.read(await self.ledger.as_of(self.namespace, at))
 
     async def valid_at(self, day: date) -> Sequence[MemoryRecord]:
         """Return what held on a day, as far as is known now: of each memory the version that held then."""
-        held = [valid_at(await self._changes(head), day) for head in await self._heads() if head.live]
-        return readable(MemoryRecord.of, filter(None, held))
+        held = [
+            valid_at(await self._changes(head), day)
+            for head in await self.heads(include_retired=True)
+            if head.live
+        ]
+        return self.read(filter(None, held))
 
     async def ranked(self, query: str, among: Sequence[MemoryRecord], k: int) -> Sequence[MemoryRecord]:
         """Return the k of these memories, in whichever version, that fit a query best."""
-        scores = await self._ledger.scores(query, [each.memory.content for each in among])
+        scores = await self.ledger.scores(query, [each.memory.content for each in among])
         best = nlargest(k, zip(scores, range(len(among)), strict=True))
         return [among[number].model_copy(update={"similarity": score}) for score, number in best]
-
-    async def rollback(
-        self, key: str, to_version: int, *, change: Change, expected_version: int | None = None
-    ) -> MemoryRecord:
-        """Write a new version that equals an older one. Raises Conflict, NotFound."""
-        version = await self._ledger.rollback(
-            self.namespace, key, to_version, change=change, expected_version=expected_version
-        )
-        return MemoryRecord.of(version)
 
     async def undo(self, *, actor: str) -> MemoryRecord | None:
         """Take back the latest change that has not been taken back yet; None where there is none.
 
         Called again, it takes back the change before that one.
         """
-        heads = await self._heads()
-        known = {each.key for each in readable(MemoryRecord.of, heads)}
+        heads = await self.heads(include_retired=True)
+        known = {each.key for each in self.read(heads)}
         stacks = [standing(await self._changes(head)) for head in heads if head.key in known]
         latest = max(filter(None, stacks), key=lambda stack: stack[-1].at, default=None)
         return None if latest is None else await self._take_back(latest, actor)
@@ -427,10 +349,10 @@ class UserMemories:
 
     @retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
     async def _forget(self, key: str, reason: str, actor: str) -> Forgotten:
-        history = await self._ledger.history(self.namespace, key)
-        traces = await InboxTraces(self._ledger, self.user).find(told_by(history))
-        answers = await KeptAnswers(self._ledger, user_namespace(self.user)).without_texts()
-        mark, *_ = await self._ledger.forget_records(
+        history = await self.ledger.history(self.namespace, key)
+        traces = await InboxTraces(self.ledger, self.user).find(told_by(history))
+        answers = await KeptAnswers(self.ledger, user_namespace(self.user)).without_texts()
+        mark, *_ = await self.ledger.forget_records(
             [history[-1], *traces.gone],
             reason=reason,
             actor=actor,
@@ -444,35 +366,31 @@ class UserMemories:
         """Return what these memories were told by, with the messages that the inbox has. Raises NotFound."""
         known = Told()
         for key in keys:
-            known |= told_by(await self._ledger.history(self.namespace, key))
-        return await InboxTraces(self._ledger, self.user).about({*keys}, known)
+            known |= told_by(await self.ledger.history(self.namespace, key))
+        return await InboxTraces(self.ledger, self.user).about({*keys}, known)
 
     async def forget_all(self, *, reason: str, actor: str) -> int:
         """Erase everything kept for this user, the inbox too; return the number of records."""
         owner = user_namespace(self.user)
-        answers = await KeptAnswers(self._ledger, owner).all()
-        return await self._ledger.forget_all(owner, reason=reason, actor=actor, dropped=answers)
+        answers = await KeptAnswers(self.ledger, owner).all()
+        return await self.ledger.forget_all(owner, reason=reason, actor=actor, dropped=answers)
 
     def export(self) -> AsyncIterator[str]:
         """Yield every version of every memory as a line of JSON."""
-        return self._ledger.export(self.namespace)
+        return self.ledger.export(self.namespace)
 
     async def import_(self, lines: Iterable[str] | AsyncIterable[str]) -> ImportReport:
         """Bring this user's exported lines in; anybody else's, and those that hold no memory, are refused."""
-        return await self._ledger.import_(
+        return await self.ledger.import_(
             lines, within=self.namespace, check=partial(check, Memory.model_validate)
         )
-
-    async def _heads(self) -> Sequence[Version]:
-        count = await self._ledger.count(self.namespace, include_retired=True)
-        return await self._ledger.records(self.namespace, limit=count, include_retired=True)
 
     async def _changes(self, head: Version) -> Sequence[Version]:
         return [head] if head.version == head.first else await self.history(head.key)
 
     async def _take_back(self, standing: Sequence[Version], actor: str) -> MemoryRecord:
         last, key = standing[-1], standing[-1].key
-        head = (await self._ledger.history(self.namespace, key))[-1]
+        head = (await self.ledger.history(self.namespace, key))[-1]
         change = Change(reason=f"take back version {last.version}", actor=actor, undoes=last.version)
         if len(standing) == 1:
             return await self.retire(key, change=change, expected_version=head.version)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 from mneme.stores.ledger.records import Value, Version
 
 log = logging.getLogger(__name__)
@@ -21,14 +21,14 @@ def readable(read: Callable[[Version], Read], versions: Iterable[Version]) -> li
         try:
             found.append(read(version))
         except ValidationError as broken:
-            _warn(version.key, version.version, _reason(broken))
+            _warn(version.key, version.version, first_fault(broken))
     return found
 
 
 @lru_cache(maxsize=4096)
 def _warn(key: str, version: int, reason: str) -> None:
     """Say it once in this process, not with every search."""
-    log.warning("Record %s, version %d, is passed over: %s. %s", key, version, reason, _advice(key))
+    log.warning("Record %s, version %d, is passed over: %s %s", key, version, reason, _advice(key))
 
 
 def read_one(read: Callable[[Version], Read], version: Version) -> Read:
@@ -37,7 +37,7 @@ def read_one(read: Callable[[Version], Read], version: Version) -> Read:
         return read(version)
     except ValidationError as broken:
         raise BadInput(
-            f"Record {version.key} cannot be read: {_reason(broken)}.", _advice(version.key)
+            f"Record {version.key} cannot be read: {first_fault(broken)}", _advice(version.key)
         ) from broken
 
 
@@ -46,13 +46,8 @@ def check(read: Callable[[Value], object], value: Value) -> None:
     try:
         read(value)
     except ValidationError as broken:
-        raise BadInput(f"its value is not a memory: {_reason(broken)}") from broken
+        raise BadInput(f"its value is not a memory: {first_fault(broken)}") from broken
 
 
 def _advice(key: str) -> str:
     return f"`mneme memories history {key}` shows it as it is; `mneme memories forget {key}` erases it."
-
-
-def _reason(broken: ValidationError) -> str:
-    first = broken.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")

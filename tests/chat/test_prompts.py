@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mneme.evals.chat.two_agents import Batch, find_updates
 from mneme.prompts.chat import paper_versions as versions
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
 from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
@@ -28,8 +27,6 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (versions.route_upsert, Upsert(fact="f", message="m", memories=["a", "b"])),
     (choose_forgotten, Forgetting(message="m", memories=[])),
     (choose_forgotten, Forgetting(message="m", memories=["a"])),
-    (find_updates, Batch(memories=[Fact(content="a")], new=0)),
-    (find_updates, Batch(memories=[Fact(content="a"), Fact(content="b", said="s")], new=1)),
     (versions.choose_tools, ToolGiven(message="m")),
     (versions.manage_memory, ToolGiven(message="m")),
 ]

@@ -130,7 +130,7 @@ class TestMemoryUpdate:
             memory = await updated(
                 memory, f"Proposal: Part{number} (X{number}) because {'it is needed ' * 9}.", limit=900
             )
-            assert size(memory) <= 900 and not any(departures(TEMPLATE, memory))
+            assert size(memory) <= 900 and not departures(TEMPLATE, memory)
         assert len(memory["proposals"]["components"]) >= 4
         assert memory["proposals"]["components"][-1].startswith("Part59")
 
@@ -177,7 +177,7 @@ class TestMemoryUpdate:
         memory = empty(TEMPLATE)
         for each in said:
             memory = await updated(memory, each, limit=500)
-            assert not any(departures(TEMPLATE, memory)) and size(memory) <= 500
+            assert not departures(TEMPLATE, memory) and size(memory) <= 500
 
 
 class TestContext:
@@ -391,7 +391,7 @@ class TestDiscussions:
                 0,
                 *(t.number for t in turns if t.speaker == role.name),
             ]
-            assert all(not any(departures(role.memory, each.memory)) for each in history)
+            assert all(not departures(role.memory, each.memory) for each in history)
         known = entries((await discussions.memory("d", "data_engineer").now()).memory)
         own = " ".join(turn.message for turn in turns if turn.speaker == "data_engineer")
         assert known and all(each[:20].rstrip("…") in own for each in known), "nobody else's words"
@@ -480,20 +480,8 @@ class TestDiscussions:
         result = await discuss(edge_ledger, given(team=team), max_turns=2)
         first = (await turns_of(edge_ledger, result))[0]
         assert (first.message, first.finalize) == ("Write it.", False)
-        assert (
-            "these do not accept: Business" in first.complaint
-            and "only its words were taken" in first.complaint
-        )
+        assert "finalize is true: choose false. Of this turn only its words were taken" in first.complaint
         assert result["complaints"] == [first.complaint]
-
-    @pytest.mark.parametrize(
-        "memory", ["meta_gpt", "generative", "chat_dev", "memory_bank", "voyager", "g_memory"]
-    )
-    async def test_memory_can_be_exchanged_for_any_baseline(self, edge_ledger: Ledger, memory: str) -> None:
-        short: Any = {"memory": memory, "context_tokens": 3000, "max_turns": 8}
-        first = await discuss(edge_ledger, given(discussion_id="one"), **short)
-        second = await discuss(edge_ledger, given(discussion_id="two"), **short)
-        assert first["document"] and second["document"]
 
     async def test_other_teams_discuss_too(self, edge_ledger: Ledger) -> None:
         plan = "The robot must move ball1 to roomb. The robot must be at rooma. Reach the goal by actions."
@@ -523,7 +511,7 @@ class TestDiscussions:
             with pytest.raises(BadInput, match=told) as refused:
                 await discuss(edge_ledger, given(**what), agents="ollama:llama3.1:8b", **more)
             assert refused.value.hint and not double.chats
-        assert not await Discussions(edge_ledger, "local").list()
+        assert not await Discussions(edge_ledger, "local").all()
 
     async def test_an_id_is_not_taken_for_another_discussion(self, edge_ledger: Ledger) -> None:
         await discuss(edge_ledger, max_turns=2)
@@ -576,7 +564,7 @@ async def test_rules_do_not_review(edge_ledger: Ledger) -> None:
     design = "A new public API endpoint lets users upload orders; the service writes to a database table."
     with pytest.raises(BadInput, match="design_review needs a model for the Security Reviewer"):
         await discuss(edge_ledger, given(task=design, team="design_review"))
-    assert not await Discussions(edge_ledger, "local").list()
+    assert not await Discussions(edge_ledger, "local").all()
 
 
 def with_model(team: Team, name: str, who: str) -> dict[str, Any]:
@@ -838,9 +826,9 @@ def test_all_faults_of_a_reply_are_told_at_once() -> None:
     wrong = AGREED.model_copy(update={"answers": [7], "raises": [issue], "message": "x" * 999})
     with pytest.raises(ValueError) as told:
         contribute.verify(speaking, wrong)
-    assert all(each in str(told.value) for each in ("no issue 7", "no 'Waiter'", "999 characters; 200"))
+    assert all(each in str(told.value) for each in ("answers[] is 7", '"Waiter"', "999 characters; 200"))
     template, memory = {"a": "A", "b": ["B"]}, {"b": "no list", "c": "new"}
-    assert len([*departures(template, memory)]) == 3
+    assert len(departures(template, memory)) == 3
 
 
 def test_a_writers_window_shortens_all_entries_before_it_drops_one() -> None:
@@ -1069,7 +1057,7 @@ class TestIssues:
         assert (result["ended"], result["turn"]) == ("consensus", 3)
         answers = AGREED.model_copy(update={"answers": [3]})
         refused = await self.discussed(edge_ledger, "wrong", answers, discussion_id="e", max_turns=1)
-        assert "no issue 3" in refused["complaints"][0]
+        assert "answers[] is 3" in refused["complaints"][0]
 
 
 class TestWriter:

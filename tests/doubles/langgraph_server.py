@@ -5,8 +5,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,9 @@ import httpx
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
-from mneme.api.operation import API_PATH
+from mneme.api.operation import API_PATH, Kind
+from mneme.client.home import operations_at
+from mneme.client.remote import client_of
 from mneme.core.errors import MnemeError
 from mneme.evals.commands import quiet
 from mneme.server.users import add_user
@@ -40,6 +42,12 @@ class Server:
     def client(self, key: str | None = None) -> LangGraphClient:
         """Return a client that the test closes: `async with server.client() as client`."""
         return get_client(url=self.url, api_key=key)
+
+    @asynccontextmanager
+    async def operations(self, kind: type[Kind], owner: str) -> AsyncIterator[Kind]:
+        """Open operations on an owner's data on the server."""
+        async with client_of(self.url) as client:
+            yield operations_at(client, kind, owner)
 
     def thread(self, name: str, owner: str = "local", key: str = "") -> str:
         """Return the id of an owner's thread of that name."""

@@ -12,8 +12,7 @@ from mneme.core.errors import BadInput
 from mneme.environments.workspace import measuring
 from mneme.environments.workspace.changes import NotAllowed, changed_files, patched
 from mneme.environments.workspace.confining import Bounds, Ran, namespaces, run
-from mneme.environments.workspace.python_tactics import PythonTactics
-from mneme.environments.workspace.shell_tactics import ShellTactics
+from mneme.environments.workspace.tactics import tactics
 from mneme.environments.worlds import (
     Metric,
     Solution,
@@ -156,24 +155,24 @@ PYTHON: Mapping[str, tuple[str, str]] = {
 @pytest.mark.parametrize("pattern", PYTHON)
 def test_a_tactic_of_python_keeps_meaning_and_comments(pattern: str) -> None:
     source, call = PYTHON[pattern]
-    tactics = PythonTactics()
-    changed = tactics.apply(pattern.lower(), {"m.py": source})["m.py"]
+    python = tactics()["python"]
+    changed = python.apply(pattern.lower(), {"m.py": source})["m.py"]
     before: dict[str, object] = {}
     after: dict[str, object] = {}
     exec(source, before)
     exec(changed, after)
     assert eval(call, before) == eval(call, after) and changed != source
     assert ("# why" in source) == ("# why" in changed)
-    assert tactics.apply(pattern, {"m.py": "def f(:\n"}) == {}, "what cannot be read stays"
+    assert python.apply(pattern, {"m.py": "def f(:\n"}) == {}, "what cannot be read stays"
 
 
 def test_a_tactic_that_would_not_hold_changes_nothing() -> None:
     grows = (
         "def f(a):\n    seen = []\n    for x in a:\n        if x not in seen:\n            seen.append(x)\n"
     )
-    assert PythonTactics().apply("SET membership", {"m.py": grows}) == {}
+    assert tactics()["python"].apply("SET membership", {"m.py": grows}) == {}
     rows = "def f(rows):\n    return [r for row in rows for r in row if r in row]\n"
-    assert PythonTactics().apply("SET membership", {"m.py": rows}) == {}
+    assert tactics()["python"].apply("SET membership", {"m.py": rows}) == {}
 
 
 def test_tactics_of_the_shell_print_the_same(tmp_path: Path) -> None:
@@ -193,7 +192,7 @@ def test_tactics_of_the_shell_print_the_same(tmp_path: Path) -> None:
             script = {"p.sh": f"#!/bin/sh\nexport LC_ALL=C\n{text}\n"}
             if pattern == "BYTES order":
                 script = {"p.sh": f"#!/bin/sh\n{text}\n"}
-            changed = ShellTactics().apply(pattern, script)["p.sh"]
+            changed = tactics()["shell"].apply(pattern, script)["p.sh"]
             assert changed != script["p.sh"]
             assert ran(changed, tmp_path).output == ran(script["p.sh"], tmp_path).output, (pattern, text)
 
@@ -265,9 +264,9 @@ def test_the_worlds_that_come_with_mneme_have_similar_tasks() -> None:
         ("shell_pipelines", "lines sorted to be counted"),
     ):
         cases = find_world(name).cases()
-        held = [PythonTactics() if "python" in name else ShellTactics()][0]
+        held = next(each for each in tactics().values() if each.scope == name)
         described = [case.files for case in find_world(name)._described.tasks]  # type: ignore[attr-defined]
-        alike = [files for files in described if feature in held.features(files)]
+        alike = [files for files in described if feature in held.features_of(files)]
         assert len(cases) >= 6 and len(alike) >= 3, name
 
 

@@ -11,10 +11,8 @@ import yaml
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from mneme.core.errors import BadInput
-from mneme.evals.prompts.cases import KINDS, Golden, file_of, read_cases
-from mneme.evals.prompts.filling import filled
+from mneme.evals.prompts.cases import KINDS, Golden, all_questions, file_of, filled, read_cases
 from mneme.evals.prompts.properties import Property
-from mneme.evals.prompts.questions import all_questions
 from mneme.models.asking.asking import KEPT_FREE, TEXT_TOKENS
 from mneme.models.asking.budget import tokens_of
 from mneme.models.asking.replies import objects

@@ -16,10 +16,9 @@ from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.prompts import evaluation
 from mneme.evals.prompts.asking import outcome_of
-from mneme.evals.prompts.cases import Golden, read_cases
+from mneme.evals.prompts.cases import Golden, all_questions, read_cases
 from mneme.evals.prompts.evaluation import Options
-from mneme.evals.prompts.questions import all_questions
-from mneme.evals.prompts.roles import ROLES
+from mneme.evals.prompts.tables import ROLES
 from mneme.evals.report import Report
 from mneme.nodes.chat.context import ChatContext
 from mneme.nodes.discussion.context import DiscussionContext

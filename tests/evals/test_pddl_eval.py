@@ -39,7 +39,7 @@ def row(memory: str, number: int, reward: float, **more: Any) -> dict[str, Any]:
         "steps": 20,
         "valid_steps": 15,
         "tokens": 1000,
-        "cost": {"calls": 25},
+        "calls": 25,
         "seconds": 0.5,
         "complaints": [],
         "transcript": [],

@@ -20,13 +20,12 @@ from mneme.nodes.household.mhp_search import Item as Fetch
 from mneme.nodes.household.mhp_search import Need as Wanted
 from mneme.nodes.household.mhp_search import Situation as Setting
 from mneme.nodes.household.mhp_search import search, subgoals
-from mneme.nodes.household.proagent import unmet
 from mneme.prompts.household.coela import Choice, Draft, Planning, choose_action, draft_message
 from mneme.prompts.household.household import Container, Door, Item, Need, Option, Room, View, Worker
 from mneme.prompts.household.proagent import Observed, Scene, plan_skill
 from mneme.rules import registry
 from mneme.rules.registry import answer as by_rule
-from tests.doubles.apartment import APPLE, CUPBOARD, FRIDGE, HALL, KITCHEN, STUDY, TABLE, WINE, standing
+from tests.doubles.apartment import CUPBOARD, FRIDGE, HALL, KITCHEN, STUDY, TABLE, WINE, standing
 
 import_module("mneme.rules.pddl")  # has a prompt of the name of one of CoELA's, and must not answer for it
 
@@ -99,13 +98,13 @@ async def test_plays_the_same_episode_the_same_way(rival: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"agents": "two"}, "input: agents: "),
-        ({"seed": "a"}, "input: seed: "),
-        ({"seed": -1}, "input: seed: "),
-        ({"category": 3}, "input: category: "),
+        ({"agents": "two"}, "agents: "),
+        ({"seed": "a"}, "seed: "),
+        ({"seed": -1}, "seed: "),
+        ({"category": 3}, "category: "),
         ({"category": "Iron"}, "category: there is no category Iron"),
-        ({"agents": 50}, "50 agents are not possible"),
-        ({"episode": "here"}, "input: episode: "),
+        ({"agents": 50}, "agents: "),
+        ({"episode": "here"}, "episode: "),
     ],
 )
 async def test_a_bad_input_is_refused_by_field(given: Any, message: str) -> None:
@@ -173,7 +172,7 @@ async def test_without_a_usable_answer_it_is_silent_and_does_what_is_nearest() -
     assert ended["answered_by"] == []
     assert counted["messages"] == 0
     assert counted["fallbacks"] > 2
-    assert counted["calls"] == 3 * counted["fallbacks"]
+    assert counted["calls"] == counted["fallbacks"], "a script is asked once"
 
 
 async def test_one_unusable_choice_costs_no_episode() -> None:
@@ -193,7 +192,7 @@ async def test_proagent_goes_on_without_a_usable_plan() -> None:
     ended = await play(proagent, EPISODE, member="scripted:babble")
     assert ended["success"] or ended["steps"] == 250
     assert ended["counters"]["fallbacks"] > 2
-    assert ended["counters"]["calls"] == 3 * ended["counters"]["fallbacks"]
+    assert ended["counters"]["calls"] == ended["counters"]["fallbacks"]
 
 
 def scene(**more: Any) -> Scene:
@@ -239,15 +238,6 @@ def test_knows_nothing_of_a_teammate_not_seen_for_long() -> None:
     watched = Observed(teammate=1, name="Bob", seen=5, room=KITCHEN)
     (intention,) = by_rule(plan_skill, scene(observed=[watched], step=80)).intentions
     assert intention.target == -1
-
-
-def test_the_verificator_names_the_unmet_precondition() -> None:
-    held = Item(id=WINE, name="wine", room=KITCHEN, x=5, z=5, held_by=1)
-    known = View(**view(items=[held]))
-    assert unmet(known, Option(kind="gograb", target=WINE)) == "somebody holds it"
-    assert unmet(known, Option(kind="gograb", target=APPLE)) == "it is gone"
-    assert unmet(known, Option(kind="goput", target=TABLE)) == "nothing is in hand"
-    assert not unmet(known, Option(kind="gocheck", target=FRIDGE))
 
 
 async def test_keeps_what_it_saw_and_thought_of_its_teammates() -> None:

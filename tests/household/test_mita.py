@@ -24,10 +24,9 @@ from mneme.environments.household.scene import NAMES
 from mneme.graphs.mita import builder
 from mneme.models.asking.budget import tokens
 from mneme.nodes.household.context import HouseholdContext
-from mneme.nodes.household.household_state import as_json
 from mneme.nodes.household.mita_memory import RECENT
-from mneme.nodes.household.mita_state import Proposed, assess, together
-from mneme.nodes.household.views import hearing, known_to_the_manager
+from mneme.nodes.household.mita_state import assess, together
+from mneme.nodes.household.views import known_to_the_manager
 from mneme.prompts.household.household import (
     Container,
     Door,
@@ -155,7 +154,7 @@ async def test_the_manager_knows_what_is_in_the_window_a_synopsis_or_a_proposal_
             state: Any = (await graph.aget_state(config)).values
             known = known_to_the_manager(state, Runtime(context=chosen))
             everything = together([Beliefs.model_validate(each["beliefs"]) for each in state["members"]])
-            named = {piece["id"] for told in state["synopses"] for piece in told["named"]}
+            named = {int(each) for told in state["synopses"] for each in told["known"]["things"]}
             proposed = {each["option"]["target"] for each in state["proposals"]}
             for thing, seen in everything.things.items():
                 if known.lost.get(thing) == seen.step:
@@ -273,48 +272,13 @@ async def test_what_earlier_episodes_taught_counts_in_every_apartment(edge_ledge
     )
 
 
-# ------------------------------------------------------------------ negotiation, and what the manager is told
-
-
-async def test_a_second_round_of_negotiation_settles_who_goes() -> None:
-    episode = generate(11, "Set up Table", 3)
-    once = await play(episode, allocation=False)
-    twice = await play(episode, allocation=False, rounds=2)
-    assert twice["counters"]["conflicts"] < once["counters"]["conflicts"]
-    assert twice["success"] and twice["counters"]["calls"] > 0
-
-
-def test_who_hears_the_others_is_told_its_own_proposal_too() -> None:
-    proposals = [
-        Proposed(member=member, reason=f"Why {member}.", option=as_json(option), mark="")
-        for member, option in enumerate(options_for(("gograb", 61), ("goexplore", 2)))
-    ]
-    told = hearing(situation(), proposals).proposals.splitlines()
-    assert told == [
-        "You proposed gograb <x> (61), about 0 steps: Why 0.",
-        "Bob proposes goexplore <x> (2), about 0 steps: Why 1.",
-        "Charlie proposes wait: Why 2.",
-    ]
-
-
-async def test_who_hears_nothing_new_is_not_asked_again() -> None:
-    episode = generate(11, "Set up Table", 3)
-    costs = [(await play(episode, rounds=rounds))["counters"]["calls"] for rounds in (1, 4)]
-    assert costs[0] < costs[1] < 4 * costs[0]
+# ------------------------------------------------------------------ what the manager is told
 
 
 @pytest.mark.parametrize(("narrative", "wrong"), [
     ("Bob opened <fridge> (17) and found <wine> (72); <stove> (18) remains unchecked.", None),
-    ("Alice will check <stove> (18) next, and <wine> (72) is to be placed.", None),
-    ("Alice put <apple> (73) on <table> (9) and left <wine> (72) in <fridge> (17).", None),
-    ("Alice stays until <stove> (18) is opened, before Bob has checked <stove> (18).", None),
-    ("Alice checked <stove> (18).", "nobody has opened <stove>"),
-    ("Alice opened <stove> (18) before Bob gave <fridge> (17) up.", "nobody has opened <stove>"),
-    ("Bob placed <wine> (72) on <table> (9) before going on.", "not where it belongs"),
-    ("<fridge> (17) has not been opened.", "<fridge> (17) was checked"),
-    ("Bob placed <wine> (72) on <table> (9).", "not where it belongs"),
     ("Bob found <wine> (99).", "has the number 99"),
-    ("Bob found <juice> (72).", "<wine>, not <juice>"),
+    ("Bob found <juice> (72).", "(72) is <wine>"),
 ])  # fmt: skip
 def test_a_narrative_that_contradicts_the_record_is_refused(narrative: str, wrong: str | None) -> None:
     told = "<fridge> (17) <stove> (18) <table> (9) <wine> (72) <apple> (73)"
@@ -346,16 +310,6 @@ async def test_the_memory_in_a_prompt_stops_growing() -> None:
     config: Any = {"callbacks": [Prompts()], "recursion_limit": 2000}
     await builder.compile().ainvoke(given(generate(5, "Prepare a Meal", 3)), config, context=context())
     assert max(sizes) < 800 < tokens("x" * (RECENT + 1) * NARRATIVE)
-
-
-async def test_a_manager_that_lapses_for_one_round_costs_less_than_one_that_keeps_to_it() -> None:
-    episode = generate(12, "Prepare Tea", 3)
-    played = [
-        await play(episode, manager_lapses=0.6, lapse_kind=kind) for kind in ("random", "stuck", "silent")
-    ]
-    steps = [each["steps"] for each in played]
-    assert steps[0] < steps[1]
-    assert played[2]["counters"]["unallocated"] > 0 == played[0]["counters"].get("unallocated", 0)
 
 
 # ------------------------------------------------------------------ a model behind Ollama
@@ -635,7 +589,7 @@ def situation(**more: Any) -> Situation:
 def test_a_proposal_is_one_of_the_options() -> None:
     proposed = by_rule(propose_action, situation())
     assert proposed.choice == 0
-    with pytest.raises(ValueError, match="no option 5"):
+    with pytest.raises(ValueError, match="choice is 5: choose 0 or 1"):
         propose_action.verify(situation(), Proposal(reason="", choice=5))
 
 
@@ -654,11 +608,11 @@ def cross_context() -> CrossContext:
     ("choices", "why"),
     [
         ({"M0": 0, "M1": 0}, r"both go for <x> \(61\)"),
-        ({"M0": 0}, "exactly one choice"),
-        ({"M0": 0, "M2": 1}, "exactly one choice"),
-        ({"M0": 0, "M1": 1, "M2": 1}, "exactly one choice"),
-        ({"M0": 0, "M1": 9}, "no option 9"),
-        ({"M0": -1, "M1": 1}, "no option -1"),
+        ({"M0": 0}, "one for each of M0, M1"),
+        ({"M0": 0, "M2": 1}, "one for each of M0, M1"),
+        ({"M0": 0, "M1": 1, "M2": 1}, "one for each of M0, M1"),
+        ({"M0": 0, "M1": 9}, "choices.M1 is 9"),
+        ({"M0": -1, "M1": 1}, "choices.M0 is -1"),
     ],
 )
 def test_an_allocation_is_complete_possible_and_without_duplicates(choices: dict[str, int], why: str) -> None:
@@ -715,16 +669,16 @@ def test_a_narrative_counts_containers_that_are_alike() -> None:
 )
 def test_a_synopsis_names_nothing_that_was_not_told(wrong: dict[str, Any]) -> None:
     made = Synopsis.model_validate_json(json.dumps({"narrative": "So it was.", **wrong}))
-    with pytest.raises(ValueError, match=r"number 7|number 40|empty"):
+    with pytest.raises(ValueError, match=r"is 7|is 40|empty"):
         summarise_passage.verify(passage(), made)
 
 
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"checked": [41]}, "nobody has opened"),
-        ({"unchecked": [40]}, "was opened"),
-        ({"placed": [61]}, "not where it belongs"),
+        ({"checked": [41]}, "is 41: choose 40"),
+        ({"unchecked": [40]}, "is 40: choose 41"),
+        ({"placed": [61]}, "is 61: choose none"),
         ({"found": [{"thing": 61, "place": 41}]}, "61 was not seen at 41"),
         ({"found": [{"thing": 61, "place": 4712}]}, "61 was not seen at 4712"),
     ],

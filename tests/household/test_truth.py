@@ -84,7 +84,7 @@ async def untrue(episode: Episode, **more: Any) -> tuple[Counter[str], list[str]
 
 
 @pytest.mark.parametrize(("seed", "category", "agents", "more"), [
-    (5, "Prepare a Meal", 3, {"window": 3, "rounds": 2}),
+    (5, "Prepare a Meal", 3, {"window": 3}),
     (26, "Put Groceries", 3, {"manager_lapses": 0.2, "member_lapses": 0.2}),
 ])  # fmt: skip
 async def test_what_agents_are_told_is_so(
@@ -141,7 +141,6 @@ async def test_a_synopsis_is_offered_no_place_that_is_not_named() -> None:
 async def test_what_agents_are_told_is_so_in_a_hundred_episodes(seed: int) -> None:
     share = 0.2 if seed % 3 == 2 else 0.0
     more = {"window": (10, 2)[seed % 2], "manager_lapses": share, "member_lapses": share}
-    more |= {"rounds": 1 + seed % 3}
     team = 1 + seed % 4
     _, wrong = await untrue(generate(seed, CATEGORIES[seed % 5], team), **more, allocation=seed % 7 != 6)
     assert not wrong, f"{len(wrong)}: {wrong[:5]}"

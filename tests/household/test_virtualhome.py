@@ -1,6 +1,5 @@
-"""The real VirtualHome behind the household's interface: the simulator in Python, a double of the other."""
+"""The real VirtualHome behind the household's interface: a double of its simulator."""
 
-import importlib.util
 import json
 import re
 import threading
@@ -11,19 +10,14 @@ from typing import Any
 import pytest
 
 from mneme.core.errors import MnemeError, ModelUnavailable
-from mneme.environments.household import Action, World, generate, parse_episode
+from mneme.environments.household import Action, World, parse_episode
 from mneme.environments.household.acting import WAIT, walk
-from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.virtualhome.graph import Graph, characters_of, graph_of
-from mneme.environments.household.virtualhome.world import EVOLVING_GRAPH, VirtualHomeWorld
+from mneme.environments.household.virtualhome.world import VirtualHomeWorld
 from mneme.graphs.mita import builder as mita
 from mneme.nodes.household.context import HouseholdContext
-from tests.doubles.apartment import APPLE, DESK, FRIDGE, KITCHEN, PEAR, STUDY, TABLE, values
+from tests.doubles.apartment import DESK, FRIDGE, KITCHEN, STUDY, values
 
-installed = pytest.mark.skipif(
-    importlib.util.find_spec("virtualhome") is None,
-    reason="the package virtualhome is not installed (pip install --no-deps virtualhome)",
-)
 LINE = re.compile(r"<char(\d)> \[(\w+)\](?: <\w+> \((\d+)\))(?: <\w+> \((\d+)\))?")
 KINDS: Any = {
     "walktowards": "walk",
@@ -36,37 +30,6 @@ KINDS: Any = {
 
 def opening(target: int) -> Action:
     return Action(kind="open", target=target)
-
-
-def taking(thing: int) -> Action:
-    return Action(kind="grab", object=thing)
-
-
-@installed
-def test_the_simulator_in_python_decides_what_an_action_does() -> None:
-    world = VirtualHomeWorld(parse_episode(values()), EVOLVING_GRAPH, seed=1)
-    too_far, there = world.step([opening(FRIDGE), walk(DESK)])
-    assert not too_far.ok and "is not close to" in too_far.why and there.ok
-    assert [each.ok for each in world.step([walk(FRIDGE), taking(PEAR)])] == [True, True]
-    assert [each.ok for each in world.step([opening(FRIDGE), walk(TABLE)])] == [True, True]
-    put = Action(kind="put_on", object=PEAR, target=TABLE)
-    assert [each.ok for each in world.step([taking(APPLE), put])] == [True, True]
-    assert world.progress["on_apple_10"] == 1 and world.agents[0].hands == [APPLE]
-    again = VirtualHomeWorld(world.episode, EVOLVING_GRAPH, world.state())
-    assert [again.observe(n) for n in range(2)] == [world.observe(n) for n in range(2)]
-    assert again.step([WAIT, WAIT]) and again.agents[0].hands == [APPLE]
-
-
-@installed
-@pytest.mark.parametrize(("seed", "category"), [(4, "Set up Table"), (8, "Put Groceries")])
-async def test_a_team_plays_a_whole_episode_in_the_simulator_in_python(seed: int, category: str) -> None:
-    settings: Any = {"member": "rules", "manager": "rules", "simulator": EVOLVING_GRAPH}
-    episode = generate(seed, category, agents=2)
-    asked: Any = {"episode": episode.model_dump(mode="json")}
-    context = HouseholdContext(**settings)
-    ended = await mita.compile().ainvoke(asked, {"recursion_limit": 2000}, context=context)
-    assert ended["success"]
-    assert ended["steps"] < lower_bound(episode).steps, "by its rules a walk is one step"
 
 
 class UnityDouble(BaseHTTPRequestHandler):

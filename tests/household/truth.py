@@ -258,20 +258,6 @@ class Reader:
                 if told[5]:
                     hold(told[5] in (told[1], "the manager") and int(told[6]) < self.now, line)
 
-    def proposals(self, me: int, text: str) -> None:
-        """Check what a member and the others propose in a negotiation, its own proposal first."""
-        for line in text.splitlines() if text != "(none)" else []:
-            found = re.fullmatch(
-                rf"(\w+) propose[sd] (wait(?:; under way)?|\w+ {ONE}.*?(?:steps?|known)(?:; [^:]+)*): .+",
-                line,
-            )
-            if found is None:
-                raise UntrueError(f"cannot be read: {line!r}")
-            is_own = line == text.splitlines()[0]
-            who = me if is_own else _number(found[1], line)
-            hold(who in self.team and is_own == (found[1] == "You") == (who == me), line)
-            self.options(who, [found[2]], None if is_own else "")
-
     def wanted(self, name: str) -> int:
         return sum(goal.count for goal in self.so.episode.goals if goal.name == name)
 
@@ -438,7 +424,6 @@ def asked(reader: Reader, question: str, text: str, member: str) -> Iterator[Cal
         yield lambda: reader.beliefs(agent, said["What you believe"], 0, now=False)
         yield lambda: reader.deeds(agent, done.splitlines())
         yield lambda: reader.dialogue(said["What the team said last"])
-        yield lambda: reader.proposals(agent, said["What is proposed now"])
         yield lambda: reader.options(agent, said["Options"].splitlines(), under_way_in(done))
     elif question == "allocate_actions":
         yield lambda: reader.recalled(said["What happened so far"])

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.importing import archive, chatgpt, elements
+from mneme.importing import files
+from mneme.importing.conversations import CHATGPT, read
 from tests.importing.exports import talk, texts, written, zipped
 
 TALK = json.dumps([talk("c1", "I own a kite.")])
@@ -18,7 +19,7 @@ TALK = json.dumps([talk("c1", "I own a kite.")])
 
 def refused(file: Path, words: str) -> None:
     with pytest.raises(BadInput, match=words) as error:
-        chatgpt.read(file)
+        read(CHATGPT, file)
     assert error.value.hint
 
 
@@ -37,9 +38,9 @@ def test_bombs_and_unsafe_names_are_refused_before_they_are_read(
     refused(packed(tmp_path / "up.zip", "../../conversations.json", TALK), "unsafe name")
     refused(packed(tmp_path / "root.zip", "/etc/conversations.json", TALK), "unsafe name")
     refused(packed(tmp_path / "none.zip", "other.json", TALK), "no conversations.json")
-    monkeypatch.setattr(archive, "MOST_MEMBERS", 10)
+    monkeypatch.setattr(files, "MAX_MEMBERS", 10)
     refused(packed(tmp_path / "many.zip", "conversations.json", TALK, count=12), "12 files")
-    monkeypatch.setattr(archive, "LARGEST", 100)
+    monkeypatch.setattr(files, "MAX_BYTES", 100)
     refused(packed(tmp_path / "large.zip", "conversations.json", TALK), "have more than")
 
 
@@ -81,23 +82,23 @@ def test_files_that_are_no_export_are_refused(tmp_path: Path) -> None:
         (tmp_path / "c.json").write_bytes(content)
         refused(tmp_path / "c.json", words)
     (tmp_path / "c.json").write_bytes(b"\xef\xbb\xbf" + TALK.encode())
-    assert texts(chatgpt.read(tmp_path / "c.json").items) == ["I own a kite."]
-    assert texts(chatgpt.read(written(tmp_path / "one.json", talk("c1", "I own a kite."))).items)
+    assert texts(read(CHATGPT, tmp_path / "c.json").items) == ["I own a kite."]
+    assert texts(read(CHATGPT, written(tmp_path / "one.json", talk("c1", "I own a kite."))).items)
 
 
 def test_a_large_file_is_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(elements, "CHUNK", 1000)
+    monkeypatch.setattr(files, "CHUNK", 1000)
     given = [{"number": number, "words": "é [{]} \\" * 40} for number in range(3000)]
     file = written(tmp_path / "large.json", given)
     tracemalloc.start()
-    assert all(one == other for one, other in zip(elements.elements_of(file), given, strict=True))
+    assert all(one == other for one, other in zip(files.elements_of(file), given, strict=True))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < file.stat().st_size / 10
-    monkeypatch.setattr(elements, "LARGEST", 5000)
+    monkeypatch.setattr(files, "MAX_CHARACTERS", 5000)
     with pytest.raises(BadInput, match="more than 5,000 characters"):
-        list(elements.elements(io.StringIO(json.dumps(["x" * 10_000])), "large"))
+        list(files.elements(io.StringIO(json.dumps(["x" * 10_000])), "large"))
     lines = "\n".join(json.dumps(each) for each in given[:50])
-    assert list(elements.elements(io.StringIO(lines), "lines")) == given[:50]
+    assert list(files.elements(io.StringIO(lines), "lines")) == given[:50]
     zipped(tmp_path / "e.zip", conversations_json=[])
     refused(tmp_path / "e.zip", "holds no conversations")

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.importing import chatgpt as chatgpt_reader
-from mneme.importing import claude as claude_reader
+from mneme.importing.conversations import CHATGPT, CLAUDE, read
 from tests.importing.exports import JUNE, chatgpt, claude, message, node, talk, texts, written, zipped
 
 
@@ -46,7 +45,7 @@ def test_of_a_chatgpt_tree_the_users_words_on_the_last_branch_count(tmp_path: Pa
     odd = [{"mapping": {"a": None, "b": {"message": "?", "parent": "b"}}, "current_node": "b"}, 7, "x", None]
     export = zipped(tmp_path / "e.zip", conversations_json=[chatgpt("c1", "u4", *nodes), *odd], user_json={})
 
-    reading = chatgpt_reader.read(export)
+    reading = read(CHATGPT, export)
 
     assert texts(reading.items) == ["I live in Austin.", "This is my dog.", "I sing in a choir."]
     assert reading.items[1].before == ["user: I live in Austin.", "assistant: Nice city!"]
@@ -68,14 +67,14 @@ def test_large_exports_come_in_several_files_and_without_an_end(tmp_path: Path) 
     export = zipped(
         tmp_path / "e.zip", **{"in/conversations-000_json": first, "in/conversations-001_json": second}
     )
-    chosen = chatgpt_reader.read(export).chosen(None, None)
+    chosen = read(CHATGPT, export).chosen(None, None)
     assert texts(chosen.items) == ["I own a boat.", "I own a kite."], "the older first"
     export.rename(tmp_path / "again.zip")
-    again = chatgpt_reader.read(tmp_path / "again.zip").chosen(None, None)
+    again = read(CHATGPT, tmp_path / "again.zip").chosen(None, None)
     assert [each.id for each in again.items] == [each.id for each in chosen.items]
-    since = chatgpt_reader.read(tmp_path / "again.zip").chosen(datetime(2024, 6, 1).astimezone(), None)
+    since = read(CHATGPT, tmp_path / "again.zip").chosen(datetime(2024, 6, 1).astimezone(), None)
     assert (texts(since.items), since.skipped["older than the date given"]) == (["I own a kite."], 1)
-    assert texts(chatgpt_reader.read(tmp_path / "again.zip").chosen(None, 1).items) == ["I own a boat."]
+    assert texts(read(CHATGPT, tmp_path / "again.zip").chosen(None, 1).items) == ["I own a boat."]
 
 
 def test_of_claude_the_users_words_on_the_last_branch_count(tmp_path: Path) -> None:
@@ -94,12 +93,12 @@ def test_of_claude_the_users_words_on_the_last_branch_count(tmp_path: Path) -> N
         message("n3", "assistant", "Lovely.", parent_message_uuid="n2", created_at="2024-06-01T10:06:00Z"),
     ]
     given = [claude("c1", *first), claude("c2", *second), claude("c3"), {"chat_messages": 5}]
-    reading = claude_reader.read(zipped(tmp_path / "e.zip", conversations_json=given, users_json=[]))
+    reading = read(CLAUDE, zipped(tmp_path / "e.zip", conversations_json=given, users_json=[]))
     assert texts(reading.items) == ["I live in Austin.", "I moved to Denver.", "I have a cat."]
     assert reading.items[1].before == ["user: I live in Austin.", "assistant: Found it."]
     assert reading.skipped["on branches that were left"] == 1
     told = [claude("c2", *second, current_leaf_message_uuid="n1")]
-    assert texts(claude_reader.read(written(tmp_path / "c.json", told)).items) == ["I hae a cat."]
+    assert texts(read(CLAUDE, written(tmp_path / "c.json", told)).items) == ["I hae a cat."]
 
 
 def test_what_is_too_long_or_broken_is_left_out_and_turns_before_are_cut(tmp_path: Path) -> None:
@@ -110,7 +109,7 @@ def test_what_is_too_long_or_broken_is_left_out_and_turns_before_are_cut(tmp_pat
     ]
     (tmp_path / "folder").mkdir()
     written(tmp_path / "folder" / "conversations.json", [chatgpt("c1", "u2", *nodes)])
-    reading = chatgpt_reader.read(tmp_path / "folder")
+    reading = read(CHATGPT, tmp_path / "folder")
     assert texts(reading.items) == ["I like ? tea."]
     assert reading.skipped["longer than 32,000 characters"] == 1
     assert max(map(len, reading.items[0].before)) < 2100
@@ -118,7 +117,7 @@ def test_what_is_too_long_or_broken_is_left_out_and_turns_before_are_cut(tmp_pat
 
 def test_the_other_programs_export_names_the_other_command(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as refused:
-        claude_reader.read(written(tmp_path / "c.json", [talk("c1", "I own a kite.")]))
+        read(CLAUDE, written(tmp_path / "c.json", [talk("c1", "I own a kite.")]))
     assert "mneme import chatgpt" in refused.value.hint
     with pytest.raises(BadInput, match="holds no conversations"):
-        claude_reader.read(written(tmp_path / "c.json", [{"what": 1}]))
+        read(CLAUDE, written(tmp_path / "c.json", [{"what": 1}]))

@@ -17,8 +17,8 @@ from qdrant_client import QdrantClient, models
 from mneme.api.memories import Memories
 from mneme.core.errors import BadInput
 from mneme.importing import langmem, mem0
-from mneme.importing.directly import Written, write
 from mneme.importing.item import Item, Reading
+from mneme.importing.writing import Written, write
 from mneme.stores.ledger.ledger import Ledger
 from tests.importing.exports import texts, written
 
@@ -137,7 +137,7 @@ def test_what_get_all_returned_is_read_in_its_forms(tmp_path: Path) -> None:
     given = {"results": [ann, helper, {"id": "3"}, "x"], "relations": []}
     reading = mem0.read(written(tmp_path / "all.json", given), "agent_id/helper")
     assert texts(reading.items) == ["Be brief"]
-    assert reading.skipped["entries without a memory"] == 2
+    assert reading.skipped["entries without words"] == 2
     (item,) = mem0.read(written(tmp_path / "all.json", [ann])).items
     assert item.time == datetime(2024, 3, 1, 9, tzinfo=UTC)
     with pytest.raises(BadInput, match="Nothing there is of zoe") as refused:
@@ -178,7 +178,7 @@ def check(source: str) -> Sequence[str]:
     """Read a store, and return the ids of what was found."""
     reading = langmem.read(source, "memories/ann")
     assert texts(reading.items) == WORDS
-    assert reading.skipped["items without words"] == 1
+    assert reading.skipped["entries without words"] == 1
     assert [each.kind for each in reading.items] == [*["semantic"] * 4, "episodic"]
     assert all(each.time and each.time.date() == datetime.now().astimezone().date() for each in reading.items)
     assert len(langmem.read(source, "*").items) == 6

@@ -140,14 +140,14 @@ async def test_a_card_that_failed_is_left_alone_there_and_used_elsewhere(edge_le
     assert first["packet"]["sources"]["cards"] == [known.card.id] and not first["packet"]["solved"]
     (end,) = (await cards.records.get(known.card.id)).deprecated_approaches
     assert (end.approach, end.failed_in) == (rule.pattern, ["first"]) and MOST in end.condition
-    tried = {*(await cards.tasks.list())[-1].mistakes}
+    tried = {*(await cards.tasks.all())[-1].mistakes}
     for number in range(4):
         again = await solve(wide, f"again {number}", 1e6)
-        retrieved = (await cards.tasks.list())[-1].retrieved
+        retrieved = (await cards.tasks.all())[-1].retrieved
         assert known.card.id in retrieved and again["packet"]["sources"]["cards"] == []
         if again["iterations"] == 1:
             break
-        new = {*(await cards.tasks.list())[-1].mistakes}
+        new = {*(await cards.tasks.all())[-1].mistakes}
         assert new and not new & tried, "a task tries what none before it tried"
         tried |= new
     assert again["iterations"] == 1, "where nothing is left to try, it ends at once"

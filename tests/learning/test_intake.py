@@ -75,5 +75,5 @@ async def test_what_a_log_teaches_is_challenged_and_stays_provisional(
     (card,) = await cards.records.list()
     assert (card.status, card.scope, card.evidence.count) == ("provisional", "billing", 0)
     assert card.rationale.startswith("Judged by the model")
-    (task,) = await cards.tasks.list()
+    (task,) = await cards.tasks.all()
     assert task.id == part.id and "a.log, part 1 of 1" in task.task

@@ -103,5 +103,5 @@ def test_a_patch_rests_on_no_card_that_its_draft_did_not_rest_on() -> None:
     given = Complaint(task="Faster.", draft=DRAFT, objections=["It scans."], advice=[])
     made = {"rationale": "Patched.", "answer": "Index it.", "closed": [0]}
     patch_draft.verify(given, patch_draft.answer(**made, used=[0]))
-    with pytest.raises(ValueError, match="card number 1"):
+    with pytest.raises(ValueError, match="is 1: choose 0"):
         patch_draft.verify(given, patch_draft.answer(**made, used=[1]))

@@ -25,7 +25,7 @@ async def solve(builder: Workflow, ledger: Ledger, task: TuningTask, name: str, 
 
 
 async def logged(ledger: Ledger, name: str) -> TaskRecord:
-    found = await KnowledgeCards(ledger, "rivals").tasks.get(name)
+    found = await KnowledgeCards(ledger, "rivals").tasks.find(name)
     assert found is not None
     return found
 

@@ -48,7 +48,7 @@ def test_a_conversation_is_remembered_searched_changed_and_forgotten(mneme: Run,
 
 
 def test_a_sentence_is_remembered_and_words_are_written_as_they_stand(mneme: Run) -> None:
-    assert "1 processed now" in mneme("remember", "I moved to Porto.").stderr
+    assert "1 message: 1 remembered" in mneme("remember", "I moved to Porto.").stderr
     failed(mneme("remember", "notes.txt"), "notes.txt", "text file")
     rent = mneme("add", "Ann's rent is 900 euros.", "--until", "2026-12")
     assert "until 2026-12" in rent.stdout

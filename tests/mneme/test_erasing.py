@@ -15,7 +15,6 @@ from mneme.api.copies import backups_with, note_backup, note_server
 from mneme.api.memories import Memories
 from mneme.api.threads import Threads
 from mneme.client.home import open_operations
-from mneme.client.remote import open_remote
 from mneme.core.errors import NotFound
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
@@ -58,13 +57,13 @@ async def nowhere(folder: Path, word: str) -> bool:
 
 
 async def key_of(server: Server, user: str, word: str) -> str:
-    async with open_remote(server.url, Memories, user) as memories:
+    async with server.operations(Memories, user) as memories:
         found = await memories.list()
     return next((each.key for each in found if word in each.memory.content), "")
 
 
 async def threads_of(server: Server, user: str) -> set[str]:
-    async with open_remote(server.url, Threads, user) as threads:
+    async with server.operations(Threads, user) as threads:
         return {each.id for each in await threads.list()}
 
 
@@ -88,7 +87,7 @@ async def test_a_forgotten_word_is_nowhere(tmp_path: Path, monkeypatch: pytest.M
             await eventually(lambda: key_of(server, "bob", WORD))
             assert len(holding(home, WORD)) >= 2, "the search finds what is there"
             await say(client, "ann", "I like plum tea.")
-            async with open_remote(server.url, Memories, "ann") as memories:
+            async with server.operations(Memories, "ann") as memories:
                 erased = await memories.forget(await key_of(server, "ann", WORD))
             assert (erased.turns, [*erased.left]) == (3, [])
             assert {*threads} < {*erased.threads}, "and from what a third conversation recalled"
@@ -128,10 +127,10 @@ async def threads_are_their_owner_s(server: Server, threads: list[str]) -> None:
     listed, of_bob = await threads_of(server, "ann"), await threads_of(server, "bob")
     assert listed > {*threads}
     assert of_bob and not of_bob & listed
-    async with open_remote(server.url, Threads, "bob") as theirs:
+    async with server.operations(Threads, "bob") as theirs:
         with pytest.raises(NotFound):
             await theirs.delete(threads[1])
-    async with open_remote(server.url, Threads, "ann") as hers:
+    async with server.operations(Threads, "ann") as hers:
         await hers.delete(threads[1])
     left = await threads_of(server, "ann")
     assert left >= listed - {threads[1]}, "the one on which is remembered may have come meanwhile"

@@ -18,7 +18,6 @@ from langgraph_sdk.errors import APIStatusError
 
 from mneme.api.cards import Cards
 from mneme.api.operation import API_PATH, PROBLEM
-from mneme.client.remote import open_remote
 from mneme.environments.sql_tuning import story
 from mneme.nodes.background import known_id
 from mneme.prompts.chat.chatbot import reply
@@ -469,7 +468,7 @@ async def disputed_on(server: Server, team: str) -> str:
     """Open a dispute in words that nothing can be tried on, so that a person must decide."""
     listed = server.mneme("cards", "list", "--team", team, "--json")
     card = json.loads(listed.stdout.splitlines()[0])["id"]
-    async with open_remote(server.url, Cards, team) as cards:
+    async with server.operations(Cards, team) as cards:
         opened = await cards.open_dispute(
             card, Approach(claim="the card"), Approach(claim="something else"), "a test"
         )

@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 
 from mneme.client.announcement import ANNOUNCEMENT, Announcement
-from mneme.client.home import open_or_find_server
+from mneme.client.home import opened
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
-from mneme.stores.ledger.ledger import open_ledger
+from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.verifying import verify
 from tests.doubles.command_line import run_mneme
 from tests.doubles.embedding import WordEmbedder
@@ -92,7 +93,7 @@ def test_of_many_commands_at_once_all_succeed_and_nothing_is_lost(home: dict[str
 
 EIGHT = """
 import asyncio, sys, time
-from mneme.stores.ledger.ledger import open_ledger
+from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.embedding import WordEmbedder
 
@@ -175,7 +176,7 @@ def server_that_is_there() -> Iterator[str]:
 async def test_a_server_that_is_there_is_asked(place: Path) -> None:
     with another_process(place) as holder, server_that_is_there() as url:
         (place / ANNOUNCEMENT).write_text(Announcement(url=url, pid=holder.pid).model_dump_json())
-        assert await open_or_find_server() == url
-    opened = await open_or_find_server()
-    assert not isinstance(opened, str), "its process is gone"
-    await opened.close()
+        async with opened() as found:
+            assert isinstance(found, httpx.AsyncClient) and str(found.base_url).rstrip("/") == url
+    async with opened() as found:
+        assert isinstance(found, Ledger), "its process is gone"

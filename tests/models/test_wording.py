@@ -6,7 +6,7 @@ import pytest
 
 from mneme.core.errors import BadInput
 from mneme.evals.commands import quiet
-from mneme.evals.prompts.questions import all_questions
+from mneme.evals.prompts.cases import all_questions
 from mneme.models.asking.asking import ask
 from mneme.models.asking.wording import as_file, file_of, worded
 from mneme.prompts.chat.chatbot import Turn, reply

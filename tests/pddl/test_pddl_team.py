@@ -82,7 +82,7 @@ async def test_a_problem_is_played_with_every_memory(edge_ledger: Ledger, memory
     assert 0 < result["progress"] <= 1 and result["steps"] == len(result["transcript"]) <= 30
     assert result["success"] == (result["progress"] == 1)
     assert result["answered_by"] == "rules" and result["complaints"] == []
-    assert result["cost"]["calls"] >= result["steps"] and result["cost"]["prompt_tokens"] > 1000
+    assert result["asked"]["calls"] >= result["steps"] and result["asked"]["prompt_tokens"] > 1000
     assert result["valid_steps"] == sum(step["valid"] for step in result["transcript"])
 
 
@@ -90,7 +90,7 @@ async def test_a_task_ends_after_thirty_steps_whatever_they_are(edge_ledger: Led
     script("idle", moves(*[f"think: step {number}" for number in range(40)]))
     result = await play(edge_ledger, gripper(), solver="scripted:idle")
     assert (result["steps"], result["valid_steps"], result["success"]) == (30, 0, False)
-    assert result["cost"]["calls"] == 30
+    assert result["asked"]["calls"] == 30
 
 
 async def test_the_second_agent_answers_where_the_solver_repeats_itself_twice(edge_ledger: Ledger) -> None:
@@ -101,7 +101,7 @@ async def test_the_second_agent_answers_where_the_solver_repeats_itself_twice(ed
     mine, others = ("solver", CHECK), ("second_agent", "look around")
     assert told == [mine, mine, others, mine, mine, others]
     assert result["valid_steps"] == 30, "both calls are valid, and cost a step"
-    assert result["cost"]["calls"] == 40
+    assert result["asked"]["calls"] == 40
 
 
 async def test_a_step_streams_what_it_did(edge_ledger: Ledger) -> None:
@@ -123,7 +123,7 @@ async def test_a_task_goes_on_where_it_was_left(edge_ledger: Ledger) -> None:
         await graph.ainvoke(None, config, context=context(memory="intrinsic"))
     again = builder.compile(store=LedgerStore(edge_ledger), checkpointer=saver)
     ended: Any = await again.ainvoke(None, config, context=context(memory="intrinsic"))
-    assert ended["transcript"] == whole["transcript"] and ended["cost"] == whole["cost"]
+    assert ended["transcript"] == whole["transcript"] and ended["asked"] == whole["asked"]
 
 
 async def test_a_problem_is_chosen_by_its_domain_also_on_a_thread_that_had_another(
@@ -197,7 +197,7 @@ async def test_what_one_task_taught_is_shown_to_the_next_of_its_team_alone(edge_
     larger = generate("gripper", 5, 8)
     told = await play(edge_ledger, larger, "t1", memory="meta_gpt", team="learners")
     alone = await play(edge_ledger, larger, "t1", memory="meta_gpt", team="others")
-    assert told["cost"]["prompt_tokens"] > alone["cost"]["prompt_tokens"]
+    assert told["asked"]["prompt_tokens"] > alone["asked"]["prompt_tokens"]
     assert moves_of(told) == moves_of(alone), "rules take nothing from other tasks"
 
 
@@ -292,7 +292,7 @@ async def test_the_same_task_over_the_wire(edge_ledger: Ledger, monkeypatch: pyt
     ]
     assert body["options"]["temperature"] == 0 and body["format"]["properties"].keys() == {"action"}
     assert result["answered_by"] == "ollama:llama3.1:8b"
-    assert result["cost"]["calls"] == result["steps"] and result["cost"]["reply_tokens"] > 0
+    assert result["asked"]["calls"] == result["steps"] and result["asked"]["reply_tokens"] > 0
 
 
 async def test_words_that_name_no_action_cost_a_step(
@@ -321,7 +321,7 @@ async def test_a_reply_that_stays_unusable_costs_a_step_and_is_told(
         result = await play(edge_ledger, gripper(), **OLLAMA)
     assert result["transcript"][0]["action"] == nonsense
     assert len(result["complaints"]) == 1 and "no usable answer to choose_action" in result["complaints"][0]
-    assert result["steps"] == 30 and result["cost"]["prompt_tokens"] > 0
+    assert result["steps"] == 30 and result["asked"]["prompt_tokens"] > 0
 
 
 async def test_a_bad_reply_is_repaired_by_asking_again(
@@ -337,7 +337,7 @@ async def test_a_bad_reply_is_repaired_by_asking_again(
     with served(monkeypatch, brain=answer):
         result = await play(edge_ledger, gripper(), **OLLAMA)
     assert result["transcript"][0]["action"] == "look around" and result["complaints"] == []
-    assert result["cost"]["calls"] > result["steps"]
+    assert result["asked"]["calls"] > result["steps"]
 
 
 @pytest.mark.parametrize("memory", ["voyager", "chat_dev", "g_memory", "intrinsic"])

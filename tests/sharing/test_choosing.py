@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mneme.core.settings import settings
-from mneme.nodes.sharing.choosing import Choice, chosen
+from mneme.nodes.sharing.choosing import chosen
 from mneme.nodes.sharing.pools import retrievers_of, watch
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
@@ -29,29 +29,10 @@ async def test_no_two_examples_are_nearly_the_same(edge_ledger: Ledger) -> None:
         pair("Why is the baker tired?", "Because his work is such a grind."),
     ]
     await pool.add_all(twins, change=STORED)
-    _, found = await chosen(pool, "Why is the baker rich?", 3, Choice())
+    _, found = await chosen(pool, "Why is the baker rich?", 3)
     assert len(found) == 2 and not near(found[0].pair.answer, found[1].pair.answer)
-    _, without = await chosen(pool, "Why is the baker rich?", 3, Choice(), without=twins[0].answer)
+    _, without = await chosen(pool, "Why is the baker rich?", 3, without=twins[0].answer)
     assert [each.pair.answer for each in without] == [twins[2].answer]
-
-
-async def test_diverse_examples_are_less_alike(edge_ledger: Ledger) -> None:
-    pool = MemoryPool(edge_ledger, "local", "wit")
-    alike = [pair("baker oven bread", f"dough rises {word}") for word in ("fast", "slow", "late")]
-    await pool.add_all([*alike, pair("baker sailor", "knots and waves ahoy")], change=STORED)
-    (_, plain), (_, diverse) = [
-        await chosen(pool, "baker oven bread", 2, Choice(diversity=weight)) for weight in (0.0, 0.7)
-    ]
-    assert plain[0].key == diverse[0].key
-    assert plain[1].pair.prompt == "baker oven bread" and diverse[1].pair.prompt == "baker sailor"
-
-
-@pytest.mark.parametrize("retrieval", ["bm25", "hybrid"])
-async def test_words_find_what_meaning_may_miss(edge_ledger: Ledger, retrieval: str) -> None:
-    pool = MemoryPool(edge_ledger, "local", "wit")
-    await pool.add_all([pair("A quokka?", "It smiles."), pair("A cat?", "It purrs.")], change=STORED)
-    _, found = await chosen(pool, "quokka", 1, Choice.model_validate({"retrieval": retrieval}))
-    assert found[0].pair.prompt == "A quokka?"
 
 
 def test_scores_fall_beyond_chance_or_not() -> None:

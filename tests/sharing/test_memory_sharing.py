@@ -679,7 +679,9 @@ async def test_no_answer_waits_for_a_training_that_hangs(
         hanging.cancel()
         await asyncio.gather(hanging, return_exceptions=True)
     assert all(each["answer"] and each["stored"] for each in answers)
-    assert await RetrieverLessons(pool_in(edge_ledger)).count_waiting() >= 4, "they are learned the next time"
+    assert await RetrieverLessons(pool_in(edge_ledger)).count_on("waiting") >= 4, (
+        "they are learned the next time"
+    )
 
 
 def test_a_question_may_not_quote_the_answer() -> None:
@@ -784,11 +786,11 @@ def test_who_scores_sees_the_examples_that_may_not_be_copied() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"question": 5}, "`question`"),
+        ({"question": 5}, "question: "),
         ({}, "question is empty"),
-        ({"question": "Sing.", "leading": "abc"}, "`leading` is not a list"),
-        ({"question": "Sing.", "leading": [1]}, "`leading` is not a list"),
-        ({"question": "Sing.", "leading": ["x" * 50_000]}, "`leading.0.` has 50000"),
+        ({"question": "Sing.", "leading": "abc"}, "leading: "),
+        ({"question": "Sing.", "leading": [1]}, "leading.0: "),
+        ({"question": "Sing.", "leading": ["x" * 50_000]}, "leading.0: "),
     ],
 )
 async def test_what_a_client_asks_wrongly_is_named(edge_ledger: Ledger, given: Any, told: str) -> None:
@@ -800,11 +802,11 @@ async def test_what_a_client_asks_wrongly_is_named(edge_ledger: Ledger, given: A
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({}, "`domain` is missing"),
-        ({"domain": 5}, "`domain` is missing"),
-        ({"domain": POEMS, "standards": [{"agent": "limerick"}]}, "`standards.0.answer`"),
-        ({"domain": POEMS, "standards": [{"agent": "limerick", "answer": 5}]}, "`standards.0.answer`"),
-        ({"domain": POEMS, "standards": "abc"}, "`standards`"),
+        ({}, "domain: "),
+        ({"domain": 5}, "domain: "),
+        ({"domain": POEMS, "standards": [{"agent": "limerick"}]}, "standards.0.answer: "),
+        ({"domain": POEMS, "standards": [{"agent": "limerick", "answer": 5}]}, "standards.0.answer: "),
+        ({"domain": POEMS, "standards": "abc"}, "standards: "),
     ],
 )
 async def test_what_a_growth_is_given_wrongly_is_named(edge_ledger: Ledger, given: Any, told: str) -> None:
@@ -816,9 +818,9 @@ async def test_what_a_growth_is_given_wrongly_is_named(edge_ledger: Ledger, give
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({}, "`domain` is missing"),
-        ({"domain": POEMS, "tasks": "abc"}, "`tasks` is not a list"),
-        ({"domain": POEMS, "wishes": 5}, "`wishes` is not a text"),
+        ({}, "domain: "),
+        ({"domain": POEMS, "tasks": "abc"}, "tasks: "),
+        ({"domain": POEMS, "wishes": 5}, "wishes: "),
     ],
 )
 async def test_what_a_design_is_given_wrongly_is_named(design: Any, given: Any, told: str) -> None:

@@ -68,7 +68,7 @@ def test_what_is_shown_has_its_roles_and_no_numbers_that_nothing_refers_to() -> 
     _, scored = score_pair.wording(PAIR)
     assert "- Rhyme (0 to 60): The scheme AABBA.\n- Wit (0 to 40)" in scored and "[0] Rhyme" not in scored
     assert "The form that a program checked: (none)" in scored and "((none))" not in scored
-    assert '"points": {"…": whole number, …}' in scored
+    assert '"points": {"…": integer, …}' in scored
     _, asked = answer.wording(Asked(does="Write puns.", question="A pun?"))
     assert "Your task: Write puns." in asked and "<task>" not in asked
 
@@ -84,10 +84,10 @@ def test_a_pair_can_be_scored_by_every_shipped_rubric(rubric: str) -> None:
 @pytest.mark.parametrize(
     ("points", "why"),
     [
-        ({"Rhyme": 60}, "exactly these criteria, by their names: Rhyme, Wit"),
-        ({"Rhyme": 60, "Wit": 1, "Metre": 1}, "exactly these criteria"),
-        ({"Rhyme": 61, "Wit": 1}, "Rhyme earns from 0 to 60 points, not 61"),
-        ({"Rhyme": 6, "Wit": -1}, "Wit earns from 0 to 40 points, not -1"),
+        ({"Rhyme": 60}, "one for each of Rhyme, Wit"),
+        ({"Rhyme": 60, "Wit": 1, "Metre": 1}, "one for each of Rhyme, Wit"),
+        ({"Rhyme": 61, "Wit": 1}, "points.Rhyme is 61: choose 0 to 60"),
+        ({"Rhyme": 6, "Wit": -1}, "points.Wit is -1: choose 0 to 40"),
     ],
 )
 def test_points_that_a_rubric_does_not_give_are_refused(points: dict[str, int], why: str) -> None:

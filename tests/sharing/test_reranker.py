@@ -9,7 +9,7 @@ from mneme.core.settings import settings
 from mneme.graphs.retriever_training import builder
 from mneme.models.retriever.reranker import LEAST, WEIGHT, Reranker
 from mneme.models.retriever.retriever import Examples, Matrix
-from mneme.nodes.sharing.choosing import Choice, chosen, reranked
+from mneme.nodes.sharing.choosing import chosen, reranked
 from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.pools import look_up, retrievers_of
@@ -86,21 +86,21 @@ async def test_a_version_that_is_better_serves_and_one_rolls_it_back(
     settings.cache_clear()
     pool = MemoryPool(edge_ledger, "local", "wit")
     await keep(pool, pairs(), change=CHANGE)
+    asked_for = [f"Why {' '.join(three)}?" for three in zip(THINGS, THINGS[1:], THINGS[2:], strict=False)]
+    untrained = [(await chosen(pool, question, 3))[1] for question in asked_for]
     graph = builder.compile(store=LedgerStore(edge_ledger))
     context = PoolContext(grader="rules", learning="reranker", candidates=2, labels=2)
     ended = await graph.ainvoke({"pool": "wit"}, context=context)
     retrievers = await retrievers_of(pool)
     serving = await retrievers.serving()
     assert serving and (await retrievers.get(serving)).learning == "reranker", ended["why"]
-    asked_for = [f"Why {' '.join(three)}?" for three in zip(THINGS, THINGS[1:], THINGS[2:], strict=False)]
-    puns = [0, 0]
-    for question in asked_for:
-        for side, untrained in enumerate((True, False)):
-            _, found = await chosen(pool, question, 3, Choice(), untrained=untrained)
-            puns[side] += sum(each.pair.agent == "pun" for each in found)
+    trained = [(await chosen(pool, question, 3))[1] for question in asked_for]
+    puns = [
+        sum(each.pair.agent == "pun" for found in side for each in found) for side in (untrained, trained)
+    ]
     assert puns[0] < puns[1]
-    _, plain = await chosen(pool, question, 3, Choice(), untrained=True)
+    question = asked_for[-1]
     assert (await look_up(pool, question)).favours["pun"] > -0.1
     await retrievers.roll_back(0, change=CHANGE)
-    assert [each.key for each in (await chosen(pool, question, 3, Choice()))[1]] == [e.key for e in plain]
+    assert [each.key for each in (await chosen(pool, question, 3))[1]] == [e.key for e in untrained[-1]]
     settings.cache_clear()

@@ -21,14 +21,13 @@ from mneme.core.errors import BadInput, LedgerMismatch, NotFound, StorageFailure
 from mneme.core.settings import settings
 from mneme.graphs.retriever_training import builder
 from mneme.models.embedding.embedders import open_embedder
-from mneme.models.retriever.opening import query_encoder
 from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.pools import look_up, retrievers_of
-from mneme.nodes.sharing.retriever_judging import Judging, better, judge, material_of
+from mneme.nodes.sharing.retriever_judging import Judging, better
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.pools.lessons import Graded, HeldOut, Measure, RetrieverLesson, RetrieverLessons, labelled
+from mneme.stores.pools.lessons import Graded, Measure, RetrieverLesson, RetrieverLessons, labelled
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled, asked
 from mneme.stores.pools.retrievers import Retriever, Retrievers
 from tests.doubles.embedding import WordEmbedder
@@ -179,7 +178,7 @@ async def test_every_lesson_is_learned_once_and_held_out_ones_never(pool: Memory
     assert versions[-1].positives == sum(len(each.positives) for each in trained)
     assert versions[-1].negatives == sum(len(each.negatives) for each in trained)
     assert 0 < versions[-1].after.held_out <= len(lessons) - len(trained)
-    assert await RetrieverLessons(pool).count_waiting() == 0
+    assert await RetrieverLessons(pool).count_on("waiting") == 0
 
 
 async def test_a_version_that_retrieves_worse_is_kept_out(
@@ -336,24 +335,6 @@ async def test_questions_of_one_answer_are_held_out_together(pool: MemoryPool) -
     assert {each for side in sides for each in side} == {True, False}
 
 
-async def test_what_was_found_is_found_anew_once_the_pool_has_changed(pool: MemoryPool) -> None:
-    (asked_of,) = shipped("pun", few=1)
-    held = [HeldOut(key="none", question=asked_of.prompt, agent="pun")]
-    lessons = RetrieverLessons(pool)
-    others = [each.key for each in shipped("riddle")]
-    questions = await lessons.vectors([asked_of.key, *others])
-    known = {**questions, "none": questions[asked_of.key]}
-    material = await material_of(pool, await lessons.of(others), held, known)
-    info = await pool.ledger.info()
-    plain = query_encoder("projection", info.embedder, info.dimension)
-    before = (await judge(plain, material, pool, "")).kind[0]
-    assert (await judge(plain, material, pool, "")).kind[0] == before > 0
-    nearer = [asked_of.model_copy(update={"agent": "riddle", "answer": word}) for word in ("a", "b", "c")]
-    for each in nearer:
-        await pool.add(each, change=STORED)
-    assert (await judge(plain, material, pool, "")).kind[0] < before
-
-
 async def test_two_trainings_at_once_make_one_version_serve_and_lose_nothing(pool: MemoryPool) -> None:
     ended = await asyncio.gather(train(pool), train(pool), look_up(pool, QUESTION))
     retrievers = await retrievers_of(pool)
@@ -364,7 +345,7 @@ async def test_two_trainings_at_once_make_one_version_serve_and_lose_nothing(poo
     assert await retrievers.serving() in {0, *(each.number for each in versions if each.kept)}
     await kept_version(pool)
     learned = {key for version in await retrievers.all() for key in version.memories}
-    assert not await RetrieverLessons(pool).graded(100)
+    assert not await RetrieverLessons(pool).on("graded", 100)
     assert learned >= {key for version in versions for key in version.memories}
 
 
@@ -396,7 +377,7 @@ async def test_a_memory_that_was_removed_teaches_nothing(pool: MemoryPool) -> No
 
 
 async def test_what_was_graded_before_a_kill_is_not_graded_again(pool: MemoryPool) -> None:
-    stale = [each.model_dump() for each in await RetrieverLessons(pool).waiting(4)]
+    stale = [each.model_dump() for each in await RetrieverLessons(pool).on("waiting", 4)]
     await train(pool)
     graph = builder.compile(store=LedgerStore(pool.ledger), checkpointer=InMemorySaver())
     killed = RunnableConfig(configurable={"thread_id": "killed"})
@@ -414,8 +395,10 @@ async def test_too_little_is_not_trained_on_and_waits(edge_ledger: Ledger) -> No
     ended = await train(pool)
     assert ended["retriever"] is None and "cannot judge a version" in ended["why"]
     lessons = RetrieverLessons(pool)
-    waiting = {each.key for each in await lessons.waiting(100)}
-    assert len(waiting) == 8 and not await lessons.graded(100), "what no training can follow is not graded"
+    waiting = {each.key for each in await lessons.on("waiting", 100)}
+    assert len(waiting) == 8 and not await lessons.on("graded", 100), (
+        "what no training can follow is not graded"
+    )
     await store(pool, shipped("puzzle", "riddle", "pun"))
     await train(pool)
     version = (await (await retrievers_of(pool)).all())[0]
@@ -427,7 +410,7 @@ async def test_too_little_is_not_trained_on_and_waits(edge_ledger: Ledger) -> No
 
 async def test_lessons_that_two_trainings_move_at_once_are_moved_once(pool: MemoryPool) -> None:
     lessons = RetrieverLessons(pool)
-    keys = [each.key for each in await lessons.waiting(20)]
+    keys = [each.key for each in await lessons.on("waiting", 20)]
     await asyncio.gather(*(lessons.mark(keys, to, change=STORED) for to in ("learned", "refused")))
     moved = await lessons.of(keys)
     assert {each.status for each in moved} <= {"learned", "refused"}
@@ -524,7 +507,7 @@ async def test_killed_while_training_the_last_good_version_serves(prepared: Path
     ledger = await open_ledger(place, WordEmbedder())
     pool = MemoryPool(ledger, "local", "wit")
     assert (await look_up(pool, QUESTION))[0] == first
-    waited = {each.key for each in await RetrieverLessons(pool).graded(100)}
+    waited = {each.key for each in await RetrieverLessons(pool).on("graded", 100)}
     assert waited, "what was graded before the kill is not graded again"
     ended = await train(pool)
     assert waited <= {*ended["retriever"]["memories"]}

@@ -73,40 +73,6 @@ async def test_a_checkpoint_that_cannot_be_read_is_said(file: Path) -> None:
         await threads(file)
 
 
-def change(file: Path, old: bytes, new: bytes) -> None:
-    data = file.read_bytes()
-    assert data.count(old) == 1
-    file.write_bytes(data.replace(old, new))
-
-
-async def read(file: Path, thread: str) -> object:
-    async with open_checkpointer(str(file)) as saver:
-        return await saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
-
-
-async def test_a_changed_letter_is_said_of_its_thread_alone(file: Path) -> None:
-    change(file, b"thread-7 says 150", b"thread-7 sayz 150")
-    with pytest.raises(Damaged, match="thread-7 has changed"):
-        await read(file, "thread-7")
-    with pytest.raises(Damaged, match="thread-7 has changed"):
-        await threads(file)
-    assert await read(file, "thread-8")
-    assert ["thread-7" in problem for problem in check_checkpoints(file)] == [True]
-
-
-async def test_a_changed_letter_of_a_message_or_a_write_is_said(file: Path) -> None:
-    async with open_checkpointer(str(file)) as saver:
-        for number in range(2):
-            config = await put(saver, f"list-{number}", [{"said": f"tea {number}"}])
-            await saver.aput_writes(config, [("messages", f"coffee {number}")], "task")
-    change(file, b"tea 0", b"tee 0")
-    change(file, b"coffee 1", b"coffea 1")
-    for number in range(2):
-        with pytest.raises(Damaged, match=f"list-{number} has changed"):
-            await read(file, f"list-{number}")
-    assert len(check_checkpoints(file)) == 2
-
-
 async def test_what_others_write_is_not_taken_for_damage(file: Path) -> None:
     with closing(sqlite3.connect(file)) as other, other:
         other.execute("UPDATE checkpoints SET parent_checkpoint_id = NULL")

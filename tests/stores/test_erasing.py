@@ -12,11 +12,11 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
-from mneme.stores.checkpoints.checkpointer import open_checkpointer, rows_of
+from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.checkpoints.erasing import ERASED, Eraser
 from mneme.stores.checkpoints.guarding import Guarded
 from mneme.stores.checkpoints.packing import pack, unpack
-from mneme.stores.users.told import Told
+from mneme.stores.users.traces import Told
 
 pytest_plugins = ["tests.doubles.postgres"]
 
@@ -68,11 +68,11 @@ async def test_a_run_goes_on_after_it_was_cleaned(saver: Guarded, tmp_path: Path
         HumanMessage("I live in Austin.", id="told"),
     ]
     await graph.ainvoke({"messages": first}, THREAD)
-    rows, eraser = rows_of(saver), Eraser(TOLD, lambda reply: False)
-    eraser.look(await rows.values("talk"))
-    assert await rows.rewrite("talk", eraser.rewrite) > 0
-    await rows.finish()
-    assert await rows.rewrite("talk", Eraser(TOLD, lambda reply: False).rewrite) == 0, "once is enough"
+    eraser = Eraser(TOLD, lambda reply: False)
+    eraser.look(await saver.values("talk"))
+    assert await saver.rewrite("talk", eraser.rewrite) > 0
+    await saver.finish()
+    assert await saver.rewrite("talk", Eraser(TOLD, lambda reply: False).rewrite) == 0, "once is enough"
     assert b"Austin" not in bytes_in(tmp_path)
     assert eraser.turns == 2
     async for state in graph.aget_state_history(THREAD):
@@ -80,7 +80,7 @@ async def test_a_run_goes_on_after_it_was_cleaned(saver: Guarded, tmp_path: Path
     ended = await graph.ainvoke(Command(resume="I like tea."), THREAD)
     assert [each.text for each in ended["messages"]] == ["Hello.", ERASED, ERASED, "I like tea."]
     assert ended["recalled"] == [{"content": ERASED, "told_on": "2026-11-22"}]
-    (kept,) = await rows.threads()
+    (kept,) = await saver.threads()
     assert (kept.id, kept.metadata["owner"]) == ("talk", "ann")
 
 

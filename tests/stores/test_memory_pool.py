@@ -34,7 +34,7 @@ async def test_a_pair_that_eight_agents_store_at_once_is_there_once_and_new_to_o
     are_new = await asyncio.gather(*(keep(pool, [each], change=CHANGE) for each in agents))
     assert sorted(are_new) == [[False]] * 7 + [[True]]
     assert await pool.count() == 1
-    assert await RetrieverLessons(pool).count_waiting() == 1
+    assert await RetrieverLessons(pool).count_on("waiting") == 1
 
 
 async def test_many_writers_lose_no_pair(ledger: Ledger) -> None:
@@ -43,15 +43,15 @@ async def test_many_writers_lose_no_pair(ledger: Ledger) -> None:
     told = await asyncio.gather(*(keep(pool, each, change=CHANGE) for each in batches))
     assert sum(sum(each) for each in told) == 27, "overlapping batches count each pair once"
     assert {each.pair.prompt async for each in pool.pairs()} == {pair(n).prompt for n in range(27)}
-    assert await RetrieverLessons(pool).count_waiting() == 27
+    assert await RetrieverLessons(pool).count_on("waiting") == 27
 
 
 async def test_what_is_stored_again_after_a_kill_opens_the_lesson_that_was_missing(ledger: Ledger) -> None:
     pool = pool_in(ledger)
     assert await pool.add(pair(1), change=CHANGE)  # killed here, before the lesson was opened
-    assert await RetrieverLessons(pool).count_waiting() == 0
+    assert await RetrieverLessons(pool).count_on("waiting") == 0
     assert await keep(pool, [pair(1)], change=CHANGE) == [False]
-    assert await RetrieverLessons(pool).count_waiting() == 1
+    assert await RetrieverLessons(pool).count_on("waiting") == 1
 
 
 async def test_a_removed_pair_is_found_no_more_and_does_not_come_back(ledger: Ledger) -> None:

@@ -3,8 +3,8 @@
 `python -m tests.stores.test_released` writes the home of this version: do so at a release, and whenever the
 format changes. What its ledger held is in `said/export.jsonl`, what was said in its threads in
 `said/threads.json`; `killed/` is the ledger as a process left it that was killed. The home
-`…_with_sums` has what the other one of 0.1.0 lacks: checksums of vectors and checkpoints, and
-the note that there are checkpoints.
+`…_with_sums` has what the other one of 0.1.0 lacks: checksums of vectors, a column of them in the
+checkpoints, and the note that there are checkpoints.
 """
 
 import asyncio

@@ -10,10 +10,10 @@ from mneme.core.errors import BadInput
 from mneme.evals.commands import quiet
 from mneme.nodes.learning.abstracting import abstraction_of
 from mneme.stores.cards.card import DeprecatedApproach, Lesson, Rule, TaskOutcome
+from mneme.stores.cards.card_files import load
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.sharing import Abstraction, bounded, noisy, outcomes_of
 from mneme.stores.cards.task_log import TaskRecord
-from mneme.stores.cards.yaml_form import load
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import run_mneme
@@ -51,7 +51,7 @@ async def test_an_abstract_card_says_what_to_do_and_not_whose_it_was(edge_ledger
         assert told not in shared.text, told
     assert "each [name" in card.rationale and "[figure] ms" in card.rationale, "the sentence stays readable"
     assert (card.evidence.count, card.confidence, card.status) == (0, 0.5, "provisional")
-    assert not card.signature and card.provenance.created_by == "another organisation"
+    assert card.provenance.created_by == "another organisation"
     assert (shared.epsilon, shared.spent.exports, shared.names > 5) == (None, 0, True)
 
 
@@ -63,7 +63,7 @@ async def test_who_imports_it_gets_a_provisional_card_that_the_noisy_share_shows
     [card] = load(shared.text)
     assert (card.evidence.success_count, card.evidence.failure_count) == (6, 2), "hardly any noise"
     theirs = await KnowledgeCards(edge_ledger, "other").files.import_(shared.text, change=CHANGE)
-    assert theirs.unsigned == [card.id]
+    assert theirs.stored == [card.id]
     known = await cards.records.list()
     assert (await cards.files.import_(shared.text, change=CHANGE)).unchanged == [card.id], "it is known here"
     assert await cards.records.list() == known

@@ -63,10 +63,10 @@ class TestMemories:
         )
         made = await alice.insert(whole, change=SAID)
         assert made.memory == whole
-        assert await alice.show(made.key) == made
+        assert await alice.get(made.key) == made
         assert await alice.list() == [made]
         with pytest.raises(NotFound):
-            await alice.show("nothing")
+            await alice.get("nothing")
 
     async def test_similar_memories_are_the_nearest_by_cosine(self, alice: UserMemories) -> None:
         for text in ("Max is a Labrador mix", "The user drinks tea", "The user drinks coffee"):
@@ -131,7 +131,7 @@ class TestMemories:
         assert seen == [["green tea"], ["green tea", "dog"], ["tea", "dog"], ["tea"], []]
         assert await alice.undo(actor="alice") is None
         cat = await alice.insert(memory("cat"), change=SAID)
-        assert (await alice.undo(actor="alice")) == (await alice.show(cat.key))
+        assert (await alice.undo(actor="alice")) == (await alice.get(cat.key))
         assert await now() == []
 
     async def test_export_and_import_keep_to_the_user(self, alice: UserMemories, ledger: Ledger) -> None:
@@ -236,7 +236,7 @@ class TestAttention:
             [await shown.show(each) for each in both],
         ):
             assert {each.key: each.memory.may_contradict for each in found} == both
-        assert (await alice.show(old.key)).memory.may_contradict == [], "it is stored once"
+        assert (await alice.get(old.key)).memory.may_contradict == [], "it is stored once"
         await shown.retire(new.key)
         assert (await shown.show(old.key)).memory.may_contradict == [newest.key]
         assert (await shown.show(new.key)).memory.may_contradict == []
@@ -300,7 +300,7 @@ class TestWhatIsNoMemory:
         assert await alice.keys(bad[:6]) == [bad]
         assert [version.value["nonsense"] for version in await alice.history(bad)] == [[1]]
         with pytest.raises(BadInput, match=bad) as refused:
-            await alice.show(bad)
+            await alice.get(bad)
         assert "forget" in refused.value.hint
         await alice.forget(bad, reason="asked", actor="alice")
         assert await alice.keys(bad) == []

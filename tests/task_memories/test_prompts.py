@@ -14,12 +14,10 @@ from mneme.prompts.task_memories.task_memories import (
     Comparison,
     Course,
     Phase,
-    Projecting,
     Rulebook,
     explain_failure,
     extract_key_steps,
     merge_insights,
-    project_insights,
     rate_relevance,
     revise_insights,
     summarise_phase,
@@ -40,7 +38,6 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (revise_insights, Rulebook(rules=["Look first."], succeeded=["Goal: a"], failed=[])),
     (revise_insights, Rulebook(rules=[], succeeded=["Goal: a"], failed=[])),
     (merge_insights, Alike(rules=["Look first.", "Look."])),
-    (project_insights, Projecting(role="Solver.", insights=["Look first."])),
 ]
 
 

@@ -1,7 +1,7 @@
 """A world as the graph that VirtualHome knows, and what can be read back from such a graph."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 from mneme.environments.household.layout import Box
 from mneme.environments.household.world import World
@@ -15,16 +15,6 @@ PROPERTIES = {
     "door": ["CAN_OPEN"],
 }
 CATEGORIES = {"room": "Rooms", "door": "Doors", "character": "Characters", "object": "Props"}
-
-
-class Simulator(Protocol):
-    """A VirtualHome: its graph, and a script line of each agent that acts, carried out at once."""
-
-    def graph(self) -> Graph:
-        """Return the apartment and everybody in it."""
-
-    def act(self, lines: Mapping[int, str]) -> Mapping[int, str]:
-        """Carry out a line for each of some agents; return why one failed, "" where it did not."""
 
 
 def characters_of(world: World) -> list[int]:

@@ -36,7 +36,7 @@ class Unity:
 
     def act(self, lines: Mapping[int, str]) -> Mapping[int, str]:
         """Carry out the lines of all agents in one step, without animation."""
-        script = "|".join(f"<char{agent}> {_towards(line)}" for agent, line in sorted(lines.items()))
+        script = "|".join(f"<char{agent}> {line}" for agent, line in sorted(lines.items()))
         answer = self._post("render_script", strings=[json.dumps(OPTIONS["script"]), script])
         said = "" if answer["success"] else str(answer.get("message") or "it is not possible")
         return dict.fromkeys(lines, said)
@@ -90,8 +90,3 @@ class Unity:
 def _client(url: str) -> httpx.Client:
     """Return a client that keeps its connection: a step asks several times."""
     return httpx.Client(timeout=PATIENCE, verify=url.startswith("https:"))
-
-
-def _towards(line: str) -> str:
-    """Walk a step, as C-WAH's agents do: `walk` would go all the way at once."""
-    return line.replace("[walk]", "[walktowards]")

@@ -4,9 +4,6 @@ What a step does is decided there: this world translates actions into lines of V
 reads back from its graph where everybody is, what hands hold and reach, what is open and what lies where.
 Messages, which VirtualHome does not know, who acts of two that want one thing, and what agents see are as in
 `World`.
-
-In the simulator in Python (`evolving_graph`) a walk takes one step wherever it leads, as its graph knows no
-distances. It puts nothing into what is shut; the recorded runs of the other one do, so both do here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,28 +12,23 @@ from typing import Any
 from mneme.environments.household.acting import DONE, Action, ActionResult, Observation
 from mneme.environments.household.cwah import read_places
 from mneme.environments.household.episode import Episode
-from mneme.environments.household.layout import flat
 from mneme.environments.household.state import Body
-from mneme.environments.household.virtualhome.evolving import EvolvingGraph
 from mneme.environments.household.virtualhome.graph import (
     HOLDS,
     Graph,
-    Simulator,
-    characters_of,
     edges_from,
     graph_of,
 )
 from mneme.environments.household.virtualhome.unity import Unity
 from mneme.environments.household.world import World
 
-EVOLVING_GRAPH = "evolving_graph"
-VERBS = {"walk": "walk", "open": "open", "grab": "grab", "put_on": "putback", "put_in": "putin"}
+VERBS = {"walk": "walktowards", "open": "open", "grab": "grab", "put_on": "putback", "put_in": "putin"}
 
 
 class VirtualHomeWorld(World):
     """An episode that VirtualHome plays; restored in the middle, it goes on where VirtualHome is.
 
-    `where` is `evolving_graph`, or the address of a simulator, such as http://127.0.0.1:8080.
+    `where` is the address of its simulator, such as http://127.0.0.1:8080.
     """
 
     def __init__(
@@ -47,19 +39,12 @@ class VirtualHomeWorld(World):
         self._close: list[list[int]] = given.pop("close", [[] for _ in episode.starts])
         super().__init__(episode, given or None, seed)
         self.where = where
-        self._characters = characters_of(self)
-        self._simulator = self._opened(begins=state is None)
+        self._simulator = Unity(where)
+        if state is None:
+            rooms = [body.room for body in self.agents]
+            self._simulator.set_up(graph_of(self, self._close), episode, rooms)
+        self._characters = self._simulator.characters(len(self.agents))
         self._sync()
-
-    def _opened(self, *, begins: bool) -> Simulator:
-        """Build the graph anew where it is in this process, and find the simulator that has its own."""
-        if self.where == EVOLVING_GRAPH:
-            return EvolvingGraph(graph_of(self, self._close), len(self.agents))
-        unity = Unity(self.where)
-        if begins:
-            unity.set_up(graph_of(self, self._close), self.episode, [body.room for body in self.agents])
-        self._characters = unity.characters(len(self.agents))
-        return unity
 
     def state(self) -> dict[str, Any]:
         """Give all that changed since the start as plain JSON values, and which VirtualHome plays."""
@@ -78,7 +63,6 @@ class VirtualHomeWorld(World):
         why = self._simulator.act(lines) if lines else {}
         self._sync()
         for agent in lines:
-            self._stand(agent, actions[agent], why.get(agent, ""))
             results[agent] = self._outcome(agent, actions[agent], why.get(agent, ""))
         return [results[agent] for agent in range(len(actions))]
 
@@ -152,8 +136,3 @@ class VirtualHomeWorld(World):
             self.places.pop(each, None)
         start = self.episode.places
         self._moved = {each for each, place in self.places.items() if place != start.get(each)} | held
-
-    def _stand(self, agent: int, action: Action, why: str) -> None:
-        """Where the graph has no positions, stand at what one walked to."""
-        if self.where == EVOLVING_GRAPH and action.kind == "walk" and not why and action.target is not None:
-            self.agents[agent].position = flat(self.solid(action.target).center)

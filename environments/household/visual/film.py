@@ -40,16 +40,13 @@ class Sights:
         if step < self._world.steps:
             self._world, self._done = SeeingWorld(self._episode), 0
         while self._done < len(self._frames) and self._frames[self._done].step <= step:
-            self._follow(self._frames[self._done])
+            if (following := self._world.steps + 1) != self._frames[self._done].step:
+                raise BadInput(
+                    f"Step {following} is not in the trace.", "Without it nobody knows who saw what."
+                )
+            self._world.follow(self._frames[self._done])
             self._done += 1
         return [self._world.look(agent) for agent in range(len(self._world.agents))]
-
-    def _follow(self, frame: Frame) -> None:
-        if frame.step != self._world.steps + 1:
-            raise BadInput(
-                f"Step {self._world.steps + 1} is not in the trace.", "Without it nobody knows who saw what."
-            )
-        self._world.follow(frame)
 
 
 def strip(view: View) -> Image.Image:
@@ -68,11 +65,9 @@ def data_url(view: View) -> str:
 def _tinted(segments: NDArray[np.int32]) -> NDArray[np.uint8]:
     """Give each segment a colour of its own."""
     owners, places = np.unique(segments, return_inverse=True)
-    tints = [(0.0, 0.0, 0.0) if each == NOTHING else _tint(each) for each in owners.tolist()]
-    coloured: NDArray[np.uint8] = np.array(tints)[places.reshape(segments.shape)].astype(np.uint8)
+    tints = [
+        (each != NOTHING) * np.array(colorsys.hsv_to_rgb(each * GOLDEN % 1, 0.65, 0.95))
+        for each in owners.tolist()
+    ]
+    coloured: NDArray[np.uint8] = (255 * np.array(tints))[places.reshape(segments.shape)].astype(np.uint8)
     return coloured
-
-
-def _tint(owner: int) -> tuple[float, float, float]:
-    red, green, blue = colorsys.hsv_to_rgb(owner * GOLDEN % 1, 0.65, 0.95)
-    return 255 * red, 255 * green, 255 * blue

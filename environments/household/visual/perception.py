@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from mneme.environments.household.acting import Seen
@@ -115,16 +114,25 @@ class Perception:
 
     def of(self, agents: int) -> Percept:
         """Return what is seen of things and of so many agents."""
-        standing = {n: _middle(self._points[person(n)]) for n in range(agents) if person(n) in self._points}
+        standing: dict[int, Point] = {}
+        for number in range(agents):
+            if (points := self._points.get(person(number))) is not None:
+                x, _, z = points.mean(axis=0)
+                standing[number] = float(x), float(z)
         present = [owner for owner in self._points if owner in self._things]
         for owner in present:
             self._remember(owner)
-        seen = [self._seen(self._things[owner], standing) for owner in present]
-        held: dict[int, list[int]] = {number: [] for number in standing}
+        seen = []
+        for thing in (self._things[owner] for owner in present):
+            box, is_container = box_of(self._memory.boxes[thing.id]), thing.category == "container"
+            held = _in_hand(box, standing) or self._resting(box) if thing.category == "object" else None
+            is_open = thing.id not in self._shut if is_container else None
+            seen.append(self._as_seen(thing.id, thing.name, thing.category, held, is_open))
+        people: dict[int, list[int]] = {number: [] for number in standing}
         for each in seen:
             if each.relation == "held by" and each.holder is not None:
-                held[each.holder].append(each.id)
-        return Percept(seen=seen, people=held, missing=self._missing())
+                people[each.holder].append(each.id)
+        return Percept(seen=seen, people=people, missing=self._missing())
 
     def _remember(self, owner: int) -> None:
         """Keep all that was seen of furniture, and of what can be carried what is seen now."""
@@ -134,16 +142,6 @@ class Perception:
             low, high = np.minimum(low, before[:3]), np.maximum(high, before[3:])
         a, b, c, d, e, f = (round(float(value), 2) for value in (*low, *high))
         self._memory.boxes[owner] = (a, b, c, d, e, f)
-
-    def _seen(self, thing: Thing, standing: Mapping[int, Point]) -> Seen:
-        box, held = box_of(self._memory.boxes[thing.id]), None
-        if thing.category == "object":
-            held = _in_hand(box, standing) or self._resting(box)
-        is_open = self._is_open(thing.id) if thing.category == "container" else None
-        return self._as_seen(thing.id, thing.name, thing.category, held, is_open)
-
-    def _is_open(self, container: int) -> bool:
-        return container not in self._shut
 
     def _as_seen(
         self, thing: int, name: str, category: Kind, held: Held | None, is_open: bool | None
@@ -214,11 +212,6 @@ def box_of(bounds: Bounds) -> Box:
     x, y, z = ((low + high) / 2 for low, high in zip(bounds[:3], bounds[3:], strict=True))
     width, height, depth = (high - low for low, high in zip(bounds[:3], bounds[3:], strict=True))
     return Box((x, y, z), (width, height, depth))
-
-
-def _middle(points: NDArray[np.float32]) -> Point:
-    x, _, z = points.mean(axis=0)
-    return float(x), float(z)
 
 
 def _in_hand(box: Box, standing: Mapping[int, Point]) -> Held | None:

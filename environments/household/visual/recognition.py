@@ -140,16 +140,13 @@ class Recognition(Perception):
         visible = {*map(person, range(agents))}
         people = [owner for owner, each in self._said.items() if each.what == PERSON and owner in visible]
         held: dict[int, list[int]] = {-1 - owner: [] for owner in people}
-        seen = [each for owner in self._recognised() if (each := self._seen_as(owner)) is not None]
+        present = [owner for owner in self._owners if owner in self._things and owner in self._points]
+        seen = [each for owner in present if (each := self._seen_as(owner)) is not None]
         for each in seen:
             if each.relation == "held by" and each.holder in held:
                 held[each.holder].append(each.id)
         undone = self._memory.undone()
         return Percept(seen=seen, people=held, missing=[*self._missing(), *undone], blind=said is None)
-
-    def _recognised(self) -> list[int]:
-        """List the things in sight of which something was said, or that were felt."""
-        return [owner for owner in self._owners if owner in self._things and owner in self._points]
 
     def _seen_as(self, owner: int) -> Seen | None:
         """Return what a thing was taken for; of what hands have touched, what it is."""
@@ -158,7 +155,7 @@ class Recognition(Perception):
         is_open = said.is_open if said is not None else None
         if owner in self._memory.felt:
             name, kind = thing.name, thing.category if thing.name in self._kinds else None
-            is_open = self._is_open(owner) if kind == "container" else None
+            is_open = owner not in self._shut if kind == "container" else None
         if kind is None or kind == PERSON:
             return None
         self._remember(owner)

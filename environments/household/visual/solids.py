@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mneme.core.errors import needs
-from mneme.environments.household.episode import Episode, Thing
-from mneme.environments.household.layout import Box, Boxed, Point
+from mneme.environments.household.episode import Boxed, Episode, Thing
+from mneme.environments.household.layout import Box, Point
 from mneme.environments.household.world import HAND_HEIGHT, World
 
 with needs("The visual setting", "visual"):
@@ -89,10 +89,15 @@ def movable(world: World) -> list[Solid]:
 def people(world: World, watcher: int | None = None) -> list[Solid]:
     """Return people with what they hold; nobody sees himself."""
     others = [number for number in range(len(world.agents)) if number != watcher]
-    return [
-        *(_person(number, world.agents[number].position) for number in others),
-        *(_in_hand(world, n, world.things[held]) for n in others for held in world.agents[n].hands),
-    ]
+    solids = []
+    for number in others:
+        (x, z), hands = world.agents[number].position, world.agents[number].hands
+        colour = colour_of(f"person {number}", "person")
+        solids.append(_cylinder(person(number), (x, TALL / 2, z), PERSON, TALL, colour))
+        for hand, thing in enumerate(world.things[held] for held in hands):
+            at = x + (ARM if hand else -ARM)
+            solids.append(_object(thing, Box((at, HAND_HEIGHT, z), thing.size)))
+    return solids
 
 
 def places_of(world: World) -> dict[int, Box]:
@@ -165,12 +170,6 @@ def _raised(box: Box, bottom: float) -> Box:
     return Box((x, bottom + box.size[1] / 2, z), box.size)
 
 
-def _in_hand(world: World, bearer: int, thing: Thing) -> Solid:
-    x, z = world.agents[bearer].position
-    side = 1 if world.agents[bearer].hands.index(thing.id) else -1
-    return _object(thing, Box((x + side * ARM, HAND_HEIGHT, z), thing.size))
-
-
 def _spot(thing: Thing, around: Thing) -> Box:
     """Pick a spot on furniture by the thing's number: spread evenly, always the same."""
     x, y, z = around.center
@@ -214,24 +213,16 @@ def _wall(room: Thing, axis: int, side: int, doors: Sequence[Point]) -> Iterator
         if abs(door[axis // 2] - at) <= BESIDE_WALL and start < door[other // 2] < end
     )
     bottom, top = room.center[1] - room.size[1] / 2, _top(room)
+    spans = [(start, end, bottom)]
     for middle in gaps:
-        yield from _stretch(room.id, axis, at, (start, middle - DOOR / 2), (bottom, top))
-        yield from _stretch(
-            room.id, axis, at, (middle - DOOR / 2, middle + DOOR / 2), (bottom + DOOR_HEIGHT, top)
-        )
-        start = middle + DOOR / 2
-    yield from _stretch(room.id, axis, at, (start, end), (bottom, top))
-
-
-def _stretch(
-    owner: int, axis: int, at: float, span: tuple[float, float], heights: tuple[float, float]
-) -> Iterator[Solid]:
-    (start, end), (low, high) = span, heights
-    if end - start <= THIN or high - low <= THIN:
-        return
-    center, size = [at, (low + high) / 2, at], [WALL, high - low, WALL]
-    center[2 - axis], size[2 - axis] = (start + end) / 2, end - start
-    yield _box(owner, _triple(center), _triple(size), (0.93, 0.91, 0.86))
+        (start, _, _) = spans.pop()
+        left, right = middle - DOOR / 2, middle + DOOR / 2
+        spans += [(start, left, bottom), (left, right, bottom + DOOR_HEIGHT), (right, end, bottom)]
+    for start, end, low in spans:
+        if end - start > THIN and top - low > THIN:
+            center, size = [at, (low + top) / 2, at], [WALL, top - low, WALL]
+            center[other], size[other] = (start + end) / 2, end - start
+            yield _box(room.id, _triple(center), _triple(size), (0.93, 0.91, 0.86))
 
 
 def _surface(thing: Thing, room: Thing) -> Iterator[Solid]:
@@ -305,11 +296,6 @@ def _object(thing: Thing, place: Box) -> Solid:
     if is_round(thing.name):
         return _cylinder(thing.id, place.center, min(size[0], size[2]) / 2, size[1], colour)
     return _box(thing.id, place.center, size, colour)
-
-
-def _person(number: int, position: Point) -> Solid:
-    x, z = position
-    return _cylinder(person(number), (x, TALL / 2, z), PERSON, TALL, colour_of(f"person {number}", "person"))
 
 
 @lru_cache(4096)

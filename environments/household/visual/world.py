@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from mneme.environments.household.acting import Action, ActionResult, Observation, Seen
-from mneme.environments.household.episode import Episode
-from mneme.environments.household.layout import Boxed, Point, flat
+from mneme.environments.household.acting import Action, ActionResult, Observation
+from mneme.environments.household.episode import Boxed, Episode
+from mneme.environments.household.layout import Point, along, flat
 from mneme.environments.household.play import Frame
 from mneme.environments.household.state import Body
 from mneme.environments.household.visual.camera import FIELD, Pose, View, render
@@ -82,14 +82,9 @@ class SeeingWorld(World):
         return results
 
     def follow(self, frame: Frame) -> None:
-        """Take over a step that was played: where everybody was, what hands did, and where eyes went."""
+        """Take over a step that was played, and where eyes went."""
         before = [body.position for body in self.agents]
-        self.steps = frame.step
-        for agent, (action, outcome) in enumerate(zip(frame.actions, frame.outcomes, strict=True)):
-            body = self.agents[agent]
-            body.room, body.position = frame.rooms[agent], frame.positions[agent]
-            if outcome.ok and action.kind in ("open", "grab", "put_on", "put_in"):
-                self._handle(body, action)
+        super().follow(frame)
         for agent, action in enumerate(frame.actions):
             self._face(agent, action, before[agent])
 
@@ -118,7 +113,7 @@ class SeeingWorld(World):
     def _walk(self, body: Body, target: int | None) -> str:
         if target != body.room or target is None:
             return super()._walk(body, target)
-        body.position = _onwards(body.position, self.layout.centers[body.room])
+        body.position = along(body.position, self.layout.centers[body.room], 1.0)
         return ""
 
     def _face(self, agent: int, action: Action, before: Point) -> None:
@@ -156,7 +151,7 @@ class SeeingWorld(World):
         body, eyes, percept = self.agents[agent], self.eyes[agent], self._perceived(agent)
         return Observation(
             **self._situation(agent),
-            seen=percept.seen + self._in_hands(agent),
+            seen=percept.seen + [self._see(thing, body.room) for thing in body.hands],
             others=[(other, self.agents[other].room, hands) for other, hands in percept.people.items()],
             looked=eyes.looked(body.room),
             within_reach=[thing for thing in eyes.boxes if self.is_close(body, thing)],
@@ -208,19 +203,6 @@ class SeeingWorld(World):
             recognition = Recognition(views[n], eyes, *self._furnishing)
             eyes.percept = recognition.of_picture(pictures[n], known, len(self.agents))
             eyes.at = self.steps
-
-    def _in_hands(self, agent: int) -> list[Seen]:
-        """Feel what is in one's own hands."""
-        return [self._see(thing, self.agents[agent].room) for thing in self.agents[agent].hands]
-
-
-def _onwards(position: Point, goal: Point) -> Point:
-    """Take a step of a metre, or what is left of the way."""
-    metres = math.dist(position, goal)
-    if metres <= 1.0:
-        return goal
-    x, z = (here + (there - here) / metres for here, there in zip(position, goal, strict=True))
-    return x, z
 
 
 def _bearing(start: Point, end: Point) -> float | None:

@@ -9,11 +9,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from mneme.api.messages import ChatMessage
-from mneme.cli.files import read_file
-from mneme.core.errors import BadInput
+from mneme.cli.show import read_file
+from mneme.core.errors import BadInput, first_fault
 
 SPEAKER = re.compile(r"^(user|human|me|assistant|ai|bot)\s*:\s*", re.IGNORECASE)
 ASSISTANTS = {"assistant", "ai", "bot"}
+HINT = "Give a text file or JSON Lines."
 
 
 @dataclass
@@ -28,9 +29,7 @@ class Conversation:
         try:
             turn = ChatMessage.model_validate(given)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            self.broken.append((number, f"{where}: {first['msg']}".lstrip(": ")))
+            self.broken.append((number, first_fault(error).removesuffix(".")))
             return
         if turn.content.strip():
             self.turns.append(turn)
@@ -44,33 +43,27 @@ def read_conversation(file: Path) -> Conversation:
     Raises:
         BadInput: the file does not exist, is not text, or has no message.
     """
-    text = _text(file)
-    is_json = file.suffix in {".json", ".jsonl"} or text.lstrip().startswith(("{", "[{"))
-    conversation = _json_lines(_lines(text)) if is_json else _plain_text(text)
+    text = read_file(file, HINT)
+    if "\x00" in text:
+        raise BadInput(f"{file} is binary.", HINT)
+    conversation = Conversation()
+    if file.suffix in {".json", ".jsonl"} or text.lstrip().startswith(("{", "[{")):
+        _take_json(text, conversation)
+    else:
+        _take_text(text, conversation)
     if not conversation.turns and not conversation.broken:
         raise BadInput(f"{file} has no message.", "Write lines like `user: …`, or JSON Lines.")
     return conversation
 
 
-def _text(file: Path) -> str:
-    text = read_file(file, "Give a text file or JSON Lines.")
-    if "\x00" in text:
-        raise BadInput(f"{file} is binary.", "Give a text file or JSON Lines.")
-    return text
-
-
-def _lines(text: str) -> list[str]:
-    """Return the JSON lines, or the elements of a JSON array as lines."""
-    if not text.lstrip().startswith("["):
-        return text.split("\n")
-    try:
-        return [json.dumps(element) for element in json.loads(text)]
-    except ValueError as error:
-        raise BadInput(f"The JSON array is not valid: {error}.", "Write one object per line.") from error
-
-
-def _json_lines(lines: list[str]) -> Conversation:
-    conversation = Conversation()
+def _take_json(text: str, conversation: Conversation) -> None:
+    """Take the elements of a JSON array, or the lines of JSON."""
+    lines = text.split("\n")
+    if text.lstrip().startswith("["):
+        try:
+            lines = [json.dumps(element) for element in json.loads(text)]
+        except ValueError as error:
+            raise BadInput(f"The JSON array is not valid: {error}.", "Write one object per line.") from error
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -80,13 +73,11 @@ def _json_lines(lines: list[str]) -> Conversation:
             conversation.broken.append((number, f"no JSON: {error}"))
         else:
             conversation.take(number, given)
-    return conversation
 
 
-def _plain_text(text: str) -> Conversation:
+def _take_text(text: str, conversation: Conversation) -> None:
     """Begin a turn at each speaker's name, or at each paragraph if no speaker is named."""
     named = any(SPEAKER.match(line) for line in text.splitlines())
-    conversation = Conversation()
     start, role, words = 1, "user", list[str]()
     for number, line in enumerate([*text.splitlines(), "user:" if named else ""], start=1):
         speaker = SPEAKER.match(line)
@@ -97,4 +88,3 @@ def _plain_text(text: str) -> Conversation:
             conversation.take(start, {"role": role, "content": "\n".join(words).strip()})
         start, words = number, [line[speaker.end() :]] if speaker else []
         role = "assistant" if speaker and speaker[1].lower() in ASSISTANTS else "user"
-    return conversation

@@ -1,6 +1,5 @@
 """`mneme remember TEXT|FILE`: remember a sentence or a whole conversation."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,18 +7,18 @@ import typer
 
 from mneme.api.messages import ChatMessage, to_remember
 from mneme.cli.chat.conversation import Conversation, read_conversation
-from mneme.cli.chat.talk import Context, get_ready
+from mneme.cli.chat.talk import get_ready
 from mneme.cli.options import Agents, User
-from mneme.cli.show import emit, errors, print_error, prints_json, progress_bar
-from mneme.client.session import Session, open_session
-from mneme.core.errors import BadInput
-from mneme.models.asking.counting import NOTHING, added, in_words
+from mneme.cli.show import console, count_of, emit, errors, print_error, progress_bar
+from mneme.core.errors import BadInput, MnemeError
+from mneme.importing.writing import Sent, send
+from mneme.models.asking.counting import in_words
 from mneme.stores.users.inbox import complete
 
 LONGEST_NAME = 250
 """Characters from which a text cannot be the name of a file."""
-AT_ONCE = 20
-"""Messages in one run; a killed process leaves at most this many unfinished."""
+FAILURES_SHOWN = 10
+AGAIN = "The same command goes on where it stopped; `mneme inbox list` shows what failed."
 
 
 async def remember(
@@ -34,72 +33,45 @@ async def remember(
     agents: Agents = "auto",
 ) -> int:
     """Remember a sentence or a whole conversation; the same command continues an interrupted run."""
-    context: Context = {"memory_agent": agents}
-    conversation, thread = _given(source)
-    for number, reason in conversation.broken:
-        print_error(BadInput(f"{source}, line {number}: {reason}.", "The other lines are remembered."))
-    await get_ready(context)
-    async with open_session(user) as session:
-        report = await _remember(session, conversation, thread, context)
-    _print_report(report, len(conversation.broken))
-    return 1 if conversation.broken or report["failed"] else 0
-
-
-def _given(source: str) -> tuple[Conversation, str]:
-    """Return what to remember, and its thread's name. One word with a dot or slash in it names a file."""
     file = Path(source)
     is_name = len(source.split()) == 1 and bool(file.suffix or len(file.parts) > 1)
     if source == "-" or is_name or (len(source) < LONGEST_NAME and file.is_file()):
-        return read_conversation(file), f"file/{file.name}"
-    return Conversation([ChatMessage(role="user", content=source)]), ""
-
-
-async def _remember(
-    session: Session, conversation: Conversation, thread: str, context: Context
-) -> dict[str, Any]:
-    """Remember the messages in batches; messages that were remembered before cost nothing."""
+        conversation, thread = read_conversation(file), f"file/{file.name}"
+    else:
+        conversation, thread = Conversation([ChatMessage(role="user", content=source)]), ""
+    for number, reason in conversation.broken:
+        print_error(BadInput(f"{source}, line {number}: {reason}.", "The other lines are remembered."))
     messages = [complete(each) for each in to_remember(conversation.turns, thread)]
-    config, left_over = await session.background(), await session.inbox.waiting()
-    report: dict[str, Any] = {
-        "messages": len(messages),
-        "remembered": 0,
-        "failed": [],
-        "asked": NOTHING,
-        "outcomes": [],
-    }
+    await get_ready({"memory_agent": agents})
+    report = Sent(messages=len(messages))
     with progress_bar() as progress:
         bar = progress.add_task("remembering", total=len(messages))
-        for start in range(0, len(messages), AT_ONCE):
-            batch = messages[start : start + AT_ONCE]
-            given, own = {"messages": batch}, context | {"user": session.user, "reread": False}
-            done = await session.flows.invoke("remember", given, config, own)
-            report["remembered"] += done["remembered"]
-            report["failed"] += done["failed"]
-            report["asked"] = added(report["asked"], done["asked"])
-            report["outcomes"] += await _outcomes(session, [each["message_id"] for each in batch])
-            progress.update(bar, advance=len(batch))
-    report["remembered"] = max(0, report["remembered"] - left_over)
-    return report
+        async for report in send(messages, user, {"memory_agent": agents}):
+            progress.update(bar, completed=report.done)
+    outcomes = [{"message_id": name, **each} for name, each in report.outcomes.items()]
+    broken = len(conversation.broken)
+    status = print_sent(report, {"outcomes": outcomes, "broken_lines": broken}, is_aside=True)
+    if traces := dict.fromkeys(str(each["trace"]) for each in outcomes if each["trace"]):
+        errors.print(f"Traces: {' '.join(traces)}", soft_wrap=True)
+    return int(status or broken > 0)
 
 
-async def _outcomes(session: Session, ids: Sequence[str]) -> list[dict[str, Any]]:
-    """Return what became of messages, as far as it is known."""
-    found = [(each, await session.inbox.outcome(each)) for each in ids]
-    return [{"message_id": each, **outcome} for each, outcome in found if outcome]
+def print_sent(report: Sent, more: dict[str, Any], *, is_aside: bool = False) -> int:
+    """Print what became of messages, in JSON with `more`; return 1 if one failed.
 
-
-def _print_report(report: dict[str, Any], broken: int) -> None:
-    for failure in report["failed"]:
-        hint = "Run the command again, or see `mneme inbox list`."
-        print_error(BadInput(f"Not remembered yet: {failure['error']}", hint))
-    if prints_json():
-        emit(report | {"broken_lines": broken})
-        return
-    known = report["messages"] - report["remembered"] - len(report["failed"])
-    errors.print(
-        f"{report['messages']} messages: {report['remembered']} processed now, {known} before, "
-        f"{len(report['failed'])} to be tried again, {broken} broken lines. {in_words(report['asked'])}",
+    What is `aside` goes to the error stream. Raises MnemeError where the rest was not tried.
+    """
+    for failure in report.failed[:FAILURES_SHOWN]:
+        print_error(BadInput(f"Not remembered yet: {failure.error}", AGAIN))
+    emit(report.model_dump(exclude={"underway", "outcomes"}) | more)
+    broken = more.get("broken_lines", 0)
+    (errors if is_aside else console).print(
+        f"{count_of(report.messages, 'message')}: {report.remembered} remembered, {report.nothing} with "
+        f"nothing to remember, {report.known} known before, {len(report.failed)} failed"
+        f"{f', {broken} broken lines' if broken else ''}. {in_words(report.asked)}",
         soft_wrap=True,
     )
-    if traces := dict.fromkeys(each["trace"] for each in report["outcomes"] if each["trace"]):
-        errors.print(f"Traces: {' '.join(traces)}", soft_wrap=True)
+    if report.stopped:
+        left = count_of(report.messages - report.done, "message")
+        raise MnemeError(f"Stopped with {left} not tried: {report.stopped}", AGAIN)
+    return int(bool(report.failed))

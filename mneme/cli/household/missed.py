@@ -31,11 +31,11 @@ async def rebuild(run: Run, graph: Graph, config: RunnableConfig, values: Values
     """Write the steps, decisions and synopses that are in the thread's values and not in the trace."""
     written = {frame.step for frame in run.frames()}
     lacking = set(range(1, values.get("steps", 0) + 1)) - written
-    if not lacking:
-        return
     begun = run.began()
-    assert begun is not None
-    decision = _kind_of_decision(begun)
+    if not lacking or begun is None:
+        return
+    allocating = "allocate" if begun["context"]["allocation"] else "follow_proposals"
+    decision = allocating if begun.get("method", MITA) in (MITA, ALONE) else "plan"
     synopses = _synopses(values)
     async for before in _before_executions(graph, config, min(lacking)):
         synopses |= _synopses(before)
@@ -76,41 +76,22 @@ async def _executed(before: Values) -> list[Frame]:
     return [Frame.model_validate(frame) for frame in events[0]["frames"]]
 
 
-def _kind_of_decision(begun: Values) -> str:
-    if begun.get("method", MITA) not in (MITA, ALONE):
-        return "plan"
-    return "allocate" if begun["context"]["allocation"] else "follow_proposals"
-
-
-def _planned(before: Values) -> dict[str, Any]:
-    """Return what each agent does, where each decides for itself."""
-    decided = [str(Macro.model_validate(each)) for each in before["decided"]]
-    named = zip(NAMES, decided, strict=False)
-    return {"proposals": [{"member": name, "reason": "", "action": action} for name, action in named]}
-
-
 def _decision(before: Values) -> dict[str, Any]:
     """Return proposals and decision in the form that the graph streams."""
-    if "proposals" not in before:
-        return _planned(before)
-    proposals = sorted(before["proposals"], key=lambda each: each["member"])
-    options = [Option.model_validate(each["option"]) for each in proposals]
     decided = [Macro.model_validate(each) for each in before["decided"]]
-    reason = before["reason"]
+    if "proposals" not in before:  # each agent decides for itself
+        own = zip(NAMES, decided, strict=False)
+        return {"proposals": [{"member": name, "reason": "", "action": str(each)} for name, each in own]}
+    proposals = sorted(before["proposals"], key=lambda each: each["member"])
+    options, reason = [Option.model_validate(each["option"]) for each in proposals], before["reason"]
+    said = [
+        {"member": NAMES[each["member"]], "reason": each["reason"], "action": str(option)}
+        for each, option in zip(proposals, options, strict=True)
+    ]
     if reason.startswith(FALLBACK):
-        how = {"fallback": reason.removeprefix(FALLBACK)}
-    else:
-        how = {
-            "allocation": [_words(*each) for each in zip(decided, options, before["members"], strict=True)],
-            "reason": reason,
-        }
-    return {
-        "proposals": [
-            {"member": NAMES[each["member"]], "reason": each["reason"], "action": str(option)}
-            for each, option in zip(proposals, options, strict=True)
-        ],
-        **how,
-    }
+        return {"proposals": said, "fallback": reason.removeprefix(FALLBACK)}
+    allocated = [_words(*each) for each in zip(decided, options, before["members"], strict=True)]
+    return {"proposals": said, "allocation": allocated, "reason": reason}
 
 
 def _words(decided: Macro, proposed: Option, member: Values) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, cast
 from uuid import uuid4
 
-import typer
 from langchain_core.runnables import RunnableConfig
 from rich.markup import escape
 
@@ -44,9 +43,9 @@ from mneme.environments.household.rewards import discounted_return
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.world import World
 from mneme.nodes.context import LOCAL
-from mneme.nodes.household.context import MOST_ROUNDS, HouseholdContext
+from mneme.nodes.household.context import HouseholdContext
 
-STEPS = (5 + MOST_ROUNDS) * World.LIMIT + 20
+STEPS = 6 * World.LIMIT + 20
 """The most steps of a graph in an episode: so many per round, which is at least one step of the world."""
 PACE = 0.1
 """Seconds that `--watch` shows each step."""
@@ -54,47 +53,6 @@ DECISIONS = ("allocate", "follow_proposals", "summarise", "plan")
 """The graphs' steps that are decisions."""
 BUSY: tuple[Literal["running", "pending"], ...] = ("running", "pending")
 Context = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Given:
-    """What to play and how: a task or an episode file, the number of agents, the run's name, the method."""
-
-    task: str
-    agents: int
-    episode: Path | None
-    seed: int
-    name: str | None
-    method: str = MITA
-
-    def made(self) -> Episode:
-        """Load or generate the episode. Raises BadInput naming the field."""
-        if self.name is not None:
-            checked(self.name)
-        if self.method == ALONE and self.agents != 1:
-            raise BadInput(
-                "--members: alone means one agent.", "Leave --members out, or choose another --method."
-            )
-        if self.episode is None:
-            return generate(self.seed, self._category(), self.agents)
-        if self.task:
-            raise BadInput("--task: an episode file has its own task.", "Give --task or --episode.")
-        return load_episode(self.episode, self.agents, self.seed)
-
-    def described(self) -> str:
-        """Return the default name of the run: task, agents and seed."""
-        what = self.episode.stem if self.episode else self._category() or "task"
-        words = "".join(letter if letter.isalnum() else "-" for letter in what.lower()).strip("-")
-        how = "" if self.method == MITA else f"{self.method}-"
-        return f"{how}{words[:50]}-{self.agents}-{self.seed}"
-
-    def _category(self) -> str | None:
-        if not self.task:
-            return None
-        found = [each for each in CATEGORIES if each.lower() == self.task.strip().lower()]
-        if not found:
-            raise BadInput(f"--task: there is no task {self.task!r}.", f"There are: {', '.join(CATEGORIES)}.")
-        return found[0]
 
 
 class Display(Protocol):
@@ -107,73 +65,69 @@ class Display(Protocol):
 Method = Literal["mita", "coela", "proagent", "mhp", "alone"]
 Weak = Literal["members", "manager", "both"]
 WEAKENED = {"members": ["member"], "manager": ["manager"], "both": ["member", "manager"]}
-OPTIONS = Fields(HouseholdContext, {"simulator": "--virtualhome"}, "lapse_kind member_lapses manager_lapses")
+OPTIONS = Fields(HouseholdContext, {"simulator": "--virtualhome"}, "member_lapses manager_lapses")
 
 
 async def run(
     context: Annotated[Context, OPTIONS],
-    task: Annotated[
-        str, typer.Option("--task", help="Prepare Tea, Wash Dishes, … (default: chosen by the seed).")
-    ] = "",
+    task: Annotated[str, "Prepare Tea, Wash Dishes, … (default: chosen by the seed)."] = "",
     method: Annotated[
-        Method,
-        typer.Option(
-            "--method", help="How the team decides: MiTa, or one of those that it is compared with."
-        ),
+        Method, "How the team decides: MiTa, or one of those that it is compared with."
     ] = "mita",
     members: Annotated[
-        int | None,
-        typer.Option("--members", "-n", help="Members of the team, 1 to 4 (default: 3; alone: 1)."),
+        int | None, "Members of the team, 1 to 4 (default: 3; alone: 1).", "--members -n"
     ] = None,
-    episode: Annotated[
-        Path | None, typer.Option("--episode", help="An episode file (C-WAH's or your own), not a task.")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help="The run's name (default: task, members and seed).")
-    ] = None,
-    weak_model: Annotated[
-        str, typer.Option("--weak-model", help="A weaker model for some: see --weak (the paper's figure 3b).")
-    ] = "",
-    weak: Annotated[
-        Weak, typer.Option("--weak", help="Whose model --weak-model is: members, manager or both.")
-    ] = "members",
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show rooms, hands and decisions while the team acts.")
-    ] = False,
+    episode: Annotated[Path | None, "An episode file (C-WAH's or your own), not a task."] = None,
+    name: Annotated[str | None, "The run's name (default: task, members and seed)."] = None,
+    weak_model: Annotated[str, "A weaker model for some: see --weak (the paper's figure 3b)."] = "",
+    weak: Annotated[Weak, "Whose model --weak-model is: members, manager or both."] = "members",
+    watch: Annotated[bool, "Show rooms, hands and decisions while the team acts."] = False,
 ) -> int:
     """Play an episode. After a kill, the same command continues it."""
     context |= dict.fromkeys(WEAKENED[weak], weak_model) if weak_model else {}
     context |= {"allocation": False, "summary": False} if method == ALONE else {}
     size = (1 if method == ALONE else 3) if members is None else members
-    return await play(Given(task, size, episode, context["seed"], name, method), context, watch)
-
-
-async def play(given: Given, context: Context, watch: bool) -> int:
-    """Play an episode, or continue a killed run; return 1 if the goals were not reached in time."""
     if watch and prints_json():
         raise BadInput("--watch and --json cannot be combined.", "Leave one of them out.")
-    episode = given.made()
+    if name is not None:
+        checked(name)
+    if method == ALONE and size != 1:
+        raise BadInput(
+            "--members: alone means one agent.", "Leave --members out, or choose another --method."
+        )
+    made = _episode(task, size, episode, context["seed"])
+    what = (episode.stem if episode else made.category if task else "task").lower()
+    words = "".join(letter if letter.isalnum() else "-" for letter in what).strip("-")
+    named = f"{'' if method == MITA else f'{method}-'}{words[:50]}-{size}-{context['seed']}"
+    return await _play(Request(made, context, method), name, named, watch)
+
+
+async def _play(request: Request, wanted: str | None, named: str, watch: bool) -> int:
+    """Play an episode, or continue a killed run; return 1 if the goals were not reached in time."""
+    made, context, method = request.episode, dict(request.context), request.method
     await show_notice(context["member"], context["manager"])
-    graph = GRAPHS[given.method]
-    async with open_workflows(graph) as flows:
-        found = to_play(given.name, given.described(), Request(episode, context, given.method))
+    async with open_workflows(GRAPHS[method]) as flows:
+        found = to_play(wanted, named, request)
         how = "continues" if found.began() else "begins"
         console.print(f"[bold]{escape(found.name)}[/] {how}", soft_wrap=True)
-        with Screen(episode, found.lines(), console) if watch else nullcontext() as screen:
-            whose = await _key_of(flows)
-            shown = screen or _Lines()
-            played = _Played(found, flows, episode, context, shown, given.method, whose)
-            ended = await played.to_the_end()
+        is_keyed = flows.server is not None and api_key() is not None
+        owner = await flows.operations(Memories, LOCAL).whoami() if is_keyed else None
+        with Screen(made, found.lines(), console) if watch else nullcontext() as screen:
+            ended = await _Played(found, flows, made, context, screen or _Lines(), method, owner).to_the_end()
     _print_result(found, ended)
     return 0 if ended["success"] else 1
 
 
-async def _key_of(flows: Workflows) -> str | None:
-    """Return whose key the run is played with; None without a key, or without a server."""
-    if flows.server is None or api_key() is None:
-        return None
-    async with flows.operations(Memories, LOCAL) as mine:
-        return await mine.whoami()
+def _episode(task: str, agents: int, file: Path | None, seed: int) -> Episode:
+    """Load or generate the episode. Raises BadInput naming the option."""
+    if file is not None:
+        if task:
+            raise BadInput("--task: an episode file has its own task.", "Give --task or --episode.")
+        return load_episode(file, agents, seed)
+    known = {each.lower(): each for each in CATEGORIES}
+    if task and task.strip().lower() not in known:
+        raise BadInput(f"--task: there is no task {task!r}.", f"There are: {', '.join(CATEGORIES)}.")
+    return generate(seed, known[task.strip().lower()] if task else None, agents)
 
 
 @dataclass(frozen=True)
@@ -193,10 +147,18 @@ class _Played:
         return GRAPHS[self.method]
 
     async def to_the_end(self) -> Line:
-        """Play to the end, from the checkpoint if there is one, and write the result."""
-        thread = self._thread()
+        """Play to the end, from the checkpoint if there is one, and write the result.
+
+        Each new run has a new thread, also where its name was used before. Of a killed one, lines after the
+        checkpoint are dropped, and those missing before it are rebuilt.
+        """
+        begun = self.run.began() or {"thread": f"household/{self.run.name}/{uuid4().hex}"}
+        thread = str(begun.get("thread", f"household/{self.run.name}"))
         config: RunnableConfig = {**await self.flows.thread(thread, self.graph), "recursion_limit": STEPS}
-        await self._catch_up(config)
+        _, values = await self.flows.left_at(self.graph, config)
+        if values and self.run.began():
+            self.run.trace.append("resumed", at=values.get("steps", 0))
+            await rebuild(self.run, self.flows.graphs[self.graph], config, values)
         async for event in self._under_way(config):
             await self._keep(event, thread)
         due, values = await self.flows.left_at(self.graph, config)
@@ -205,19 +167,6 @@ class _Played:
             async for event in self.flows.stream(self.graph, given, config, self.context, "custom"):
                 await self._keep(event, thread)
         return await self._end(config)
-
-    def _thread(self) -> str:
-        """Return the thread's name: a new one for each new run, also if the run's name was used before."""
-        begun = self.run.began()
-        fresh = f"household/{self.run.name}/{uuid4().hex}"
-        return fresh if begun is None else str(begun.get("thread", f"household/{self.run.name}"))
-
-    async def _catch_up(self, config: RunnableConfig) -> None:
-        """Drop lines after the checkpoint, and rebuild missing lines before it."""
-        _, values = await self.flows.left_at(self.graph, config)
-        if values and self.run.began():
-            self.run.trace.append("resumed", at=values.get("steps", 0))
-            await rebuild(self.run, self.flows.graphs[self.graph], config, values)
 
     async def _under_way(self, config: RunnableConfig) -> AsyncIterator[Mapping[str, Any]]:
         """Yield the events of a server that is still playing the run of a killed client."""
@@ -258,16 +207,12 @@ class _Played:
                 self.display.stepped(frame)
                 await asyncio.sleep(PACE if isinstance(self.display, Screen) else 0)
         else:
-            line = {"at": self._step(), **decision_of(event, len(self.episode.starts))}
+            frames = self.run.frames()
+            line = {"at": frames[-1].step if frames else 0, **decision_of(event, len(self.episode.starts))}
             self.run.trace.append("decision", **line)
             self.display.decided({"kind": "decision", **line})
 
-    def _step(self) -> int:
-        frames = self.run.frames()
-        return frames[-1].step if frames else 0
 
-
-@dataclass(frozen=True)
 class _Lines:
     """Print a line per decision; steps are not printed."""
 
@@ -286,19 +231,17 @@ def print_decision(line: Line) -> None:
         synopsis = line.get("synopsis") or f"none: {line['fallback']}"
         console.print(f"{at}[dim]synopsis: {escape(synopsis)}[/]", soft_wrap=True)
         return
-    parts = [_assigned(line, number) for number in range(len(line["proposals"]))]
+    parts = []
+    for number, proposed in enumerate(each["action"] for each in line["proposals"]):
+        action = line["allocation"][number] if line.get("allocation") else proposed
+        if "under way" in action:
+            parts.append(f"[dim]{NAMES[number]} continues[/]")
+            continue
+        instead = "" if brief(action) == brief(proposed) else f" [dim](proposed {escape(brief(proposed))})[/]"
+        parts.append(f"[bold]{NAMES[number]}[/] {escape(brief(action))}{instead}")
     if "fallback" in line:
         console.print(f"{at}[yellow]no usable allocation: {escape(line['fallback'])}[/]", soft_wrap=True)
     console.print(f"{at}{'; '.join(parts)}", soft_wrap=True)
-
-
-def _assigned(line: Line, number: int) -> str:
-    proposed = line["proposals"][number]["action"]
-    action = line["allocation"][number] if line.get("allocation") else proposed
-    if "under way" in action:
-        return f"[dim]{NAMES[number]} continues[/]"
-    instead = "" if brief(action) == brief(proposed) else f" [dim](proposed {escape(brief(proposed))})[/]"
-    return f"[bold]{NAMES[number]}[/] {escape(brief(action))}{instead}"
 
 
 COUNTED = {

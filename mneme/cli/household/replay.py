@@ -1,55 +1,51 @@
-"""`mneme household replay` and `list`: print or draw what happened in a run."""
+"""`mneme household replay` and `list`: print or draw what happened in a run, or in two side by side."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
+from rich.table import Table
 
-from mneme.api.household import played
-from mneme.api.household_runs import Run, run_named, runs
-from mneme.cli.household.beside import print_beside
+from mneme.api.household import played, replayed
+from mneme.api.household_runs import GOING_ON, Run, brief, run_named, runs
 from mneme.cli.household.play import print_decision
 from mneme.cli.show import console, emit, errors, print_result, print_rows, print_table, prints_json
 from mneme.core.errors import BadInput, needs
-from mneme.environments.household.scene import NAMES, Scene, scenes
+from mneme.environments.household.scene import NAMES
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
-
     from mneme.environments.household.picture import Film
 
 
 def replay(
-    name: Annotated[str, typer.Argument(help="The name of a run (see `mneme household list`), or its file.")],
+    name: Annotated[str, "The name of a run (see `mneme household list`), or its file."],
     other: Annotated[str | None, typer.Argument(help="Another run, to be shown beside the first.")] = None,
-    step: Annotated[int | None, typer.Option("--step", help="Up to this step (default: the last).")] = None,
-    png: Annotated[Path | None, typer.Option("--png", help="Draw the floor plan at that step.")] = None,
-    gif: Annotated[Path | None, typer.Option("--gif", help="Draw the whole run as an animation.")] = None,
+    step: Annotated[int | None, "Up to this step (default: the last)."] = None,
+    png: Annotated[Path | None, "Draw the floor plan at that step."] = None,
+    gif: Annotated[Path | None, "Draw the whole run as an animation."] = None,
 ) -> None:
     """Print or draw what happened in a run."""
     found = [run_named(each) for each in (name, other) if each]
-    last = max(_last(run, None) for run in found) if step is None else step
-    if not any(0 <= last <= _last(run, None) for run in found):
-        _last(found[0], step)
+    for run in found:
+        run.episode()  # one that never began is refused
+    lasts = [max((frame.step for frame in run.frames()), default=0) for run in found]
+    last = max(lasts) if step is None else step
+    if not 0 <= last <= max(lasts):
+        raise BadInput(f"--step: there is no step {step}.", f"Give 0 to {max(lasts)}.")
     for run in found:
         if gap := _gap(run):
             errors.print(f"[yellow]{escape(run.name)}: {escape(gap)}[/]", soft_wrap=True)
-    if png is not None:
-        _draw_step(found, last, png)
-    if gif is not None:
-        _animate(found, gif)
-    written = [str(file) for file in (png, gif) if file is not None]
-    if written:
-        _print_files(written)
+    if png is not None or gif is not None:
+        _draw(found, last, png, gif)
     elif prints_json():
         for run in found:
             for line in run.lines():
                 emit({"run": run.name, **line} if len(found) > 1 else line)
     elif len(found) > 1:
-        print_beside(found, last)
+        _print_beside(found, last)
     else:
         _print_run(found[0], last)
 
@@ -63,81 +59,89 @@ def _gap(run: Run) -> str:
     return ""
 
 
-def _last(run: Run, step: int | None) -> int:
-    """Return the last step to show. Raises BadInput for one that was not played."""
-    run.episode()
-    frames = run.frames()
-    played = frames[-1].step if frames else 0
-    if step is not None and not 0 <= step <= played:
-        raise BadInput(f"--step: there is no step {step}.", f"Give 0 to {played}.")
-    return played if step is None else step
-
-
-def _draw_step(found: Sequence[Run], step: int, file: Path) -> None:
+def _draw(found: Sequence[Run], step: int, png: Path | None, gif: Path | None) -> None:
+    """Draw a step, or all of them."""
     with needs("A picture", "pictures"):
-        from mneme.environments.household.picture import draw_step
-    draw_step([_film(run) for run in found], step, _writable(file, ".png"))
+        from mneme.environments.household.picture import animate, draw_step
 
-
-def _animate(found: Sequence[Run], file: Path) -> None:
-    with needs("A picture", "pictures"):
-        from mneme.environments.household.picture import animate
-    animate([_film(run) for run in found], _writable(file, ".gif"))
+    for file, suffix in ((png, ".png"), (gif, ".gif")):
+        if file is not None and file.suffix.lower() != suffix:
+            named = f"--{suffix[1:]}: {file} does not end in {suffix}."
+            raise BadInput(named, f"Name it {file.stem}{suffix}.")
+        if file is not None and not file.parent.is_dir():
+            raise BadInput(
+                f"--{suffix[1:]}: there is no folder {file.parent}.", "Create it, or choose another."
+            )
+    films = [_film(run) for run in found]
+    if png is not None:
+        draw_step(films, step, png)
+    if gif is not None:
+        animate(films, gif)
+    written = [str(file) for file in (png, gif) if file is not None]
+    emit({"written": written})
+    console.print(f"Written: {escape(', '.join(written))}", soft_wrap=True)
 
 
 def _film(run: Run) -> "Film":
+    """Return what is drawn of a run: its steps, synopses, and what each agent saw, where it had eyes."""
     from mneme.environments.household.picture import Film
 
-    return Film(run.episode(), run.frames(), _synopses(run), run.name, _strips(run))
-
-
-def _strips(run: Run) -> "Callable[[int], Sequence[Image]] | None":
-    """Return what each agent saw after a step, where the run was played with eyes."""
+    synopses = {line["at"]: line["synopsis"] for line in run.lines() if line.get("synopsis")}
     if not run.has_eyes():
-        return None
+        return Film(run.episode(), run.frames(), synopses, run.name, None)
     from mneme.environments.household.visual.film import Sights, strip
 
     sights = Sights(run.episode(), run.frames())
-    return lambda step: [strip(view) for view in sights.at(step)]
-
-
-def _writable(file: Path, suffix: str) -> Path:
-    if file.suffix.lower() != suffix:
-        raise BadInput(f"--{suffix[1:]}: {file} does not end in {suffix}.", f"Name it {file.stem}{suffix}.")
-    if not file.parent.is_dir():
-        raise BadInput(f"--{suffix[1:]}: there is no folder {file.parent}.", "Create it, or choose another.")
-    return file
-
-
-def _synopses(run: Run) -> dict[int, str]:
-    """Return the manager's synopses by the step after which they were made."""
-    decisions = [line for line in run.lines() if line["kind"] == "decision"]
-    return {line["at"]: line["synopsis"] for line in decisions if line.get("synopsis")}
-
-
-def _print_files(files: list[str]) -> None:
-    emit({"written": files})
-    console.print(f"Written: {escape(', '.join(files))}", soft_wrap=True)
+    strips = lambda step: [strip(view) for view in sights.at(step)]  # noqa: E731
+    return Film(run.episode(), run.frames(), synopses, run.name, strips)
 
 
 def _print_run(run: Run, last: int) -> None:
     for line in run.lines():
         if line["kind"] == "decision" and line["at"] <= last:
             print_decision(line)
-    played = scenes(run.episode(), run.frames())
-    _print_scene(run, next(scene for scene in reversed(played) if scene.step <= last))
+    step = next(each for each in reversed(replayed(run).steps) if each.step <= last)
+    rows = ((each.name, " + ".join(each.holds) or "nothing", each.does) for each in step.members)
+    print_table(f"After step {step.step}", ("who", "holds", "does"), rows)
+    placed = ", ".join(f"{each.done} of {each.count} {each.what}" for each in step.goals)
+    console.print(f"  placed: {escape(placed)}", soft_wrap=True)
 
 
-def _print_scene(run: Run, scene: Scene) -> None:
-    names = {thing.id: thing.name for thing in run.episode().things}
-    held = [" + ".join(names[thing] for thing in hands) or "nothing" for hands in scene.hands]
-    rows = zip(NAMES, held, scene.doing, strict=False)
-    print_table(f"After step {scene.step}", ("who", "holds", "does"), rows)
-    progress = (
-        f"{scene.progress.get(goal.key, 0)} of {goal.count} {goal.name} {goal.relation} {goal.target_name}"
-        for goal in run.episode().goals
-    )
-    console.print(f"  placed: {escape(', '.join(progress))}", soft_wrap=True)
+def _print_beside(found: Sequence[Run], last: int) -> None:
+    """Print the decisions of runs in a column each, up to a step, and below what each came to."""
+    table = Table("step", *(run.name for run in found), title="Side by side", show_lines=True)
+    columns = [_decisions(run, last) for run in found]
+    for step in sorted({step for column in columns for step in column}):
+        table.add_row(str(step), *(column.get(step, "") for column in columns))
+    table.add_section()
+    table.add_row("end", *map(_end, found))
+    console.print(table)
+
+
+def _decisions(run: Run, last: int) -> dict[int, str]:
+    """Return what was newly decided at each step, a line for each member that does something else."""
+    decided: dict[int, str] = {}
+    doing: dict[int, str] = {}
+    for line in run.lines():
+        if line["kind"] == "decision" and line["step"] != "summarise" and line["at"] <= last:
+            chosen = line.get("allocation") or [each["action"] for each in line["proposals"]]
+            actions = {number: brief(each) for number, each in enumerate(chosen) if each != GOING_ON}
+            news = [f"{NAMES[n]} {each}" for n, each in actions.items() if doing.get(n) != each]
+            doing |= actions
+            if news:
+                decided[line["at"]] = "\n".join(news)
+    return decided
+
+
+def _end(run: Run) -> str:
+    """Say how a run ended, with the same figures for all."""
+    end = run.first("end")
+    if end is None:
+        return "interrupted"
+    how, names = "done" if end["success"] else "not done", ("conflicts", "redundant", "messages", "calls")
+    counted = ", ".join(f"{end['counters'].get(name, 0)} {name}" for name in names)
+    least = "" if end["bound"] is None else f" (bound {end['bound']})"
+    return f"{how} in {end['steps']} steps{least}\n{counted}"
 
 
 def list_() -> None:

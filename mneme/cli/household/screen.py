@@ -91,9 +91,19 @@ class Screen:
             self._fallbacks += "fallback" in line
 
     def _view(self) -> RenderableType:
+        """Show the goals, each room with who is in it, the members, and what the manager said."""
         scene = scenes(self._episode, self._frames)[-1]
         rooms = self._frames[-1].rooms if self._frames else self._rooms
-        parts = [self._head(scene), Columns(self._plan(scene, rooms), equal=True), self._table(scene)]
+        head = Table.grid(padding=(0, 1))
+        head.add_row(Text(f"{self._episode.category}, step {scene.step}", style="bold"))
+        for words, done, count in self._goals(scene):
+            head.add_row(words, ProgressBar(total=count, completed=done, width=20), f"{done} of {count}")
+        panels: list[RenderableType] = []
+        for room, name, state in self._rooms_now(scene):
+            here = [number for number, where in enumerate(rooms) if where == room]
+            who = Text(", ").join(Text(NAMES[n], style=f"bold {COLOURS[n]}") for n in here)
+            panels.append(Panel(Group(who, Text(state, style="dim")), title=name, width=ROOM_WIDTH))
+        parts = [head, Columns(panels, equal=True), self._table(scene)]
         lost = f"no usable allocation ({self._fallbacks} so far)" if "fallback" in self._decision else ""
         told = (("manager", lost or self._decision.get("reason", "")), ("synopsis", self._synopsis))
         said = [Text.assemble((f"{who}: ", "bold"), words) for who, words in told if words]
@@ -128,22 +138,6 @@ class Screen:
             ]
             states.append((room.id, room.name, f"{sum(inside)} open, {len(inside) - sum(inside)} shut"))
         return states
-
-    def _head(self, scene: Scene) -> RenderableType:
-        head = Table.grid(padding=(0, 1))
-        head.add_row(Text(f"{self._episode.category}, step {scene.step}", style="bold"))
-        for words, done, count in self._goals(scene):
-            head.add_row(words, ProgressBar(total=count, completed=done, width=20), f"{done} of {count}")
-        return head
-
-    def _plan(self, scene: Scene, rooms: Sequence[int]) -> list[RenderableType]:
-        """Show each room with who is in it and which open containers it has."""
-        panels: list[RenderableType] = []
-        for room, name, state in self._rooms_now(scene):
-            here = [number for number, where in enumerate(rooms) if where == room]
-            who = Text(", ").join(Text(NAMES[n], style=f"bold {COLOURS[n]}") for n in here)
-            panels.append(Panel(Group(who, Text(state, style="dim")), title=name, width=ROOM_WIDTH))
-        return panels
 
     def _table(self, scene: Scene) -> RenderableType:
         """Show what each member holds, proposed, is to do, and does."""

@@ -16,6 +16,7 @@ from mneme.nodes.learning.compound_learning.state import (
     settled_words,
     timed,
     used_cards,
+    verified_cards,
     with_pattern,
     worded,
 )
@@ -44,10 +45,10 @@ async def challenge(state: State, runtime: LearningRuntime, world: World | None)
         tried=[each["draft"].pattern for each in state["drafts"][:-1]],
         earlier=settled_words(state["log"]),
         remedies=remedies(world) if world else [],
-        cards=knowns(state["verified"]),
+        cards=knowns(verified_cards(state)),
         pitfalls=state.get("pitfalls", []),
     )
-    said, costs = await ask_role("devils_advocate", challenge_draft, given, runtime)
+    said, by = await ask_role("devils_advocate", challenge_draft, given, runtime)
     number = len(state["drafts"])
     raised = [
         LoggedObjection(round=number, objection=each, status="open", closed_by="") for each in said.objections
@@ -58,7 +59,7 @@ async def challenge(state: State, runtime: LearningRuntime, world: World | None)
     return {
         "drafts": [*state["drafts"][:-1], TriedDraft(draft=draft, trial=trial)],
         "log": [*state["log"], *raised],
-        **costs,
+        **by,
     }
 
 
@@ -87,16 +88,16 @@ async def patch(state: State, runtime: LearningRuntime, world: World | None) -> 
         cards=knowns(state["cards"]),
         pitfalls=state.get("pitfalls", []),
     )
-    answer, costs = await ask_role("researcher", patch_draft, given, runtime)
+    answer, by = await ask_role("researcher", patch_draft, given, runtime)
     patched = with_pattern(answer, world)
     draft = Draft(**patched.model_dump(exclude={"closed"}))
     if (draft.pattern, draft.solution) == (given.draft.pattern, given.draft.solution):
         runtime.stream_writer({"step": "patch", "draft": "", "closed": []})
-        return dict(costs)
+        return by
     closed = [open_[each] for each in answer.closed]
     runtime.stream_writer({"step": "patch", "draft": str(draft), "closed": worded(closed)})
     return {
-        **costs,
+        **by,
         "drafts": [*state["drafts"], TriedDraft(draft=draft, trial=None)],
         "log": [
             each | {"status": "closed", "closed_by": f"patch {number}"} if each in closed else each

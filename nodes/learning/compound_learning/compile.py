@@ -9,6 +9,7 @@ from textwrap import shorten
 
 from mneme.core.errors import BadInput
 from mneme.environments.worlds import World, parts_of
+from mneme.models.asking.counting import tokens_in
 from mneme.nodes.learning.compound_learning.research import shorten_middle
 from mneme.nodes.learning.compound_learning.state import (
     Learned,
@@ -24,6 +25,7 @@ from mneme.nodes.learning.compound_learning.state import (
     settled_words,
     timed,
     used_cards,
+    verified_cards,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
 from mneme.nodes.learning.worlds import known_pattern
@@ -76,12 +78,12 @@ async def compile(state: State, runtime: LearningRuntime, world: World | None) -
         trajectory=trajectory_of(state),
         answer=packet["answer"] if world is None else "",
         used=knowns(used_cards(state)),
-        verified=knowns(state["verified"]),
+        verified=knowns(verified_cards(state)),
     )
-    said, costs = await ask_role("monitor", compile_lessons, given, runtime, lane="background")
+    said, by = await ask_role("monitor", compile_lessons, given, runtime, lane="background")
     runtime.stream_writer({"step": "compile", "findings": [each.event for each in said.findings]})
     kept = [each for each in said.findings if not each.pattern or known_pattern(world, each.pattern)]
-    return {"findings": kept, **costs}
+    return {"findings": kept, **by}
 
 
 @timed
@@ -300,10 +302,10 @@ def record_of(state: State, world: World | None, learned: Sequence[Learned] = ()
         material=shorten_middle(world.material()) if world else "",
         domain=scope_of(world, state),
         solved=state["packet"]["solved"],
-        seconds=sum(each["seconds"] for each in state["effort"]),
+        seconds=state["seconds"],
         iterations=state["iterations"],
-        model_calls=sum(each["calls"] for each in state["effort"]),
-        tokens=sum(each["tokens"] for each in state["effort"]),
+        model_calls=state["asked"]["calls"],
+        tokens=tokens_in(state["asked"]),
         confidence=state["packet"]["confidence"],
         speed_up=metrics["speed_up"],
         retrieved=[each["id"] for each in state["cards"]],

@@ -1,8 +1,8 @@
 """Verify and decide (§3, step 4): measure the best draft; the leader resolves the task."""
 
 from mneme.environments.worlds import World
+from mneme.models.asking.counting import Asked, added, counting, tokens_in
 from mneme.nodes.learning.compound_learning.state import (
-    Effort,
     LoggedObjection,
     Packet,
     State,
@@ -68,10 +68,11 @@ async def decide(state: State, runtime: LearningRuntime, world: World | None) ->
             n for n, each in enumerate(used) if not state["final"] and {*each["tasks"]} - {state["task_id"]}
         ],
     )
-    made, costs = await ask_role("leader", resolve_task, given, runtime)
-    packet = _packet(state, made, log, trial, costs["effort"][0])
+    with counting() as asked:
+        made, by = await ask_role("leader", resolve_task, given, runtime)
+    packet = _packet(state, made, log, trial, asked)
     runtime.stream_writer({"step": "decide", "solved": packet["solved"], "confidence": packet["confidence"]})
-    return {"packet": packet, "log": log, **costs}
+    return {"packet": packet, "log": log, **by}
 
 
 def _settled(state: State, trial: Measurement | None) -> list[LoggedObjection]:
@@ -92,10 +93,10 @@ def _settled(state: State, trial: Measurement | None) -> list[LoggedObjection]:
 
 
 def _packet(
-    state: State, made: Resolution, log: list[LoggedObjection], trial: Measurement | None, effort: Effort
+    state: State, made: Resolution, log: list[LoggedObjection], trial: Measurement | None, asked: Asked
 ) -> Packet:
     used = used_cards(state)
-    spent = [*state["effort"], effort]
+    spent = added(state["asked"], asked)
     blocking = sum(is_blocking(each) for each in log)
     return Packet(
         answer=made.answer or draft_of(state, state["final"]).solution,
@@ -105,12 +106,12 @@ def _packet(
         judged_by="environment" if trial else "leader",
         sources={"cards": [each["id"] for each in used], "external": made.references},
         metrics={
-            "latency_seconds": round(sum(each["seconds"] for each in spent), 3),
+            "latency_seconds": round(state["seconds"], 3),
             "accuracy": None if trial is None else float(trial.correct),
             "speed_up": None if trial is None else round(trial.gain, 2),
             "measured": [] if trial is None else trial.metrics,
-            "model_calls": sum(each["calls"] for each in spent),
-            "tokens": sum(each["tokens"] for each in spent),
+            "model_calls": spent["calls"],
+            "tokens": tokens_in(spent),
         },
         uncertainties=made.uncertainties,
         fallbacks=made.fallbacks,

@@ -69,7 +69,6 @@ async def begin(state: State, runtime: LearningRuntime, world: World | None, fin
         "task_id": state.get("task_id") or uuid4().hex,
         "features": features,
         "cards": found,
-        "verified": [each for each in found if each["known"].status == "verified"],
         "pitfalls": [],
         "retrieval_ms": 1000 * (time.perf_counter() - began),
         "facts": [],
@@ -91,13 +90,7 @@ async def _retrieved(state: State, world: World | None, runtime: LearningRuntime
     fits = partial(_fits, world=world)
     found = await cards_of(runtime).retrieve(text, count, scope=scope_of(world, state), fits=fits)
     return [
-        Recalled(
-            id=each.card.id,
-            score=each.score,
-            parts=each.parts,
-            known=as_shown(each.card, world),
-            tasks=each.card.evidence.task_ids,
-        )
+        Recalled(id=each.card.id, known=as_shown(each.card, world), tasks=each.card.evidence.task_ids)
         for each in found
     ]
 
@@ -127,7 +120,7 @@ def _warns(card: Card, world: World | None) -> bool:
 @timed
 async def research(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """As the researcher, look at the environment with its tools; draft a solution from cards and facts."""
-    facts, turns, tokens = await _facts(state, world, runtime)
+    facts = await _facts(state, world, runtime)
     given = Assignment(
         **setting_of(state, world),
         facts=facts,
@@ -135,19 +128,12 @@ async def research(state: State, runtime: LearningRuntime, world: World | None) 
         pitfalls=state.get("pitfalls", []),
         textbook=_ideas(state, world) if world else [],
     )
-    answer, costs = await ask_role("researcher", draft_solution, given, runtime)
+    answer, by = await ask_role("researcher", draft_solution, given, runtime)
     draft = with_pattern(answer, world)
     runtime.stream_writer(
         {"step": "research", "draft": str(draft), "used": [state["cards"][n]["id"] for n in draft.used]}
     )
-    costs["effort"][0]["calls"] += turns
-    costs["effort"][0]["tokens"] += tokens
-    return {
-        "facts": facts,
-        "drafts": [TriedDraft(draft=draft, trial=None)],
-        "iterations": 1,
-        **costs,
-    }
+    return {"facts": facts, "drafts": [TriedDraft(draft=draft, trial=None)], "iterations": 1, **by}
 
 
 def _ideas(state: State, world: World) -> list[Advice]:
@@ -171,14 +157,14 @@ def _ideas(state: State, world: World) -> list[Advice]:
     )
 
 
-async def _facts(state: State, world: World | None, runtime: LearningRuntime) -> tuple[list[str], int, int]:
+async def _facts(state: State, world: World | None, runtime: LearningRuntime) -> list[str]:
     """Let the researcher call the environment's tools, and return what they say.
 
     A model without tools goes on with the task and the cards alone.
     """
     looks = [*(tools_of(world) if world else ()), *([_opener(state, runtime)] if state["cards"] else ())]
     if not looks:
-        return [], 0, 0
+        return []
     tools = {tool.name: tool for tool in looks}
     who = await who_answers("researcher", runtime)
     told = [f"Task: {state['task']}", *([world.material(), f"Wanted: {world.wanted()}"] if world else [])]
@@ -186,8 +172,7 @@ async def _facts(state: State, world: World | None, runtime: LearningRuntime) ->
     told += [f"Cards:\n{cards}"] if cards else []
     messages: list[BaseMessage] = [HumanMessage("\n\n".join(told))]
     facts: list[str] = []
-    tokens = 0
-    for turn in range(1, TOOL_TURNS + 1):
+    for _ in range(TOOL_TURNS):
         try:
             said = await call_tools(
                 "You are the researcher of a team. Look at what you need to know with the tools; then say "
@@ -200,17 +185,15 @@ async def _facts(state: State, world: World | None, runtime: LearningRuntime) ->
                 name="look_around",
             )
         except NoTools:
-            return facts, turn - 1, tokens
-        used: Mapping[str, Any] = said.usage_metadata or {}
-        tokens += used.get("total_tokens", 0)
+            return facts
         messages.append(said)
         if not said.tool_calls:
-            return facts, turn, tokens
+            return facts
         for call in said.tool_calls:
             result = await _looked(tools, call["name"], call["args"])
             facts.append(_told(call["name"], call["args"], result))
             messages.append(ToolMessage(result, tool_call_id=call["id"] or ""))
-    return facts, TOOL_TURNS, tokens
+    return facts
 
 
 def _told(name: str, given: Mapping[str, Any], result: str) -> str:

@@ -39,11 +39,9 @@ Role = Literal["researcher", "devils_advocate", "leader", "monitor"]
 
 
 class Recalled(TypedDict):
-    """A retrieved card with its score's parts, and what its rules make of the task."""
+    """A retrieved card, and what its rules make of the task."""
 
     id: str
-    score: float
-    parts: dict[str, float]
     known: Known
     tasks: list[str]
 
@@ -62,22 +60,6 @@ class LoggedObjection(TypedDict):
     objection: Objection
     status: Literal["open", "closed"]
     closed_by: str
-
-
-class Effort(TypedDict):
-    """What one step cost."""
-
-    step: str
-    seconds: float
-    calls: int
-    tokens: int
-
-
-class Costs(TypedDict):
-    """What an answer adds to the state: what it cost, and who gave it."""
-
-    effort: list[Effort]
-    responders: list[str]
 
 
 class Packet(TypedDict):
@@ -127,7 +109,6 @@ class State(Problem, Result, total=False):
     schema_name: str
     features: str
     cards: Annotated[list[Recalled], Typed]
-    verified: Annotated[list[Recalled], Typed]
     pitfalls: Annotated[list[Known], Typed]
     retrieval_ms: float
     facts: list[str]
@@ -136,7 +117,7 @@ class State(Problem, Result, total=False):
     measured: Annotated[Measurement | None, Typed]
     final: int
     findings: Annotated[list[Finding], Typed]
-    effort: Annotated[list[Effort], add]
+    seconds: Annotated[float, add]
     responders: Annotated[list[str], add]
 
 
@@ -181,14 +162,7 @@ def timed(node: InWorld) -> Node:
             name = "sql_tuning" if schema else runtime.context.environment
             world = await open_world(name, whole, runtime.context, schema) if name else None
             update = {**posed, **await node(whole, runtime, world)}
-        efforts: Sequence[Effort] = update.get("effort", ())
-        took = Effort(
-            step=node.__name__,
-            seconds=time.perf_counter() - began,
-            calls=sum(each["calls"] for each in efforts),
-            tokens=sum(each["tokens"] for each in efforts),
-        )
-        costs: Update = {"effort": [took], "asked": asked}
+        costs: Update = {"seconds": time.perf_counter() - began, "asked": asked}
         if is_first:
             costs = {name: Overwrite(value) for name, value in costs.items()}
         return {**update, **costs}
@@ -222,12 +196,10 @@ async def ask_role(
     given: G,
     runtime: LearningRuntime,
     lane: Literal["user", "background"] = "user",
-) -> tuple[A, Costs]:
-    """Ask the model that the context names for a role; `timed` fills in the step and its seconds."""
+) -> tuple[A, Update]:
+    """Ask the model that the context names for a role; return also who answered, for the state."""
     answered = await ask(question, given, await who_answers(role, runtime), lane=lane)
-    tokens = answered.prompt_tokens + answered.reply_tokens
-    effort = Effort(step="", seconds=0.0, calls=answered.attempts, tokens=tokens)
-    return answered.value, Costs(effort=[effort], responders=[f"{role}: {answered.responder}"])
+    return answered.value, {"responders": [f"{role}: {answered.responder}"]}
 
 
 def setting_of(state: State, world: World | None) -> dict[str, Any]:
@@ -315,6 +287,11 @@ def draft_of(state: State, number: int) -> Draft:
 def used_cards(state: State) -> list[Recalled]:
     """Return the cards that the first draft rested on; patches may lead away from them."""
     return [state["cards"][number] for number in state["drafts"][0]["draft"].used]
+
+
+def verified_cards(state: State) -> list[Recalled]:
+    """Return the retrieved cards that are verified."""
+    return [each for each in state["cards"] if each["known"].status == "verified"]
 
 
 def worded(log: Sequence[LoggedObjection]) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from mneme.library.agents.agent import AGENTS, load_agent
 from mneme.models.tuning.pairs import Pair, Pairs
-from mneme.nodes.sharing.choosing import Choice, chosen
+from mneme.nodes.sharing.choosing import chosen
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.check import findings
 from mneme.stores.cards.consolidation import DELTA, is_good, is_held_out, lesson_of, situation_of, warning_of
@@ -43,7 +43,7 @@ class CardPairs:
         good = [card for card in known if is_good(card, self._limits)]
         learned = [card for card in good if not is_held_out(card)]
         earlier = [card for card in known if card.id in self._before and card.status == "archived"]
-        tasks = {task.id: task for task in await self._cards.tasks.list() if task.task}
+        tasks = {task.id: task for task in await self._cards.tasks.all() if task.task}
         asked = {card.id: _asked(card, tasks) for card in (*good, *earlier)}
         train = [
             Pair(key=card.id, asked=each, answer=lesson_of(card))
@@ -136,7 +136,7 @@ class MemoryPairs:
     async def _shown(self, memory: Pooled) -> Pair:
         """Return a pair with the examples that are found for it: the same before and afterwards."""
         asked, answer = memory.pair.asked, memory.pair.answer
-        _, found = await chosen(self._pool, asked, self._recall, Choice(), without=answer)
+        _, found = await chosen(self._pool, asked, self._recall, without=answer)
         examples = [f"{each.pair.prompt} -> {each.pair.answer}" for each in found]
         return _pair(memory).model_copy(update={"shown": examples, "delta": examples})
 

@@ -138,5 +138,5 @@ def can_be_objected(given: Review) -> Schemas:
 def objections_name_what_they_rest_on(given: Review, answer: Objections) -> None:
     """Refuse a contradiction without a verified card, and a pitfall without a deprecated one."""
     for each in answer.objections:
-        check_named(each.card, given.cards, each.kind == "contradiction", "contradiction", "card")
-        check_named(each.pitfall, given.pitfalls, each.kind == "known_pitfall", "known_pitfall", "pitfall")
+        check_named(each.card, each.kind == "contradiction", each.kind, "card")
+        check_named(each.pitfall, each.kind == "known_pitfall", each.kind, "pitfall")

@@ -168,7 +168,7 @@ def findings_keep_the_rules(given: Experience, answer: Findings) -> None:
     """Refuse findings about cards that were not used, and lessons without words."""
     for each in answer.findings:
         about_card = each.event in {"reinforce", "dispute"}
-        check_named(each.card, given.used, about_card, each.event, "card")
+        check_named(each.card, about_card, each.event, "card")
         lacks = not (each.claim.strip() and each.condition)
         if each.event in {"create", "dispute"} and (lacks or not each.pattern):
             raise ValueError(f"A finding to {each.event} needs a claim, a condition and a pattern.")

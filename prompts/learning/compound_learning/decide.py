@@ -11,7 +11,6 @@ from mneme.prompts.learning.compound_learning.task import (
     Known,
     Sentence,
     Setting,
-    check_within,
 )
 from mneme.prompts.learning.trials import Measurement
 from mneme.prompts.prompt import Prompt, Reason, Schemas, some_of
@@ -113,10 +112,7 @@ def can_be_resolved(given: Case) -> Schemas:
 
 
 @resolve_task.check
-def believes_the_measurement(given: Case, answer: Resolution) -> None:
-    """Refuse a verdict that the measurement refutes, and promotions the rules do not allow."""
-    if given.trial is not None and answer.solved != given.trial.solved:
-        raise ValueError(f"The measurement says solved={given.trial.solved}: {given.trial.summary}")
-    check_within(answer.promote, given.cards, "card")
-    if answer.promote and (not answer.solved or given.open_blocking):
-        raise ValueError("No card is promoted by an unsolved task or over an open blocking objection.")
+def promotes_by_what_is_solved(given: Case, answer: Resolution) -> None:
+    """Refuse promotions by a task that is not solved."""
+    if answer.promote and not answer.solved:
+        raise ValueError("No card is promoted by an unsolved task.")

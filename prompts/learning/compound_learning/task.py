@@ -138,14 +138,9 @@ def parts_bounds(given: Setting) -> Schemas:
     }
 
 
-def check_within(numbers: Sequence[int], offered: Sequence[object], what: str) -> None:
-    unknown = [number for number in numbers if not 0 <= number < len(offered)]
-    if unknown:
-        raise ValueError(f"There is no {what} number {unknown[0]}; there are {len(offered)}, from 0.")
-
-
-def check_named(number: int, offered: Sequence[object], needed: bool, what: str, name: str) -> None:
-    if needed:
-        check_within([number], offered, f"{name} for a {what}")
-    elif number != NONE:
-        raise ValueError(f"Only a {'contradiction' if name == 'card' else 'known pitfall'} names a {name}.")
+def check_named(number: int, needed: bool, what: str, name: str) -> None:
+    """Refuse a card that is missing where one is needed, or named where none is."""
+    if needed == (number == NONE):
+        raise ValueError(
+            f"A {what} names the number of a {name}." if needed else f"A {what} names no {name}."
+        )

@@ -1,0 +1,207 @@
+"""Write what was read into memory: as it is, or through the memory agent as if it had just been said.
+
+Both go on with the same command after they were killed: the key of a record, and the id of a message, follow
+from the source, and what was written once is not written again.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from pydantic import BaseModel
+
+from mneme.api.memories import Memories
+from mneme.client.session import LastingSession, Session
+from mneme.client.workflows import Values
+from mneme.importing.item import Item, State
+from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.stores.ledger.namespaces import user_namespace
+from mneme.stores.ledger.records import Change, Source
+from mneme.stores.ledger.transfer import Line
+from mneme.stores.users.inbox import Message, MessageOutcome
+from mneme.stores.users.memories import Memory
+
+BATCH = 200
+"""Memories in one call."""
+PAGE = 1000
+MESSAGES_IN_A_RUN = 20
+"""A process that is killed leaves so many unfinished."""
+
+
+class Written(BaseModel):
+    """What became of memories that were written as they are."""
+
+    memories: int
+    imported: int = 0
+    known: int = 0
+    """Imported before."""
+    differing: int = 0
+    """Those of them that say something else here than at their source, since one of both was changed."""
+    forgotten: int = 0
+    """Imported before and erased here; they stay erased."""
+    refused: list[str] = []
+
+    @property
+    def done(self) -> int:
+        """The number of memories dealt with."""
+        return self.known + self.imported + len(self.refused)
+
+
+async def write(items: Sequence[Item], program: str, memories: Memories) -> AsyncIterator[Written]:
+    """Write memories of a program, and yield how far it has come; what is here already stays as it is."""
+    here, user = await _here(memories), await memories.whoami()
+    fresh = [each for each in items if each.id not in here]
+    done = Written(memories=len(items), known=len(items) - len(fresh))
+    done.differing = sum(here.get(each.id, each.text) != each.text for each in items)
+    for start in range(0, len(fresh), BATCH):
+        batch = [
+            (each, line) for each in fresh[start : start + BATCH] for line in _lines(each, program, user)
+        ]
+        report = await memories.import_([line.model_dump_json() for _, line in batch])
+        refused = {batch[each.line - 1][0].id: each.reason for each in report.refused}
+        done.refused += refused.values()
+        done.imported += len({each.id for each, _ in batch}) - len(refused)
+        yield done
+    if fresh:
+        here = await _here(memories)
+        done.imported = sum(each.id in here for each in fresh)
+        done.forgotten = len(fresh) - done.imported - len(done.refused)
+    yield done
+
+
+async def _here(memories: Memories) -> dict[str, str]:
+    """Return what every memory of the user says, by its key."""
+    count, found = await memories.count(include_retired=True), dict[str, str]()
+    for start in range(0, count, PAGE):
+        page = await memories.list(PAGE, offset=start, include_retired=True)
+        found |= {each.key: each.memory.content for each in page}
+    return found
+
+
+def _lines(item: Item, program: str, user: str) -> Iterator[Line]:
+    """Yield the versions of a memory as an export has them, each later than the one before."""
+    states = [*item.earlier, State(item.text, item.since or item.time)]
+    created = at = min(states[0].time or item.time or datetime.now(UTC), datetime.now(UTC))
+    for number, state in enumerate(states, start=1):
+        if number > 1:
+            at = max(state.time or at, at + timedelta(microseconds=1))
+        told = state.time.isoformat(timespec="seconds") if state.time else ""
+        memory = Memory(content=state.text, kind=item.kind, thread=item.thread, time=told)
+        reason = f"{'changed in' if number > 1 else 'imported from'} {program} ({item.thread})"
+        yield Line(
+            namespace=user_namespace(user, "memories"),
+            key=item.id,
+            version=number,
+            event="insert" if number == 1 else "update",
+            value=memory.model_dump(),
+            text=state.text,
+            at=at,
+            created=created,
+            change=Change(reason=reason, actor="import", source=Source(thread=item.thread)),
+            live=True,
+            of=len(states),
+        )
+
+
+class Failed(BaseModel):
+    """A message that waits for another attempt, or is set aside, and why."""
+
+    message_id: str
+    error: str
+
+
+class Sent(BaseModel):
+    """What has become of messages so far; each is counted once."""
+
+    messages: int
+    remembered: int = 0
+    """Some memory was written or changed."""
+    nothing: int = 0
+    """There was nothing to remember, or nothing new."""
+    known: int = 0
+    """Dealt with in an earlier run, also where that is erased by now."""
+    failed: list[Failed] = []
+    stopped: str = ""
+    """Why the rest was not tried: no model can be asked."""
+    asked: Asked = NOTHING
+    outcomes: dict[str, MessageOutcome] = {}
+    """What became of messages, by their ids, as far as it is known."""
+    underway: int = 0
+    """Of the messages in hand, how many the memory agent has read."""
+
+    @property
+    def done(self) -> int:
+        """The number of messages dealt with."""
+        return self.remembered + self.nothing + self.known + len(self.failed) + self.underway
+
+
+def message_of(item: Item) -> Message:
+    """Return an item as a message that was said at its time."""
+    return Message(
+        message=item.text,
+        message_id=item.id,
+        preceding=[*item.before],
+        time=item.time.isoformat(timespec="seconds") if item.time else "",
+        thread=item.thread,
+    )
+
+
+async def send(messages: Sequence[Message], user: str, context: Values) -> AsyncIterator[Sent]:
+    """Let the memory agent read messages, in their order; yield how far it has come. Raises MnemeError.
+
+    A message is safe in the inbox before the memory agent reads it.
+    """
+    report = Sent(messages=len(messages))
+    async with LastingSession(user) as lasting:
+        for start in range(0, len(messages), MESSAGES_IN_A_RUN):
+            session = await lasting.open()
+            async for each in _send(session, messages[start : start + MESSAGES_IN_A_RUN], context, report):
+                yield each
+            if report.stopped:
+                return
+        yield report
+
+
+async def _send(
+    session: Session, batch: Sequence[Message], context: Values, report: Sent
+) -> AsyncIterator[Sent]:
+    known = await _outcomes(session, [each["message_id"] for each in batch])
+    report.outcomes |= known
+    fresh = [each for each in batch if each["message_id"] not in known]
+    report.known += len(batch) - len(fresh)
+    if fresh:
+        config, whose = await session.background(), context | {"user": session.user, "reread": False}
+        async for step in session.flows.stream("remember", {"messages": fresh}, config, whose, "updates"):
+            read = int((step.get("count") or {}).get("remembered", report.underway))
+            report.underway = min(read, len(fresh))
+            yield report
+        _, values = await session.flows.left_at("remember", config)
+        report.underway, report.asked = 0, added(report.asked, values.get("asked", NOTHING))
+        await _settle(session, [each["message_id"] for each in fresh], report)
+    yield report
+
+
+async def _outcomes(session: Session, ids: Sequence[str]) -> dict[str, MessageOutcome]:
+    found = await asyncio.gather(*map(session.inbox.outcome, ids))
+    return {name: outcome for name, outcome in zip(ids, found, strict=True) if outcome}
+
+
+async def _settle(session: Session, fresh: Sequence[str], report: Sent) -> None:
+    """Count what became of messages and of those that failed before, which each run tries again.
+
+    Stop where one failed for no fault of its own: all others would.
+    """
+    ids = [*(each.message_id for each in report.failed), *fresh]
+    found = await _outcomes(session, ids)
+    report.outcomes |= found
+    for outcome in found.values():
+        if any(each["event"] != "discard" for each in outcome["operations"]):
+            report.remembered += 1
+        else:
+            report.nothing += 1
+    open_ = [each for each in ids if each not in found]
+    letters = {each["message_id"]: each for each in await session.inbox.list()} if open_ else {}
+    left = [letters[each] for each in open_ if each in letters]
+    report.known += len(open_) - len(left)  # the inbox takes no message again that was erased
+    report.failed = [Failed(message_id=each["message_id"], error=each["error"]) for each in left]
+    report.stopped = next((each["error"] for each in left if each["error"] and not each["tries"]), "")

@@ -1,0 +1,28 @@
+"""Check what a graph is given against its declared input, whatever a client sent."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from mneme.core.errors import BadInput, first_fault
+
+
+def read_input(kind: type, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a graph's input that are given, as its TypedDict `kind` declares them.
+
+    Raises BadInput for the first field at fault; its hint is the field's description.
+    """
+    adapter, given = _adapter(kind), {name: each for name, each in state.items() if each is not None}
+    try:
+        read: dict[str, Any] = adapter.validate_python(given)
+    except ValidationError as error:
+        about = adapter.json_schema()["properties"].get(str(error.errors()[0]["loc"][0]), {})
+        raise BadInput(first_fault(error), about.get("description", "")) from error
+    return read
+
+
+@lru_cache(maxsize=32)
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

@@ -1,0 +1,238 @@
+"""Typed shelves: the records of one kind in one namespace of the ledger.
+
+Every memory does the same with its records: it adds one, decides on the next version of one as it is at the
+moment of writing, lists them, and reads their history. What differs is the kind: how a record is read, what
+search looks at, and in which part of the namespace it stands. Lifecycles are pure functions, which
+`Shelf.change` applies.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from mneme.core.errors import Conflict, NotFound
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.lookup import MOST
+from mneme.stores.ledger.records import (
+    Change,
+    Hit,
+    Namespace,
+    Value,
+    Version,
+    Write,
+    make_write,
+    record_id,
+)
+from mneme.stores.ledger.writing import retry_on_conflict
+
+Model = TypeVar("Model", bound=BaseModel)
+Stored = TypeVar("Stored", bound=BaseModel)
+Record = TypeVar("Record")
+Decide = Callable[[Record], tuple[Stored, str] | None]
+"""Decides on a record as it is at the moment of writing: what it becomes and why; None where it stays."""
+
+
+@dataclass(frozen=True)
+class RecordKind(Generic[Stored, Record]):
+    """How one kind of record is written, as `Stored`, and read, as `Record`."""
+
+    read: Callable[[Version], Record]
+    text: Callable[[Stored], str] = lambda _: ""
+    """What search looks at; empty: the record is not searched."""
+    part: Callable[[Stored], str | None] = lambda _: None
+    """The part of the namespace that it stands in, which can be searched by itself."""
+    beside: Callable[[Stored], Value] = lambda _: {}
+    """Values that are stored beside those of the model, to filter and rank by."""
+    outside: frozenset[str] = frozenset()
+    """Fields of the model that are not stored, since the version has them."""
+    missing: str = "There is no record {key}."
+    hint: str = ""
+
+
+def kind_of(model: type[Model], **options: Any) -> RecordKind[Model, Model]:
+    """Return the kind of records that store all fields of a model, with further `options` of the kind."""
+    return RecordKind(lambda version: model.model_validate(version.value), **options)
+
+
+class Shelf(Generic[Stored, Record]):
+    """The records of one kind in one namespace; it reaches no others.
+
+    A write that is repeated with its idempotency key returns what it made the first time.
+    """
+
+    def __init__(self, ledger: Ledger, namespace: Namespace, kind: RecordKind[Stored, Record]) -> None:
+        self.ledger, self.namespace, self.kind = ledger, namespace, kind
+
+    def read(self, versions: Iterable[Version]) -> list[Record]:
+        return [self.kind.read(version) for version in versions]
+
+    async def find(self, key: str) -> Record | None:
+        """Return a live record; None where there is none."""
+        head = await self.ledger.get(self.namespace, key)
+        return self.kind.read(head) if head is not None and head.live else None
+
+    async def get(self, key: str) -> Record:
+        """Return a record as it is now, live or retired. Raises NotFound."""
+        return self.kind.read(await self.head(key))
+
+    async def head(self, key: str) -> Version:
+        """Return the latest version of a record. Raises NotFound."""
+        head = await self.ledger.get(self.namespace, key)
+        if head is None:
+            raise NotFound(self.kind.missing.replace("{key}", key), self.kind.hint)
+        return head
+
+    async def heads(self, limit: int | None = None, **options: Any) -> Sequence[Version]:
+        """Return the latest versions of records; `options` are those of `Ledger.records`."""
+        return await self.ledger.records(self.namespace, limit=MOST if limit is None else limit, **options)
+
+    async def all(self, limit: int | None = None, **options: Any) -> Sequence[Record]:
+        """Return records in the order in which they were first written; all of them without a limit."""
+        return self.read(await self.heads(limit, **options))
+
+    async def latest(self, limit: int, **options: Any) -> Sequence[Record]:
+        """Return the records that were first written last, oldest first."""
+        return self.read(reversed(await self.heads(limit, newest_first=True, **options)))
+
+    async def by_keys(self, keys: Sequence[str]) -> Sequence[Version]:
+        """Return the latest versions of these records, in this order; those that are gone are left out."""
+        ids = [record_id(self.namespace, key) for key in keys]
+        found = await self.ledger.by_ids(ids)
+        return [found[each] for each in ids if each in found]
+
+    async def count(self, **options: Any) -> int:
+        """Return the number of records; `options` are those of `Ledger.count`."""
+        return await self.ledger.count(self.namespace, **options)
+
+    async def versions(self, key: str) -> Sequence[Record]:
+        """Return a record as it was in every version, oldest first. Raises NotFound."""
+        await self.head(key)
+        return self.read(await self.ledger.history(self.namespace, key))
+
+    def write(
+        self,
+        key: str | None,
+        value: Stored,
+        change: Change,
+        expected_version: int | None = None,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Write:
+        """Return the write of a new record, or of the version that follows the expected one."""
+        kept = value.model_dump(mode="json", exclude={*self.kind.outside})
+        return make_write(
+            event="insert" if expected_version is None else "update",
+            namespace=self.namespace,
+            key=key,
+            value={**kept, **self.kind.beside(value)},
+            text=self.kind.text(value),
+            change=change,
+            expected_version=expected_version,
+            idempotency_key=idempotency_key,
+            shelf=self.kind.part(value),
+        )
+
+    async def put_write(
+        self, key: str, value: Stored, change: Change, *, idempotency_key: str | None = None
+    ) -> Write:
+        """Return the write of a record, whether there is one of that key or not."""
+        head = await self.ledger.get(self.namespace, key)
+        version = head.version if head else None
+        return self.write(key, value, change, version, idempotency_key=idempotency_key)
+
+    async def insert(
+        self,
+        value: Stored,
+        *,
+        change: Change,
+        key: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Record:
+        """Add a record. Raises Conflict where the key is taken."""
+        return await self._written(self.write(key, value, change, idempotency_key=idempotency_key))
+
+    async def add_new(self, key: str, value: Stored, *, change: Change) -> bool:
+        """Add a record; return False where there is one of that key already."""
+        try:
+            await self.insert(value, change=change, key=key)
+        except Conflict:
+            return False
+        return True
+
+    async def update(
+        self,
+        key: str,
+        value: Stored,
+        *,
+        change: Change,
+        expected_version: int,
+        idempotency_key: str | None = None,
+    ) -> Record:
+        """Write the version that follows the expected one. Raises Conflict, NotFound."""
+        write = self.write(key, value, change, expected_version, idempotency_key=idempotency_key)
+        return await self._written(write)
+
+    async def put(
+        self, key: str, value: Stored, *, change: Change, idempotency_key: str | None = None
+    ) -> Record:
+        """Write a record, whether there is one of that key or not. Raises Conflict."""
+        return await self._written(await self.put_write(key, value, change, idempotency_key=idempotency_key))
+
+    async def retire(
+        self, key: str, *, change: Change, expected_version: int, idempotency_key: str | None = None
+    ) -> Record:
+        """Take a record out of every search, keeping its history. Raises Conflict, NotFound."""
+        return await self._written(
+            self.retirement(key, change, expected_version, idempotency_key=idempotency_key)
+        )
+
+    async def rollback(
+        self, key: str, to_version: int, *, change: Change, expected_version: int | None = None
+    ) -> Record:
+        """Write a new version that equals an older one. Raises Conflict, NotFound."""
+        given = (self.namespace, key, to_version)
+        return self.kind.read(
+            await self.ledger.rollback(*given, change=change, expected_version=expected_version)
+        )
+
+    @retry_on_conflict
+    async def change(self, key: str, decide: Decide[Record, Stored], change: Change) -> Record:
+        """Write a record's next version, decided on what it is at the moment of writing. Raises NotFound."""
+        head = await self.head(key)
+        write = self.decided(head, decide, change)
+        return self.kind.read(head) if write is None else await self._written(write)
+
+    def decided(self, head: Version, decide: Decide[Record, Stored], change: Change) -> Write | None:
+        """Return the write of a record's next version; None where the decision leaves it as it is."""
+        decision = decide(self.kind.read(head))
+        if decision is None:
+            return None
+        value, reason = decision
+        return self.write(head.key, value, change.model_copy(update={"reason": reason}), head.version)
+
+    def retirement(
+        self,
+        key: str,
+        change: Change,
+        expected_version: int | None,
+        *,
+        idempotency_key: str | None = None,
+    ) -> Write:
+        """Return the write that takes a record out of every search."""
+        return make_write(
+            event="retire",
+            namespace=self.namespace,
+            key=key,
+            change=change,
+            expected_version=expected_version,
+            idempotency_key=idempotency_key,
+        )
+
+    async def search(self, query: str, **options: Any) -> Sequence[Hit]:
+        """Return the live records that fit best; `options` are those of `Ledger.search`."""
+        return await self.ledger.search(self.namespace, query, **options)
+
+    async def _written(self, write: Write) -> Record:
+        return self.kind.read((await self.ledger.write([write]))[0])
