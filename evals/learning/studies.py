@@ -54,7 +54,7 @@ def recall_of(arm: str) -> int:
 def make_databases(rows: int) -> None:
     """Make every database before anything is timed, or the first who needs one would pay for it."""
     for schema in SCHEMAS:
-        SqlTuning.open(schema, 0, rows).close()
+        SqlTuning.open(schema, 0, rows)
 
 
 @dataclass

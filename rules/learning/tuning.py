@@ -105,6 +105,6 @@ def _ladder(features: str, trial: Measurement) -> Iterator[str]:
     if "more than three filters" in features:
         yield from ("INDEX (equality)", "INDEX (range, group) WHERE equality")
     if "filters" in features or features.count(" filter") > 1:
-        yield from ("INDEX (equality, range, group)", "COVERING INDEX (selective, group)")
+        yield from ("INDEX (equality, range, group)", "COVERING INDEX (filters, group)")
     yield from ("INDEX (filter, group)", "COVERING INDEX (filter, group)")
-    yield from ("COVERING INDEX (selective, group)", "COVERING INDEX (group, filters)")
+    yield from ("COVERING INDEX (filters, group)", "COVERING INDEX (group, filters)")
