@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from mneme.cli.learning import trend
+from mneme.cli.learning.cards import trend_tables
 from mneme.environments.sql_tuning import TuningTask, story, tasks
 from mneme.evals.learning import compound_tables
 from mneme.evals.learning.arms import OURS, RIVALS, Arm, recall_of
@@ -119,7 +119,7 @@ def _report(  # noqa: PLR0913, PLR0917 (a report has many parts)
     made.tables += [
         *story_tables(told["story"], told["printed"], trials, card),
         *compound_tables.tables(parts, compared),
-        *trend.tables(watched, lambda each: f"task {_first(watched, each)}"),
+        *trend_tables(watched, lambda each: f"task {_first(watched, each)}"),
     ]
     made.notes += compound_tables.notes(tested, compared, summary["disputes"])
     return made

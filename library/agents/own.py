@@ -5,8 +5,8 @@ from pathlib import Path
 from mneme.core.errors import BadInput
 from mneme.core.private import make_private_folder
 from mneme.core.settings import settings
+from mneme.core.yaml_files import read_yaml, text_of
 from mneme.library.agents.agent import AGENTS, Agent
-from mneme.library.agents.reading import read_yaml, text_of
 
 EXAMPLE = Path(__file__).with_name("example.yaml").read_text(encoding="utf-8")
 """The file of an agent, with `{name}` for its name."""

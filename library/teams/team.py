@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mneme.core.errors import BadInput, first_fault
-from mneme.library.agents.reading import text_of
+from mneme.core.yaml_files import text_of
 from mneme.prompts.discussion.memory_template import size, wrong_in
 
 FOLDER = Path(__file__).parent
