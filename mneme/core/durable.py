@@ -23,11 +23,11 @@ def sync_all(folder: Path) -> None:
         list(pool.map(sync, [folder, *folder.rglob("*")]))
 
 
-def write_durably(path: Path, text: str) -> None:
+def write_durably(path: Path, content: bytes) -> None:
     """Write a file anew: after a power cut it is there as a whole, or the former one is."""
     temporary = path.with_suffix(".tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
+    with temporary.open("wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)

@@ -194,7 +194,8 @@ def bounded(outcomes: Mapping[str, Outcomes]) -> dict[str, Counts]:
         for task in tasks:
             touched.setdefault(task, []).append(card)
     kept = {
-        task: sorted(cards, key=lambda card: _lot(task, card))[:A_TASK] for task, cards in touched.items()
+        task: sorted(cards, key=lambda card: hashlib.sha256(f"{task}\x1f{card}".encode()).digest())[:A_TASK]
+        for task, cards in touched.items()
     }
     return {card: _counted(card, tasks, kept) for card, tasks in outcomes.items()}
 
@@ -202,10 +203,6 @@ def bounded(outcomes: Mapping[str, Outcomes]) -> dict[str, Counts]:
 def _counted(card: str, tasks: Outcomes, kept: Mapping[str, Sequence[str]]) -> Counts:
     mine = [success for task, success in tasks.items() if card in kept[task]]
     return sum(mine), len(mine) - sum(mine)
-
-
-def _lot(task: str, card: str) -> bytes:
-    return hashlib.sha256(f"{task}\x1f{card}".encode()).digest()
 
 
 def noisy(counts: Mapping[str, Counts], epsilon: float) -> dict[str, Counts]:

@@ -144,7 +144,7 @@ class Folder:
         text = json.dumps(made | {"generation": 0})
         with storage_errors(f"write {file}"):
             if embedder and (not file.exists() or file.read_text(errors="replace") != text):
-                write_durably(file, text)
+                write_durably(file, text.encode())
 
     def keep_private(self) -> None:
         """Close every file to others, unless the folder is open to its group alone: that was on purpose."""
