@@ -79,6 +79,7 @@ def offer(app: FastAPI, kind: type[Operations], opened: Opened) -> None:
     """Add the routes of a class of operations to the app itself: LangGraph's server takes no routers."""
     for operation in kind.OFFERED.values():
         summary, _, more = operation.description.partition("\n")
+        linked: dict[int | str, Any] = {200: {"headers": {"Link": LINK}}} if _first(operation) else {}
         app.add_api_route(
             f"{API_PATH}/{operation.route.path}",
             _endpoint(operation, opened),
@@ -86,7 +87,7 @@ def offer(app: FastAPI, kind: type[Operations], opened: Opened) -> None:
             methods=[operation.route.method],
             operation_id=f"{kind.__name__}_{operation.name}".lower().rstrip("_"),
             response_model=operation.result_type,
-            responses=_responses(operation),
+            responses=CHANGING if operation.route.method == "POST" else READING | linked,
             summary=summary,
             description=more.strip() or summary,
         )
@@ -95,12 +96,6 @@ def offer(app: FastAPI, kind: type[Operations], opened: Opened) -> None:
 def refuse_all_else(app: FastAPI) -> None:
     """Answer every other path below that of the operations: call it after the last `offer`."""
     app.add_api_route(f"{API_PATH}/{{path:path}}", no_route, methods=METHODS, include_in_schema=False)
-
-
-def _responses(operation: Operation) -> dict[int | str, dict[str, Any]]:
-    if operation.route.method == "POST":
-        return CHANGING
-    return READING | ({200: {"headers": {"Link": LINK}}} if _first(operation) else {})
 
 
 def _first(operation: Operation) -> str:
@@ -152,7 +147,11 @@ def _links(request: Request, first: str, asked: Mapping[str, Any], found: int) -
 
 def _signature(operation: Operation) -> Signature:
     """Return the parameters of a request: the path's, those of the query or the body, and of the headers."""
-    owner, fields = operation.kind.OWNER, _fields(operation)
+    owner = operation.kind.OWNER
+    fields: dict[str, Any] = {
+        name: (each.annotation, ... if each.default is Parameter.empty else each.default)
+        for name, each in operation.beside_path.items()
+    }
     caller = _keyword("caller", Caller, USER)
     parameters = [_keyword("request", Request)]
     parameters += [
@@ -171,13 +170,6 @@ def _signature(operation: Operation) -> Signature:
     model = _model(operation, fields)
     body = _keyword("given", Annotated[model, Body()], Parameter.empty if needed else model())
     return Signature([*parameters, whose, body, caller, once_for])
-
-
-def _fields(operation: Operation) -> dict[str, Any]:
-    return {
-        name: (each.annotation, ... if each.default is Parameter.empty else each.default)
-        for name, each in operation.beside_path.items()
-    }
 
 
 def _model(operation: Operation, fields: dict[str, Any]) -> type[BaseModel]:

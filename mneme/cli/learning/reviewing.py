@@ -89,12 +89,8 @@ def _acts(cards: Cards, item: ToReview) -> dict[str, Act]:
     """Return what can be done with a card, by the letter that asks for it."""
     card, reason = item.card.id, "reviewed by a person"
     if item.dispute:
-        decide = partial(_decide, cards, item.dispute.id)
-        return {
-            "k": partial(decide, "keep_old"),
-            "n": partial(decide, "deprecate_old"),
-            "m": partial(decide, "merge"),
-        }
+        decisions: dict[str, Decision] = {"k": "keep_old", "n": "deprecate_old", "m": "merge"}
+        return {letter: partial(_decide, cards, item.dispute.id, each) for letter, each in decisions.items()}
     given_up = {"d": partial(cards.deprecate, card, reason)}
     if item.why == "flagged":
         return {"c": partial(cards.clear_flag, card, reason), **given_up}
