@@ -18,7 +18,7 @@ from mneme.api.operation import CONSOLE_PATH
 from mneme.cli.options import Agents, User
 from mneme.cli.show import console as screen
 from mneme.cli.show import emit, errors
-from mneme.client.announcement import running_server
+from mneme.client.home import running_server
 from mneme.core.errors import MnemeError, needs
 
 ROOT = Path(__file__).parents[2]

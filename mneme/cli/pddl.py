@@ -25,7 +25,7 @@ from mneme.environments.pddl import (
     load_folder,
     load_one,
 )
-from mneme.models.asking.counting import in_words
+from mneme.models.asking.counting import in_words, tokens_in
 from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES
 
@@ -133,15 +133,15 @@ def print_step(event: dict[str, Any]) -> None:
 
 
 def _print_result(values: dict[str, Any]) -> None:
-    cost = values["cost"]
+    asked = values["asked"]
     emit({name: values[name] for name in SHOWN})
     solved = "[green]solved[/]" if values["success"] else "[red]not solved[/]"
     grounded = values["valid_steps"] / max(1, values["steps"])
     console.print(
         f"  {solved} in {values['steps']} steps: progress {values['progress']:.2f}, grounding accuracy "
-        f"{grounded:.2f}, {cost['prompt_tokens'] + cost['reply_tokens']} tokens in {cost['calls']} calls"
+        f"{grounded:.2f}, {tokens_in(asked)} tokens in {asked['calls']} calls"
     )
-    console.print(f"  [dim]{in_words(values['asked'])}[/]")
+    console.print(f"  [dim]{in_words(asked)}[/]")
     for complaint in values["complaints"]:
         console.print(f"  [yellow]{escape(complaint)}[/]", soft_wrap=True)
 

@@ -30,7 +30,7 @@ from mneme.api.operation import Operations
 from mneme.api.pools import Pools
 from mneme.api.server_state import FOLDER
 from mneme.api.threads import Threads
-from mneme.client.announcement import announced
+from mneme.client.home import announced
 from mneme.core.errors import MnemeError
 from mneme.core.private import close_to_others, make_private_folder
 from mneme.core.settings import settings

@@ -8,14 +8,13 @@ from rich.markup import escape
 
 from mneme.api.card_reviews import ToReview
 from mneme.api.cards import Cards
-from mneme.cli.learning.cards import ACTOR, APPROVED
+from mneme.cli.learning.cards import ACTOR
 from mneme.cli.learning.disputes import print_dispute
 from mneme.cli.options import Limit, Team
 from mneme.cli.show import console, print_beside, print_result, prints_json
 from mneme.client.home import open_operations
 from mneme.core.errors import MnemeError
 from mneme.nodes.learning.dispute_resolution import Decision, Verdict
-from mneme.stores.cards.lifecycle import Approval
 
 Act = Callable[[], Awaitable[object]]
 FURTHER = {"s": "skip", "q": "quit"}
@@ -94,9 +93,8 @@ def _acts(cards: Cards, item: ToReview) -> dict[str, Act]:
     given_up = {"d": partial(cards.deprecate, card, reason)}
     if item.why == "flagged":
         return {"c": partial(cards.clear_flag, card, reason), **given_up}
-    approval = Approval(by=ACTOR, approved=True, rubric=APPROVED, reason=reason)
     return {
-        "p": partial(cards.promote, card, approval, reason),
+        "p": partial(cards.promote, card, None, reason),
         "g": partial(cards.rate, card, True),
         "b": partial(cards.rate, card, False),
         **given_up,
