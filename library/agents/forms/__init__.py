@@ -5,14 +5,14 @@ from typing import get_args
 
 from mneme.core.errors import BadInput, needs
 from mneme.library.agents.agent import Form
-from mneme.library.agents.forms.report import Fault, FormReport
+from mneme.library.agents.forms.report import FormReport
 
 FORMS: tuple[str, ...] = get_args(Form)
 """The forms that can be checked, named after the shipped agents; a rubric judges all other answers."""
 LONGEST = 20_000
 """The most characters of an answer."""
 
-__all__ = ["FORMS", "LONGEST", "Fault", "FormReport", "check_form"]
+__all__ = ["FORMS", "LONGEST", "FormReport", "check_form"]
 
 
 def check_form(form: str, answer: str) -> FormReport:

@@ -2,19 +2,9 @@
 
 from collections.abc import Iterable
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
-
-class Fault(BaseModel):
-    """One fault of a form."""
-
-    model_config = ConfigDict(frozen=True)
-
-    where: str = Field(description='Such as "line 3" or "week 2"; "the whole" where no part is to blame.')
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what}"
+from mneme.prompts.sharing.scoring import Fault
 
 
 class FormReport(BaseModel):
