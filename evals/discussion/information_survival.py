@@ -34,7 +34,7 @@ from mneme.models.embedding.embedders import Embedder
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.discussion.experts import SHARE, told_by
 from mneme.nodes.task_memories.f_context import Count, Window, f_context
-from mneme.nodes.task_memories.interface import Means, Role
+from mneme.nodes.task_memories.interface import MemoryServices, Role
 from mneme.nodes.task_memories.intrinsic import Intrinsic
 from mneme.prompts.task_memories.task_memories import Phase, summarise_phase
 from mneme.stores.discussions.agent_memory import AgentMemory
@@ -137,13 +137,13 @@ async def _measured(seed: int, *, who: str, options: Options, embedder: Embedder
     world, count = storehouse(seed, options.roles, max(options.turns)), await counter_of(who)
     bounds = Bounds(options.context_tokens, options.memory_tokens, options.turns, count, who)
     async with temporary_ledger(embedder) as ledger:
-        means = {name: _means(name, each, bounds, ledger) for name, each in _settings(world)}
+        services = {name: _services(name, each, bounds, ledger) for name, each in _settings(world)}
         taken = {
-            name: await _counted(_taken_in(each, means[name], bounds)) for name, each in _settings(world)
+            name: await _counted(_taken_in(each, services[name], bounds)) for name, each in _settings(world)
         }
         (own, _), (shared, _) = taken.values()
         summaries, summing = await _counted(_summed_up(world, bounds))
-        within = team_namespace(OWNER, "task_memory", Intrinsic.name, means["own"].trial)
+        within = team_namespace(OWNER, "task_memory", Intrinsic.name, services["own"].trial)
         histories = [(agent, await AgentMemory(ledger, within, agent).history()) for agent in world.roles]
     looks = []
     for turn in options.turns:
@@ -162,7 +162,7 @@ async def _measured(seed: int, *, who: str, options: Options, embedder: Embedder
             _look(world, turn, arm, _shown(world, turn, arm, memories.get(arm, ""), bounds)) for arm in ARMS
         ]
     tokens = {name: cost for name, (_, cost) in taken.items()} | {"summary": summing}
-    complaints = sum(len(each.complaints) for each in means.values())
+    complaints = sum(len(each.complaints) for each in services.values())
     return {"looks": looks, "tokens": tokens, "complaints": complaints, "memories": own[max(options.turns)]}
 
 
@@ -175,8 +175,8 @@ def _settings(world: Storehouse) -> Iterator[tuple[str, Storehouse]]:
     yield "shared", replace(world, roles={TEAM: everyone}, turns=said)
 
 
-def _means(name: str, world: Storehouse, bounds: Bounds, ledger: Ledger) -> Means:
-    return Means(
+def _services(name: str, world: Storehouse, bounds: Bounds, ledger: Ledger) -> MemoryServices:
+    return MemoryServices(
         ledger=ledger,
         trials=Trials(ledger, OWNER, Intrinsic.name),
         who=bounds.who,
@@ -189,9 +189,9 @@ def _means(name: str, world: Storehouse, bounds: Bounds, ledger: Ledger) -> Mean
     )
 
 
-async def _taken_in(world: Storehouse, means: Means, bounds: Bounds) -> Held:
+async def _taken_in(world: Storehouse, services: MemoryServices, bounds: Bounds) -> Held:
     """Let structured memories take in the turns, one by one; return what they hold at those looked at."""
-    memory, found = Intrinsic(means), Held()
+    memory, found = Intrinsic(services), Held()
     held = await memory.recall(world.task)
     for turn in world.turns:
         held = await memory.observe(world.task, held, world.turns[: turn.number])

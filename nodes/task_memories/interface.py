@@ -66,7 +66,7 @@ class Shown(NamedTuple):
 
 
 @dataclass
-class Means:
+class MemoryServices:
     """What a memory works with, made anew for each step of a graph.
 
     `who` answers the memory's own questions; `window` is the budget of a context in tokens (task, memory and
@@ -124,8 +124,8 @@ class TaskMemory(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, means: Means) -> None:
-        self.means = means
+    def __init__(self, services: MemoryServices) -> None:
+        self.services = services
 
     async def recall(self, task: Task) -> Held:
         """Look up what other tasks left that may help with this one."""
