@@ -157,7 +157,8 @@ async def recall(state: Given, runtime: PddlRuntime) -> Update:
     needed = services.count(task.text) + (services.memory_tokens if memory.name == "intrinsic" else 0)
     if needed >= services.window:
         raise BadInput(
-            f"The task {task.id} and its memory take about {needed} tokens; the window has {services.window}.",
+            f"The task {task.id} and its memory take about {needed} tokens; "
+            f"the window has {services.window}.",
             "Raise `window`, or lower `memory_tokens`.",
         )
     held = await _kept(memory, memory.recall(task), {})
