@@ -26,9 +26,6 @@ EVALUATIONS = {
     "pipeline_design": Evaluation(
         "discussion.pipeline_design", "Design a pipeline: table 2, figure 3.", INTRINSIC
     ),
-    "information_survival": Evaluation(
-        "discussion.information_survival", "Measure which facts survive, by memory.", INTRINSIC
-    ),
     "memory_sharing": Evaluation(
         "sharing.memory_sharing", "Compare pools, and retrievers: tables 1 and 2.", SHARING
     ),

@@ -35,6 +35,7 @@ class ColumnFacts(BaseModel):
     kind: Kind
     nullable: bool = True
     key: bool = False
+    is_time: bool = False
 
 
 Facts = Mapping[str, Sequence[ColumnFacts]]
@@ -75,7 +76,14 @@ def _drawn(
         elif base is not None and number % 4 == 0:
             cells = list(base)
         else:
-            cells = [_cell(pool, base, n, dice) for n, pool in enumerate(pools)]
+            cells = [
+                base[place]
+                if base is not None and (not pool or dice.random() < 0.25)
+                else dice.choice(pool)
+                if pool
+                else None
+                for place, pool in enumerate(pools)
+            ]
         made.append(
             tuple(
                 number if column.key and column.kind == "whole" else cell
@@ -83,12 +91,6 @@ def _drawn(
             )
         )
     return made
-
-
-def _cell(pool: Sequence[Cell], base: Row | None, place: int, dice: random.Random) -> Cell:
-    if base is not None and (not pool or dice.random() < 0.25):
-        return base[place]
-    return dice.choice(pool) if pool else None
 
 
 def _pool(column: ColumnFacts, constants: Sequence[Cell], joined: bool) -> list[Cell]:

@@ -3,6 +3,7 @@
 This module needs no database and measures nothing.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Literal
@@ -19,7 +20,6 @@ from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.guard import Dialect
 
 Catalogue = Mapping[str, Mapping[str, str]]  # table -> column -> type, the key first
-Tables = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]  # a catalogue that can be a key
 Kind = Literal["equality", "range", "inequality"]
 By = Literal["function", "cast", "arithmetic", "leading wildcard", "pattern"]
 
@@ -92,15 +92,13 @@ class Structure(BaseModel):
 
 def analyse(query: str, catalogue: Catalogue, dialect: Dialect = "sqlite") -> Structure:
     """Read a query's structure; a query that cannot be read raises `BadInput`."""
-    return _analysed(
-        query, tuple((table, tuple(kinds.items())) for table, kinds in catalogue.items()), dialect
-    )
+    return _analysed(query, json.dumps({table: dict(kinds) for table, kinds in catalogue.items()}), dialect)
 
 
 @lru_cache(maxsize=64)
-def _analysed(query: str, tables: Tables, dialect: Dialect) -> Structure:
+def _analysed(query: str, tables: str, dialect: Dialect) -> Structure:
     """Read a structure once: every pattern that is tried begins with the same query's."""
-    catalogue = {table: dict(kinds) for table, kinds in tables}
+    catalogue = json.loads(tables)
     return _Reader(qualified(query, catalogue, dialect), catalogue, dialect).structure()
 
 
@@ -161,16 +159,12 @@ def table_of(column: exp.Expr) -> str:
     """Find the table behind a column's qualifier, in the nearest level that names it."""
     level = column.find_ancestor(exp.Select)
     while level is not None:
-        for source in _sources(level):
+        start = level.args.get("from_") or level.args.get("from")
+        for source in [part.this for part in (start, *level.args.get("joins", [])) if part is not None]:
             if source.alias_or_name == column.args["table"].name:
                 return source.name if isinstance(source, exp.Table) else ""
         level = level.find_ancestor(exp.Select)
     return ""
-
-
-def _sources(level: exp.Select) -> list[exp.Expr]:
-    start = level.args.get("from_") or level.args.get("from")
-    return [part.this for part in (start, *level.args.get("joins", [])) if part is not None]
 
 
 def _is_constant(side: exp.Expr) -> bool:
@@ -217,7 +211,10 @@ class _Reader:
             if len(set(columns)) > 1:
                 self._found.alternatives += list(dict.fromkeys(columns))
         elif isinstance(predicate, exp.EQ) and all(isinstance(each, exp.Column) for each in sides):
-            self._take_join(predicate)
+            ends = self._columns(predicate)
+            if len(ends) == 2:
+                left, right = ((id(side) in self._outer) for side in sides)
+                self._found.joins.append(Join(left=ends[0], right=ends[1], correlated=left != right))
         elif isinstance(predicate, (exp.Like, exp.ILike)):
             self._take_pattern(predicate)
         else:
@@ -232,31 +229,19 @@ class _Reader:
             said = Filter(column=columns[0], kind=kind, predicate=self._plain(predicate))
             self._found.filters.append(said)
             return
-        hidden = Hidden(
-            column=columns[0],
-            by=_what_hides(side),
-            expression=self._plain(side),
-            predicate=self._plain(predicate),
-        )
-        self._found.hidden.append(hidden)
+        by: By = "arithmetic" if isinstance(side, exp.Binary | exp.Neg | exp.Paren) else "function"
+        self._hide(columns[0], "cast" if isinstance(side, exp.Cast) else by, side, predicate)
 
     def _take_pattern(self, predicate: exp.Expr) -> None:
         columns, pattern = self._columns(predicate.this), predicate.expression
         if not columns:
             return
         leading = pattern.name.startswith(("%", "_")) or not isinstance(pattern, exp.Literal)
-        by: By = "leading wildcard" if leading else "pattern"
-        plain = self._plain(predicate)
-        self._found.hidden.append(
-            Hidden(column=columns[0], by=by, expression=self._plain(predicate.this), predicate=plain)
-        )
+        self._hide(columns[0], "leading wildcard" if leading else "pattern", predicate.this, predicate)
 
-    def _take_join(self, predicate: exp.Expr) -> None:
-        left, right = predicate.this, predicate.expression
-        ends = self._columns(left) + self._columns(right)
-        if len(ends) == 2:
-            correlated = (id(left) in self._outer) != (id(right) in self._outer)
-            self._found.joins.append(Join(left=ends[0], right=ends[1], correlated=correlated))
+    def _hide(self, column: Column, by: By, side: exp.Expr, predicate: exp.Expr) -> None:
+        expression, plain = self._plain(side), self._plain(predicate)
+        self._found.hidden.append(Hidden(column=column, by=by, expression=expression, predicate=plain))
 
     def _take_order(self) -> None:
         order, limit = self._tree.args.get("order"), self._tree.args.get("limit")
@@ -297,12 +282,6 @@ def _side_and_kind(predicate: exp.Expr) -> tuple[exp.Expr | None, Kind]:
     if isinstance(predicate, exp.NEQ) and _is_constant(predicate.expression):
         return predicate.this, "inequality"
     return None, "inequality"
-
-
-def _what_hides(side: exp.Expr) -> By:
-    if isinstance(side, exp.Cast):
-        return "cast"
-    return "arithmetic" if isinstance(side, (exp.Binary, exp.Neg, exp.Paren)) else "function"
 
 
 def _features(structure: Structure) -> Iterator[str]:

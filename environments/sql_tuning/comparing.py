@@ -46,19 +46,11 @@ def differences(
     if len(wanted) != len(given):
         return f"The solution gives {len(given)} rows, the original {len(wanted)}."
     missing = Counter(wanted) - Counter(given)
-    if missing and not _is_another_choice(wanted, given, order, of):
+    same_order = order is None or [order(row) for row in wanted] == [order(row) for row in given]
+    is_choice = of is not None and same_order and not Counter(given) - Counter(map(_rounded, of))
+    if missing and not is_choice:
         return f"{missing.total()} of {len(wanted)} rows differ, as {next(iter(missing))!r}."
-    if order is not None and [order(row) for row in wanted] != [order(row) for row in given]:
-        return "The rows are the same, but in another order than the original's."
-    return ""
-
-
-def _is_another_choice(
-    wanted: Sequence[Row], given: Sequence[Row], order: Order | None, of: Sequence[Row] | None
-) -> bool:
-    if of is None or Counter(given) - Counter(_rounded(row) for row in of):
-        return False
-    return order is None or [order(row) for row in wanted] == [order(row) for row in given]
+    return "" if same_order else "The rows are the same, but in another order than the original's."
 
 
 def _rounded(row: Row) -> Row:

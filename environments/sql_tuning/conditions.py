@@ -36,7 +36,7 @@ def features_of(task: TuningTask, dialect: Dialect = "sqlite") -> list[str]:
     named = {*made.group, *(each.column for each in made.filters), *(key.column for key in made.order)}
     named |= {each.column for each in made.hidden} | {c for j in made.joins for c in (j.left, j.right)}
     named |= set(made.alternatives)
-    keys = {(table, next(iter(columns))) for table, columns in task.layout.tables.items()}
+    keys = {(table, next(iter(columns))) for table, columns in task.catalogue.items()}
     further = [c for c in made.used if c not in named and (c.table, c.column) not in keys]
     return [*made.features(), *([FURTHER] if further else [])]
 

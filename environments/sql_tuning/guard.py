@@ -45,8 +45,11 @@ def parse(sql: str, dialect: Dialect) -> exp.Expr:
             for tree in sqlglot.parse(sql, read=dialect)
             if tree is not None and not isinstance(tree, exp.Semicolon)
         ]
-    except (SqlglotError, RecursionError) as unreadable:
-        raise Refused(f"The statement cannot be parsed: {_plainly(unreadable)}") from unreadable
+    except RecursionError as deep:
+        raise Refused("The statement cannot be parsed: it is nested too deeply.") from deep
+    except SqlglotError as unreadable:  # in the terminal's underlining
+        said = " ".join(re.sub(r"\x1b\[\d+m", "", str(unreadable)).split())
+        raise Refused(f"The statement cannot be parsed: {said}") from unreadable
     if len(found) != 1:
         raise Refused(f"There are {len(found)} statements in one; give each by itself.")
     return found[0]
@@ -67,7 +70,9 @@ def check_query(sql: str, dialect: Dialect, tables: Collection[str]) -> exp.Quer
     tree = parse(sql, dialect)
     if not isinstance(tree, exp.Query):
         raise Refused(f"A query begins with SELECT or WITH; this is {_kind(tree)}.")
-    _check_parts(tree, tables)
+    if (writer := tree.find(*WRITERS)) is not None:
+        raise Refused(f"A query may only read; this one contains {_kind(writer)}.")
+    _check_names(tree, tables)
     return tree
 
 
@@ -75,41 +80,28 @@ def check_preparation(sql: str, dialect: Dialect, tables: Collection[str]) -> ex
     """Allow CREATE INDEX and ANALYZE on these tables."""
     tree = parse(sql, dialect)
     if isinstance(tree, exp.Create) and tree.kind == "INDEX":
-        _check_index(tree, tables)
+        if tree.args.get("concurrently"):
+            raise Refused(
+                "CREATE INDEX CONCURRENTLY cannot be tried on a throw-away copy; leave the word out."
+            )
+        if tree.find(exp.Query):
+            raise Refused("An index must not contain a query.")
+        _check_names(tree, tables)
         return tree
     if isinstance(tree, exp.Analyze):
-        _check_tables(tree, tables)
+        _check_names(tree, tables)
         return tree
     raise Refused(f"Only CREATE INDEX and ANALYZE may prepare a query; this is {_kind(tree)}.")
 
 
-def _check_index(tree: exp.Create, tables: Collection[str]) -> None:
-    if tree.args.get("concurrently"):
-        raise Refused("CREATE INDEX CONCURRENTLY cannot be tried on a throw-away copy; leave the word out.")
-    if tree.find(exp.Query):
-        raise Refused("An index must not contain a query.")
-    _check_tables(tree, tables)
-    _check_functions(tree)
-
-
-def _check_parts(tree: exp.Expr, tables: Collection[str]) -> None:
-    writer = tree.find(*WRITERS)
-    if writer is not None:
-        raise Refused(f"A query may only read; this one contains {_kind(writer)}.")
-    _check_tables(tree, tables)
-    _check_functions(tree)
-
-
-def _check_tables(tree: exp.Expr, tables: Collection[str]) -> None:
+def _check_names(tree: exp.Expr, tables: Collection[str]) -> None:
+    """Refuse tables that are not there, and functions that do more than compute."""
     known = {name.lower() for name in tables} | {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Func):
             continue  # judged with the functions
         if table.name.lower() not in known or table.db.lower() not in ("", "main"):
             raise Refused(f"There is no table {table.sql()!r} here; there are {', '.join(sorted(tables))}.")
-
-
-def _check_functions(tree: exp.Expr) -> None:
     for call in tree.find_all(exp.Anonymous, *SWELLING):
         name = call.name.lower() if isinstance(call, exp.Anonymous) else call.sql_name().lower()
         if name not in PLAIN_FUNCTIONS:
@@ -122,10 +114,3 @@ def _kind(tree: exp.Expr) -> str:
     if isinstance(tree, (exp.Create, exp.Drop)):
         return f"{type(tree).__name__.upper()} {tree.args.get('kind') or ''}".strip()
     return type(tree).__name__.upper()
-
-
-def _plainly(error: Exception) -> str:
-    """Take the terminal's underlining out of the parser's words."""
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply."
-    return " ".join(re.sub(r"\x1b\[\d+m", "", str(error)).split())

@@ -10,10 +10,10 @@ A pattern is steps with `;` between them:
     KEEP                                         leave everything as it is
 
 Parts are columns by what the query does with them: `time`, `filter` (the first), `filters`, `equality`,
-`range`, `others` (filters but the time), `selective` (filters, the most selective first), `inequality`,
-`group`, `order`, `join`, `alternatives`, `hidden`, `expression`, `rest`. The paper's spellings are read as
-well: `time_column`, `group_column`, `filter1, filter2, ..., group_column`. A part that the query does not
-have is left out, but an index whose first part is absent does not apply.
+`range`, `others` (filters but the time), `inequality`, `group`, `order`, `join`, `alternatives`, `hidden`,
+`expression`, `rest`. The paper's spellings are read as well: `time_column`, `group_column`, `filter1,
+filter2, ..., group_column`. A part that the query does not have is left out, but an index whose first part is
+absent does not apply.
 """
 
 import re
@@ -28,7 +28,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning.analysis import Catalogue, Column, Hidden, Structure, analyse
+from mneme.environments.sql_tuning.analysis import Catalogue, Column, Structure, analyse
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.rewriting import Rewriting, rewrite
 from mneme.environments.sql_tuning.tasks import TuningTask
@@ -84,19 +84,9 @@ def canonical(text: str) -> str:
     return "; ".join(step.text() for step in read_pattern(text))
 
 
-def instantiate(
-    pattern: str,
-    task: TuningTask,
-    *,
-    shares: Mapping[str, float] | None = None,
-    dialect: Dialect = "sqlite",
-) -> Solution:
-    """Make a pattern out for a task's query; `DoesNotApply` where the query lacks what the pattern names.
-
-    `shares` gives the share of rows that a predicate lets through, by its text in the structure's filters,
-    as `SqlTuning.shares` counts it; only the part `selective` looks at it.
-    """
-    return _Maker(task, shares or {}, dialect).make(read_pattern(pattern))
+def instantiate(pattern: str, task: TuningTask, *, dialect: Dialect = "sqlite") -> Solution:
+    """Make a pattern out for a task's query; `DoesNotApply` where the query lacks what the pattern names."""
+    return _Maker(task, dialect).make(read_pattern(pattern))
 
 
 def describe(solution: Solution, task: TuningTask, dialect: Dialect = "sqlite") -> str:
@@ -106,10 +96,10 @@ def describe(solution: Solution, task: TuningTask, dialect: Dialect = "sqlite") 
     """
     structure = structure_of(task, dialect)
     steps = []
-    if not _same(solution.query, task.query, dialect):
+    if solution.query and _parsed(solution.query, dialect) != _parsed(task.query, dialect):
         steps.append(f"REWRITE {_how(structure)}")
         if _how(structure) in ("sargable", "suffix"):
-            structure = analyse(solution.query, task.layout.tables, dialect)
+            structure = analyse(solution.query, task.catalogue, dialect)
     roles = _roles(structure, task)
     said = [_said(statement, roles, dialect) for statement in solution.statements]
     steps += [f"EACH {step}" if step.startswith("INDEX") and said.count(step) > 1 else step for step in said]
@@ -118,27 +108,23 @@ def describe(solution: Solution, task: TuningTask, dialect: Dialect = "sqlite") 
 
 def structure_of(task: TuningTask, dialect: Dialect = "sqlite") -> Structure:
     """Read the structure of a task's query."""
-    return analyse(task.query, task.layout.tables, dialect)
+    return analyse(task.query, task.catalogue, dialect)
 
 
 def _step(text: str) -> Step:
     if text.upper() in ("ANALYZE", "KEEP"):
         return Step(shape=cast(Shape, text.upper()))
     if found := _REWRITE.fullmatch(text):
-        return Step(shape="REWRITE", parts=[_rewriting(found[1].lower())])
+        if (name := found[1].lower()) not in get_args(Rewriting):
+            raise BadInput(
+                f"There is no rewriting {name!r}.", hint=f"There are {', '.join(get_args(Rewriting))}."
+            )
+        return Step(shape="REWRITE", parts=[name])
     if found := _INDEX.fullmatch(text):
         word = (found[1] or "").upper()
         shape = f"{word} INDEX" if word in ("COVERING", "EACH") else "INDEX"
         return Step(shape=cast(Shape, shape), parts=_parts(found[2]), where=_parts(found[3] or ""))
     raise BadInput(f"{text!r} is not a step of a pattern.", hint="For example: INDEX (range, group)")
-
-
-def _rewriting(name: str) -> Rewriting:
-    if name not in get_args(Rewriting):
-        raise BadInput(
-            f"There is no rewriting {name!r}.", hint=f"There are {', '.join(get_args(Rewriting))}."
-        )
-    return cast(Rewriting, name)
 
 
 def _parts(text: str) -> list[str]:
@@ -156,14 +142,10 @@ def _part(text: str) -> str:
     return word
 
 
-def columns_by_part(
-    structure: Structure, time: Column | None, shares: Mapping[str, float] | None = None
-) -> dict[str, list[Column]]:
-    """Return the columns of each part; an unknown share of rows counts as all."""
+def columns_by_part(structure: Structure, time: Column | None) -> dict[str, list[Column]]:
+    """Return the columns of each part."""
     equality, ranges = structure.of("equality"), structure.of("range")
     times, filters = [time] if time and time in ranges else ranges[:1], equality + ranges
-    known = shares or {}
-    share = {each.column: min(known.get(each.predicate, 1.0), 1.0) for each in reversed(structure.filters)}
     return {
         "time": times,
         "filter": (times or filters)[:1],
@@ -172,7 +154,6 @@ def columns_by_part(
         "range": ranges,
         "inequality": structure.of("inequality"),
         "others": [each for each in filters if each not in times],
-        "selective": sorted(filters, key=lambda column: share.get(column, 1.0)),
         "group": structure.group,
         "order": [key.column for key in structure.order],
         "join": [end for join in structure.joins for end in (join.left, join.right)],
@@ -184,11 +165,9 @@ def columns_by_part(
 class _Maker:
     """Make a pattern out for one task."""
 
-    def __init__(self, task: TuningTask, shares: Mapping[str, float], dialect: Dialect) -> None:
-        layout = task.layout
-        self._catalogue: Catalogue = layout.tables
-        self._time, self._task, self._shares, self._dialect = layout.time, task, shares, dialect
-        self._query = task.query
+    def __init__(self, task: TuningTask, dialect: Dialect) -> None:
+        self._catalogue: Catalogue = task.catalogue
+        self._task, self._dialect, self._query = task, dialect, task.query
         self._statements: list[str] = []
         self._read()
 
@@ -205,7 +184,7 @@ class _Maker:
 
     def _read(self) -> None:
         self._structure = analyse(self._query, self._catalogue, self._dialect)
-        self._parts = columns_by_part(self._structure, self._time, self._shares)
+        self._parts = columns_by_part(self._structure, self._task.time)
 
     def _rewrite(self, how: Rewriting) -> None:
         rewritten = rewrite(how, self._query, self._catalogue, self._dialect)
@@ -228,12 +207,9 @@ class _Maker:
         condition = self._condition(step.where, table) if step.where else ""
         kept = [column for column in columns if column not in self._fixed(step.where, table)]
         for group in [[c] for c in columns] if step.shape == "EACH INDEX" else [kept or columns]:
-            self._create(table, group, condition)
-
-    def _create(self, table: str, columns: list[str], condition: str) -> None:
-        name = f"idx_{table}_{len(self._statements) + 1}"
-        statement = f"CREATE INDEX {name} ON {table} ({', '.join(columns)})"
-        self._statements.append(f"{statement} WHERE {condition}" if condition else statement)
+            name = f"idx_{table}_{len(self._statements) + 1}"
+            statement = f"CREATE INDEX {name} ON {table} ({', '.join(group)})"
+            self._statements.append(f"{statement} WHERE {condition}" if condition else statement)
 
     def _table_for(self, step: Step) -> str:
         """Choose the table that has most of the parts; the first named where several do."""
@@ -250,17 +226,21 @@ class _Maker:
 
     def _part(self, part: str, table: str) -> list[str]:
         if part == "expression":
-            hidden = [each for each in self._structure.hidden if each.column.table == table]
-            return [found for each in hidden if (found := self._expression(each))]
+            # SQLite's LIKE takes no account of ASCII's case.
+            return [
+                f"{each.column.column} COLLATE NOCASE"
+                if each.by == "pattern" and self._dialect == "sqlite"
+                else f"({each.expression})"
+                for each in self._structure.hidden
+                if each.column.table == table
+                and (
+                    each.expression != each.column.column
+                    or (each.by == "pattern" and self._dialect == "sqlite")
+                )
+            ]
         if part == "order":
             return self._order(table)
         return [each.column for each in self._parts[part] if each.table == table]
-
-    def _expression(self, hidden: Hidden) -> str:
-        """Write what is compared as an index holds it; SQLite's LIKE takes no account of ASCII's case."""
-        if hidden.by == "pattern" and self._dialect == "sqlite":
-            return f"{hidden.column.column} COLLATE NOCASE"
-        return f"({hidden.expression})" if hidden.expression != hidden.column.column else ""
 
     def _order(self, table: str) -> list[str]:
         keys = [key for key in self._structure.order if key.column.table == table]
@@ -296,15 +276,6 @@ class _Maker:
         }
 
 
-def _same(query: str, original: str, dialect: Dialect) -> bool:
-    if not query:
-        return True
-    try:
-        return sqlglot.parse_one(query, read=dialect) == sqlglot.parse_one(original, read=dialect)
-    except SqlglotError:
-        return False
-
-
 def _how(structure: Structure) -> Rewriting:
     """Guess which problem of the original query a rewriting solves."""
     if structure.correlated:
@@ -316,17 +287,21 @@ def _how(structure: Structure) -> Rewriting:
     return "suffix" if any(each.by == "leading wildcard" for each in structure.hidden) else "sargable"
 
 
-def _said(statement: str, roles: Mapping[Column, str], dialect: Dialect) -> str:
+def _parsed(sql: str, dialect: Dialect) -> exp.Expr | None:
     try:
-        tree = sqlglot.parse_one(statement, read=dialect)
+        return sqlglot.parse_one(sql, read=dialect)
     except SqlglotError:
-        return ""
+        return None
+
+
+def _said(statement: str, roles: Mapping[Column, str], dialect: Dialect) -> str:
+    """Say a preparatory statement as a step; nothing for what is none."""
+    tree = _parsed(statement, dialect)
     if isinstance(tree, exp.Analyze):
         return "ANALYZE"
-    return _said_index(tree.this, roles) if isinstance(tree.this, exp.Index) else ""
-
-
-def _said_index(index: exp.Index, roles: Mapping[Column, str]) -> str:
+    index = tree.this if tree is not None else None
+    if not isinstance(index, exp.Index):
+        return ""
     table, params = index.args["table"].name, index.args["params"]
     parts = [_said_part(column, table, roles) for column in params.args.get("columns") or []]
     where = params.args.get("where")
@@ -336,9 +311,8 @@ def _said_index(index: exp.Index, roles: Mapping[Column, str]) -> str:
 
 def _roles(structure: Structure, task: TuningTask) -> dict[Column, str]:
     """Give each column its first role, filters before groups before orders."""
-    time = task.layout.time
-    parts = columns_by_part(structure, time)
-    ranges = ("time", "others") if time in parts["range"] else ("range",)
+    parts = columns_by_part(structure, task.time)
+    ranges = ("time", "others") if task.time in parts["range"] else ("range",)
     roles = ("equality", *ranges, "join", "group", "order", "alternatives", "hidden")
     return {column: role for role in reversed(roles) for column in parts[role]}
 

@@ -59,13 +59,6 @@ class TableInfo(BaseModel):
     indexes: list[str] = Field(description="Statements of the indexes that are there already.")
 
 
-class Judgement(BaseModel):
-    """Whether a measurement solves a task, and why not."""
-
-    solved: bool
-    why: str
-
-
 SHOWN = 120
 """Characters of a statement that a failure quotes."""
 

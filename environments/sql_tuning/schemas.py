@@ -13,13 +13,13 @@ import yaml
 from pydantic import BaseModel, ConfigDict
 
 from mneme.core.errors import NotFound
+from mneme.environments.sql_tuning.analysis import Column
 
 END = datetime(2025, 7, 1)
 DAYS = 730
 
 Role = Literal["id", "time", "group", "amount", "status", "channel", "region", "code", "number", "note"]
 EntityRole = Literal["id", "name", "segment", "city"]
-Type = Literal["INTEGER", "TEXT"]
 
 # The shares by which the values of `statuses` and `channels` are drawn, commonest first.
 STATUS_SHARES = (0.80, 0.12, 0.05, 0.02, 0.01)
@@ -47,13 +47,18 @@ class Schema(BaseModel):
     epoch: bool = False
     in_order: bool = True
 
-    def tables(self) -> dict[str, dict[str, Type]]:
+    def tables(self) -> dict[str, dict[str, str]]:
         """Give each table's columns with their types, the key first."""
-        fact = {name: self._type(role) for role, name in self.columns.items()}
-        entity: dict[str, Type] = {
-            name: "INTEGER" if role == "id" else "TEXT" for role, name in self.entity_columns.items()
+        numbers = {"id", "group", "amount", *(["time"] if self.epoch else [])}
+        return {
+            table: {name: "INTEGER" if role in numbers else "TEXT" for role, name in columns.items()}
+            for table, columns in ((self.fact, self.columns), (self.entity, self.entity_columns))
         }
-        return {self.fact: fact, self.entity: entity}
+
+    @property
+    def time(self) -> Column:
+        """Give the column of the facts' times."""
+        return Column(table=self.fact, column=self.columns["time"])
 
     def moment(self, days_before_end: float) -> str:
         """Write a time as this schema's queries do: a quoted ISO text, or seconds since 1970."""
@@ -67,11 +72,6 @@ class Schema(BaseModel):
         moment = self.moment(days_before_end)
         return str(int(moment) // 86_400) if self.epoch else moment[1:11]
 
-    def _type(self, role: Role) -> Type:
-        if role in ("id", "group", "amount") or (role == "time" and self.epoch):
-            return "INTEGER"
-        return "TEXT"
-
 
 def find_schema(name: str) -> Schema:
     """Give a schema by its name."""
@@ -80,9 +80,8 @@ def find_schema(name: str) -> Schema:
     return SCHEMAS[name]
 
 
-def _read() -> dict[str, Schema]:
-    text = (Path(__file__).parent / "schemas.yaml").read_text(encoding="utf-8")
-    return {name: Schema(name=name, **said) for name, said in yaml.safe_load(text).items()}
-
-
-SCHEMAS: Mapping[str, Schema] = _read()
+_FILE = Path(__file__).with_name("schemas.yaml")
+SCHEMAS: Mapping[str, Schema] = {
+    name: Schema(name=name, **said)
+    for name, said in yaml.safe_load(_FILE.read_text(encoding="utf-8")).items()
+}

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from urllib.parse import quote
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.adversarial import ColumnFacts, Kind, constants_of
 from mneme.environments.sql_tuning.databases import Database, DatabaseCopy, catalogue_of, names_of, quoted
-from mneme.environments.sql_tuning.filling import fill
+from mneme.environments.sql_tuning.filling import filled
 from mneme.environments.sql_tuning.generating import Row, draw
 from mneme.environments.sql_tuning.records import Failed, Late, Limits, Refused
 from mneme.environments.sql_tuning.schemas import Schema
@@ -212,7 +212,13 @@ def columns_of(database: sqlite3.Connection, table: str) -> list[ColumnFacts]:
     """Return the columns that rows are inserted with: none that SQLite computes."""
     found = database.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
     return [
-        ColumnFacts(name=name, kind=_kind(declared.upper()), nullable=not not_null and not key, key=key == 1)
+        ColumnFacts(
+            name=name,
+            kind=_kind(declared.upper()),
+            nullable=not not_null and not key,
+            key=key == 1,
+            is_time="DATE" in declared.upper() or "TIME" in declared.upper(),
+        )
         for _, name, declared, not_null, _, key, hidden in found
         if not hidden
     ]
@@ -235,7 +241,7 @@ def _catalogue(opened: sqlite3.Connection) -> dict[str, dict[str, str]]:
 
 
 def insert(
-    database: sqlite3.Connection, table: str, columns: Sequence[ColumnFacts], rows: Sequence[Row]
+    database: sqlite3.Connection, table: str, columns: Sequence[ColumnFacts], rows: Iterable[Row]
 ) -> None:
     """Insert rows; one that a constraint of the table refuses is left out."""
     marks = ", ".join("?" * len(columns))
@@ -296,7 +302,19 @@ def _declare(ddl: str, query: str, rows: int, made: sqlite3.Connection) -> None:
             f"The schema cannot be made: SQLite says: {wrong}", "Give CREATE TABLE … as SQLite reads it."
         ) from wrong
     made.execute("BEGIN")
-    fill(made, rows, constants_of(query, _catalogue(made), "sqlite"))
+    known = constants_of(query, _catalogue(made), "sqlite")
+    empty = [
+        table
+        for (table,) in made.execute(TABLES).fetchall()
+        if not made.execute(f"SELECT 1 FROM {quoted(table)} LIMIT 1").fetchone()
+    ]
+    refers = {
+        table: {key[3]: key[2] for key in made.execute(f"PRAGMA foreign_key_list({quoted(table)})")}
+        for table in empty
+    }
+    columns = {table: columns_of(made, table) for table in empty}
+    for table, drawn in filled(columns, refers, rows, known):
+        insert(made, table, columns[table], drawn)
     made.execute("COMMIT")
 
 

@@ -18,8 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.analysis import Column
 from mneme.environments.sql_tuning.generating import WORDS
-from mneme.environments.sql_tuning.records import Judgement, Measured
-from mneme.environments.sql_tuning.schemas import AMOUNT_SPREAD, MEDIAN_AMOUNT, SCHEMAS, Schema, find_schema
+from mneme.environments.sql_tuning.records import Measured
+from mneme.environments.sql_tuning.schemas import AMOUNT_SPREAD, MEDIAN_AMOUNT, SCHEMAS, Schema
+from mneme.environments.worlds import Metric, Trial
 
 ROWS = 150_000
 WANTED = 2.0
@@ -29,13 +30,6 @@ Family = Literal[
     "time_range", "multi_filter", "high_cardinality", "join", "top_k", "sargability", "correlated", "decoy"
 ]
 FAMILIES: tuple[Family, ...] = get_args(Family)
-
-
-class Layout(BaseModel):
-    """The tables of a task's database, with their columns and types, and the time of its facts, if known."""
-
-    tables: dict[str, dict[str, str]]
-    time: Column | None = None
 
 
 class TuningTask(BaseModel):
@@ -54,16 +48,13 @@ class TuningTask(BaseModel):
     index_budget: float = BUDGET
     database: str = ""
     ddl: str = ""
-    catalogue: dict[str, dict[str, str]] = Field({}, description="An own database's tables.")
+    catalogue: dict[str, dict[str, str]] = Field({}, description="All tables with their columns and types.")
+    time: Column | None = Field(None, description="When the facts were, if known.")
 
     @property
-    def layout(self) -> Layout:
-        """Return the tables: the own database's, else the schema's."""
-        if self.catalogue:
-            return Layout(tables=self.catalogue)
-        schema = find_schema(self.schema_name)
-        time = Column(table=schema.fact, column=schema.columns["time"])
-        return Layout(tables={name: dict(columns) for name, columns in schema.tables().items()}, time=time)
+    def is_own(self) -> bool:
+        """Say whether the database is the user's own."""
+        return bool(self.database or self.ddl)
 
 
 class _Shape(BaseModel):
@@ -110,10 +101,11 @@ def tasks(
     dice.shuffle(turns)
     rounds = [dice.sample(list(schemas), len(schemas)) for _ in range(math.ceil(count / len(schemas)))]
     places = [name for names in rounds for name in names][:count]
-    return [
-        _task(n, family, SCHEMAS[place], dice, seed, database_seed)
-        for n, (family, place) in enumerate(zip(turns, places, strict=True), start=1)
-    ]
+    drawn = []
+    for number, (family, place) in enumerate(zip(turns, places, strict=True), start=1):
+        shape = _filled(dice.choice(list(_shapes()[family].values())), SCHEMAS[place], dice)
+        drawn.append(_as_task(f"task-{seed}-{number:04d}", family, SCHEMAS[place], shape, database_seed))
+    return drawn
 
 
 def story(database_seed: int = 0) -> list[TuningTask]:
@@ -124,44 +116,53 @@ def story(database_seed: int = 0) -> list[TuningTask]:
         ("story-2-reuse", "time_range", "sales", "counted_range"),
         ("story-3-edge-case", "multi_filter", "transactions", "range_and_high_amount"),
     )
+    drawn = ((each, _filled(_shapes()[each[1]][each[3]], SCHEMAS[each[2]], dice)) for each in made)
     return [
-        _as_task(
-            name,
-            family,
-            SCHEMAS[place],
-            _filled(_shapes()[family][shape], SCHEMAS[place], dice),
-            database_seed,
-        )
-        for name, family, place, shape in made
+        _as_task(name, family, SCHEMAS[place], shape, database_seed)
+        for (name, family, place, _), shape in drawn
     ]
 
 
-def judge(task: TuningTask, measured: Measured) -> Judgement:
+def judge(task: TuningTask, measured: Measured) -> Trial:
     """Return whether a measurement solves a task: correct, fast enough, and within the index budget."""
-    if measured.refused or measured.error or not measured.correct:
-        return Judgement(solved=False, why=measured.refused or measured.error or "The result is wrong.")
     at_least = "more than " if measured.stopped else ""
-    if measured.speed_up < task.wanted_speed_up:
-        said = f"{at_least}{measured.speed_up:.2f} times as fast"
-        return Judgement(solved=False, why=f"{said}; {task.wanted_speed_up:g} times is required.")
-    if measured.index_share > task.index_budget:
-        why = f"The indexes take {measured.index_share:.0%} of the tables; {task.index_budget:.0%} is free."
-        return Judgement(solved=False, why=why)
-    slower = f" (the original was stopped after {measured.baseline_seconds:g} s)" if measured.stopped else ""
-    return Judgement(solved=True, why=f"{at_least}{measured.speed_up:.1f} times as fast{slower}.")
+    fast_enough = measured.speed_up >= task.wanted_speed_up
+    small_enough = measured.index_share <= task.index_budget
+    if not measured.correct:
+        said = measured.refused or measured.error or "The result is wrong."
+    elif not fast_enough:
+        said = f"{at_least}{measured.speed_up:.2f} times as fast; {task.wanted_speed_up:g} times is required."
+    elif not small_enough:
+        said = f"The indexes take {measured.index_share:.0%} of the tables; {task.index_budget:.0%} is free."
+    else:
+        slow = (
+            f" (the original was stopped after {measured.baseline_seconds:g} s)" if measured.stopped else ""
+        )
+        said = f"{at_least}{measured.speed_up:.1f} times as fast{slow}."
+    seconds = Metric(
+        name="seconds",
+        value=measured.solution_seconds,
+        baseline=measured.baseline_seconds,
+        wanted=task.wanted_speed_up,
+        stopped=measured.stopped,
+    )
+    size = Metric(name="index_share", value=measured.index_share, limit=task.index_budget)
+    return Trial(
+        correct=measured.correct,
+        solved=measured.correct and fast_enough and small_enough,
+        gain=measured.speed_up,
+        wanted=task.wanted_speed_up,
+        metrics=[seconds, size],
+        evidence=measured.plan_after,
+        summary=said,
+        problem=measured.refused or measured.error,
+    )
 
 
 def _refuse_unknown(given: Sequence[str], known: Sequence[str]) -> None:
     unknown = [name for name in given if name not in known]
     if unknown or not given:
         raise BadInput(f"Unknown: {unknown or 'nothing given'}.", hint=f"There are {', '.join(known)}.")
-
-
-def _task(  # noqa: PLR0913, PLR0917
-    number: int, family: Family, schema: Schema, dice: random.Random, seed: int, database_seed: int
-) -> TuningTask:
-    shape = _filled(dice.choice(list(_shapes()[family].values())), schema, dice)
-    return _as_task(f"task-{seed}-{number:04d}", family, schema, shape, database_seed)
 
 
 def _as_task(name: str, family: Family, schema: Schema, shape: _Shape, database_seed: int) -> TuningTask:
@@ -177,6 +178,8 @@ def _as_task(name: str, family: Family, schema: Schema, shape: _Shape, database_
         query=shape.query,
         tables=[schema.fact, schema.entity] if shape.with_entity else [schema.fact],
         index_budget=shape.budget,
+        catalogue=schema.tables(),
+        time=schema.time,
     )
 
 

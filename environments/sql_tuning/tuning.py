@@ -9,7 +9,6 @@ from sqlglot import exp
 
 from mneme.core.errors import BadInput, needs
 from mneme.environments.sql_tuning.adversarial import without_limit
-from mneme.environments.sql_tuning.analysis import analyse
 from mneme.environments.sql_tuning.comparing import differences, order_of
 from mneme.environments.sql_tuning.databases import Database, DatabaseCopy, quoted
 from mneme.environments.sql_tuning.generating import Row
@@ -113,7 +112,7 @@ class SqlTuning:
     @classmethod
     def of(cls, task: TuningTask, url: str = "", *, rows: int = ROWS, limits: Limits | None = None) -> Self:
         """Open the database of a task, with the task's slow query."""
-        if task.catalogue:
+        if task.is_own:
             own = own_database(task.database, task.ddl, task.query, rows, task.tables)
             return cls(own, task.query, limits)
         return cls.open(task.schema_name, task.seed, rows, url, query=task.query, limits=limits)
@@ -122,22 +121,23 @@ class SqlTuning:
     def dialect(self) -> Dialect:
         return self._database.dialect
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Do nothing: a file serves others of this process, and a connection ends with its copy."""
-
     def schema(self) -> list[TableInfo]:
         """Describe the tables: rows, columns with their distinct values, indexes."""
         if self._database.key not in _described:
+            described = []
             with self._copy(Limits(seconds=60)) as copy:
-                _described[self._database.key] = [
-                    self._table(copy, table) for table in self._database.catalogue
-                ]
+                for table, columns in self._database.catalogue.items():
+                    counted = ", ".join(f"COUNT(DISTINCT {name})" for name in map(quoted, columns))
+                    ((rows, *distinct),), _ = copy.ask(f"SELECT COUNT(*), {counted} FROM {quoted(table)}")
+                    infos = [
+                        ColumnInfo(name=name, type=kind, distinct=int(str(number)))
+                        for (name, kind), number in zip(columns.items(), distinct, strict=True)
+                    ]
+                    indexes = copy.indexes(table)
+                    described.append(
+                        TableInfo(name=table, rows=int(str(rows)), columns=infos, indexes=indexes)
+                    )
+            _described[self._database.key] = described
         return [table.model_copy(deep=True) for table in _described[self._database.key]]
 
     def explain(self, sql: str = "") -> str:
@@ -158,11 +158,6 @@ class SqlTuning:
         except (Refused, Stopped, Failed) as reason:
             raise BadInput(f"The share of {predicate!r} cannot be counted: {reason}") from reason
         return float(str(rows[0][0]))
-
-    def shares(self) -> dict[str, float]:
-        """Count, for each filter of the query, the share of rows that it lets through."""
-        structure = analyse(self.query, self._database.catalogue, self.dialect)
-        return {each.predicate: self.share(each.column.table, each.predicate) for each in structure.filters}
 
     def run(self, solution: Solution) -> Measured:
         """Run the original and the solution on one copy, compare their results, and time both."""
@@ -193,7 +188,10 @@ class SqlTuning:
             with self._original(original) as (baseline, again):
                 measured.baseline_seconds, measured.stopped = baseline.seconds, baseline.rows is None
                 for statement in statements:
-                    measured.index_bytes += self._prepared(copy, statement)
+                    before = copy.size()
+                    copy.prepare(statement)
+                    if isinstance(parse(statement, self.dialect), exp.Create):
+                        measured.index_bytes += max(0, copy.size() - before)
                 measured.plan_after = copy.plan(rewritten)
                 found, pair = self._raced(again, (copy, rewritten), baseline)
         measured.baseline_seconds, measured.solution_seconds = pair
@@ -210,17 +208,13 @@ class SqlTuning:
             yield _baselines[key], None
             return
         with self._database.copy(self.limits) as copy:
-            found = self._baseline(copy, query)
+            try:
+                found = Baseline(*copy.ask(query, self.limits.baseline_seconds))
+            except Late:
+                found = Baseline(None, self.limits.baseline_seconds)
             if found.seconds > SLOW:
                 _baselines[key] = found
             yield found, None if found.is_slow else (copy, query)
-
-    def _baseline(self, copy: DatabaseCopy, original: str) -> Baseline:
-        """Run the original; it may end in "slower than N s"."""
-        try:
-            return Baseline(*copy.ask(original, self.limits.baseline_seconds))
-        except Late:
-            return Baseline(None, self.limits.baseline_seconds)
 
     def _raced(self, one: Asked | None, other: Asked, baseline: Baseline) -> tuple[list[Row], Pair]:
         """Run the original and a solution in turn; give the solution's rows and the pair of median speed-up.
@@ -261,7 +255,11 @@ class SqlTuning:
         if wrong:
             return wrong
         with self._database.twin(original, self.limits) as twin:
-            if _can_run(twin, original):
+            try:
+                twin.ask(original)
+            except (Failed, Stopped):  # in PostgreSQL, a made text that is no number stops a cast
+                pass
+            else:
                 measured.proven_on, wrong = self._same_on(twin, original, rewritten, statements)
         if wrong:
             return f"On rows made to tell them apart (case, NULL, duplicates, ties): {wrong}"
@@ -291,13 +289,6 @@ class SqlTuning:
         found, _ = copy.ask(rewritten)
         return len(expected), differences(expected, found, order_of(original, self.dialect), every)
 
-    def _prepared(self, copy: DatabaseCopy, statement: str) -> int:
-        """Run a preparatory statement; give the size of the index that it makes."""
-        before = copy.size()
-        copy.prepare(statement)
-        is_index = isinstance(parse(statement, self.dialect), exp.Create)
-        return max(0, copy.size() - before) if is_index else 0
-
     def _checked_query(self, sql: str) -> str:
         query = without_explain(sql).strip()
         check_query(query, self.dialect, self._database.catalogue)
@@ -314,29 +305,10 @@ class SqlTuning:
                 check_preparation(statement, self.dialect, self._database.catalogue)
         return [statement for statement in statements if not is_explain(statement)]
 
-    def _table(self, copy: DatabaseCopy, table: str) -> TableInfo:
-        columns = self._database.catalogue[table]
-        counted = ", ".join(f"COUNT(DISTINCT {name})" for name in map(quoted, columns))
-        ((rows, *distinct),), _ = copy.ask(f"SELECT COUNT(*), {counted} FROM {quoted(table)}")
-        described = [
-            ColumnInfo(name=name, type=kind, distinct=int(str(number)))
-            for (name, kind), number in zip(columns.items(), distinct, strict=True)
-        ]
-        return TableInfo(name=table, rows=int(str(rows)), columns=described, indexes=copy.indexes(table))
-
 
 def _ask(asked: Asked, most: float) -> tuple[list[Row], float]:
     copy, query = asked
     return copy.ask(query, most)
-
-
-def _can_run(copy: DatabaseCopy, original: str) -> bool:
-    """Say whether the original runs on made rows: in PostgreSQL, a text that is no number stops a cast."""
-    try:
-        copy.ask(original)
-    except (Failed, Stopped):
-        return False
-    return True
 
 
 def is_postgres(database: str) -> bool:

@@ -23,11 +23,11 @@ from mneme.environments.sql_tuning.patterns import (
     instantiate,
     structure_of,
 )
-from mneme.environments.sql_tuning.records import Limits, Measured
+from mneme.environments.sql_tuning.records import Limits
 from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.tasks import TuningTask, judge, tasks
 from mneme.environments.sql_tuning.tuning import SqlTuning, is_postgres, own_database
-from mneme.environments.worlds import Metric, Solution, Task, Trial, World, WorldKind, parts_of
+from mneme.environments.worlds import Solution, Task, Trial, World, WorldKind, parts_of
 
 QUICK_TRIAL = Limits(runs=7, enough=0.2)
 """A quick trial of a draft; what counts is measured in full afterwards."""
@@ -97,19 +97,17 @@ def _laid_out(task: Task) -> TuningTask:
             "The environment sql_tuning needs the slow query.",
             "Give `query`, or leave the environment out.",
         )
-    own = bool(laid.database or laid.ddl)
-    found = (
-        own_database(laid.database, laid.ddl, query, int(given.get("rows", ROWS))).catalogue if own else {}
-    )
-    schema = find_schema(laid.schema_name)
-    dialect: Dialect = "postgres" if is_postgres(laid.database) else "sqlite"
-    structure = analyse(query, found or schema.tables(), dialect)
-    facts = _facts(structure, found) if own else {schema.fact}
+    rows, schema = int(given.get("rows", ROWS)), None if laid.is_own else find_schema(laid.schema_name)
+    own = own_database(laid.database, laid.ddl, query, rows).catalogue if laid.is_own else {}
+    catalogue = schema.tables() if schema else own
+    structure = analyse(query, catalogue, "postgres" if is_postgres(laid.database) else "sqlite")
+    facts = {schema.fact} if schema else _facts(structure, own)
     made = {
         "query": query,
-        "schema_name": "" if own else schema.name,
+        "schema_name": schema.name if schema else "",
         "tables": sorted(structure.tables, key=lambda table: table not in facts),
-        "catalogue": found,
+        "catalogue": catalogue,
+        "time": schema.time if schema else None,
     }
     return laid.model_copy(update=made)
 
@@ -207,22 +205,21 @@ class SqlWorld(World):
 
     def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
         """Run a solution on a throw-away copy."""
-        with SqlTuning.of(self.task, rows=self.rows, limits=QUICK_TRIAL if quick else None) as world:
-            measured = world.run(solution)
-        return _trial(self.task, measured)
+        world = SqlTuning.of(self.task, rows=self.rows, limits=QUICK_TRIAL if quick else None)
+        return judge(self.task, world.run(solution))
 
     def looks(self) -> Sequence[Callable[..., str]]:
         """Return the researcher's tools."""
 
         def schema() -> str:
             """Describe the tables: rows, columns with their distinct values, indexes."""
-            shared = self.task if self.task.catalogue else self.task.model_copy(update={"query": ""})
+            shared = self.task if self.task.is_own else self.task.model_copy(update={"query": ""})
             return _described(shared.model_dump_json(), self.rows)
 
         def explain(sql: str = "") -> str:
             """Show the plan by which the database would run a query; without one, the slow query."""
-            with SqlTuning.of(self.task, rows=self.rows) as world:
-                return world.explain(sql)
+            world = SqlTuning.of(self.task, rows=self.rows)
+            return world.explain(sql)
 
         def measure(statements: list[str], query: str) -> str:
             """Try CREATE INDEX statements and a query (empty: the original) on a throw-away copy."""
@@ -232,32 +229,10 @@ class SqlWorld(World):
         return [schema, explain, measure]
 
 
-def _trial(task: TuningTask, measured: Measured) -> Trial:
-    judged = judge(task, measured)
-    seconds = Metric(
-        name="seconds",
-        value=measured.solution_seconds,
-        baseline=measured.baseline_seconds,
-        wanted=task.wanted_speed_up,
-        stopped=measured.stopped,
-    )
-    size = Metric(name="index_share", value=measured.index_share, limit=task.index_budget)
-    return Trial(
-        correct=measured.correct,
-        solved=judged.solved,
-        gain=measured.speed_up,
-        wanted=task.wanted_speed_up,
-        metrics=[seconds, size],
-        evidence=measured.plan_after,
-        summary=judged.why,
-        problem=measured.refused or measured.error,
-    )
-
-
 @lru_cache(maxsize=64)
 def _described(task: str, rows: int) -> str:
-    with SqlTuning.of(TuningTask.model_validate_json(task), rows=rows) as world:
-        tables = world.schema()
+    world = SqlTuning.of(TuningTask.model_validate_json(task), rows=rows)
+    tables = world.schema()
     return "\n".join(
         f"{table.name}: {table.rows} rows; "
         + ", ".join(f"{column.name} {column.type} ({column.distinct} distinct)" for column in table.columns)
@@ -270,12 +245,12 @@ def _described(task: str, rows: int) -> str:
 def _keeps_most(task: str, rows: int) -> bool:
     """Say whether the filters of each table let more than half of its rows through."""
     told = TuningTask.model_validate_json(task)
-    with SqlTuning.of(told, rows=rows) as world:
-        said_of: dict[str, list[str]] = {}
-        for each in structure_of(told, world.dialect).filters:
-            said_of.setdefault(each.column.table, []).append(f"({each.predicate})")
-        try:
-            shares = [world.share(table, " AND ".join(said)) for table, said in said_of.items()]
-        except BadInput:  # what cannot be counted, such as a filter that takes too long
-            return False
+    world = SqlTuning.of(told, rows=rows)
+    said_of: dict[str, list[str]] = {}
+    for each in structure_of(told, world.dialect).filters:
+        said_of.setdefault(each.column.table, []).append(f"({each.predicate})")
+    try:
+        shares = [world.share(table, " AND ".join(said)) for table, said in said_of.items()]
+    except BadInput:  # what cannot be counted, such as a filter that takes too long
+        return False
     return bool(shares) and min(shares) > HALF

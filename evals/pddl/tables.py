@@ -3,37 +3,20 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
+import yaml
 from matplotlib.axes import Axes
 
 from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
 from mneme.evals.measuring import interval_of_mean, wilcoxon_p
-from mneme.evals.report import Report, Row, draw, table
+from mneme.evals.report import Report, Row, draw, framed, table
 
-LABELS = {
-    "none": "no memory",
-    "g_memory": "G-Memory",
-    "generative": "Generative",
-    "memory_bank": "MemoryBank",
-    "meta_gpt": "MetaGPT",
-    "voyager": "Voyager",
-    "chat_dev": "ChatDev",
-    "intrinsic": "Intrinsic",
-}
-PAPER = {
-    "none": (0.0231, 117_437),
-    "g_memory": (0.0231, 118_316),
-    "generative": (0.0530, 121_105),
-    "memory_bank": (0.0305, 80_599),
-    "meta_gpt": (0.0601, 127_860),
-    "voyager": (0.0250, 133_268),
-    "chat_dev": (0.0583, 107_043),
-    "intrinsic": (0.0833, 140_418),
-}
-"""Table 1: average rewards and tokens of Llama 3.1 8B over AgentBoard's 60 problems, one run."""
+_PRINTED = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encoding="utf-8"))
+LABELS: dict[str, str] = {name: each["label"] for name, each in _PRINTED.items()}
+PAPER = {name: (each["reward"], each["tokens"]) for name, each in _PRINTED.items()}
+"""Table 1: rewards and tokens."""
 CROSS_TRIAL = ("g_memory", "generative", "memory_bank", "meta_gpt", "voyager")
 MEASURES = {"success": "success", "grounding": "grounding accuracy", "steps": "steps"}
 PROBLEM = ["seed", "number"]
@@ -46,11 +29,9 @@ def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, ra
     played["grounding"] = played["valid_steps"] / played["steps"].clip(lower=1)
     order = {name: at for at, name in enumerate(LABELS)}
     played = played.sort_values("memory", key=lambda each: each.map(order), kind="stable")
-    is_wide = played["window"] == played["window"].max()
-    wide, tight = played[is_wide], played[~is_wide]
-    summary = _summaries(wide)
-    plots = (partial(_bars, summary), partial(_learning, wide))
-    title = f"PDDL tasks, {_counted(wide, seeds)}"
+    summary = _summaries(played)
+    plots = (partial(_bars, summary), partial(_learning, played))
+    title = f"PDDL tasks, {_counted(played, seeds)}"
     return Report(
         name="pddl",
         answered_by=str(who),
@@ -60,124 +41,93 @@ def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, ra
             "seeds": list(seeds),
             "problems": source,
             "memories": summary,
-            "tight": _summaries(tight),
         },
-        tables=[*_table_1(summary, who), *_tight(wide, tight), *_by_domain(wide)],
+        tables=[*_table_1(summary, who), *_by_domain(played)],
         plots=[draw(raw.with_suffix(".png"), title, str(who), *plots)],
-        notes=_notes(played, wide, seeds, who, source),
+        notes=_notes(played, seeds, who, source),
     )
 
 
 def _summaries(played: pd.DataFrame) -> dict[str, Row]:
     """Return the figures of each memory, with p against none, and Holm's for the number of memories."""
-    by_memory = dict(iter(played.groupby("memory", sort=False))) if len(played) else {}
-    bare = by_memory.get("none")
-    summary = {str(name): _summary(own, bare) for name, own in by_memory.items()}
-    tested = sorted((each for each in summary.values() if each["p"] is not None), key=lambda each: each["p"])
-    least = 0.0
-    for rank, each in enumerate(tested):
-        least = max(least, min(1.0, each["p"] * (len(tested) - rank)))
-        each["p_holm"] = least
+    by_memory = {str(name): own for name, own in played.groupby("memory", sort=False)}
+    rewards = played.pivot_table(index=PROBLEM, columns="memory", values="reward")
+    summary = {
+        name: _figures(own) | {"p": wilcoxon_p((rewards[name] - rewards["none"]).dropna())}
+        if "none" in by_memory
+        else _figures(own) | {"p": None}
+        for name, own in by_memory.items()
+    }
+    p = pd.Series({name: each["p"] for name, each in summary.items()}, dtype=float).dropna().sort_values()
+    holm = (p * [*range(len(p), 0, -1)]).clip(upper=1).cummax()
+    for name, corrected in holm.items():
+        summary[str(name)]["p_holm"] = corrected
     return summary
 
 
-def _summary(own: pd.DataFrame, bare: pd.DataFrame | None) -> Row:
+def _figures(own: pd.DataFrame) -> Row:
     rewards, by_seed = own["reward"], own.groupby("seed")["reward"].mean()
-    figures = own[["reward", "tokens", "success", "grounding", "steps", "seconds"]].mean().to_dict()
-    p = None
-    if bare is not None and bare is not own:
-        p = wilcoxon_p((own.set_index(PROBLEM)["reward"] - bare.set_index(PROBLEM)["reward"]).dropna())
+    means = own[["reward", "tokens", "success", "grounding", "steps", "seconds"]].mean().to_dict()
     return {
-        **figures,
+        **means,
         "reward_by_seed": by_seed.tolist(),
         "reward_sd": float(by_seed.std()) if len(by_seed) > 1 else None,
         "reward_interval": interval_of_mean(rewards) if rewards.nunique() > 1 else None,
-        "efficiency": figures["reward"] / figures["tokens"] if figures["tokens"] else 0.0,
+        "efficiency": means["reward"] / means["tokens"] if means["tokens"] else 0.0,
         "calls": float(own["calls"].mean()),
-        "p": p,
     }
 
 
 def _table_1(summary: dict[str, Row], who: Identity) -> list[Table]:
     """Make table 1 in two halves, which can be read one after the other."""
+    rewards, tokens = list[tuple[object, ...]](), list[tuple[object, ...]]()
+    for name, each in summary.items():
+        reward, spent = PAPER[name]
+        interval = each["reward_interval"]
+        between = f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else None
+        figures = (f"{each['reward']:.4f}", f"{reward:.4f}", between, each["reward_sd"], each.get("p_holm"))
+        rewards.append((LABELS[name], *figures))
+        efficiency = (f"{each['efficiency'] * 1e7:.2f}", f"{reward / spent * 1e7:.2f}")
+        tokens.append((LABELS[name], f"{each['tokens']:,.0f}", f"{spent:,}", *efficiency))
     head = f"({who}; the paper: Llama 3.1 8B)"
-    rewards = ("memory", "reward", "paper", "95 % over tasks", "sd", "p, Holm")
-    tokens = ("memory", "tokens", "paper", "reward/10⁷ tokens", "paper")
+    columns = ("memory", "reward", "paper", "95 % over tasks", "sd", "p, Holm")
     return [
-        table(f"Table 1, rewards {head}", rewards, [_rewarded(name, each) for name, each in summary.items()]),
-        table(f"Table 1, tokens {head}", tokens, [_spent(name, each) for name, each in summary.items()]),
+        table(f"Table 1, rewards {head}", columns, rewards),
+        table(f"Table 1, tokens {head}", ("memory", "tokens", "paper", "reward/10⁷ tokens", "paper"), tokens),
     ]
 
 
-def _rewarded(name: str, each: Row) -> tuple[object, ...]:
-    interval = each["reward_interval"]
-    between = f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else None
-    figures = (f"{each['reward']:.4f}", f"{PAPER[name][0]:.4f}")
-    return LABELS[name], *figures, between, each["reward_sd"], each.get("p_holm")
-
-
-def _spent(name: str, each: Row) -> tuple[object, ...]:
-    reward, tokens = PAPER[name]
-    efficiency = (f"{each['efficiency'] * 1e7:.2f}", f"{reward / tokens * 1e7:.2f}")
-    return LABELS[name], f"{each['tokens']:,.0f}", f"{tokens:,}", *efficiency
-
-
-def _tight(wide: pd.DataFrame, tight: pd.DataFrame) -> list[Table]:
-    """Compare no memory and intrinsic in both windows, over the problems that both windows have room for."""
-    if tight.empty:
-        return []
-    fitting = set(zip(tight["seed"], tight["problem"], strict=True))
-    fits = [each in fitting for each in zip(wide["seed"], wide["problem"], strict=True)]
-    before = wide[pd.Series(fits, wide.index) & wide["memory"].isin(tight["memory"])]
-    lines = [
-        (part["window"].iloc[0], part["memory_tokens"].iloc[0], LABELS[name], *_line(each))
-        for part in (before, tight)
-        for name, each in _summaries(part).items()
+def _by_domain(played: pd.DataFrame) -> list[Table]:
+    measures = {"reward": "average reward", **MEASURES}
+    means: pd.DataFrame = played.pivot_table(
+        index="memory", columns="domain", values=[*measures], margins=True, margins_name="all", sort=False
+    )
+    domains, names = [*sorted(set(played["domain"])), "all"], [*dict.fromkeys(played["memory"])]
+    return [
+        framed(f"By domain: {title}", means[measure].loc[names, domains].map("{:.3g}".format).rename(LABELS))
+        for measure, title in measures.items()
     ]
-    head = ("window", "for memory", "memory", "reward", "tokens", "valid", "p")
-    return [table(f"A tight window ({len(fitting)} problems that fit)", head, lines)]
 
 
-def _line(each: Row) -> tuple[object, ...]:
-    return f"{each['reward']:.4f}", f"{each['tokens']:,.0f}", f"{each['grounding']:.3f}", each["p"]
-
-
-def _by_domain(wide: pd.DataFrame) -> list[Table]:
-    made = []
-    for measure, title in {"reward": "average reward", **MEASURES}.items():
-        means: Any = wide.pivot_table(
-            index="memory", columns="domain", values=measure, margins=True, margins_name="all", sort=False
-        )
-        domains = [*sorted(set(wide["domain"])), "all"]
-        cells = [
-            (LABELS[name], *(f"{means.loc[name, each]:.3g}" for each in domains))
-            for name in dict.fromkeys(wide["memory"])
-        ]
-        made.append(table(f"By domain: {title}", ("memory", *domains), cells))
-    return made
-
-
-def _counted(wide: pd.DataFrame, seeds: Sequence[int]) -> str:
+def _counted(played: pd.DataFrame, seeds: Sequence[int]) -> str:
     """Say how many problems of which domains were played with each memory, in how many orders."""
-    first = wide[(wide["memory"] == wide["memory"].iloc[0]) & (wide["seed"] == seeds[0])]
+    first = played[(played["memory"] == played["memory"].iloc[0]) & (played["seed"] == seeds[0])]
     counts = first["domain"].value_counts().sort_index()
     each = ", ".join(f"{count} {domain}" for domain, count in counts.items())
     return f"{len(first)} problems ({each}), {len(seeds)} {'order' if len(seeds) == 1 else 'orders'}"
 
 
-def _notes(
-    played: pd.DataFrame, wide: pd.DataFrame, seeds: Sequence[int], who: Identity, source: str
-) -> list[str]:
+def _notes(played: pd.DataFrame, seeds: Sequence[int], who: Identity, source: str) -> list[str]:
     seconds = played["seconds"].sum()
     notes = [
-        f"{_counted(wide, seeds)}, {source}; "
+        f"{_counted(played, seeds)}, {source}; "
         f"{len(played)} tasks, {seconds:.0f} s of playing, {seconds / len(played):.2f} s a task.",
         "p: Wilcoxon signed-rank of rewards against no memory on the same problems, by Holm for the "
         "number of memories; – where no task ended otherwise, or with no memory left out. The paper gives no "
         "spread: it ran once.",
         "Tokens count every question of both agents and of the memory itself, prompts and replies; sd: of "
         "the orders' means.",
-        *_same_moves(wide),
+        *_same_moves(played),
     ]
     if unusable := int(played["complaints"].map(len).sum()):
         notes.append(f"{unusable} answers stayed unusable after their repairs; the raw results say which.")
@@ -185,9 +135,9 @@ def _notes(
     return notes if who.is_model else [*notes, by_rules]
 
 
-def _same_moves(wide: pd.DataFrame) -> list[str]:
+def _same_moves(played: pd.DataFrame) -> list[str]:
     """Say in how many problems the moves with intrinsic memory and without were the same."""
-    moves = wide.assign(moves=wide["transcript"].map(lambda steps: [step["action"] for step in steps]))
+    moves = played.assign(moves=played["transcript"].map(lambda steps: [step["action"] for step in steps]))
     by_memory = moves.pivot_table(index=PROBLEM, columns="memory", values="moves", aggfunc="first")
     if not {"none", "intrinsic"} <= {*by_memory.columns}:
         return []
@@ -195,8 +145,7 @@ def _same_moves(wide: pd.DataFrame) -> list[str]:
     same = int((both["none"] == both["intrinsic"]).sum())
     return [
         f"The moves with intrinsic memory and without were the same in {same} of {len(both)} problems. "
-        "A step that shows the whole state leaves a memory of the task nothing to add: such worlds cannot "
-        "tell what survives. `mneme eval information_survival` measures that."
+        "A step that shows the whole state leaves a memory of the task nothing to add."
     ]
 
 
@@ -208,9 +157,9 @@ def _bars(summary: dict[str, Row], axes: Axes) -> None:
     means.plot.barh(ax=axes, xlabel="average reward").invert_yaxis()
 
 
-def _learning(wide: pd.DataFrame, axes: Axes) -> None:
+def _learning(played: pd.DataFrame, axes: Axes) -> None:
     """Draw the mean reward of the tasks so far: what learns across tasks rises."""
-    running = wide.pivot_table(index="number", columns="memory", values="reward").expanding().mean()
+    running = played.pivot_table(index="number", columns="memory", values="reward").expanding().mean()
     style = {name: "-" if name in CROSS_TRIAL else ":" for name in running.columns}
     running.plot(ax=axes, style=style, xlabel="tasks played (solid: learns across tasks)")
     axes.set_ylabel("mean reward so far")

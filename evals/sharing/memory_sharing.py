@@ -6,8 +6,7 @@ the standard answer by BERTScore and ROUGE-L. Everything runs through the graphs
 `retriever_training`.
 
 `--models` gives the paper's backbones, each an arm of its own under one fixed scorer, and `--mixed` one more
-arm whose agents answer by them in turn (§5). `--data` takes a clone of the authors' repository too, as they
-split it, and `--as-authors` sets what their code does where it is not what the paper says.
+arm whose agents answer by them in turn (§5).
 
 Deviations from the paper: the items are the shipped ones, 24 an agent, or the user's, since the authors' have
 no licence; the BERTScore encoder is a local one, so that its figures cannot be compared with the paper's
@@ -16,19 +15,19 @@ second time by standard answers, and the ways to choose examples are compared.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import get_args
 
 from pydantic import Field
 
+from mneme.core.errors import BadInput
 from mneme.evals.answering import Identity, identify
 from mneme.evals.measuring import home_beside, in_environment, ledger_at
 from mneme.evals.options import Agents, RunOptions
 from mneme.evals.report import Journal, Progress, Report, Row, digest, together
-from mneme.evals.sharing.arms import AS_AUTHORS, Arm, arms_of, flagged, table_flagged
-from mneme.evals.sharing.authors import is_authors, read_all
 from mneme.evals.sharing.data import NEAR, Item, Split, closest_across, read_items, split
 from mneme.evals.sharing.plots import draw_all
 from mneme.evals.sharing.pool_runs import Growth, PoolRun, pools_of, steps
@@ -83,9 +82,6 @@ class Options(RunOptions):
     )
     candidates: int = Field(12, ge=2, le=100, description="n: memories that BM25 proposes.")
     labels: int = Field(6, ge=2, le=100, description="v: candidates that are labelled.")
-    as_authors: bool = Field(
-        False, description=f"As in their code: {', '.join(f'{k} {v}' for k, v in AS_AUTHORS.items())}."
-    )
     learning: Learning = Field("projection", description="What the retriever learns.")
     encoder: Path | None = Field(None, description="Folder of BERTScore's encoder; default: the bundled one.")
     layers: int = Field(LAYERS, ge=1, description="The encoder's layer whose vectors are compared.")
@@ -95,14 +91,17 @@ class Options(RunOptions):
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Run every seed's pools, score the answers; go on where an interrupted run stopped."""
-    options = options.model_copy(update=AS_AUTHORS if options.as_authors else {})
     seeds = options.seeds[:1] if options.quick else options.seeds
-    splits = await asyncio.to_thread(_splits, options, seeds)
-    items = [item for part in next(iter(splits.values())) for item in part]
-    arms = arms_of(options.models, mixed=options.mixed)
+    items = await asyncio.to_thread(read_items, options.data)
+    if options.quick:
+        agents = dict.fromkeys(item.agent for item in items)
+        own = ([item for item in items if item.agent == agent] for agent in agents)
+        items = [item for each in own for item in each[:QUICK_ITEMS]]
+    splits = {seed: await asyncio.to_thread(split, items, seed) for seed in seeds}
     bert = await asyncio.to_thread(BertScore, options.encoder, options.layers)
     embedder = await options.opened_embedder()
     who = await identify(options.agents)
+    arms = arms_of(options, who)
     configuration = {
         "items": digest({item.id: item.model_dump() for item in items}),
         "agents": who.model_dump(),
@@ -118,85 +117,71 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         async with ledger_at(home / "ledger", embedder) as ledger:
             gate = asyncio.Semaphore(options.at_once)
             made = partial(PoolRun, ledger=ledger, journal=journal, gate=gate)
-            runs = [partial(made, arm=arm.name, roles=_roles(options, who, arm)) for arm in arms]
-            await _run(splits, runs, progress)
+            await _run(splits, arms, made, progress)
     await asyncio.to_thread(score_all, journal, bert, progress)
     rows = with_scores(journal)
-    results = {arm.name: Results(rows, seeds, arm.name) for arm in arms}
-    notes = [
-        *_notes(splits, items, bert),
-        *([] if who.is_model else [OF_RULES]),
-    ]
-    report = _report(journal, results, who, notes)
-    if held := flagged(next(iter(splits.values()))):
-        report.tables.append(table_flagged(results, held))
-    return report
+    results = {arm: Results(rows, seeds, arm) for arm in arms}
+    notes = [*_notes(splits, items, bert), *([] if who.is_model else [OF_RULES])]
+    return _report(journal, results, who, notes)
+
+
+def arms_of(options: Options, who: Identity) -> dict[str, SharingContext]:
+    """Return who does what in each arm: one model for all agents, or several in turn; one scorer beside all.
+
+    Raises BadInput.
+    """
+    names, scorer = [*dict.fromkeys(options.models)], options.scorer or who.responder
+    people = {name: {"answerer": name} for name in names} or {"": {"answerer": who.responder}}
+    if options.mixed:
+        if len(names) < 2:
+            raise BadInput("A mixed pool needs agents of different models.", "Give --models twice or more.")
+        own = [f"{agent}={names[at % len(names)]}" for at, agent in enumerate(AGENTS)]
+        people["mixed"] = {"answerer": names[0], "answerers": ", ".join(own)}
+    given = options.model_dump(include={*SharingContext.model_fields} - {"agent", "pools"})
+    given |= {"scorer": scorer, "grader": scorer}
+    return {arm: SharingContext(**given | each) for arm, each in people.items()}
+
+
+async def _run(
+    splits: dict[int, Split],
+    arms: dict[str, SharingContext],
+    made: Callable[..., PoolRun],
+    progress: Progress,
+) -> None:
+    """Run the pools side by side: each is its own, and within one the order is fixed."""
+    total, done = len(arms) * sum(steps(each) for each in splits.values()), count(1)
+    beside = asyncio.Semaphore(CONCURRENT_POOLS)
+
+    async def go(pool_run: PoolRun) -> None:
+        async with beside:
+            await pool_run.run()
+
+    def report(what: str) -> None:
+        progress(next(done), total, what)
+
+    await together(
+        go(made(seed, pools, growth, pool, own, roles=roles, report=report, arm=arm))
+        for arm, roles in arms.items()
+        for seed, items in splits.items()
+        for growth in get_args(Growth)
+        for pools, pool, own in pools_of(items)
+    )
 
 
 def _notes(splits: dict[int, Split], items: Sequence[Item], bert: BertScore) -> list[str]:
     """Say what was compared by what, and for which agents that cannot tell answers apart."""
     closest = max(closest_across(each) for each in splits.values())
-    leak = "so the last table tells held items apart" if closest >= NEAR else "below the limit"
     answers = {agent: [each.answer for each in items if each.agent == agent] for agent in AGENTS}
     shares = {agent: bert.unknown(own) for agent, own in answers.items() if own}
     return [
         f"{len(items)} items; BERTScore by {bert.name}, layer {bert.layers}, F1, not rescaled.",
-        f"The closest two items of different splits are {closest:.0f} % alike (same: {NEAR:.0f} %), {leak}.",
+        f"The closest two items of different splits are {closest:.0f} % alike (same: {NEAR:.0f} %).",
         *(
             f"{agent}: the encoder does not know {share:.0%} of the tokens: see ROUGE-L, or give --encoder."
             for agent, share in shares.items()
             if share > UNREADABLE
         ),
     ]
-
-
-def _splits(options: Options, seeds: list[int]) -> dict[int, Split]:
-    """Return each seed's split; the authors' own is the same for all."""
-    if options.data and is_authors(options.data):
-        theirs = read_all(options.data)
-        return dict.fromkeys(seeds, Split(*map(_few, theirs)) if options.quick else theirs)
-    items = read_items(options.data)
-    return {seed: split(_few(items) if options.quick else items, seed) for seed in seeds}
-
-
-def _few(items: list[Item]) -> list[Item]:
-    agents = dict.fromkeys(item.agent for item in items)
-    return [
-        item for agent in agents for item in [each for each in items if each.agent == agent][:QUICK_ITEMS]
-    ]
-
-
-def _roles(options: Options, who: Identity, arm: Arm) -> SharingContext:
-    """Return who does what in an arm; one scorer, who also grades, stands beside all arms."""
-    fixed, answerer = options.scorer or who.responder, arm.answerer or who.responder
-    given = options.model_dump(include={*SharingContext.model_fields} - {"scorer", "agent", "pools"})
-    people = {"answerer": answerer, "answerers": arm.answerers, "scorer": fixed, "grader": fixed}
-    return SharingContext(**given | people)
-
-
-async def _run(splits: dict[int, Split], runs: Sequence[Callable[..., PoolRun]], progress: Progress) -> None:
-    """Run the pools side by side: each is its own, and within one the order is fixed."""
-    total, done = len(runs) * sum(steps(each) for each in splits.values()), 0
-
-    def report(what: str) -> None:
-        nonlocal done
-        done += 1
-        progress(done, total, what)
-
-    beside = asyncio.Semaphore(CONCURRENT_POOLS)
-
-    async def go(made: PoolRun) -> None:
-        async with beside:
-            await made.run()
-
-    await together(go(made) for run in runs for made in _pool_runs(splits, partial(run, report=report)))
-
-
-def _pool_runs(splits: dict[int, Split], pool_run: Callable[..., PoolRun]) -> Iterator[PoolRun]:
-    for seed, items in splits.items():
-        for growth in get_args(Growth):
-            for pools, pool, own in pools_of(items):
-                yield pool_run(seed=seed, growth=growth, pools=pools, pool=pool, items=own)
 
 
 def _report(journal: Journal, arms: dict[str, Results], who: Identity, notes: list[str]) -> Report:

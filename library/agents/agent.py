@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from mneme.core.errors import BadInput
-from mneme.library.agents.reading import read_yaml, text_of
+from mneme.core.yaml_files import read_yaml, text_of
 
 HOME = Path(__file__).parent / "team"
 DOMAINS = {

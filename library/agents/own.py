@@ -5,19 +5,11 @@ from pathlib import Path
 from mneme.core.errors import BadInput
 from mneme.core.private import make_private_folder
 from mneme.core.settings import settings
+from mneme.core.yaml_files import read_yaml, text_of
 from mneme.library.agents.agent import AGENTS, Agent
-from mneme.library.agents.reading import read_yaml, text_of
 
-EXAMPLE = """\
-# An agent that shares a pool. Save it with: mneme share agent new {name} --file THIS_FILE
-name: {name}            # short: small letters, digits and _
-domain: short_poems     # whose pool and rubric it uses; a new one gets a rubric of its own
-title: Haiku            # its name for people
-does: Write a haiku on what the question describes, in three lines of five, seven and five syllables.
-questions: 'A moment in nature in one sentence: "The first snow on a parked bicycle."'
-language: en            # of its answers, by ISO 639
-# form: limerick        # optional: a check of form in code, one of those of the shipped agents
-"""
+EXAMPLE = Path(__file__).with_name("example.yaml").read_text(encoding="utf-8")
+"""The file of an agent, with `{name}` for its name."""
 
 
 PARTED = "\n---\n"

@@ -11,8 +11,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from mneme.core.errors import BadInput
+from mneme.core.yaml_files import read_yaml, text_of
 from mneme.library.agents.agent import DOMAINS
-from mneme.library.agents.reading import read_yaml, text_of
 from mneme.prompts.sharing import examples
 
 HOME = Path(__file__).parent / "rubrics"

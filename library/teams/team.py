@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mneme.core.errors import BadInput, first_fault
+from mneme.core.yaml_files import text_of
 from mneme.prompts.discussion.memory_template import size, wrong_in
 
 FOLDER = Path(__file__).parent
@@ -133,12 +134,9 @@ def load_team(name_or_path: str) -> Team:
             f"There is no team {name_or_path!r}.", f"One of {', '.join(shipped())}, or a YAML file."
         )
     try:
-        read = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"Cannot read the team {path}: {error}.", "Give a YAML file of a team.") from error
+        return read_team(yaml.safe_load(text_of(path)), str(path))
     except yaml.YAMLError as error:
         raise BadInput(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
-    return read_team(read, str(path))
 
 
 def read_team(given: object, where: str = "team") -> Team:
@@ -162,16 +160,19 @@ def _wrong(team: Team) -> Iterator[str]:
         yield "reviewed: a model wrote the templates; review them, then set reviewed: true."
     yield from _twice("roles", team.names)
     yield from _twice("roles (titles)", [role.title for role in team.roles])
-    yield from _unknown(team)
-    selected = {name for _, name in _selected(team)}
+    selected = _selected(team)
+    yield from (
+        f"{field}: there is no role {name}; there are {', '.join(team.names)}."
+        for field, name in selected
+        if name not in team.names
+    )
+    yield from _twice("speakers", team.deciders)
     yield from (
         f"roles.{name}: this role never speaks; name it under speakers or document.by."
         for name in team.names
-        if name not in selected
+        if name not in {each for _, each in selected}
     )
-    for role in team.roles:
-        if wrong := wrong_in(role.memory, f"roles.{role.name}.memory"):
-            yield wrong
+    yield from filter(None, (wrong_in(role.memory, f"roles.{role.name}.memory") for role in team.roles))
     if cramped := team.cramped(team.context_tokens):
         yield f"roles.{cramped}.memory has too many slots for {team.memory_tokens} memory_tokens."
     yield from _clashes(team.document)
@@ -207,33 +208,20 @@ def _twice(field: str, names: list[str]) -> Iterator[str]:
     )
 
 
-def _unknown(team: Team) -> Iterator[str]:
-    yield from (
-        f"{field}: there is no role {name}; there are {', '.join(team.names)}."
-        for field, name in _selected(team)
-        if name not in team.names
-    )
-    order = team.deciders
-    yield from _twice("speakers", order)
-
-
 def _selected(team: Team) -> list[tuple[str, str]]:
     """Return every role that is given the floor, with the field that names it."""
-    speakers, last = team.speakers, ("document.by", team.document.by)
-    if isinstance(speakers, RoundRobin):
-        return [*(("speakers.order", name) for name in speakers.order), last]
-    single = [
-        (f"speakers.{each}", getattr(speakers, each)) for each in ("delegate", "integrator", "evaluator")
+    named: dict[str, list[str] | str] = team.speakers.model_dump(exclude={"kind"})
+    speaking = [
+        (f"speakers.{field}", name)
+        for field, names in named.items()
+        for name in ([names] if isinstance(names, str) else names)
     ]
-    return [*(("speakers.workers", name) for name in speakers.workers), *single, last]
+    return [*speaking, ("document.by", team.document.by)]
 
 
 def empty(template: Mapping[str, Any]) -> dict[str, Any]:
     """Return M_{n,0}: every slot of the template, with nothing in it."""
-    return {name: _empty(slot) for name, slot in template.items()}
-
-
-def _empty(slot: Any) -> Any:
-    if isinstance(slot, Mapping):
-        return empty(slot)
-    return [] if isinstance(slot, list) else ""
+    return {
+        name: empty(slot) if isinstance(slot, Mapping) else [] if isinstance(slot, list) else ""
+        for name, slot in template.items()
+    }

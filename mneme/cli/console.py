@@ -41,7 +41,7 @@ async def mcp(
 
 
 async def console(
-    browser: Annotated[bool, typer.Option(help="Open the page; else print only its address.")] = True,
+    browser: Annotated[bool, "Open the page; else print only its address."] = True,
     port: Annotated[
         int, typer.Option(min=1, max=65535, help="The port of the server, if one is started.")
     ] = 2024,

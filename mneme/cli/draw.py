@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from langchain_core.runnables.graph import Graph
 
 from mneme.cli.show import emit, prints_json
@@ -13,8 +12,8 @@ from mneme.graphs import load
 
 
 def graph(
-    name: Annotated[str, typer.Argument(help="A graph in langgraph.json, e.g. memory_agent.")],
-    png: Annotated[Path | None, typer.Option("--png", help="Also write it as an image to this file.")] = None,
+    name: Annotated[str, "A graph in langgraph.json, e.g. memory_agent."],
+    png: Annotated[Path | None, "Also write it as an image to this file."] = None,
 ) -> None:
     """Print a graph as Mermaid."""
     drawing = load(name).graph.get_graph(xray=True)

@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.markup import escape
 
 from mneme.cli.show import console, emit
@@ -54,14 +53,14 @@ async def repair() -> int:
 
 
 async def backup(
-    file: Annotated[Path, typer.Argument(help="Where to write; it must not exist.")],
+    file: Annotated[Path, "Where to write; it must not exist."],
 ) -> None:
     """Write all memories and conversations into one file, also while they are in use."""
     _print_backup("Written", await asyncio.to_thread(backups.back_up, file))
 
 
 async def restore(
-    file: Annotated[Path, typer.Argument(help="A file of `mneme backup`.")],
+    file: Annotated[Path, "A file of `mneme backup`."],
 ) -> None:
     """Restore a backup where there are no memories yet."""
     embedder = await open_embedder(settings().embedder)

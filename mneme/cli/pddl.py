@@ -63,7 +63,7 @@ async def list_(
 
 
 async def show(
-    problem: Annotated[str, typer.Argument(help="As for `mneme pddl run`.")],
+    problem: Annotated[str, "As for `mneme pddl run`."],
     data: Data = None,
     seed: Seed = 1,
 ) -> None:
@@ -87,13 +87,10 @@ async def memories() -> None:
 
 async def run(
     problems: Annotated[
-        list[str],
-        typer.Argument(help="Problems: gripper, gripper/seed3-size6, a problem's file, or a name in --data."),
+        list[str], "Problems: gripper, gripper/seed3-size6, a problem's file, or a name in --data."
     ],
     context: Annotated[Context, Fields(PddlContext, {"memory": "--memory -m"}, "example")],
-    run_id: Annotated[
-        str, typer.Option("--id", help="The run's id; the id of a killed run continues it.")
-    ] = "",
+    run_id: Annotated[str, "The run's id; the id of a killed run continues it.", "--id"] = "",
     data: Data = None,
     seed: Seed = 1,
 ) -> None:

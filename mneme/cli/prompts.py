@@ -30,7 +30,7 @@ def show(name: Name) -> None:
 
 
 def export(
-    folder: Annotated[Path, typer.Argument(help="Where to write them; files that are there stay.")],
+    folder: Annotated[Path, "Where to write them; files that are there stay."],
     name: Annotated[str, typer.Argument(metavar="[WORKFLOW/PROMPT]", help="Only this one.")] = "",
 ) -> None:
     """Write the prompts as files to change; use them with MNEME_PROMPTS=FOLDER."""

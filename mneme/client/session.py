@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +71,7 @@ class MemoryAgent:
         self._run = run
         self._remembering: asyncio.Task[None] | None = None
         self._rereading: asyncio.Task[None] | None = None
-        self._is_wanted = False
+        self._is_wanted = self._is_over = False
 
     @property
     def is_remembering(self) -> bool:
@@ -84,9 +84,9 @@ class MemoryAgent:
         return self._rereading is not None and not self._rereading.done()
 
     def start(self) -> None:
-        """Remember what waits now, also where it is at work already."""
+        """Remember what waits now, also where it is at work already; once it was stopped, nothing."""
         self._is_wanted = True
-        if not self.is_remembering:
+        if not self.is_remembering and not self._is_over:
             self._remembering = asyncio.create_task(self._remember())
 
     async def wait(self, seconds: float | None = None) -> None:
@@ -104,7 +104,8 @@ class MemoryAgent:
         await _ended(self._rereading)
 
     async def stop(self) -> None:
-        """End whatever it does."""
+        """End whatever it does, for good."""
+        self._is_over = True
         await _ended(self._remembering)
         await _ended(self._rereading)
 
@@ -130,7 +131,7 @@ async def open_session(user: str) -> AsyncIterator[Session]:
         yield Session(await memories.whoami(), memories, flows.operations(Messages, user), flows)
 
 
-class LastingSession:
+class LastingSession(AbstractAsyncContextManager["LastingSession"]):
     """A session for as long as a person sits there, which is opened anew where its server has gone."""
 
     def __init__(self, user: str) -> None:
@@ -148,3 +149,6 @@ class LastingSession:
         """Close the session, if it is open."""
         self._session = None
         await self._opened.aclose()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage, trim_messages
 
 from mneme.core.errors import PromptTooLong
 
@@ -44,19 +44,10 @@ def fit(
             f"The prompt needs about {pinned} tokens; the model's context leaves {room}.",
             "Shorten the message, or raise MNEME_NUM_CTX.",
         )
-    return [*system, *history[_start(history, room - pinned) :], *task]
-
-
-def _start(history: Sequence[BaseMessage], room: int) -> int:
-    """Return where the latest whole turns begin that fit; a turn begins with a human message."""
-    start, size = len(history), 0
-    for at in reversed(range(len(history))):
-        size += tokens_of([history[at]])
-        if size > room:
-            return start
-        if at == 0 or isinstance(history[at], HumanMessage):
-            start = at
-    return start
+    latest = trim_messages(
+        list(history), max_tokens=room - pinned, token_counter=tokens_of, strategy="last", start_on="human"
+    )
+    return [*system, *latest, *task]
 
 
 def refuse_if_cut(messages: Sequence[BaseMessage], read: int) -> None:

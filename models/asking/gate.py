@@ -5,8 +5,6 @@ the one a person waits for. One gate per endpoint therefore holds them back on o
 
 - A place that falls free goes to the oldest waiting call of the lane `user`, else to a call of the lane
   `background`: of the owner (a user or a team) with the fewest places, of several owners in turn.
-- When a background call finds every place taken and another owner's background has more than an equal share
-  of the places, the youngest call of that owner is preempted, as below: its share is never taken from it.
 - When a user call finds every place taken, the background call that has run for the shortest time is
   preempted: its task is cancelled, which closes its stream, at which Ollama stops generating; it keeps
   its turn and runs again from the start when nobody waits. Model calls have no side effects, so
@@ -24,14 +22,20 @@ never held across an `await`, and a waiting call is woken through its own loop.
 import asyncio
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Literal, TypeVar
 
 from mneme.core.settings import settings
 
+__all__ = ["Gate", "Lane", "clear_gates", "gate"]
+
 Lane = Literal["user", "background"]
+T = TypeVar("T")
+
+PATIENCE = 30.0
 
 
 @dataclass(eq=False)
@@ -47,70 +51,10 @@ class Call:
     stop: Callable[[], object] | None = None
     preempted: bool = False
 
-
-class Turns:
-    """The background calls that wait."""
-
-    def __init__(self) -> None:
-        self._lines: dict[str, deque[Call]] = {}
-
-    def __len__(self) -> int:
-        return sum(map(len, self._lines.values()))
-
-    def add(self, call: Call) -> None:
-        """Put a call at the end of its owner's line; one that was preempted keeps its turn."""
-        if call.began is None:
-            self._lines.setdefault(call.owner, deque()).append(call)
-            return
-        line = self._lines.pop(call.owner, deque())
-        line.appendleft(call)
-        self._lines = {call.owner: line, **self._lines}
-
-    def next(self, running: Iterable[Call]) -> Call | None:
-        """Take the first call of the owner with the fewest places; of several owners, in turn."""
-        if not self._lines:
-            return None
-        held = _held(running)
-        owner = min(self._lines, key=lambda each: held[each])
-        line = self._lines.pop(owner)
-        call = line.popleft()
-        if line:
-            self._lines[owner] = line  # behind the others
-        return call
-
-    def drop(self, call: Call) -> None:
-        """Take a call out of its line, if it stands there."""
-        line = self._lines.get(call.owner, deque())
-        if call in line:
-            line.remove(call)
-        if not line:
-            self._lines.pop(call.owner, None)
-
-    def beyond_its_share(self, call: Call, running: Sequence[Call]) -> Call | None:
-        """Return a running call whose place is due to a waiting one: its owner has more than an equal share.
-
-        It is the youngest, so the calls that an owner has within its share run to their end.
-        """
-        held = _held(each for each in running if not each.preempted)
-        places = sum(each.lane == "background" for each in running)
-        share = max(1, places // len(held.keys() | self._lines.keys()))
-        beyond = [each for each in running if not each.preempted and held[each.owner] > share]
-        beyond = [each for each in beyond if each.lane == "background"]
-        if held[call.owner] >= share or not beyond:
-            return None
-        return max(beyond, key=lambda each: (held[each.owner], each.began or 0.0))
-
-
-def _held(running: Iterable[Call]) -> Counter[str]:
-    """Count the background calls of each owner."""
-    return Counter(each.owner for each in running if each.lane == "background")
-
-
-__all__ = ["Gate", "Lane", "clear_gates", "gate"]
-
-T = TypeVar("T")
-
-PATIENCE = 30.0
+    def wake(self) -> None:
+        """Let the call go on: it has a place."""
+        if self.turn is not None and not self.turn.done():
+            self.turn.set_result(None)
 
 
 class Gate:
@@ -121,8 +65,9 @@ class Gate:
         self.patience, self.longest = patience, longest
         self._lock = threading.Lock()
         self._running: list[Call] = []
-        self._users: deque[Call] = deque()
-        self._background = Turns()
+        self._waiting: list[Call] = []
+        self._admissions, self._admitted = count(1), Counter[str]()
+        """The number of each owner's latest admission in the background."""
 
     async def run(self, lane: Lane, work: Callable[[], Awaitable[T]], owner: str = "") -> T:
         """Return what the work returns, once there is a place; background work may be begun repeatedly."""
@@ -137,15 +82,14 @@ class Gate:
                 continue
             finally:
                 with self._lock:
-                    for place in (self._running, self._users):
+                    for place in (self._running, self._waiting):
                         if call in place:
                             place.remove(call)
-                    self._background.drop(call)
                     self._admit()
 
     def waiting(self, lane: Lane) -> int:
         """Return how many calls of a lane wait for a place."""
-        return len(self._users if lane == "user" else self._background)
+        return sum(call.lane == lane for call in self._waiting)
 
     def running(self, lane: Lane) -> int:
         """Return how many calls of a lane have a place."""
@@ -172,37 +116,39 @@ class Gate:
         """Take a free place, or stand in line and preempt where that helps."""
         with self._lock:
             call.turn = call.loop.create_future()
-            if call.lane == "user":
-                self._users.append(call)
-            else:
-                self._background.add(call)
+            self._waiting.append(call)
             self._admit()
             if call in self._running:
                 return None
             if call.lane == "user":
                 self._preempt()
                 call.loop.call_later(self.longest, self._preempt_stalled)
-            elif other := self._background.beyond_its_share(call, self._running):
-                _stop(other)
             return call.turn
 
     def _admit(self) -> None:
         """Give every free place to the next in line; the lock is held."""
         self._running = [call for call in self._running if not call.loop.is_closed()]
-        while len(self._running) < self.width and (
-            call := (self._users.popleft() if self._users else self._background.next(self._running))
-        ):
+        while self._waiting and len(self._running) < self.width:
+            held = Counter(each.owner for each in self._running if each.lane == "background")
+            call = min(self._waiting, key=lambda each: self._rank(each, held))
+            self._waiting.remove(call)
             call.began = call.began or time.monotonic()
-            call.preempted = False
-            call.stop = None
-            self._running.append(call)
-            if not _wake(call):
-                self._running.remove(call)
+            call.preempted, call.stop = False, None
+            if _on_loop(call, call.wake):
+                self._running.append(call)
+                if call.lane == "background":
+                    self._admitted[call.owner] = next(self._admissions)
+
+    def _rank(self, call: Call, held: Counter[str]) -> tuple[int, ...]:
+        """Rank a waiting call: users first, then owners with few places, preempted calls, owners in turn."""
+        if call.lane == "user":
+            return (0,)
+        return 1, held[call.owner], call.began is None, self._admitted[call.owner]
 
     def _preempt(self) -> None:
         """Stop one background call unless enough are already stopping for the users who wait."""
         stopping = sum(call.preempted for call in self._running)
-        if stopping >= len(self._users):
+        if stopping >= self.waiting("user"):
             return
         willing = [call for call in self._running if self._may_be_preempted(call)]
         if not willing:
@@ -210,13 +156,14 @@ class Gate:
         chosen = max(willing, key=lambda c: c.began or 0.0)
         if chosen.spared is not None:
             chosen.began = chosen.spared = None  # it has had its time
-        _stop(chosen)
+        chosen.preempted = True
+        if chosen.stop is not None:
+            _on_loop(chosen, chosen.stop)
 
     def _preempt_stalled(self) -> None:
         """Look again once a call that was spared has had its time."""
         with self._lock:
-            if self._users:
-                self._preempt()
+            self._preempt()
 
     def _may_be_preempted(self, call: Call) -> bool:
         """Say whether the call may be stopped for a user; note when it was spared first."""
@@ -233,25 +180,10 @@ class _Preempted(Exception):  # noqa: N818  (an event, not an error)
     """A user call took the place of this background call."""
 
 
-def _stop(call: Call) -> None:
-    """Preempt a call, now or as soon as it can be stopped; the lock is held."""
-    call.preempted = True
-    if call.stop is not None:
-        _on_loop(call, call.stop)
-
-
 def _cancellations() -> int:
     """Return how often the current task was asked to stop, which a preemption does not count towards."""
     task = asyncio.current_task()
     return task.cancelling() if task is not None else 0
-
-
-def _wake(call: Call) -> bool:
-    def resolve() -> None:
-        if call.turn is not None and not call.turn.done():
-            call.turn.set_result(None)
-
-    return _on_loop(call, resolve)
 
 
 def _on_loop(call: Call, action: Callable[[], object]) -> bool:

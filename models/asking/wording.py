@@ -112,7 +112,5 @@ def _examples(prompt: Prompt[Any, Any], given: list[Any], file: Path) -> list[An
     try:
         return [each if isinstance(each, str) else adapter.validate_python(each) for each in given]
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
         hint = f"An example is a text, or an answer: {prompt.form.strip() or 'a text'}"
-        raise BadInput(f"{file}: examples: {where}: {first['msg']}.", hint) from error
+        raise BadInput(f"{file}: examples: {first_fault(error)}", hint) from error

@@ -76,7 +76,7 @@ class Packaged:
 def _model(package: Package) -> Model:
     """Import and load a model only now, as numpy is slow to import."""
     if package is MULTILINGUAL:
-        from mneme.models.embedding.use_m3 import UseM3  # noqa: PLC0415
+        from mneme.models.embedding.windows import UseM3  # noqa: PLC0415
 
         return UseM3()
     from mneme.models.embedding.minilm import MiniLM  # noqa: PLC0415

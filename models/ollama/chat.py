@@ -10,15 +10,14 @@ a wait holds no place.
 """
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, cast
 
 import httpx
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models.chat_models import agenerate_from_stream
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
@@ -49,11 +48,7 @@ class Speaker(ChatOllama):
     counted: int | None = None
 
     async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         speech = ThinkingFilter(self.hold) if self.spoken else None
         circle, complete, said = RepetitionDetector(self.counted), False, ""
@@ -67,7 +62,7 @@ class Speaker(ChatOllama):
                         circle.watch(chunk.text)
                     if speech:
                         chunk = _shown(chunk, speech, complete)  # noqa: PLW2901
-                    if chunk.text or complete or _calls(chunk):
+                    if chunk.text or complete or getattr(chunk.message, "tool_calls", False):
                         yield chunk
             except Endless as endless:
                 endless.raw = said  # a part of it may be usable
@@ -75,15 +70,9 @@ class Speaker(ChatOllama):
         if not complete:
             raise BrokenStreamError("The stream ended without its last line.")
 
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
         """Return the whole reply, by the same way as a streamed one."""
-        return await agenerate_from_stream(self._astream(messages, stop, **kwargs))
+        return await agenerate_from_stream(self._astream(*args, **kwargs))
 
 
 def _shown(chunk: ChatGenerationChunk, speech: ThinkingFilter, complete: bool) -> ChatGenerationChunk:
@@ -91,10 +80,6 @@ def _shown(chunk: ChatGenerationChunk, speech: ThinkingFilter, complete: bool) -
     return ChatGenerationChunk(
         message=chunk.message.model_copy(update={"content": text}), generation_info=chunk.generation_info
     )
-
-
-def _calls(chunk: ChatGenerationChunk) -> bool:
-    return isinstance(chunk.message, AIMessageChunk) and bool(chunk.message.tool_calls)
 
 
 async def say(
@@ -108,29 +93,21 @@ async def say(
     asked = sum(tokens(json.dumps(tool)) for tool in options.tools)
     room = context - min(options.kept_free or options.num_predict, context // 2) - asked
     messages = fit([SystemMessage(request.system)], request.history, request.task, room)
-    speaker = _speaker(url, known, context, replace(options, num_predict=_left(options, context, messages)))
+    left = min(options.num_predict, context - tokens_of(messages))
+    speaker = _speaker(url, known, context, replace(options, num_predict=left))
 
     async def reply() -> AIMessage:
         tools: dict[str, Any] = {"tools": list(options.tools)} if options.tools else {}
         return await speaker.ainvoke(messages, config, **tools)
 
+    owner = str(ensure_config().get("metadata", {}).get("owner", ""))  # by the server and the command line
     try:
-        message = await persist(url, model, lambda: gate(url).run(lane, reply, _owner()))
+        message = await persist(url, model, lambda: gate(url).run(lane, reply, owner))
     except Leaked:
         _leaky.add(model)
         raise
     refuse_if_cut(messages, message.usage_metadata["input_tokens"] if message.usage_metadata else 0)
     return message
-
-
-def _owner() -> str:
-    """Return whose run this is, by the metadata that the server and the command line give it; else ""."""
-    return str(ensure_config().get("metadata", {}).get("owner", ""))
-
-
-def _left(options: CallOptions, context: int, messages: Sequence[BaseMessage]) -> int:
-    """Return the tokens that the reply may have: what is wished, within what the prompt leaves."""
-    return min(options.num_predict, context - tokens_of(messages))
 
 
 def context_of(known: Facts) -> int:

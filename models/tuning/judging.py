@@ -1,7 +1,7 @@
 """What a model makes of answers that it is given, and what it answers itself to generic questions."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -99,16 +99,16 @@ def _answered(base: Base, question: Question) -> float:
 
 def loss_of(base: Base, batch: Sequence[Sequence[int]], before: Sequence[int]) -> "torch.Tensor":
     """Return the mean loss of the answers' tokens, in nats; what was asked is not learned."""
-    width = max(map(len, batch))
-    ids = base.torch.zeros((len(batch), width), dtype=base.torch.long)
-    labels = base.torch.full((len(batch), width), -100)
-    mask = base.torch.zeros((len(batch), width), dtype=base.torch.long)
-    for row, (tokens, start) in enumerate(zip(batch, before, strict=True)):
-        ids[row, : len(tokens)] = base.torch.tensor(tokens)
-        mask[row, : len(tokens)] = 1
-        labels[row, start : len(tokens)] = ids[row, start : len(tokens)]
-    where = base.device
+
+    def padded(rows: Iterable[Sequence[int]], padding: int = 0) -> "torch.Tensor":
+        tensors = [base.torch.tensor(row, device=base.device) for row in rows]
+        whole: torch.Tensor = base.torch.nn.utils.rnn.pad_sequence(tensors, True, padding)
+        return whole
+
+    answers = ([-100] * start + [*tokens[start:]] for tokens, start in zip(batch, before, strict=True))
     found: torch.Tensor = base.model(
-        input_ids=ids.to(where), attention_mask=mask.to(where), labels=labels.to(where)
+        input_ids=padded(batch),
+        attention_mask=padded([1] * len(tokens) for tokens in batch),
+        labels=padded(answers, -100),
     ).loss
     return found

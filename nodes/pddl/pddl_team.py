@@ -79,9 +79,9 @@ class Given(TypedDict, total=False):
 def problem_given(state: Given) -> Problem:
     """Return the problem of the input: one that is generated, or one that is given whole. Raises BadInput."""
     given = read_input(Given, state)
-    if given.get("problem") and "domain" not in given:
+    if given["problem"] and not state.get("domain"):
         return whole_problem(given["problem"])
-    return generate(given.get("domain", "gripper"), given.get("seed", 1), given.get("size"))
+    return generate(given["domain"], given["seed"], given["size"])
 
 
 def whole_problem(given: Any) -> Problem:

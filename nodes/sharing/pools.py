@@ -13,8 +13,8 @@ from langgraph.runtime import Runtime
 
 from mneme.core.errors import BadInput, LedgerMismatch, MnemeError
 from mneme.core.settings import read_settings
+from mneme.core.yaml_files import read_yaml
 from mneme.library.agents.agent import AGENTS, Agent, load_agent
-from mneme.library.agents.reading import read_yaml
 from mneme.library.agents.rubric import RUBRICS, SINGLE_POOL, Rubric, load_rubric
 from mneme.models.retriever.opening import query_encoder
 from mneme.models.retriever.retriever import QueryEncoder

