@@ -17,18 +17,19 @@ from pydantic import BaseModel, ValidationError
 
 from mneme.api.copies import note_backup
 from mneme.core.durable import sync, sync_all
-from mneme.core.errors import BadInput, Damaged, LedgerMismatch, MnemeError, StorageFailure
+from mneme.core.errors import BadInput, Damaged, LedgerMismatch
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.checkpoints.files import check_sqlite, copy_sqlite, refuse_gone
 from mneme.stores.ledger.addresses import place_of
-from mneme.stores.ledger.checking import problems_of
+from mneme.stores.ledger.checking import problems_in
 from mneme.stores.ledger.database import Sqlite
 from mneme.stores.ledger.folder import GENERATIONS, LOG, MANIFEST, storage_errors
+from mneme.stores.ledger.log import check_format, write_log
 from mneme.stores.ledger.opening import open_store
 from mneme.stores.ledger.reembedding import reembed
-from mneme.stores.ledger.upgrading import JOURNAL, Contents, Manifest, journal_pieces, write_log
+from mneme.stores.ledger.upgrading import FORMER, JOURNAL, Contents, Manifest, journal_points
 from mneme.stores.ledger.verifying import count_of
 
 CHECKPOINTS = "checkpoints.sqlite"
@@ -51,8 +52,6 @@ def back_up(file: Path) -> Backup:
     folder, checkpoints = _places()
     if file.exists():
         raise BadInput(f"{file} exists.", "Give the name of a new file.")
-    if not (folder / LOG).exists() and not [*folder.glob(GENERATIONS)]:
-        raise StorageFailure(f"There is no ledger at {folder}.", "Set MNEME_LEDGER, or MNEME_HOME.")
     with storage_errors(f"write {file}"), tempfile.TemporaryDirectory(dir=file.absolute().parent) as room:
         log, draft = Path(room) / LOG, Path(room) / "draft"
         open_store(str(folder), "", 0).close()  # one of an older version is upgraded, a damaged one refused
@@ -124,11 +123,12 @@ def _unpack(file: Path, room: Path) -> None:
                 archive.extract(name, room)
         if (room / JOURNAL).exists():
             text = (room / JOURNAL).read_bytes()
-            contents = Contents(pieces := [*journal_pieces(text)])
-            if len(pieces) != text.count(b"\n") or contents.gaps():
+            contents = Contents(points := journal_points(text))
+            if len(points) != text.count(b"\n") or contents.gaps():
                 raise _damaged(file, contents.gaps() or ["lines of the journal"])
             manifest = Manifest.model_validate_json((room / MANIFEST).read_bytes())
-            write_log(room / LOG, contents, manifest)
+            check_format(file, manifest.format, FORMER)
+            write_log(room / LOG, (manifest.embedder, manifest.dimension), contents.bring_in)
     except FileNotFoundError as missing:
         raise BadInput(f"There is no file {file}.", "Give a file of `mneme backup`.") from missing
     except (OSError, zipfile.BadZipFile, ValidationError, zlib.error) as broken:
@@ -138,12 +138,7 @@ def _unpack(file: Path, room: Path) -> None:
     if not (room / LOG).exists():
         raise BadInput(f"{file} lacks {LOG}.", "Give a file of `mneme backup`.")
     wrong = check_sqlite(room / CHECKPOINTS) if (room / CHECKPOINTS).exists() else []
-    try:
-        with closing(Sqlite(room / LOG)) as database:
-            wrong = [*problems_of(database), *wrong]
-    except MnemeError as failure:
-        wrong = [str(failure)]
-    if wrong:
+    if wrong := [*problems_in(room / LOG), *wrong]:
         raise _damaged(file, wrong)
 
 

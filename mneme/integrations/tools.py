@@ -34,7 +34,7 @@ def tools(
     >>> by_name = {tool.name: tool for tool in mneme.tools("ann", memory_agent="rules")}
     >>> told = by_name["remember"].invoke({"text": "I live in Oslo."})
     >>> print(by_name["search_memories"].invoke({"query": "Where does the user live?"}))  # doctest: +ELLIPSIS
-    [...] The user lives in Oslo. (since ...)
+    [...] I live in Oslo. (since ...)
     """
     known = [each.name for each in OFFERS]
     if unknown := sorted({*(names or ())} - {*known}):
