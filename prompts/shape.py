@@ -8,7 +8,7 @@ from pydantic import BaseModel, RootModel
 
 
 def shape(kind: Any) -> str:
-    """Return what a value of a type looks like: `{"rationale": "…", "route": "store" or "discard"}`."""
+    """Return what a value of a type looks like: `{"rationale": "…", "route": "store"|"discard"}`."""
     if isinstance(kind, type):
         return _of_class(kind)
     within = get_args(kind)
@@ -16,7 +16,7 @@ def shape(kind: Any) -> str:
         case origin if origin is Annotated:
             return shape(within[0])
         case origin if origin is Literal:
-            return " or ".join(json.dumps(each, ensure_ascii=False) for each in within)
+            return "|".join(json.dumps(each, ensure_ascii=False) for each in within)
         case origin if origin in (Union, UnionType):
             return " or ".join(shape(each) for each in within)
         case origin if origin is dict:
@@ -37,5 +37,5 @@ def _of_class(kind: type) -> str:
     if issubclass(kind, NoneType):
         return "null"
     if issubclass(kind, int):
-        return "whole number"
+        return "integer"
     return "number" if issubclass(kind, float) else '"…"'

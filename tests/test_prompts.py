@@ -38,8 +38,8 @@ class Nothing(BaseModel):
 
 def test_a_question_ends_in_the_form_of_its_answer() -> None:
     form = (
-        '{"route": "store" or "discard", "sure": true or false, "share": number, "parts": [{"name": "…", '
-        '"size": whole number or null}, …], "words": ["…", …], "counts": {"…": whole number, …}, '
+        '{"route": "store"|"discard", "sure": true or false, "share": number, "parts": [{"name": "…", '
+        '"size": integer or null}, …], "words": ["…", …], "counts": {"…": integer, …}, '
         '"slots": {"…": …, …}, "next step": "…"}'
     )
     assert shape(Whole) == form

@@ -20,7 +20,7 @@ def _called(about: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for below in about.values():
         if isinstance(below, dict) and "calls" in below:
             operation = operation_of(below["calls"])
-            schema = arguments_of(operation.kind, operation.name).model_json_schema()
+            schema = arguments_of(operation).model_json_schema()
             known = {"owner": operation.kind.OWNER, "parameters": schema.get("properties", {})}
             yield below["calls"], known
         elif isinstance(below, dict):

@@ -15,7 +15,7 @@ from mneme.stores.ledger.ledger import Ledger
 DiscussionId = Annotated[str, Field(description="The discussion's whole id.")]
 AgentName = Annotated[str, Field(description="The agent's name.", examples=["Architect"])]
 TeamName = Annotated[str, Field(description="A team's name.", examples=["data_pipeline"])]
-Agents = Annotated[list[str], Field(description="Names of agents; none: all.")]
+Agents = Annotated[list[str] | None, Field(description="Names of agents; none: all.")]
 WhyErased = Annotated[str, Field(max_length=2000, description="Why; it is kept without what was erased.")]
 TurnNumber = Annotated[int, Field(ge=0, le=LARGEST, description="A turn's number.")]
 
@@ -91,12 +91,17 @@ class TeamDiscussions(Operations):
 
     @changes("carried-memories/{team_name}/forget", erases=True)
     async def forget_carried(
-        self, team_name: TeamName, agents: Agents | None = None, reason: WhyErased = ""
+        self, team_name: TeamName, agents: Agents = None, reason: WhyErased = ""
     ) -> Sequence[str]:
-        """Erase what agents of a team carry, with its history, all of them or those named; return whose."""
-        return await Carried(self._ledger, self._owner, team_name).forget(
-            agents or [], reason=reason, actor=self._caller
-        )
+        """Erase what agents of a team carry, with its history, all of them or those named; return whose.
+
+        Raises NotFound.
+        """
+        carried = Carried(self._ledger, self._owner, team_name)
+        erased = await carried.forget(agents or [], reason=reason, actor=self._caller)
+        if not erased:
+            raise NotFound(f"No such agent of {team_name} carries anything.", "See `mneme discuss carried`.")
+        return erased
 
     @reads("discussions/{discussion_id}/memories/{agent}/diff")
     async def memory_diff(

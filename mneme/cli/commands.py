@@ -1,17 +1,47 @@
-"""Every command of `mneme`, as `commands.toml` declares it, and one for each evaluation."""
+"""The tree of commands, as `commands.toml` declares it, and a command for each evaluation.
 
+The function of a command is imported when the command runs: importing it is slow. A group lists its commands
+with the first line of each function's docstring, which is read from the source.
+"""
+
+import re
 import tomllib
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
+from inspect import cleandoc
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from mneme.cli.groups import Group, built, call, function, group
+if TYPE_CHECKING:  # slow to import
+    from mneme.cli.derived import Command
 
 EVALS = "mneme.evals"
-RUN = "run"
+Build = Callable[[], "Command"]
+
+
+class Group(TyperGroup):
+    """A group that makes a command only where it is run; for its own help it needs names and help texts."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        place = getattr(getattr(command, "callback", None), "place", "")
+        if command is not None and place and not command.help:
+            command.help = _docstring(place)
+        return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        build = getattr(getattr(command, "callback", None), "build", None)
+        if command is None or build is None:
+            return name, command, rest
+        alone = typer.Typer(add_completion=False)
+        alone.command(name, help=command.help)(build())
+        return name, typer.main.get_command(alone), rest
 
 
 class TaskFirst(Group):
@@ -19,7 +49,7 @@ class TaskFirst(Group):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in {"--help", "-h"}:
-            args = [RUN, *args]
+            args = ["run", *args]
         return super().parse_args(ctx, args)
 
 
@@ -31,10 +61,15 @@ def declared() -> dict[str, Any]:
 def add_commands(app: typer.Typer) -> None:
     """Add all commands, in the order in which they are listed."""
     _add(app, declared())
-    evaluations = group("Run an evaluation and print its table next to the paper's.")
+    evaluations = _group("Run an evaluation and print its table next to the paper's.")
     for name, each in import_module(EVALS).EVALUATIONS.items():
-        built(evaluations, name, each.does, partial(_evaluation, name, each.module), panel=each.paper)
+        build = partial(_evaluation, name, f"{EVALS}.{each.module}")
+        _built(evaluations, name, build, help=each.does, rich_help_panel=each.paper)
     app.add_typer(evaluations, name="eval")
+
+
+def _group(about: str, kind: type[TyperGroup] = Group) -> typer.Typer:
+    return typer.Typer(cls=kind, no_args_is_help=True, help=about)
 
 
 def _add(app: typer.Typer, about: dict[str, Any]) -> None:
@@ -43,19 +78,79 @@ def _add(app: typer.Typer, about: dict[str, Any]) -> None:
     for each in about.get("runs", ()):
         name, _, place = each.rpartition("=")
         name = name or place.partition(":")[2].strip("_").replace("_", "-")
-        function(app, name, place, hidden=name in hidden, prints_json=name not in without_json)
+        _built(app, name, partial(_function, place, name not in without_json), place, hidden=name in hidden)
     for name, below in about.items():
         if not isinstance(below, dict):
             continue
         if "calls" in below:
-            call(app, name, **below)
+            _built(app, name, partial(_call, **below), help=below["help"])
             continue
-        inner = group(below["help"], TaskFirst if below.get("reads_task_first") else Group)
+        inner = _group(below["help"], TaskFirst if below.get("reads_task_first") else Group)
         _add(inner, below)
         app.add_typer(inner, name=name)
 
 
-def _evaluation(name: str, module: str) -> Any:
-    from mneme.cli.evaluate import command_of
+def _built(
+    app: typer.Typer,
+    name: str,
+    build: Callable[[], "Command"],
+    place: str = "",
+    *,
+    help: str = "",
+    **how: Any,
+) -> None:
+    """Add a command that is built when it is run; without help, its function's docstring is read."""
 
-    return command_of(name, f"{EVALS}.{module}")
+    def listed() -> None:
+        """Be the command's entry in the list."""
+
+    listed.build, listed.place = build, place  # type: ignore[attr-defined]
+    app.command(name, help=help, **how)(listed)
+
+
+def _docstring(place: str) -> str:
+    """Read the docstring of `module:function` without importing its module."""
+    module, _, name = place.partition(":")
+    spec = find_spec(f"mneme.cli.{module}")
+    assert spec is not None and spec.origin is not None
+    source = Path(spec.origin).read_text(encoding="utf-8")
+    found = re.search(rf'^(async )?def {name}\(.*?"""(.+?)"""', source, re.MULTILINE | re.DOTALL)
+    return cleandoc(found[2]) if found else ""
+
+
+def _function(place: str, prints_json: bool) -> "Command":
+    from mneme.cli.derived import Command, named
+
+    return Command(named(place), prints_json=prints_json)
+
+
+def _call(help: str, **about: Any) -> "Command":
+    from mneme.cli.derived import call
+
+    return call(**about)
+
+
+def _evaluation(name: str, place: str) -> "Command":
+    """Return an evaluation's command: it prints the report, with a progress bar meanwhile.
+
+    Evaluations are imported by name, so that no other code depends on them or on their packages.
+    """
+    from mneme.cli.derived import Command, Fields
+    from mneme.cli.show import console, emit, progress_bar
+    from mneme.core.errors import needs
+
+    with needs(f"mneme eval {name}", "evals"):
+        module = import_module(place)
+
+    async def evaluate(options: Annotated[Any, Fields(module.Options, whole=True)]) -> None:
+        with progress_bar(elapsed=True) as bar:
+            task = bar.add_task(name, total=None)
+
+            def progress(done: int, of: int, what: str) -> None:
+                bar.update(task, completed=done, total=of, description=f"{name}: {what}")
+
+            report = await module.run(options, progress)
+        emit(report.json())
+        report.print(console)
+
+    return Command(evaluate)

@@ -6,29 +6,29 @@ and Python give the same error.
 
 import inspect
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property
 from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from mneme.cli.options import Agents, Json, Names, Owner, Team, User, run_command
-from mneme.cli.show import json_lines, print_result, print_rows
-from mneme.core.errors import BadInput, NotFound
+from mneme.cli.options import Agents, Json, Names, Owner, Team, User, Yes, run_command
+from mneme.core.errors import BadInput
 
-if TYPE_CHECKING:
-    from mneme.api.operation import Operation, Operations
+if TYPE_CHECKING:  # slow to import
+    from pydantic import BaseModel
+
+    from mneme.api.operation import Operation
 
 Schema = dict[str, Any]
 Values = dict[str, Any]
 TYPES: dict[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
-AGENTS, AS_JSON, OWNER, CONTEXT = "agents", "as_json", "whose", "command_line"
+AGENTS, CONTEXT = "agents", "command_line"
 LETTERS = {"limit": "-n", "user": "-u", "shots": "-k"}
 VARIABLES = {"agents": "MNEME_AGENTS", "team": "MNEME_TEAM", "user": "MNEME_USER"}
 OWNERS = {"user": User, "team": Team, "--owner": Owner}
@@ -46,18 +46,21 @@ class Fields:
 
     def __init__(
         self,
-        model: type[BaseModel] | Callable[[], type[BaseModel]],
+        model: "type[BaseModel] | Callable[[], type[BaseModel]]",
         names: Names | None = None,
         without: str = "",
         known: dict[str, Schema] | None = None,
+        *,
+        whole: bool = False,
     ) -> None:
         """Take a model, or what returns it where its properties are `known` already."""
-        self._given, self._known = model, known
+        self._given, self._known, self._whole = model, known, whole
         self._names, self._without = names or {}, {*without.split()}
 
     @cached_property
-    def model(self) -> type[BaseModel]:
-        return cast(type[BaseModel], self._given if inspect.isclass(self._given) else self._given())
+    def model(self) -> "type[BaseModel]":
+        found: type[BaseModel] = self._given if inspect.isclass(self._given) else self._given()  # type: ignore[assignment]
+        return found
 
     @cached_property
     def schemas(self) -> dict[str, Schema]:
@@ -83,20 +86,18 @@ class Fields:
             made.append(Parameter(AGENTS, Parameter.KEYWORD_ONLY, default="auto", annotation=Agents))
         return made
 
-    def option(self, name: str) -> str:
-        """Return what a field is called on the command line, the first of its names."""
-        return self._declared(name, self.schemas[name])[0].partition("/")[0]
-
-    def _declared(self, name: str, schema: Schema) -> list[str]:
+    def _declared(self, name: str) -> list[str]:
+        """Return what a field is called on the command line."""
         if name in self._names:
             return self._names[name].split()
+        schema = self.schemas[name]
         option = option_of(name, schema)
         if schema.get("default") is True:
             option += option.replace("--", "/--no-", 1)
         return [option, *filter(None, [LETTERS.get(name)])]
 
     def _parameter(self, name: str, schema: Schema) -> Parameter:
-        parsed, declared = TYPES[_item(schema)["type"]], self._declared(name, schema)
+        parsed, declared = TYPES[_item(schema)["type"]], self._declared(name)
         is_role = name in self.roles
         default = "" if is_role else schema.get("default", ...)
         is_argument = not declared[0].startswith("-") or (default is ... and name not in self._names)
@@ -105,7 +106,7 @@ class Fields:
             made = typer.Argument(default, help=_help(schema))
         else:
             helped = _help_of_role(schema) if is_role else _help(schema)
-            variable = schema.get("variable") or VARIABLES.get(name)
+            variable = schema.get("variable") or (None if "items" in _given(schema) else VARIABLES.get(name))
             made = typer.Option(
                 default,
                 *declared,
@@ -117,130 +118,144 @@ class Fields:
         annotation = GenericAlias(list, (parsed,)) if "items" in _given(schema) else parsed
         return Parameter(name, Parameter.KEYWORD_ONLY, default=made, annotation=annotation)
 
-    def checked(self, given: Values, command: str) -> BaseModel:
-        """Take a model's values out of what was given, and check them. Raises BadInput, naming the option."""
+    def values(self, given: Values, command: str) -> Any:
+        """Return the checked values of the fields that are options; or the model, for `whole`.
+
+        Raises BadInput, naming the option.
+        """
+        from pydantic import ValidationError  # slow to import
+
         values = {name: given[name] for name in self.schemas}
         if self.roles:
             values |= {name: values[name] or given[AGENTS] for name in self.roles}
         try:
-            return self.model.model_validate({name: each for name, each in values.items() if each != []})
+            found = self.model.model_validate({name: each for name, each in values.items() if each != []})
         except ValidationError as error:
             first = error.errors()[0]
-            option = self.option(str(first["loc"][0]))
-            raise BadInput(
-                f"{option} {first['input']}: {first['msg']}.", f"See `{command} --help`."
-            ) from error
-
-    def values(self, given: Values, command: str) -> Values:
-        """Return the checked values of the fields that are options, as plain data. Raises BadInput."""
-        checked = self.checked(given, command).model_dump(by_alias=True)
-        return {name: checked[name] for name in self.schemas}
+            option = self._declared(str(first["loc"][0]))[0].partition("/")[0]
+            wrong = f"{option} {first['input']}: {first['msg']}."
+            raise BadInput(wrong, f"See `{command} --help`.") from error
+        if self._whole:
+            return found
+        plain = found.model_dump(by_alias=True)
+        return {name: plain[name] for name in self.schemas}
 
 
 class Command:
-    """A function for Typer in place of a coroutine or function, some of whose parameters are models.
+    """A function for Typer in place of a coroutine or function, whose options come from its parameters.
 
-    Where a parameter is annotated with `Fields`, each field of the model is an option.
+    Where a parameter is annotated with `Fields`, each field of the model is an option. One annotated with a
+    text is an argument, if it has no default, or an option; the text is its help. A second text has the names
+    of an option that is not called as the parameter.
     """
 
-    def __init__(self, function: Callable[..., Any], *, prints_json: bool = True) -> None:
-        self._function, self._fields = function, dict[str, tuple[Fields, bool]]()
+    def __init__(self, function: Callable[..., Any], *, prints_json: bool = True, asks: bool = False) -> None:
+        """Take a function; with `asks` a person confirms before it is called."""
+        self._function, self._fields, self._asks = function, dict[str, Fields](), asks
         parameters, declared = list[Parameter](), list[Parameter]()
         hints = get_type_hints(function, include_extras=True)
         for each in inspect.signature(function).parameters.values():
             hint = hints[each.name]
-            more = getattr(hint, "__metadata__", ())
-            if fields := next((found for found in more if isinstance(found, Fields)), None):
-                self._fields[each.name] = fields, hint.__origin__ is BaseModel
-                declared += fields.parameters
+            about = getattr(hint, "__metadata__", ())
+            if about and isinstance(about[0], Fields):
+                self._fields[each.name] = about[0]
+                declared += about[0].parameters
+            elif about and isinstance(about[0], str):
+                parameters.append(_described(each, hint.__origin__, *about))
             else:
                 parameters.append(each.replace(annotation=hint))
         self._own = {each.name for each in parameters}
-        _sign(self, [*parameters, *declared], prints_json=prints_json)
+        more = {"yes": (asks, Yes), "as_json": (prints_json, Json)}
+        shared = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+            for name, (is_wanted, kind) in more.items()
+            if is_wanted
+        ]
+        shared.append(Parameter(CONTEXT, Parameter.KEYWORD_ONLY, annotation=typer.Context))
+        every = [*parameters, *declared, *shared]
+        found = {each.name: each.replace(kind=Parameter.KEYWORD_ONLY) for each in every}
+        self.__signature__ = Signature(list(found.values()))
+        self.__annotations__ = {name: each.annotation for name, each in found.items()}
 
     def __call__(self, **given: Any) -> None:
+        from mneme.cli.show import confirmed, json_lines  # what prints is slow to import
+
         path = given.pop(CONTEXT).command_path
         own = {name: each for name, each in given.items() if name in self._own}
-        models = {
-            name: fields.checked(given, path) if is_model else fields.values(given, path)
-            for name, (fields, is_model) in self._fields.items()
-        }
-        with json_lines(given.get(AS_JSON, False)):
+        models = {name: fields.values(given, path) for name, fields in self._fields.items()}
+        with json_lines(given.get("as_json", False)):
+            if self._asks and not confirmed(given["yes"]):
+                return
             done = self._function(**own, **models)
             if inspect.iscoroutine(done):
                 run_command(done)
         raise typer.Exit(done or 0)
 
 
-class Call:
-    """A function for Typer that calls an operation and prints what it returns.
+def _described(parameter: Parameter, kind: type, helped: str, names: str = "") -> Parameter:
+    """Return a parameter with its argument or option for Typer."""
+    default = ... if parameter.default is Parameter.empty else parameter.default
+    option = f"--{parameter.name.replace('_', '-')}"
+    declared = names.split() or [
+        f"{option}{option.replace('--', '/--no-', 1)}" if default is True else option
+    ]
+    is_argument = default is ... and not names
+    made = (
+        typer.Argument(default, help=helped) if is_argument else typer.Option(default, *declared, help=helped)
+    )
+    return parameter.replace(annotation=kind, default=made)
 
-    `names` says what a parameter is called on the command line where its own name is not the option's, and
-    `owner` what the option is called that says whose data it is. `shows` is the function that prints the
-    result, as `module:name`, or else it is printed as rows; `told` makes of the result and what was given the
-    result that is printed; `called` is what one that is no object is called in JSON; `fails` says whether it
-    is a failure; `versions` is the command that lists the versions where one was not found; `searching` says
-    whether vectors are searched.
+
+def call(
+    calls: str,
+    *,
+    names: Names | None = None,
+    without: str = "",
+    defaults: Values | None = None,
+    owner: str = "",
+    shows: str = "show:print_rows",
+    told: str = "",
+    called: str = "",
+    fails: str = "",
+    versions: str = "",
+    searching: bool = False,
+    erases: bool = False,
+) -> Command:
+    """Return a command that calls an operation and prints what it returns.
+
+    `names` says what a parameter is called on the command line where its own name is not the option's,
+    `without` which are no options, `defaults` which default one has there, and `owner` the owner's option.
+    `shows`, a `module:name`, prints the result; `told` makes of it, and of what was given, what is printed;
+    `called` is its name in JSON where it is no object; `fails` says whether it is a failure; `versions` is
+    the command that lists them; `searching` says whether vectors are searched, `erases` whether to ask.
     """
+    declared = json.loads(DECLARED.read_text(encoding="utf-8"))[calls]
+    for name, default in (defaults or {}).items():
+        declared["parameters"][name]["default"] = default
+    fields = Fields(lambda: arguments_of(operation_of(calls)), names, without, declared["parameters"])
 
-    def __init__(
-        self,
-        calls: str,
-        *,
-        names: Names | None = None,
-        owner: str = "",
-        shows: str = "",
-        told: str = "",
-        called: str = "",
-        fails: str = "",
-        versions: str = "",
-        searching: bool = False,
-    ) -> None:
-        self._calls = calls
-        self._shows, self._told, self._fails = shows, told, fails
-        self._called, self._versions, self._searching = called, versions, searching
-        declared = json.loads(DECLARED.read_text(encoding="utf-8"))[calls]
-        self._fields = Fields(lambda: _arguments(self._operation), names, known=declared["parameters"])
-        mine = Parameter(
-            OWNER, Parameter.KEYWORD_ONLY, default="local", annotation=OWNERS[owner or declared["owner"]]
-        )
-        _sign(self, [*self._fields.parameters, mine])
+    async def run(
+        given: Annotated[Values, fields],
+        whose: OWNERS[owner or declared["owner"]] = "local",  # type: ignore[valid-type]
+    ) -> int:
+        from mneme.cli.show import print_result  # what prints is slow to import
+        from mneme.client.home import open_operations
+        from mneme.core.errors import NotFound
 
-    @property
-    def _operation(self) -> "Operation":
-        return operation_of(self._calls)
-
-    def __call__(self, *, as_json: bool, **given: Any) -> None:
-        with json_lines(as_json):
-            run_command(self._called_with(given.pop(OWNER), given))
-
-    async def _called_with(self, owner: str, given: Values) -> int:
-        values = dict(self._fields.checked(given, given[CONTEXT].command_path))
-        values = {name: _with_zone(each) for name, each in values.items() if name in self._fields.schemas}
-        from mneme.client.home import open_operations  # slow to import
-
-        operation = self._operation
-        reading, searching = operation.route.method == "GET", self._searching
-        async with open_operations(operation.kind, owner, reading=reading, searching=searching) as on:
+        operation, values = operation_of(calls), {name: _with_zone(each) for name, each in given.items()}
+        reading = operation.route.method == "GET"
+        async with open_operations(operation.kind, whose, reading=reading, searching=searching) as on:
             try:
                 result = await getattr(on, operation.name)(**values)
             except NotFound as error:
-                if self._versions and not error.hint:
-                    error.hint = f"`{self._versions.format(**values)}` lists the versions."
+                if versions and not error.hint:
+                    error.hint = f"`{versions.format(**values)}` lists the versions."
                 raise
-        result = named(self._told)(result, values) if self._told else result
-        print_result(result, named(self._shows) if self._shows else print_rows, self._called)
-        return int(bool(self._fails) and named(self._fails)(result))
+        result = named(told)(result, values) if told else result
+        print_result(result, named(shows), called)
+        return int(bool(fails) and named(fails)(result))
 
-
-def _sign(function: Any, parameters: Iterable[Parameter], *, prints_json: bool = True) -> None:
-    """Give a function these parameters and `--json`, each once: what several declare is one option."""
-    found = {each.name: each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters}
-    if prints_json:
-        found[AS_JSON] = Parameter(AS_JSON, Parameter.KEYWORD_ONLY, default=False, annotation=Json)
-    found[CONTEXT] = Parameter(CONTEXT, Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    function.__signature__ = Signature(list(found.values()))
-    function.__annotations__ = {name: each.annotation for name, each in found.items()}
+    return Command(run, asks=erases)
 
 
 def named(where: str, package: str = "mneme.cli") -> Any:
@@ -256,12 +271,10 @@ def operation_of(calls: str) -> "Operation":
     return found
 
 
-def arguments_of(kind: "type[Operations]", name: str) -> type[BaseModel]:
+def arguments_of(operation: "Operation") -> "type[BaseModel]":
     """Return an operation's parameters as a model."""
-    return _arguments(kind.OFFERED[name])
+    from pydantic import ConfigDict, create_model  # slow to import
 
-
-def _arguments(operation: "Operation") -> type[BaseModel]:
     taken = {
         name: (each.annotation, ... if each.default is Parameter.empty else each.default)
         for name, each in operation.parameters.items()

@@ -98,10 +98,8 @@ async def import_mem0(
     of: Annotated[
         str, typer.Option("--of", metavar="NAME", help="The user to import, if the source has several.")
     ] = "",
-    collection: Annotated[str, typer.Option("--collection", help="The store's collection.")] = "mem0",
-    history: Annotated[
-        Path | None, typer.Option("--history", help="Mem0's history.db. With a store: the one in ~/.mem0.")
-    ] = None,
+    collection: Annotated[str, "The store's collection."] = "mem0",
+    history: Annotated[Path | None, "Mem0's history.db. With a store: the one in ~/.mem0."] = None,
     by_agent: ThroughAgent = False,
 ) -> int:
     """Import the memories of Mem0, with their times and earlier versions."""

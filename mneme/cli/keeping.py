@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.markup import escape
 
 from mneme.cli.show import console, emit
@@ -14,7 +13,6 @@ from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.checkpoints.files import check_checkpoints
 from mneme.stores.ledger import verifying
-from mneme.stores.ledger.verifying import Verified
 
 
 async def verify() -> int:
@@ -24,18 +22,13 @@ async def verify() -> int:
     wrong = await asyncio.to_thread(check_checkpoints, checkpoints)
     found = found.model_copy(update={"problems": [*found.problems, *wrong]})
     emit(found)
-    _print_verified(found)
-    return 1 if found.problems else 0
-
-
-def _print_verified(found: Verified) -> None:
-    console.print(
-        f"{escape(found.location)}: {found.records} records, {found.versions} versions", soft_wrap=True
-    )
+    where = escape(found.location)
+    console.print(f"{where}: {found.records} records, {found.versions} versions", soft_wrap=True)
     for problem in found.problems:
         console.print(f"- {escape(problem)}", soft_wrap=True)
     advice = "`mneme repair` builds the ledger anew from what is whole; `mneme restore` brings back a backup."
     console.print(advice if found.problems else "Everything is whole.", soft_wrap=True)
+    return 1 if found.problems else 0
 
 
 async def repair() -> int:
@@ -54,14 +47,14 @@ async def repair() -> int:
 
 
 async def backup(
-    file: Annotated[Path, typer.Argument(help="Where to write; it must not exist.")],
+    file: Annotated[Path, "Where to write; it must not exist."],
 ) -> None:
     """Write all memories and conversations into one file, also while they are in use."""
     _print_backup("Written", await asyncio.to_thread(backups.back_up, file))
 
 
 async def restore(
-    file: Annotated[Path, typer.Argument(help="A file of `mneme backup`.")],
+    file: Annotated[Path, "A file of `mneme backup`."],
 ) -> None:
     """Restore a backup where there are no memories yet."""
     embedder = await open_embedder(settings().embedder)

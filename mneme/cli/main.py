@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from mneme.cli.commands import add_commands
-from mneme.cli.groups import Group
+from mneme.cli.commands import Group, add_commands
 from mneme.core.errors import DISTRIBUTION, MnemeError
 from mneme.models.asking.counting import Asked, counting
 

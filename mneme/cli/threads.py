@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from mneme.api.threads import Threads
-from mneme.cli.options import User, Yes
-from mneme.cli.show import confirmed, console, emit
+from mneme.api.threads import Cleaned, Threads
+from mneme.cli.options import User
+from mneme.cli.show import console, emit
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
@@ -15,23 +15,21 @@ from mneme.core.settings import settings
 Name = Annotated[str, typer.Argument(metavar="NAME|ID", help="A name, or the beginning of an id.")]
 
 
-async def delete(name: Name, user: User = "local", yes: Yes = False) -> int:
-    """Delete a thread for good: its checkpoints, and what the server keeps of it. Memories stay."""
-    async with open_operations(Threads, user) as threads:
-        thread = await threads.find(name)
-        if not confirmed(yes):
-            return 0
-        done = await threads.delete(thread.id)
-    emit(done)
-    console.print(f"deleted: {thread.id} {escape(thread.name)}", soft_wrap=True)
+def print_deleted(done: Cleaned) -> None:
+    """Print which threads were deleted, and which files may still hold something of them."""
+    console.print(f"deleted: {', '.join(done.threads)}", soft_wrap=True)
     for each in done.left:
         console.print(f"- not erased: {escape(each)}", soft_wrap=True)
-    return 1 if done.left else 0
+
+
+def is_left(done: Cleaned) -> bool:
+    """Return whether files may still hold something of what was deleted."""
+    return bool(done.left)
 
 
 async def prune(
     name: Name = "",
-    everything: Annotated[bool, typer.Option("--all", help="All your threads.")] = False,
+    everything: Annotated[bool, "All your threads.", "--all"] = False,
     keep: Annotated[
         int | None,
         typer.Option("--keep", min=1, help="Turns that you can go back. Default: MNEME_CHECKPOINT_TURNS."),

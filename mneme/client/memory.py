@@ -286,6 +286,6 @@ def open(user: str = LOCAL, team: str = LOCAL, *, caller: str = CALLER) -> Openi
     ...     [told] = memory.remember("I live in Oslo.", memory_agent="rules")
     ...     [found] = memory.recall("Where does she live?", limit=1)
     >>> told.status, found.memory.content
-    ('stored', 'The user lives in Oslo.')
+    ('stored', 'I live in Oslo.')
     """
     return Opening(user, team, caller)

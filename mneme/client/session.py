@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
 from mneme.client.workflows import Values, Workflows, open_workflows, server_errors
-from mneme.nodes.background import LONG
+from mneme.nodes.background import RECURSION_LIMIT
 from mneme.nodes.chat.waking import MEMORY_THREAD
 
 
@@ -50,7 +50,7 @@ class Session:
 async def background_of(flows: Workflows, user: str) -> RunnableConfig:
     """Return the config of the thread on which a user's messages are remembered."""
     name = MEMORY_THREAD.format(user=user)
-    return await flows.thread(name, "remember", owner=user) | {"recursion_limit": LONG}
+    return await flows.thread(name, "remember", owner=user) | {"recursion_limit": RECURSION_LIMIT}
 
 
 async def remember_waiting(flows: Workflows, user: str, context: Values) -> Values:
@@ -71,22 +71,17 @@ class MemoryAgent:
         self._run = run
         self._remembering: asyncio.Task[None] | None = None
         self._rereading: asyncio.Task[None] | None = None
-        self._is_wanted = False
+        self._is_wanted = self._is_over = False
 
     @property
     def is_remembering(self) -> bool:
         """Whether it remembers messages now."""
         return self._remembering is not None and not self._remembering.done()
 
-    @property
-    def is_rereading(self) -> bool:
-        """Whether it reads again what rules have read now."""
-        return self._rereading is not None and not self._rereading.done()
-
     def start(self) -> None:
-        """Remember what waits now, also where it is at work already."""
+        """Remember what waits now, also where it is at work already; once it was stopped, nothing."""
         self._is_wanted = True
-        if not self.is_remembering:
+        if not self.is_remembering and not self._is_over:
             self._remembering = asyncio.create_task(self._remember())
 
     async def wait(self, seconds: float | None = None) -> None:
@@ -104,7 +99,8 @@ class MemoryAgent:
         await _ended(self._rereading)
 
     async def stop(self) -> None:
-        """End whatever it does."""
+        """End whatever it does, for good."""
+        self._is_over = True
         await _ended(self._remembering)
         await _ended(self._rereading)
 
@@ -130,7 +126,7 @@ async def open_session(user: str) -> AsyncIterator[Session]:
         yield Session(await memories.whoami(), memories, flows.operations(Messages, user), flows)
 
 
-class LastingSession:
+class LastingSession(AbstractAsyncContextManager["LastingSession"]):
     """A session for as long as a person sits there, which is opened anew where its server has gone."""
 
     def __init__(self, user: str) -> None:
@@ -148,3 +144,6 @@ class LastingSession:
         """Close the session, if it is open."""
         self._session = None
         await self._opened.aclose()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import httpx
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.utils.uuid import uuid7
 from langgraph.pregel.protocol import PregelProtocol
@@ -22,8 +23,7 @@ from langgraph_sdk.errors import APIError, RateLimitError
 
 from mneme.api.operation import Kind
 from mneme.api.threads import Threads
-from mneme.client.announcement import running_server
-from mneme.client.home import Place, opened, operations_at
+from mneme.client.home import Place, opened, operations_at, running_server
 from mneme.client.remote import api_key, gone
 from mneme.core import errors
 from mneme.core.errors import MnemeError, TooMany
@@ -112,6 +112,16 @@ class Workflows:
         with server_errors():
             async for each in self.graphs[graph].astream(given, config, context=context, **how):
                 yield each
+
+    async def pieces(
+        self, graph: str, given: Any, config: RunnableConfig, context: Values
+    ) -> AsyncIterator[tuple[str, bool]]:
+        """Yield a graph's reply piece by piece, with whether the attempt before this piece broke off."""
+        said = ""
+        async for chunk, _ in self.stream(graph, given, config, context, "messages"):
+            part = chunk.model_dump() if isinstance(chunk, BaseMessage) else chunk
+            yield str(part["content"]), said not in {"", part["id"]}
+            said = part["id"]
 
 
 @contextmanager

@@ -151,8 +151,8 @@ async def send(messages: Sequence[Message], user: str, context: Values) -> Async
 
     A message is safe in the inbox before the memory agent reads it.
     """
-    report, lasting = Sent(messages=len(messages)), LastingSession(user)
-    try:
+    report = Sent(messages=len(messages))
+    async with LastingSession(user) as lasting:
         for start in range(0, len(messages), MESSAGES_IN_A_RUN):
             session = await lasting.open()
             async for each in _send(session, messages[start : start + MESSAGES_IN_A_RUN], context, report):
@@ -160,8 +160,6 @@ async def send(messages: Sequence[Message], user: str, context: Values) -> Async
             if report.stopped:
                 return
         yield report
-    finally:
-        await lasting.close()
 
 
 async def _send(

@@ -15,6 +15,7 @@ from mneme.nodes.chat.memory_operations import Judged, Similar
 from mneme.nodes.chat.remembering import State, Update
 from mneme.nodes.chat.writing_down import last_reply
 from mneme.nodes.costs import counted
+from mneme.prompts.chat.bounds import moment
 from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, Judgement, compare_memories
 from mneme.stores.ledger.words import words_of
@@ -27,7 +28,7 @@ Of 53 memories that facts in ten languages changed, one was below it (developmen
 """
 COMMON = 0.4
 """The share of the memories found that have a word from which it says nothing, such as `user`."""
-LONGEST_SAID = 200
+LONGEST_SAID = 120
 """Characters of the user's own words for a fact that the comparison sees."""
 MAX_MEMORIES = 24
 """Memories that one question shows at most; further facts go into further questions."""
@@ -81,7 +82,7 @@ async def _asked(batch: Batch, state: State, who: str) -> list[Judged]:
     given = Comparing(
         facts=[_fact(each) for each in batch.facts.values()],
         memories=[holds(each["content"], each["since"], each["until"]) for each in batch.memories.values()],
-        time=state.get("time", ""),
+        time=moment(state.get("time", "")),
         preceding=state.get("preceding", []),
     )
     answer, doubt = await last_reply(compare_memories, given, who)

@@ -10,7 +10,7 @@ from mneme.core.errors import BadAnswer, Conflict
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.costs import counted
-from mneme.prompts.chat.bounds import LONGEST, MOST
+from mneme.prompts.chat.bounds import LONGEST, MOST, moment
 from mneme.prompts.chat.evidence import left_out, located, names, rest, sentence_around
 from mneme.prompts.chat.memory_agent.rewriting import Pair, Rewritten, rewrite_memory
 from mneme.stores.ledger.records import Change, Source
@@ -220,7 +220,7 @@ async def _rewritten(
         fact=new.content,
         message=sentence_around(new.quote, task["origin"]["message"]),
         memory=memory.content,
-        time=task["origin"]["time"],
+        time=moment(task["origin"]["time"]),
         outdated=outdated,
     )
     answered = await ask(rewrite_memory, pair, runtime.context.memory_agent, lane="background")

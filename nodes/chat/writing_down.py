@@ -9,6 +9,7 @@ from mneme.core.errors import BadAnswer
 from mneme.models.asking.asking import ask
 from mneme.models.asking.replies import Unusable, read
 from mneme.nodes.chat.remembering import State
+from mneme.prompts.chat.bounds import moment
 from mneme.prompts.chat.evidence import located, sentence_around
 from mneme.prompts.chat.memory_agent.reading import Candidate, Incoming, check_candidate
 from mneme.prompts.prompt import Prompt
@@ -23,7 +24,7 @@ LONGEST_QUOTE = 900
 def incoming(state: State) -> Incoming:
     """Return the message as a question gives it."""
     return Incoming(
-        message=state["message"], preceding=state.get("preceding", []), time=state.get("time", "")
+        message=state["message"], preceding=state.get("preceding", []), time=moment(state.get("time", ""))
     )
 
 

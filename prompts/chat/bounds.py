@@ -1,6 +1,7 @@
 """What the memory agent's questions share: the bounds of what is written, and the checks that are certain."""
 
 import re
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -47,3 +48,11 @@ def check_index(index: int, count: int) -> None:
     if not 0 <= index < count:
         offered = f"0 to {count - 1}" if count else "none"
         raise ValueError(f"index {index} is not among the memories offered ({offered}).")
+
+
+def moment(time: str) -> str:
+    """Return an ISO 8601 time as a question shows it, with the day of the week: `Mon 2026-03-02 12:00`."""
+    try:
+        return f"{datetime.fromisoformat(time):%a %Y-%m-%d %H:%M}"
+    except ValueError:
+        return time

@@ -5,7 +5,7 @@ import re
 from mneme.prompts.chat import chatbot as questions
 from mneme.prompts.chat.chatbot import Turn
 from mneme.rules.chat.comparison import stems
-from mneme.rules.chat.english import PERSON, of_the_user, statements, to_the_user
+from mneme.rules.chat.english import PERSON, statements
 from mneme.rules.registry import rule
 
 MAX_SHOWN = 5
@@ -20,16 +20,15 @@ def reply(given: Turn) -> str:
     message = given.message[:8000]
     if "?" not in message and statements(message):
         return "Noted."
-    said = map(of_the_user, reversed(given.said))
-    known = list(dict.fromkeys([*said, *(each.content for each in given.memories)]))
+    known = list(dict.fromkeys([*reversed(given.said), *(each.content for each in given.memories)]))
     wanted, of_self = stems(message), PERSON.search(message) is not None
     shared = [len(wanted & stems(each)) or int(of_self and not wanted) for each in known]
     if re.search(r"(?i)\bi\b", message):  # a memory of somebody else does not count
-        others = [stems(each.partition("'s ")[2].split(" ")[0]) for each in known]
-        shared = [0 if of - wanted else many for of, many in zip(others, shared, strict=True)]
-    told = [to_the_user(each) for each, many in zip(known, shared, strict=True) if many == max(shared) > 0]
-    if told:
-        return told[0] if len(told) == 1 else "\n".join(f"- {each}" for each in told[:MAX_SHOWN])
-    if of_self and known:
-        return f"{CLOSEST}\n- {to_the_user(known[0])}"
+        others = [re.match(r"(?i)(?:my|the user['’]s) (\w+)", each) for each in known]
+        shared = [
+            0 if of and stems(of[1]) - wanted else many for of, many in zip(others, shared, strict=True)
+        ]
+    told = [each for each, many in zip(known, shared, strict=True) if many == max(shared) > 0]
+    if told or (of_self and known):
+        return "\n- ".join(["You told me:" if told else CLOSEST, *(told or known[:1])[:MAX_SHOWN]])
     return UNKNOWN if "?" in message else CANNOT

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import product, takewhile
+from difflib import SequenceMatcher
+from itertools import product
 
-from mneme.prompts.chat.evidence import NUMBER, WORD, sentences, words
+from mneme.prompts.chat.evidence import NUMBER, WORD, sentences, stem, words
 from mneme.prompts.chat.memory_agent.comparing import Relation
-from mneme.rules.chat.english import content_of, of_the_user
-from mneme.rules.words import stem, words_in
+from mneme.rules.chat.english import content_of
+from mneme.rules.words import words_in
 
 CORRECTING = re.compile(
     r"(?i)^\W*(?:no|sorry|oops)\b\W*|\b(?:actually|i meant?|correction|my mistake|i was wrong)\b\W*"
@@ -16,19 +17,19 @@ NOT_BUT = re.compile(r"(?i)\bnot ([^,.;!?]{1,60}?),? but ([^,.;!?]{1,60})")
 NOT_SO = re.compile(r"(?i)([^.;!?]{1,200}?),? (?:not|rather than|instead of) ([^,.;!?]{1,60})")
 MEANT = re.compile(r"(?i)\bi meant? ([^,.;!?]{1,60})[.!]*$")
 VALUE = re.compile(r"[\w'’.:/-]*\w")  # a word, or a number with its signs: `10-3`, `18:30`, `2.5`
-SUBJECT = re.compile(r"(?i)the user's \w+(?: (?-i:[A-Z])\w*)?|the user|\S*")
+SUBJECT = re.compile(r"(?i)(?:my|our) \w+(?: (?-i:[A-Z])\w*)?|\S*")
 CHANGED = re.compile(  # what tells that something is no longer as it was
     r"(?i)n['’]?t\b|\b(?:no|never|not|none|used to|any ?more|quit|stopped|gave up|left|sold|lost|former|ex|"
     r"died|moved|now|instead|as of|changed?|switched|renamed|raised|increased|delayed|(?:up|down) to)\b"
 )
 TOPICS = [  # words of which two may contradict one another without being the same
-    words_in("vegan vegetarian eat meat fish dairy diet pescatarian"),
-    words_in("drink smoke alcohol coffee beer wine sober"),
-    words_in("work employ employer company hire retire resign unemployed freelance teach study"),
-    words_in("live move home house flat apartment rent relocate"),
-    words_in("marry wife husband boyfriend girlfriend divorce single"),
+    "vegan vegetarian eat meat fish dairy diet pescatarian",
+    "drink smoke alcohol coffee beer wine sober",
+    "work employ employer company hire retire resign unemployed freelance teach study",
+    "live living move moving moved home house flat apartment rent relocate",
+    "marry wife husband boyfriend girlfriend divorce single",
 ]
-ONE_AT_A_TIME = words_in("live work move turn weigh cost drive rent marry study earn commute")
+ONE_AT_A_TIME = "live living work move moving turn weigh cost drive rent marry study earn commute"
 BEFORE_VALUES = words_in("the at in on for to of by from with")
 Correction = tuple[int, str, str]
 """The number of the memory that a correction means, its words that are wrong, and the right ones."""
@@ -51,22 +52,21 @@ def relations(
 def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Correction | None:
     """Return what an explicit correction changes, where one memory alone can be meant.
 
-    It names the wrong words (`Y, not X`), or says again, with another end, what was said just `before`.
+    It names the wrong words (`Y, not X`), or says again, with another value, what was said just `before`.
     """
-    exchanged, restated = set[Correction](), set[Correction]()
+    named, restated = set[Correction](), set[Correction]()
     for sentence, (number, memory) in product(sentences(said), enumerate(memories)):
-        for wrong, right in _exchanged(sentence, before):
-            subject = _subject(CORRECTING.sub("", of_the_user(sentence)))
-            is_about = subject in {_subject(memory), "it's", "that's"} or (
-                subject != "the user" and count(subject, memory) > 0
-            )
-            is_meant = count(wrong, before) == 1 or (is_about and _shares(sentence, wrong, memory))
-            if is_meant and count(wrong, memory) == 1 and {*words(right)} <= {*words(fact)}:
-                exchanged.add((number, wrong, right))
+        subject = _subject(CORRECTING.sub("", sentence))
+        is_about = subject in {_subject(memory), "it's", "that's"} or (
+            subject != "i" and count(subject, memory)
+        )
+        for wrong, right in _named(sentence, before):
+            if count(wrong, before) == 1 or (is_about and _shares(sentence, wrong, memory)):
+                named |= {(number, wrong, right)} if {*words(right)} <= {*words(fact)} else set()
         if CORRECTING.search(said):
             restated |= {(number, *pair) for pair in _restated(fact, memory) if count(pair[0], before) == 1}
-    found = exchanged or restated
-    number, wrong, right = found.pop() if len(found) == 1 else (-1, "", "")
+    found = [each for each in named or restated if count(each[1], memories[each[0]]) == 1]
+    number, wrong, right = found[0] if len(found) == 1 else (-1, "", "")
     is_sure = number >= 0 and _shares(f"{said} {before}", wrong, memories[number])
     return (number, wrong, right) if is_sure else None
 
@@ -82,7 +82,7 @@ def corrected(memory: str, fact: str, wrong: str, right: str) -> str:
     return " ".join([new, *more])
 
 
-def _exchanged(sentence: str, before: str) -> Iterator[tuple[str, str]]:
+def _named(sentence: str, before: str) -> Iterator[tuple[str, str]]:
     """Yield the wrong and the right words of `not X but Y`, `Y, not X`, and `I meant Y` just after X."""
     if found := NOT_BUT.search(sentence):
         yield found[1], found[2].strip()
@@ -113,20 +113,18 @@ def count(part: str, text: str) -> int:
 
 
 def _restated(fact: str, memory: str) -> Iterator[tuple[str, str]]:
-    """Yield the ends in which a sentence of a memory and of a fact alone differ, if they are of one sort."""
+    """Yield the words of a memory and of a fact, both of one sort, in which alone two sentences differ."""
     for said, known in product(sentences(CORRECTING.sub("", fact)), sentences(memory)):
         new, old = ([*WORD.finditer(each)] for each in (said, known))
         now, then = ([each[0].casefold() for each in read] for read in (new, old))
-        start = then.index(now[0]) if now and now[0] in then else len(then)
-        size = len([*takewhile(lambda pair: pair[0] == pair[1], zip(now, then[start:], strict=False))])
-        if not stems(" ".join(now[:size])) or size == len(now) or start + size == len(then):
-            continue
-        wrong = known[old[start + size].start() :].rstrip(".! ")
-        right = said[new[size].start() :].rstrip(".! ")
-        is_one_sort = _sort(wrong) == _sort(right)
-        is_value = _sort(right) != "word" or now[size - 1] in BEFORE_VALUES
-        if (is_one_sort and is_value) or now[size - 1] in {"a", "an"}:
-            yield wrong, right
+        steps = [each for each in SequenceMatcher(None, then, now, False).get_opcodes() if each[0] != "equal"]
+        steps = [each for each in steps if each[:2] != ("delete", 0)]  # `My dog Max`, then `Max`
+        if len(steps) == 1 and (of := steps[0])[0] == "replace" and stems(" ".join(now[: of[3]])):
+            wrong = known[old[of[1]].start() : old[of[2] - 1].end()]
+            right = said[new[of[3]].start() : new[of[4] - 1].end()]
+            is_value = _sort(right) != "word" or now[of[3] - 1] in BEFORE_VALUES
+            if (_sort(wrong) == _sort(right) and is_value) or now[of[3] - 1] in {"a", "an"}:
+                yield wrong, right
 
 
 def _differ(fact: str, memory: str) -> bool:
@@ -135,16 +133,19 @@ def _differ(fact: str, memory: str) -> bool:
     if _subject(fact) != _subject(memory):
         return CHANGED.search(fact) is not None and any(len(each) > 3 for each in shared)
     shared -= stems(_subject(fact))
-    of_one_topic = any(stems(fact) & topic and stems(memory) & topic for topic in TOPICS)
+    of_one_topic = any(stems(fact) & stems(topic) and stems(memory) & stems(topic) for topic in TOPICS)
     if bool(CHANGED.search(fact)) != bool(CHANGED.search(memory)) and (shared or of_one_topic):
         return True
     numbers = [set(NUMBER.findall(each)) for each in (fact, memory)]
-    return bool(shared & ONE_AT_A_TIME) or (bool(shared) and all(numbers) and numbers[0] != numbers[1])
+    return bool(shared & stems(ONE_AT_A_TIME)) or (bool(shared) and all(numbers) and numbers[0] != numbers[1])
 
 
 def _subject(sentence: str) -> str:
-    """Return the first words: `the user`, `the user's friend Ann`, `max`."""
-    return str(SUBJECT.findall(sentence)[0]).casefold()
+    """Return the first words: `i`, `my friend Ann`, `max`."""
+    own = re.sub(
+        r"(?i)^i['’]\w+|^the user\b(?!['’])", "I", re.sub(r"(?i)^the user['’]s", "my", sentence.strip())
+    )
+    return str(SUBJECT.findall(own)[0]).casefold()
 
 
 def stems(text: str) -> set[str]:

@@ -8,9 +8,8 @@ from mneme.prompts.chat.bounds import LONGEST, MOST
 from mneme.prompts.chat.memory_agent import comparing, forgetting, reading, rewriting
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.rules.chat.comparison import corrected, correction, count, relations, stems
-from mneme.rules.chat.english import CLAUSES, LONGEST_READ, Statement, says, statements
+from mneme.rules.chat.english import CLAUSES, GRAMMAR, MAX_READ, OPENING, Statement, says, statements
 from mneme.rules.registry import rule
-from mneme.rules.words import lemmas_of
 
 FORGET = re.compile(
     r"(?i)^\W*(?:(?:please|can you|could you|you can|now) )*(?:forget|(?:don['’]t|stop|no longer) remember\w*"
@@ -35,7 +34,7 @@ def read_message(given: reading.Incoming, most: int = reading.MOST_STATED) -> re
         )
     step = -(-len(found) // most)
     memories = [_memory(found[at : at + step]) for at in range(0, len(found), step)]
-    cut = f" Only its first {LONGEST_READ} characters." if len(given.message) > LONGEST_READ else ""
+    cut = f" Only its first {MAX_READ} characters." if len(given.message) > MAX_READ else ""
     why = f"It states something; kept in the user's own words.{cut}"
     return reading.Reading(rationale=why, route="store", memories=memories)
 
@@ -51,14 +50,13 @@ def _memory(together: Sequence[Statement]) -> reading.Read:
 
 
 def entities_of(content: str) -> list[str]:
-    """Return the words of a text with a capital, unless they begin a sentence and are in a dictionary."""
+    """Return the words of a text with a capital, unless they begin a sentence and are words of grammar."""
     found = []
     for each in NAME.finditer(content):
         name = each[0].removesuffix("'s").removesuffix("’s")
         first, _, others = name.partition(" ")
         begins = content[: each.start()].rstrip()[-1:] in {"", ".", "!", "?", ":"}
-        is_word = lemmas_of(first.lower()) or first.lower() in {"the", "he", "she", "we", "they"}
-        found.append(others if begins and is_word else name)
+        found.append(others if begins and first.lower() in GRAMMAR | OPENING else name)
     return [each for each in dict.fromkeys(found) if len(each) > 1][:MOST]
 
 

@@ -13,7 +13,6 @@ from mneme.prompts.sharing.scoring import Gradeable, Judgeable, Score, Whole
 from mneme.prompts.sharing.standard_answers import LONGEST_QUESTION, Question, Standard
 from mneme.rules.registry import rule
 from mneme.rules.sharing.analogy import compose, likeness, topic
-from mneme.rules.words import stem
 
 
 @rule(answer_question)
@@ -48,8 +47,8 @@ def _evidence(given: Judgeable) -> dict[str, float]:
     """
     faults = sum(WHOLE if each.where == "the whole" else 1 for each in given.faults)
     wanted, said = topic(given.question), words(given.answer)
-    stems = {stem(word)[:6] for word in wanted}
-    shared = len(stems & {stem(word)[:6] for word in said}) / len(stems) if stems else 1.0
+    stems = {word[:5] for word in wanted}
+    shared = len(stems & {word[:5] for word in said}) / len(stems) if stems else 1.0
     alike = max(likeness(given.answer, each) for each in [*given.examples, given.question])
     return {
         "form": 1 / (1 + faults / 4),

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
+from operator import ge, gt, le, lt
 from typing import Any, cast
 
 from langchain_core.runnables.config import ensure_config
@@ -34,12 +35,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Change, Namespace, Source, Value, Version, Write, make_write
 
-RANGES: dict[str, Callable[[float, float], bool]] = {
-    "$gt": lambda value, bound: value > bound,
-    "$gte": lambda value, bound: value >= bound,
-    "$lt": lambda value, bound: value < bound,
-    "$lte": lambda value, bound: value <= bound,
-}
+RANGES: dict[str, Callable[[float, float], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 PAGE = 100
 
 
@@ -206,21 +202,17 @@ def _check_operators(wanted: Mapping[str, Any]) -> None:
 
 def _testable(wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a filter that the engine can test; what else is asked is tested here."""
-    return {name: test for name, each in wanted.items() if (test := _engine_test(each)) is not None}
+    found: dict[str, Any] = {}
+    for name, each in wanted.items():
+        tests = each if isinstance(each, Mapping) else {"$eq": each}
+        found[name] = {operator: bound for operator, bound in tests.items() if _can_test(operator, bound)}
+    return {name: tests for name, tests in found.items() if tests}
 
 
-def _engine_test(wanted: Any) -> Any:
-    if isinstance(wanted, (str, int, float)):
-        return wanted
-    if not isinstance(wanted, Mapping):
-        return None
-    kept = {
-        name: operand
-        for name, operand in wanted.items()
-        if (name == "$eq" and isinstance(operand, (str, int, float)))
-        or (name in RANGES and isinstance(operand, (int, float)) and not isinstance(operand, bool))
-    }
-    return kept or None
+def _can_test(operator: str, bound: object) -> bool:
+    if operator == "$eq":
+        return isinstance(bound, (str, int, float))
+    return operator in RANGES and isinstance(bound, (int, float)) and not isinstance(bound, bool)
 
 
 def _passes(value: Any, wanted: Mapping[str, Any]) -> bool:

@@ -20,11 +20,10 @@ from typing import NamedTuple
 from mneme.stores.ledger.database import Cursor
 from mneme.stores.ledger.filters import passes
 from mneme.stores.ledger.hints import Hints
-from mneme.stores.ledger.index import is_searched
 from mneme.stores.ledger.listing import Sides, around, vectors_by_ids
 from mneme.stores.ledger.log import Head, heads_of
 from mneme.stores.ledger.query import DENSE, SPARSE, Query
-from mneme.stores.ledger.records import Value, Version, microseconds
+from mneme.stores.ledger.records import Hit, Value, Version, microseconds
 
 WORDS = 0.5
 NAMED = 0.1
@@ -52,17 +51,7 @@ class Own(NamedTuple):
         return thread if isinstance(thread, str) else ""
 
 
-class Blended(NamedTuple):
-    """A record with its score in the mode `blend`, and the score's parts."""
-
-    version: Version
-    score: float
-    parts: dict[str, float]
-
-
-def blended(
-    cursor: Cursor, pool: Mapping[str, Mapping[str, float]], query: Query, hints: Hints
-) -> list[Blended]:
+def blended(cursor: Cursor, pool: Mapping[str, Mapping[str, float]], query: Query, hints: Hints) -> list[Hit]:
     """Search in the mode `blend`; a score's parts are `dense`, `bm25`, `words`, `hints` and `lent`.
 
     The cosine and BM25 propose their best records, the `pool`, and the best of these are weighed in full. A
@@ -87,7 +76,11 @@ def blended(
     wanted = [record for record in ranked if query.min_score is None or total[record] >= query.min_score]
     wanted = wanted[query.offset : query.offset + query.limit]
     return [
-        Blended(own[record].head.version, total[record], own[record].parts | {"lent": lent.get(record, 0.0)})
+        Hit(
+            version=own[record].head.version,
+            score=total[record],
+            parts=own[record].parts | {"lent": lent.get(record, 0.0)},
+        )
         for record in wanted
     ]
 
@@ -98,7 +91,7 @@ def _weighed(cursor: Cursor, records: Sequence[str], query: Query) -> dict[str, 
     return {
         record: head
         for record, head in heads.items()
-        if is_searched(head) and passes(head.version.value, query.where.conditions)
+        if head.version.is_searched and passes(head.version.value, query.where.conditions)
     }
 
 

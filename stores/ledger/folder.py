@@ -9,6 +9,7 @@ import fcntl
 import json
 import logging
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,9 +27,10 @@ from mneme.core.private import (
 )
 
 LOCK, LOG, MANIFEST = "mneme.lock", "log.sqlite", "mneme.json"
-LOG_SEAL = "mneme.seal"
 GENERATIONS = "generation-*"
 """The folders of older ledgers."""
+MAKING = "mneme.making"
+"""Where a new log is written before it takes its place."""
 OURS = ("mneme.", LOG, "index-", "set-aside-", "generation-", "making-")
 ASIDE = "set-aside-"
 RESERVE = 64 * 1024 * 1024
@@ -51,6 +53,11 @@ def storage_errors(what: str) -> Iterator[None]:
         raise kind(f"Cannot {what}: {reason}.", hint) from refusal
 
 
+def has_ledger(path: Path) -> bool:
+    """Say whether a folder has a ledger of this or an older version."""
+    return any(path.glob(f"{LOG}*")) or any(path.glob(GENERATIONS))
+
+
 class Folder:
     """A ledger's folder, which this process has open with others, or alone, until `release`."""
 
@@ -71,10 +78,6 @@ class Folder:
     @property
     def log(self) -> Path:
         return self.path / LOG
-
-    @property
-    def seal(self) -> Path:
-        return self.path / LOG_SEAL
 
     def is_alone(self) -> bool:
         """Try to have the folder alone; say whether that is so, until `share` or `release`."""
@@ -103,6 +106,19 @@ class Folder:
             f"Another process has the ledger at {self.path} open.",
             "End that process first: a chat, an MCP client, `langgraph dev`, or a program of yours.",
         )
+
+    @contextmanager
+    def new_log(self) -> Iterator[Path]:
+        """Give the path for a new log, which takes its place at the end: whole, or not at all."""
+        making = self.path / MAKING
+        with storage_errors(f"write {self.log}"):
+            shutil.rmtree(making, ignore_errors=True)
+            making.mkdir(mode=0o700)
+            yield making / LOG
+            sync(making / LOG)
+            (making / LOG).rename(self.log)
+            sync(self.path)
+            shutil.rmtree(making)
 
     def set_aside(self, path: Path, why: str) -> Path:
         """Move away what is not used any more, and say so; return where it is."""
@@ -144,7 +160,7 @@ class Folder:
         text = json.dumps(made | {"generation": 0})
         with storage_errors(f"write {file}"):
             if embedder and (not file.exists() or file.read_text(errors="replace") != text):
-                write_durably(file, text.encode())
+                write_durably(file, text)
 
     def keep_private(self) -> None:
         """Close every file to others, unless the folder is open to its group alone: that was on purpose."""

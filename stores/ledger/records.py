@@ -5,7 +5,7 @@ import math
 import re
 import threading
 import uuid
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -79,6 +79,21 @@ class Version(BaseModel):
     )
     idempotency_key: str | None = None
 
+    @property
+    def is_searched(self) -> bool:
+        """Say whether search looks at the record."""
+        return self.live and bool(self.text.strip())
+
+    @property
+    def record(self) -> str:
+        """Return the record's id."""
+        return record_id(self.namespace, self.key)
+
+    @property
+    def receipt(self) -> str | None:
+        """Return the id of the proof that the write with the version's idempotency key has been done."""
+        return receipt_id(self.record, self.idempotency_key) if self.idempotency_key else None
+
 
 class Hit(BaseModel):
     """A found record with its score; `parts` holds the cosine and the BM25 score where known."""
@@ -134,9 +149,12 @@ def record_id(namespace: Namespace, key: str) -> str:
     return _uuid5(LEDGER.bytes, SEPARATOR.join((*namespace, key)))
 
 
-def version_id(record: str, number: int) -> str:
-    """Return the id of version `number` of a record."""
-    return _uuid5(_bytes_of(record), str(number))
+def gaps(heads: Mapping[str, Version], known: Container[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    """Yield the record and the number of each version, up to those given, that is not known."""
+    for record, head in heads.items():
+        for number in range(head.first, head.version + 1):
+            if (record, number) not in known:
+                yield record, number
 
 
 def receipt_id(record: str, idempotency_key: str) -> str:

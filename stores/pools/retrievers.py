@@ -169,7 +169,7 @@ class Retrievers(Shelf[Retriever, Retriever]):
         await asyncio.to_thread(self._remove, past)
 
     def _remove(self, files: Sequence[Path]) -> None:
-        for file in (*files, *self._folder.glob("*.part"), *self._folder.glob("*.tmp")):
+        for file in (*files, *self._folder.glob("*.part"), *self._folder.glob(".*")):
             with suppress(FileNotFoundError):  # another process removed it
                 if file in files or time.time() - file.stat().st_mtime > STALE_SECONDS:
                     file.unlink()

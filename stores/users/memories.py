@@ -225,6 +225,10 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
             worth[key] += 1 / (RANK_CONSTANT + rank)
             if DENSE in hit.parts:
                 cosine[key] = max(hit.parts[DENSE], cosine.get(key, -1.0))
+        if not cosine:  # without an embedder, the newest may be touched without a word in common
+            for each in await self.heads(k, newest_first=True):
+                hits.setdefault(each.key, each)
+                worth[each.key] += 0.0
         best = (hits[key] for key in nlargest(k, worth, key=worth.__getitem__))
         return readable(lambda each: MemoryRecord.of(each, cosine.get(each.key)), best)
 

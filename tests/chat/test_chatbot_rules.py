@@ -24,12 +24,12 @@ def say(message: str) -> str:
 
 
 def test_a_question_about_a_name_tells_what_is_known() -> None:
-    assert say("What do we know about Max?") == MEMORIES[0]
+    assert say("What do we know about Max?") == f"You told me:\n- {MEMORIES[0]}"
 
 
-def test_memories_are_told_to_the_person_they_are_about() -> None:
-    assert say("When is my dentist appointment?") == "Your dentist appointment is on Thursday."
-    assert "Your sister Emily lives in Portland." in say("Where does my sister live?")
+def test_memories_are_told_as_they_are() -> None:
+    assert say("When is my dentist appointment?").endswith("The user's dentist appointment is on Thursday.")
+    assert "The user's sister Emily lives in Portland." in say("Where does my sister live?")
 
 
 def test_what_no_memory_answers_is_said_to_be_unknown() -> None:
@@ -41,7 +41,7 @@ def test_what_no_memory_answers_is_said_to_be_unknown() -> None:
 
 def test_what_was_said_a_moment_ago_is_known_at_once() -> None:
     said = Turn(message="What is my dog called?", said=["My dog is called Rex."])
-    assert by_rule(reply, said) == "Your dog is called Rex."
+    assert by_rule(reply, said) == "You told me:\n- My dog is called Rex."
 
 
 def test_statements_are_acknowledged_without_pretending() -> None:
@@ -57,15 +57,14 @@ def test_without_memories_nothing_is_invented() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "memory", "told"),
+    ("question", "memory"),
     [
-        ("Where do I live?", "The user moved to Denver.", "You moved to Denver."),
-        ("whats my job", "The user works as a nurse.", "You work as a nurse."),
-        ("do i have any pets?", "The user has two cats.", "You have two cats."),
-        ("What am I allergic to?", "The user is allergic to nuts.", "You are allergic to nuts."),
-        ("Am I married?", "The user's wife is called Ann.", "Your wife is called Ann."),
+        ("Where do I live?", "I live in Denver."),
+        ("whats my job", "My job is nursing."),
+        ("do i have any pets?", "The user has two pets."),
+        ("What am I allergic to?", "The user is allergic to nuts."),
     ],
 )
-def test_a_question_is_answered_by_what_it_asks_for(question: str, memory: str, told: str) -> None:
-    others = ["The user's brother lives in Rome.", "The user plays chess."]
-    assert told in by_rule(reply, turn(question, [memory, *others]))
+def test_a_question_is_answered_by_what_it_asks_for(question: str, memory: str) -> None:
+    others = ["The user's brother lives in Rome.", "My brother lives in Oslo.", "The user plays chess."]
+    assert by_rule(reply, turn(question, [*others, memory])) == f"You told me:\n- {memory}"

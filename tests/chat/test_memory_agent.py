@@ -29,7 +29,7 @@ from tests.doubles.served import served
 from tests.doubles.waiting import eventually
 
 RULES = MemoryContext(memory_agent="rules")
-HOME = "The user lives in Austin."
+HOME = "I live in Austin."
 DENVER = "I live in Denver, not in Austin."
 TABLE_1 = (
     "My dog Max is a golden retriever. He loves playing fetch.",
@@ -70,7 +70,7 @@ async def test_rules_keep_all_of_the_papers_table_1_and_correct_the_breed(ledger
     profile, storms, home, age = await contents(ledger)
     assert "Labrador mix" in profile and "retriever" not in profile and "fetch" in profile
     assert storms == "Max gets anxious during thunderstorms."
-    assert home == "Max lives with the user's sister Emily in Portland."
+    assert home == "Max lives with my sister Emily in Portland."
     assert age == "Max is now 5 years old."
     assert all(each["rationale"] for each in told)
 
@@ -154,8 +154,8 @@ async def test_users_see_nothing_of_one_another(ledger: Ledger) -> None:
         context = MemoryContext(memory_agent="rules", user=user)
         told = await graph.ainvoke({"message": f"I live in {place}."}, context=context)
         assert done(told) == ["insert"], "another user's memory is no conflict"
-    assert await contents(ledger, "ann") == ["The user lives in Austin."]
-    assert await contents(ledger, "bob") == ["The user lives in Denver."]
+    assert await contents(ledger, "ann") == ["I live in Austin."]
+    assert await contents(ledger, "bob") == ["I live in Denver."]
 
 
 async def test_an_empty_message_is_refused(ledger: Ledger) -> None:
@@ -170,7 +170,7 @@ async def test_a_batch_is_remembered_in_order(ledger: Ledger) -> None:
 
     assert (report["remembered"], report["failed"]) == (2, [])
     first, second = await UserMemories(ledger, "local").list()
-    assert (first.memory.content, second.memory.content) == (HOME, "The user moved to Denver.")
+    assert (first.memory.content, second.memory.content) == (HOME, "I moved to Denver.")
     assert second.memory.may_contradict == [first.key], "rules overwrite nothing that may still hold"
     assert await Inbox(ledger).pending("local") == []
 
@@ -186,8 +186,8 @@ async def test_a_chat_is_remembered_by_what_its_user_says(ledger: Ledger) -> Non
 
     assert (report["remembered"], report["failed"]) == (2, [])
     assert await contents(ledger) == [
-        "The user's dog is called Max.",
-        "The user's dog is called Max. He is 5 years old.",
+        "My dog is called Max.",
+        "My dog is called Max. He is 5 years old.",
     ], "what went before says who `he` is"
 
 
@@ -218,7 +218,7 @@ async def test_a_message_that_no_model_makes_sense_of_is_kept(
 
     again = await graph.ainvoke({}, {"recursion_limit": 100}, context=RULES)
     assert (again["remembered"], again["failed"]) == (1, [])
-    assert await contents(ledger) == ["The user lives in Austin."]
+    assert await contents(ledger) == ["I live in Austin."]
 
 
 # What rules have kept is read again once a model answers.

@@ -14,23 +14,23 @@ find = util.find_spec
 util.find_spec = lambda name, *more: None if name in {names!r} else find(name, *more)
 """
 """Runs when Python starts: the packaged embedders are not found."""
-SAID = {
-    "I work at Google": "The user works at Google.",
-    "I used to work at Apple": "The user used to work at Apple.",
-    "My friend Bo lives at number 12": "The user's friend Bo lives at number 12.",
-    "My friend Ida lives at number 14": "The user's friend Ida lives at number 14.",
-    "I'm vegan": "The user is vegan.",
-    "I don't eat meat anymore": "The user doesn't eat meat anymore.",
-    "I drink coffee": "The user drinks coffee.",
-    "Always run `make lint` before committing": "Always run `make lint` before committing.",
-    "Mia (4) and Leo (7) are my kids": "Mia (4) and Leo (7) are the user's kids.",
-    "I love jazz": "The user loves jazz.",
-    "I like tea": "The user likes tea.",
-    "I hate cilantro": "The user hates cilantro.",
-    "From January we pay more": "From January we pay more.",
-    "I'm in Leeds until June": "The user is in Leeds until June.",
-    "My sister Emily lives in Oslo": "The user's sister Emily lives in Oslo.",
-}
+SAID = [
+    "I work at Google",
+    "I used to work at Apple",
+    "My friend Bo lives at number 12",
+    "My friend Ida lives at number 14",
+    "I'm vegan",
+    "I don't eat meat anymore",
+    "I drink coffee",
+    "Always run `make lint` before committing",
+    "Mia (4) and Leo (7) are my kids",
+    "I love jazz",
+    "I like tea",
+    "I hate cilantro",
+    "From January we pay more",
+    "I'm in Leeds until June",
+    "My sister Emily lives in Oslo",
+]
 CORRECTION = "Actually, my sister Emily lives in Bergen"
 
 
@@ -48,11 +48,11 @@ def test_each_sentence_is_found_again_one_is_corrected_and_the_others_say_why_th
 
     shown, complaints = mneme("chat", stdin="\n".join(["thanks!", *SAID, CORRECTION]))
     assert complaints.count("Install it: mneme embedder install") == 1
-    assert "may contradict: The user works at Google." in shown
-    assert "may contradict: The user is vegan." in shown
+    assert "may contradict: I work at Google." in shown
+    assert "may contradict: I'm vegan." in shown
     listed = [json.loads(each) for each in mneme("memories", "list", "--json")[0].splitlines()]
     kept = [each["memory"]["content"] for each in listed]
-    assert kept[:-1] == [*SAID.values()][:-1]
+    assert kept[:-1] == [f"{each}." for each in SAID[:-1]]
     assert "Bergen" in kept[-1] and "Oslo" not in kept[-1]
     assert {each["memory"]["read_by"] for each in listed} == {"rules"}
     history, _ = mneme("memories", "history", listed[-1]["key"])

@@ -70,34 +70,23 @@ async def test_what_is_said_is_kept_and_nothing_is_lost(tmp_path: Path) -> None:
 
 @pytest.mark.long
 async def test_no_statement_of_sessions_that_no_rule_was_made_for_is_lost(tmp_path: Path) -> None:
-    """Small talk there has much slang of many countries: rules keep 29 % of it rather than lose a fact."""
+    """Rules keep 16 % of its small talk and questions, in ten languages, rather than lose a fact."""
     counts = await counts_of("sessions_unseen.jsonl", tmp_path)
     assert counts["lost"] == 0
     assert counts["kept"] >= 0.98 * counts["statements"], counts
-    assert counts["nothing, stored"] <= 0.30 * counts["nothing"], counts
+    assert counts["nothing, stored"] <= 0.18 * counts["nothing"], counts
 
 
 FRIENDS = enumerate(("Ann", "Bo", "Cy", "Di", "Ed", "Flo", "Gus", "Hal", "Ivy", "Jo", "Kim", "Lu"), start=1)
-TYPED = {
-    "I work at Google": "The user works at Google.",
-    "I used to work at Apple": "The user used to work at Apple.",
-    "I'm vegan": "The user is vegan.",
-    "I don't eat meat anymore": "The user doesn't eat meat anymore.",
-    "I drink coffee": "The user drinks coffee.",
-    "Always run `make lint` before committing": "Always run `make lint` before committing.",
-    "My kids are Mia (4) and Leo (7)": "The user's kids are Mia (4) and Leo (7).",
-    "I love jazz": "The user loves jazz.",
-    "I like tea": "The user likes tea.",
-    "I hate cilantro": "The user hates cilantro.",
-    **{
-        f"My friend {who} lives in house {n}": f"The user's friend {who} lives in house {n}."
-        for n, who in FRIENDS
-    },
-    "My sister is Emma": "The user's sister is Emily.",
-}
+TYPED = [
+    "I work at Google", "I used to work at Apple", "I'm vegan", "I don't eat meat anymore", "I drink coffee",
+    "Always run `make lint` before committing", "My kids are Mia (4) and Leo (7)", "I love jazz",
+    "I like tea", "I hate cilantro", *(f"My friend {who} lives in house {n}" for n, who in FRIENDS),
+    "My sister is Emma",
+]  # fmt: skip
 LINKED = {
-    ("The user used to work at Apple.", "The user works at Google."),
-    ("The user doesn't eat meat anymore.", "The user is vegan."),
+    ("I used to work at Apple.", "I work at Google."),
+    ("I don't eat meat anymore.", "I'm vegan."),
 }
 
 
@@ -111,7 +100,7 @@ async def test_typed_sentences_are_found_again_with_no_model_and_no_embedder(tmp
     memories = UserMemories(ledger, "ann")
     kept = {each.key: each.memory for each in await memories.list(limit=100)}
     assert len(kept) == len(TYPED)
-    for content in TYPED.values():
+    for content in [*(f"{each}." for each in TYPED[:-1]), "My sister is Emily."]:
         assert content in [each.memory.content for each in await memories.related(content, "", (), 3)]
     assert {
         (each.content, kept[key].content) for each in kept.values() for key in each.may_contradict

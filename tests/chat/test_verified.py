@@ -49,7 +49,7 @@ JUDGED = {
     "updated": "",
 }
 RENEWED = {"content": "Max, a Labrador mix, is 5 years old and loves fetch.", "entities": [], "relations": []}
-NOTHING: dict[str, Any] = {"judgements": []}
+NOTHING: dict[str, Any] = {"look": "", "judgements": []}
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def reading(*memories: dict[str, Any], route: str = "store") -> dict[str, Any]:
 
 
 def judged(*changes: dict[str, Any]) -> dict[str, Any]:
-    return {"judgements": [JUDGED | each for each in changes]}
+    return {"look": "", "judgements": [JUDGED | each for each in changes]}
 
 
 async def contents(ledger: Ledger) -> Sequence[str]:
@@ -518,7 +518,7 @@ async def test_a_message_that_fails_too_often_is_set_aside_until_somebody_decide
     assert (await operations.retry("m0"))["status"] == "waiting"
     assert (await operations.drop("m1"))["message"] == second["message"]
     assert (await run(ledger, RULES))["remembered"] == 1
-    assert await contents(ledger) == [MEMORY, "The user lives in Ulm."]
+    assert await contents(ledger) == [MEMORY, "I live in Ulm."]
     assert await operations.list() == []
     outcome = await Inbox(ledger).outcome("local", "m1")
     assert outcome is not None

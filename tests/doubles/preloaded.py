@@ -14,11 +14,8 @@ from mneme.models.embedding import minilm
 from mneme.models.embedding.embedders import open_embedder
 from mneme.rules.chat import chatbot, memory_agent
 from mneme.rules.sharing import memory_sharing
-from mneme.rules.words import stem, third_person
 
 LOADED = (main, chat, talk, share, session, graph, remember, chatbot, memory_agent, memory_sharing)
-assert stem("houses") == stem("house")  # which reads one dictionary
-assert third_person("live") == "lives"  # and this the other
 
 minilm.THREADS = 1  # a process that is forked from this one has none of its threads
 asyncio.run(open_embedder("bundled"))

@@ -53,7 +53,10 @@ def _read(user: str) -> Json:
 def _compared(user: str) -> Json:
     """Name the memory of the old breed, with its new text."""
     memories = re.findall(r"^\[(\d+)\] (.*)$", _between("memories", user), re.MULTILINE)
-    return {"judgements": [_judged(int(number), memory) for number, memory in memories if OLD in memory]}
+    return {
+        "look": "",
+        "judgements": [_judged(int(number), memory) for number, memory in memories if OLD in memory],
+    }
 
 
 def _judged(number: int, memory: str) -> Json:

@@ -63,7 +63,7 @@ def test_a_memory_is_remembered_found_explained_taken_back_and_erased() -> None:
     found = asked_for(tool["search_memories"], query="Where does the user live?")
     (record,) = found.artifact
     assert isinstance(record, mneme.MemoryRecord) and record.similarity is not None
-    assert found.text.startswith(f"[{record.key}] The user lives in Oslo. (since 2")
+    assert found.text.startswith(f"[{record.key}] I live in Oslo. (since 2")
     assert f"similarity {record.similarity:.2f}" in found.text
     assert "insert" in tool["memory_history"].invoke({"key": record.key[:8]})
     assert "not recalled any more" in tool["undo_memory_change"].invoke({})
@@ -150,12 +150,12 @@ async def test_what_is_said_in_one_conversation_is_known_in_the_next(threads: di
         await agent.ainvoke({"messages": [HumanMessage(text)]}, threads["first"])
     done = await agent.ainvoke({"messages": [HumanMessage("Where do I live?")]}, threads["second"])
     system = said.asked[-1][0].text
-    assert system.startswith("Be brief.") and "- The user lives in Oslo. (since 2" in system
+    assert system.startswith("Be brief.") and "- I live in Oslo. (since 2" in system
     assert said.asked[0][0].text == "Be brief."
     assert done["memory_problem"] == "" and "recalled" not in done
     async with mneme.open("ann") as kept:
         found = [each.memory.content for each in await kept.list()]
-        assert sorted(found) == ["The user has a dog.", "The user lives in Oslo."]
+        assert sorted(found) == ["I have a dog.", "I live in Oslo."]
         (oslo,) = [each for each in await kept.list() if "Oslo" in each.memory.content]
         assert oslo.version == 1  # the turns of a thread are remembered once, though they are there each time
 
@@ -165,7 +165,7 @@ def test_blocking_agents_and_conversations_that_are_sent_again() -> None:
     agent = create_agent(said, middleware=[memory])
     first = agent.invoke({"messages": [{"role": "user", "content": "I live in Oslo."}]})
     agent.invoke({"messages": [*first["messages"], {"role": "user", "content": "I like figs."}]})
-    assert "The user lives in Oslo." in said.asked[-1][0].text
+    assert "I live in Oslo." in said.asked[-1][0].text
     with mneme.open("ann") as kept:
         assert [each.version for each in kept.list()] == [1, 1]
 
@@ -205,7 +205,7 @@ def test_the_example_runs_and_leaves_nothing_open_at_its_end(tmp_path: Path) -> 
         timeout=100,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert "The user lives in Oslo and" in done.stdout
+    assert "I live in Oslo and" in done.stdout
 
 
 async def test_tools_work_in_several_event_loops_at_once() -> None:

@@ -163,7 +163,9 @@ async def test_what_rules_have_read_is_read_again_in_the_background(monkeypatch:
     async with mneme.open("ida") as memory:
         await memory.remember("I live in Rome.", **RULES)
         with served(monkeypatch, Model("small"), brain=brain) as double:
-            double.brain = lambda body: Reply(seconds=3600) if "I live in Rome." in str(body) else brain(body)
+            double.brain = lambda body: (
+                Reply(seconds=3600) if "Rome.\\n</message>" in str(body) else brain(body)
+            )
             (told,) = await memory.remember("I like tea.", memory_agent="ollama:small")
             assert told.status == "stored", "nothing waits for what is read again"
             assert [each.memory.read_by for each in await memory.list()] == ["rules", "ollama:small"]
@@ -205,7 +207,7 @@ def test_an_app_of_thirty_lines_remembers(tmp_path: Path, runs: int) -> None:
         for words in ("I live in Oslo.", "Where do I live?")[:runs]
     ]
     assert "nothing yet" in said[0]
-    assert runs == 1 or "lives in Oslo" in said[1]
+    assert runs == 1 or "live in Oslo" in said[1]
 
 
 async def test_a_store_for_graphs_of_one_s_own() -> None:

@@ -218,3 +218,13 @@ async def test_a_server_that_dies_in_a_chat_loses_no_turn(tmp_path: Path) -> Non
 
 async def something(found: list[Any]) -> bool:
     return bool(found)
+
+
+def test_who_reads_no_further_ends_a_command_without_a_traceback(tmp_path: Path) -> None:
+    """What the memory agent does meanwhile ends, too."""
+    chat = f"printf 'I live in Oslo.\\nI have a cat.\\n' | {sys.executable} -m mneme chat | head -1"
+    done = subprocess.run(
+        ["sh", "-c", chat], env=quiet(tmp_path / "home"), capture_output=True, text=True, check=True
+    )
+    assert "/memories" in done.stdout
+    assert "Traceback" not in done.stderr

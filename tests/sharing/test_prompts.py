@@ -68,7 +68,7 @@ def test_what_is_shown_has_its_roles_and_no_numbers_that_nothing_refers_to() -> 
     _, scored = score_pair.wording(PAIR)
     assert "- Rhyme (0 to 60): The scheme AABBA.\n- Wit (0 to 40)" in scored and "[0] Rhyme" not in scored
     assert "The form that a program checked: (none)" in scored and "((none))" not in scored
-    assert '"points": {"…": whole number, …}' in scored
+    assert '"points": {"…": integer, …}' in scored
     _, asked = answer.wording(Asked(does="Write puns.", question="A pun?"))
     assert "Your task: Write puns." in asked and "<task>" not in asked
 

@@ -9,13 +9,21 @@ from threading import Thread
 from typing import Annotated
 from uuid import uuid4
 
-import typer
 from rich.markup import escape
 
 from mneme.cli.chat.memories import print_erased
 from mneme.cli.chat.talk import Context, Talk, get_ready, with_contents
 from mneme.cli.derived import Fields
-from mneme.cli.show import console, emit, errors, print_error, print_outcome, print_result, prints_json
+from mneme.cli.show import (
+    console,
+    count_of,
+    emit,
+    errors,
+    print_error,
+    print_outcome,
+    print_result,
+    prints_json,
+)
 from mneme.client.session import LastingSession
 from mneme.core.errors import BadInput, MnemeError, ServerGone, TooMany
 from mneme.models.asking.counting import in_words
@@ -23,29 +31,27 @@ from mneme.nodes.chat.chatbot import must_fit
 from mneme.nodes.chat.context import ChatContext
 
 HELP = "/memories  /history KEY  /forget KEY  /undo  /quit"
-
-
 NO_OPTIONS = "similar min_similarity retrieval compose_first window recall debounce reread"
 """Fields of the chatbot's context that are no options."""
 
 
 async def chat(
     context: Annotated[Context, Fields(ChatContext, without=NO_OPTIONS)],
-    thread: Annotated[str, typer.Option("--thread", "-t", help="Name of the conversation.")] = "main",
+    thread: Annotated[str, "Name of the conversation.", "--thread -t"] = "main",
 ) -> int:
     """Chat; a memory agent remembers in the background (/memories /history /forget /undo /quit)."""
     user = context.pop("user")
     await get_ready(context)
-    lasting = LastingSession(user)
-    try:
+    async with LastingSession(user) as lasting:
         terminal = Terminal(Talk(await lasting.open(), thread, context), lasting)
-        await terminal.greet()
-        async for line in _lines():
-            if not await terminal.take(line):
-                break
-        await terminal.finish()
-    finally:
-        await lasting.close()
+        try:
+            await terminal.greet()
+            async for line in _lines():
+                if not await terminal.take(line):
+                    break
+            await terminal.finish()
+        finally:
+            await terminal.talk.memory_agent.stop()
     return 1 if terminal.has_failed and not sys.stdin.isatty() else 0
 
 
@@ -85,19 +91,15 @@ class Terminal:
         """Print the commands, and finish a turn that a killed process left."""
         console.print(f"[dim]{HELP}[/]")
         try:
-            await self._go_on()
+            if words := await self.talk.left_unanswered():
+                about = f"[dim]answering your last message:[/] {escape(shorten(words, 80))}"
+                console.print(about, soft_wrap=True)
+                await self._say(self.talk.resume())
+                emit({"message": words, "reply": self.talk.reply})
+                console.print()
         except MnemeError as error:
             self._complain(error)
         self.talk.remember()
-
-    async def _go_on(self) -> None:
-        if not (words := await self.talk.left_unanswered()):
-            return
-        console.print(f"[dim]answering your last message:[/] {escape(shorten(words, 80))}", soft_wrap=True)
-        async for piece in self.talk.resume():
-            self._say(piece)
-        emit({"message": words, "reply": self.talk.reply})
-        console.print()
 
     async def take(self, line: str) -> bool:
         """Answer a message or run a command; return whether the chat goes on."""
@@ -124,7 +126,7 @@ class Terminal:
         """Wait for the memory agent, and print what it did."""
         self.talk.session = await self.lasting.open()
         if self.open:
-            console.print(f"[dim]remembering {len(self.open)} message(s) …[/]")
+            console.print(f"[dim]remembering {count_of(len(self.open), 'message')} …[/]")
         await self.talk.finish()
         await self._report(wait=True)
         emit({"asked": self.talk.asked})
@@ -137,28 +139,23 @@ class Terminal:
         message_id = uuid4().hex
         self.open.append(message_id)
         try:
-            async for piece in self.talk.say(words, message_id):
-                self._say(piece)
+            await self._say(self.talk.say(words, message_id))
         except TooMany:  # it was not taken in, so nothing will become of it
             self.open.remove(message_id)
             raise
-        except ServerGone:
-            await self._answer_without(words, message_id)
+        except ServerGone:  # in this turn: the message is answered here, or on a server that took over
+            console.print()
+            errors.print("[yellow]The server has ended. Your message is kept, and is answered without it.[/]")
+            await self.lasting.close()
+            self.talk.session = await self.lasting.open()
+            await self._say(self.talk.again(words, message_id))
         emit({"message_id": message_id, "message": words, "reply": self.talk.reply})
         console.print()
         await self._report(wait=False)
 
-    async def _answer_without(self, words: str, message_id: str) -> None:
-        """Answer a message in whose turn the server ended: in this process, or on a server that took over."""
-        console.print()
-        errors.print("[yellow]The server has ended. Your message is kept, and is answered without it.[/]")
-        await self.lasting.close()
-        self.talk.session = await self.lasting.open()
-        async for piece in self.talk.again(words, message_id):
-            self._say(piece)
-
-    def _say(self, piece: str) -> None:
-        console.print(escape(piece), end="", soft_wrap=True)
+    async def _say(self, pieces: AsyncIterator[str]) -> None:
+        async for piece in pieces:
+            console.print(escape(piece), end="", soft_wrap=True)
 
     async def _report(self, wait: bool) -> None:
         """Print what the memory agent did with each message; with `wait`, wait for the last one."""
@@ -170,16 +167,13 @@ class Terminal:
                 continue
             self.open.remove(message_id)
             if outcome is None:
-                await self._kept(message_id)
+                reason = (await self.talk.failures()).get(message_id, "")
+                hint = "The next start of `mneme chat` tries again."
+                self._complain(MnemeError(f"One message could not be remembered yet: {reason}", hint))
                 continue
             shown = {"message_id": message_id, **await with_contents(outcome, memories)}
             emit(shown)
             print_outcome(shown)
-
-    async def _kept(self, message_id: str) -> None:
-        reason = (await self.talk.failures()).get(message_id, "")
-        hint = "The next start of `mneme chat` tries again."
-        self._complain(MnemeError(f"One message could not be remembered yet: {reason}", hint))
 
     async def _obey(self, words: str) -> None:
         """Run a command on the memories."""
@@ -192,8 +186,7 @@ class Terminal:
         elif command == "/forget":
             if not self.talk.session.is_served:  # what is being remembered would write the old words again
                 await self.talk.finish()
-            erased = await memories.forget(argument, reason="requested in the chat")
-            print_erased(erased)
+            print_erased(await memories.forget(argument, reason="requested in the chat"))
         elif command == "/undo":
             print_result(await memories.undo())
         else:

@@ -22,21 +22,15 @@ SESSIONS = EXAMPLES / "demo.yaml"
 
 async def demo() -> None:
     """Run a conversation over two sessions and show what the memory agent does with it."""
-    _use_own_folder()
-    await show_notice(*ROLES.values())
-    for number, messages in enumerate(yaml.safe_load(SESSIONS.read_text(encoding="utf-8")), start=1):
-        await _session(number, messages)
-    folder = settings().home / "demo"
-    console.print(f"\n[dim]Everything is in {folder}. Start your own chat: mneme chat[/]", soft_wrap=True)
-
-
-def _use_own_folder() -> None:
-    """Use an empty folder, so that the user's own memories are not touched."""
-    folder = settings().home / "demo"
+    folder = settings().home / "demo"  # the user's own memories are not touched
     shutil.rmtree(folder, ignore_errors=True)
     os.environ["MNEME_LEDGER"] = str(folder / "ledger")
     os.environ["MNEME_CHECKPOINTS"] = str(folder / "checkpoints.sqlite")
     settings.cache_clear()
+    await show_notice(*ROLES.values())
+    for number, messages in enumerate(yaml.safe_load(SESSIONS.read_text(encoding="utf-8")), start=1):
+        await _session(number, messages)
+    console.print(f"\n[dim]Everything is in {folder}. Start your own chat: mneme chat[/]", soft_wrap=True)
 
 
 async def _session(number: int, messages: Sequence[str]) -> None:

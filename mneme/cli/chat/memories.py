@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -27,7 +27,7 @@ from mneme.cli.show import (
     shortened,
 )
 from mneme.client.home import open_operations
-from mneme.client.session import Session, open_session
+from mneme.client.session import open_session
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.responders import resolve
@@ -74,23 +74,16 @@ async def reread(user: User = "local", agents: Agents = "auto") -> int:
     if await resolve(agents) == RULES:
         raise BadInput("No model is there to read again.", "Give one: --agents ollama:MODEL.")
     async with open_session(user) as session:
-        report = await _reread(session, agents)
-    failed = [f"{each['message_id']}: {each['error']}" for each in report["failed"]]
-    print_fields({"read again": report["reread"], "failed": len(failed)})
-    for each in failed:
-        print_error(BadInput(each, "See `mneme inbox list`."))
-    return 1 if failed else 0
-
-
-async def _reread(session: Session, agents: str) -> dict[str, Any]:
-    """Run the memory agent, showing how far it is; return its report."""
-    config, context = await session.background(), {"memory_agent": agents, "user": session.user}
-    with Progress(TextColumn("{task.completed} read again"), console=errors, transient=True) as progress:
-        bar = progress.add_task("", total=None)
-        async for step in session.flows.stream("remember", {}, config, context, "updates"):
-            progress.update(bar, completed=(step.get("count") or {}).get("reread"))
-    _, report = await session.flows.left_at("remember", config)
-    return report
+        config, context = await session.background(), {"memory_agent": agents, "user": session.user}
+        with Progress(TextColumn("{task.completed} read again"), console=errors, transient=True) as progress:
+            bar = progress.add_task("", total=None)
+            async for step in session.flows.stream("remember", {}, config, context, "updates"):
+                progress.update(bar, completed=(step.get("count") or {}).get("reread"))
+        _, report = await session.flows.left_at("remember", config)
+    print_fields({"read again": report["reread"], "failed": len(report["failed"])})
+    for each in report["failed"]:
+        print_error(BadInput(f"{each['message_id']}: {each['error']}", "See `mneme inbox list`."))
+    return int(bool(report["failed"]))
 
 
 async def review(
@@ -104,17 +97,13 @@ async def review(
         if accept:
             await memories.accept(accept)
         found = await memories.flagged()
-    print_result(found, _print_flagged)
-
-
-def _print_flagged(found: Sequence[MemoryRecord]) -> None:
     rows = ([each.key[:SHORT], each.memory.content, shortened(each.memory.attention)] for each in found)
-    print_table("", ("key", "memory", "why look at it"), rows)
+    print_result(found, lambda _: print_table("", ("key", "memory", "why look at it"), rows))
 
 
 async def forget(
     key: Annotated[str, typer.Argument(help="A memory's key, or its first letters.")] = "",
-    everything: Annotated[bool, typer.Option("--all", help="Forget all of this user's memories.")] = False,
+    everything: Annotated[bool, "Forget all of this user's memories.", "--all"] = False,
     everything_of: Annotated[
         str,
         typer.Option(
@@ -122,9 +111,7 @@ async def forget(
             help="Erase everything of this user: memories, inbox, threads. Cards and pools are the team's.",
         ),
     ] = "",
-    with_threads: Annotated[
-        bool, typer.Option("--with-threads", help="Delete the whole conversations that contain it.")
-    ] = False,
+    with_threads: Annotated[bool, "Delete the whole conversations that contain it."] = False,
     user: User = "local",
     reason: Reason = "requested on the command line",
     yes: Yes = False,
@@ -179,7 +166,7 @@ async def export(
 
 
 async def import_(
-    file: Annotated[Path, typer.Argument(help="An exported file; `-` reads stdin.")],
+    file: Annotated[Path, "An exported file; `-` reads stdin."],
     user: User = "local",
 ) -> int:
     """Import exported memories; those that exist already stay unchanged."""

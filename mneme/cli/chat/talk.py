@@ -6,12 +6,11 @@ from contextlib import suppress
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
-from langchain_core.runnables import RunnableConfig
 from rich.markup import escape
 
 from mneme.api.memories import Memories
 from mneme.cli.show import errors
-from mneme.client.announcement import running_server
+from mneme.client.home import running_server
 from mneme.client.session import MemoryAgent, Session, remember_waiting
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, NotFound
 from mneme.models.asking.asking import auto_notice, by_rules, resolve
@@ -59,55 +58,47 @@ class Talk:
 
         The turn goes on where the server left it; if the message had not reached it, it is sent again.
         """
-        config = await self.session.conversation(self._thread)
-        steps, values = await self.session.flows.left_at("chatbot", config)
-        spoken = convert_to_messages(values.get("messages", []))
-        ids = [message.id for message in spoken]
-        if message_id in ids and not steps:  # only the end of the reply was lost on the way
+        steps, spoken = await self._left()
+        is_known = message_id in [message.id for message in spoken]
+        if is_known and not steps:  # only the end of the reply was lost on the way
             self.reply = spoken[-1].text
             yield self.reply
             return
-        async for piece in self.resume() if message_id in ids else self.say(text, message_id):
+        async for piece in self.resume() if is_known else self.say(text, message_id):
             yield piece
         self.remember()
 
     async def left_unanswered(self) -> str:
         """Return the message whose turn a killed process or an error left unfinished, or ""."""
-        conversation = await self.session.conversation(self._thread)
-        steps, values = await self.session.flows.left_at("chatbot", conversation)
-        spoken = convert_to_messages(values.get("messages", []))
+        steps, spoken = await self._left()
         said = [message.text for message in spoken if message.type == "human"]
         return said[-1] if steps and said else ""
 
-    async def resume(self) -> AsyncIterator[str]:
+    async def _left(self) -> tuple[tuple[str, ...], list[BaseMessage]]:
+        """Return the steps that the conversation still has to run, and its messages."""
+        config = await self.session.conversation(self._thread)
+        steps, values = await self.session.flows.left_at("chatbot", config)
+        return steps, convert_to_messages(values.get("messages", []))
+
+    def resume(self) -> AsyncIterator[str]:
         """Yield the rest of the unfinished turn."""
-        async for piece in self._reply(None):
-            yield piece
+        return self._reply(None)
 
     async def _reply(self, given: dict[str, Any] | None) -> AsyncIterator[str]:
-        """Yield a turn's reply, and count what it took."""
+        """Yield a turn's reply, and count what it took; an attempt that broke off is marked as withdrawn."""
         config = await self.session.conversation(self._thread)
         try:
-            async for piece in self._pieces(given, config):
+            async for piece, is_anew in self.session.flows.pieces("chatbot", given, config, self._context):
+                if is_anew:
+                    self.reply = ""
+                    yield WITHDRAWN
+                self.reply += piece
                 yield piece
         except BadAnswer:
             self.asked = added(self.asked, NOTHING | {"questions": 1, "refused": 1})
             raise
         _, values = await self.session.flows.left_at("chatbot", config)
         self.asked = added(self.asked, values.get("asked", NOTHING))  # an older version's turn has none
-
-    async def _pieces(self, given: dict[str, Any] | None, config: RunnableConfig) -> AsyncIterator[str]:
-        """Yield the stream; an attempt that broke off is marked as withdrawn, before the next attempt."""
-        chunks = self.session.flows.stream("chatbot", given, config, self._context, "messages")
-        message_id = ""
-        async for chunk, _ in chunks:
-            part = chunk.model_dump() if isinstance(chunk, BaseMessage) else chunk
-            if message_id not in {"", part["id"]}:
-                self.reply = ""
-                yield WITHDRAWN
-            message_id = part["id"]
-            self.reply += str(part["content"])
-            yield str(part["content"])
 
     def remember(self) -> None:
         """Start the memory agent in the background, unless the server runs it."""
@@ -183,26 +174,15 @@ async def with_contents(outcome: MessageOutcome, memories: Memories) -> dict[str
 
 
 async def _with_contents(operation: OperationNote, memories: Memories) -> dict[str, Any]:
-    try:
+    values = list[Any]()
+    with suppress(NotFound):  # it was forgotten later
         values = [version.value for version in await memories.history(operation["key"])]
-    except NotFound:  # it was forgotten later
-        values = []
-    number = operation["version"]
+    number, beside = operation["version"], list[str]()
     is_known = 0 < number <= len(values)
     value = values[number - 1] if is_known else {"content": "(forgotten)"}
     before = values[number - 2] if is_known and operation["event"] == "update" else {}
-    return {
-        **operation,
-        "content": str(value.get("content", "")),
-        "before": str(before.get("content", "")),
-        "beside": await _contents(value.get("may_contradict"), memories),
-    }
-
-
-async def _contents(keys: Any, memories: Memories) -> list[str]:
-    """Return what memories say, but for those that were forgotten."""
-    found = list[str]()
-    for key in keys if isinstance(keys, list) else ():
+    for key in value.get("may_contradict") or ():
         with suppress(NotFound):
-            found.append((await memories.show(key)).memory.content)
-    return found
+            beside.append((await memories.show(str(key))).memory.content)
+    contents = {"content": str(value.get("content", "")), "before": str(before.get("content", ""))}
+    return {**operation, **contents, "beside": beside}

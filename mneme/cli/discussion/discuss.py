@@ -6,21 +6,22 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 from uuid import uuid4
 
 import typer
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.discussion.person import answer_of
-from mneme.cli.discussion.printing import print_end, print_step, say_waiting, write_files
-from mneme.cli.show import read_file
+from mneme.cli.discussion.printing import WAITING, print_end, print_step, write_files
+from mneme.cli.show import console, emit, read_file
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable
-from mneme.library.teams.team import Team, load_team
+from mneme.library.teams.team import load_team
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.stores.discussions.discussions import Discussion, check_id
 
@@ -38,8 +39,7 @@ async def run(
         str, typer.Argument(help="A file with the task, the task's words, or `-` for stdin.")
     ] = "",
     discussing: Annotated[
-        str,
-        typer.Option("--team", "-t", help="data_pipeline, design_review, pddl, or a team's YAML file."),
+        str, "data_pipeline, design_review, pddl, or a team's YAML file.", "--team -t"
     ] = "data_pipeline",
     agents: Annotated[
         list[str],
@@ -50,56 +50,60 @@ async def run(
         ),
     ] = ["auto"],  # noqa: B006  (typer makes a new list of it)
     discussion_id: Annotated[
-        str,
-        typer.Option(
-            "--id",
-            help="Id of a new discussion (letters, digits, - and _), or of the one to continue.",
-        ),
+        str, "Id of a new discussion (letters, digits, - and _), or of the one to continue.", "--id"
     ] = "",
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for document and report; default: discussions/ID.")
-    ] = None,
+    out: Annotated[Path | None, "Folder for document and report; default: discussions/ID."] = None,
 ) -> int:
     """Discuss a task until all accept, and write the document (the word `run` may be left out)."""
     everyone = [each for each in agents if "=" not in each]
     models = [each for each in agents if "=" in each]
     context |= {"agents": everyone[-1] if everyone else os.environ.get("MNEME_AGENTS", "auto")}
-    if discussion_id and not task:
-        return await discuss(discussion_id, None, context, out)
-    given = {"task": task_of(task), "team": team_of(discussing, models)}
-    return await discuss(discussion_id, given, context, out)
-
-
-async def discuss(discussion_id: str, given: Values | None, context: Values, out: Path | None) -> int:
-    """Begin a discussion of a task, or continue one that was killed or waits; write the results."""
-    if given is not None and discussion_id:
-        check_id(discussion_id)
+    given: Values | None = None
+    if task or not discussion_id:
+        given = {"task": task_of(task), "team": team_of(discussing, models)}
+        if discussion_id:
+            check_id(discussion_id)
     roles = given["team"]["roles"] if given else []
-    chosen = [each["model"] for each in roles if each["model"]]
-    await show_notice(context["agents"], *chosen)
+    await show_notice(context["agents"], *(each["model"] for each in roles if each["model"]))
     async with open_workflows(GRAPH) as flows:
-        done = flows.operations(TeamDiscussions, context["team"])
-        prepared = await _prepared(done, discussion_id, given, context)
-        try:
-            values = await _run(flows, prepared, context)
-        except (BadAnswer, ModelUnavailable) as error:
-            kept = f"What was said is kept: `mneme discuss --id {prepared.id}` goes on."
-            error.hint = f"{error.hint} {kept}".strip()
-            raise
-        if values is None:
-            return say_waiting(prepared.id)
-        ended = await done.get(prepared.id)
-        files = await write_files(done, ended, out)
+        return await _discuss(flows, discussion_id, given, context, out)
+
+
+async def _discuss(
+    flows: Workflows, known: str, given: Values | None, context: Values, out: Path | None
+) -> int:
+    """Begin a discussion of a task, or continue one that was killed or waits; write the results."""
+    done = flows.operations(TeamDiscussions, context["team"])
+    if given is None:
+        about = await done.starting(known)
+        _check_as_begun(about, context)
+        known, given = about.id, {"task": about.task, "team": about.team}
+    known = known or uuid4().hex[:12]
+    config = await flows.thread(f"discuss/{await done.whose()}/{known}", GRAPH)
+    try:
+        values = await _run(flows, config, {**given, "discussion_id": known}, context)
+    except (BadAnswer, ModelUnavailable) as error:
+        kept = f"What was said is kept: `mneme discuss --id {known}` goes on."
+        error.hint = f"{error.hint} {kept}".strip()
+        raise
+    if values is None:
+        emit({"discussion": known, "waits": True})
+        console.print(f"\nThe discussion waits for you: mneme discuss --id {known}")
+        return WAITING
+    ended = await done.get(known)
+    files = await write_files(done, ended, out)
     print_end(ended, values["asked"], files)
     return 0
 
 
-class Prepared(NamedTuple):
-    """A discussion to run: its owner, id, and the graph's input (task and team)."""
-
-    owner: str
-    id: str
-    given: Values
+BEGUN = {
+    "person": "--as",
+    "approve": "--approve",
+    "max_turns": "--max-turns",
+    "context_tokens": "--context-tokens",
+    "carry": "--carry",
+}
+"""What cannot change after a discussion has begun, with the option that sets it."""
 
 
 def _check_as_begun(about: Discussion, context: Values) -> None:
@@ -113,55 +117,25 @@ def _check_as_begun(about: Discussion, context: Values) -> None:
             )
 
 
-BEGUN = {
-    "person": "--as",
-    "approve": "--approve",
-    "max_turns": "--max-turns",
-    "context_tokens": "--context-tokens",
-    "carry": "--carry",
-}
-"""What cannot change after a discussion has begun, with the option that sets it."""
-
-
-async def _prepared(
-    done: TeamDiscussions, discussion_id: str, given: Values | None, context: Values
-) -> Prepared:
-    """Return a new discussion, or the one in the ledger with this id."""
-    owner = await done.whose()
-    if given is not None:
-        return Prepared(owner, discussion_id or uuid4().hex[:12], given)
-    about = await done.starting(discussion_id)
-    _check_as_begun(about, context)
-    return Prepared(owner, about.id, {"task": about.task, "team": about.team})
-
-
 def task_of(task: str) -> str:
     """Return the task: the text of a file or of stdin, or the words themselves. Raises BadInput."""
-    path = Path(task)
-    if task == "-" or _is_file(task, path):
-        return read_file(path, "Give a text file, or the task in words.")
-    _check_words(task)
-    return task
-
-
-def _is_file(task: str, path: Path) -> bool:
-    if not task.strip() or len(task) >= 1000 or "\n" in task:
-        return False
-    if path.is_dir():
-        raise BadInput(f"The task {path} is a folder.", "Give a text file, or the task in words.")
-    return path.suffix in TASK_FILES or path.is_file()
-
-
-def _check_words(task: str) -> None:
-    """Raise BadInput for a single word that looks like a file's path or a command."""
+    path, hint = Path(task), "Give a text file, or the task in words."
+    if task == "-":
+        return read_file(path, hint)
+    if task.strip() and len(task) < 1000 and "\n" not in task:
+        if path.is_dir():
+            raise BadInput(f"The task {path} is a folder.", hint)
+        if path.suffix in TASK_FILES or path.is_file():
+            return read_file(path, hint)
     if any(each.isspace() for each in task.strip()):
-        return
-    if re.search(r"[/\\~]|\.\w", task):
-        raise BadInput(f"There is no file {task}.", "Give a text file, or the task in words.")
+        return task
+    if re.search(r"[/\\~]|\.\w", task):  # a single word that looks like a file's path, or a command
+        raise BadInput(f"There is no file {task}.", hint)
     if near := get_close_matches(task.lower(), COMMANDS, 1):
         raise BadInput(
             f"{task!r} is not a command: did you mean {near[0]}?", "A task needs more than one word."
         )
+    return task
 
 
 COMMANDS = ("run", "list", "show", "report", "memory", "carried", "forget-carried", "teams", "new-team")
@@ -169,43 +143,33 @@ COMMANDS = ("run", "list", "show", "report", "memory", "carried", "forget-carrie
 
 def team_of(team: str, models: Sequence[str]) -> Values:
     """Return the team as plain JSON, with the models chosen for single roles. Raises BadInput."""
-    loaded = load_team(team)
-    wanted = dict(_model(each, loaded) for each in models)
+    loaded, wanted = load_team(team), dict[str, str]()
+    for given in models:
+        name, _, who = given.partition("=")
+        if not who:
+            example = f"For example: {loaded.names[0]}=ollama:llama3.1:8b"
+            raise BadInput(f"--agents {given}: write ROLE=MODEL.", example)
+        wanted[loaded.role(name).name] = who
     roles = [role.model_copy(update={"model": wanted.get(role.name, role.model)}) for role in loaded.roles]
     return loaded.model_copy(update={"roles": roles}).model_dump(mode="json")
 
 
-def _model(given: str, team: Team) -> tuple[str, str]:
-    name, equals, who = given.partition("=")
-    if not equals or not who:
-        raise BadInput(
-            f"--agents {given}: write ROLE=MODEL.", f"For example: {team.names[0]}=ollama:llama3.1:8b"
-        )
-    return team.role(name).name, who
-
-
-async def _run(flows: Workflows, about: Prepared, context: Values) -> Values | None:
+async def _run(flows: Workflows, config: RunnableConfig, given: Values, context: Values) -> Values | None:
     """Run the graph; return its state at the end, None where it waits for a person who is not here.
 
     A discussion that has begun is resumed without input, even where no step seems to be left: a thread
     that was killed between a step's writes and its checkpoint looks like that.
     """
-    config = await flows.thread(f"discuss/{about.owner}/{about.id}", GRAPH)
     _, values = await flows.left_at(GRAPH, config)
-    step: Any = None if values else {**about.given, "discussion_id": about.id}
+    step: Any = None if values else given
     while True:
         async for event in flows.stream(GRAPH, step, config, context, "custom"):
             print_step(event)
-        question = await _waiting(flows, config)
-        if question is None:
+        state = await flows.graphs[GRAPH].aget_state(config)
+        asked = next((each.value for task in state.tasks for each in task.interrupts), None)
+        if asked is None:
             return (await flows.left_at(GRAPH, config))[1]
-        answer = await asyncio.to_thread(answer_of, question)
+        answer = await asyncio.to_thread(answer_of, asked)
         if answer is None:
             return None
         step = Command(resume=answer)
-
-
-async def _waiting(flows: Workflows, config: Any) -> Values | None:
-    """Return the question that the run asks a person, if it asks one."""
-    state = await flows.graphs[GRAPH].aget_state(config)
-    return next((each.value for task in state.tasks for each in task.interrupts), None)

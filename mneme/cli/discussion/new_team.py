@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 import yaml
 from rich.syntax import Syntax
 
@@ -30,18 +29,13 @@ NAMED = re.compile("[a-z]")
 
 
 async def new_team(
-    name: Annotated[str, typer.Argument(help="The team's name; the file is NAME.yaml.")],
-    task: Annotated[str, typer.Option("--task", help="A file with the task, or the task in words.")],
-    roles: Annotated[
-        list[str] | None, typer.Option("--role", help='An expert: "Title: duties"; repeatable.')
-    ] = None,
-    like: Annotated[
-        str,
-        typer.Option("--like", help="A team to copy document and facilitators from; else designed."),
-    ] = "",
-    out: Annotated[Path | None, typer.Option("--out", help="The file; default: NAME.yaml.")] = None,
+    name: Annotated[str, "The team's name; the file is NAME.yaml."],
+    task: Annotated[str, "A file with the task, or the task in words.", "--task"],
+    roles: Annotated[list[str] | None, 'An expert: "Title: duties"; repeatable.', "--role"] = None,
+    like: Annotated[str, "A team to copy document and facilitators from; else designed."] = "",
+    out: Annotated[Path | None, "The file; default: NAME.yaml."] = None,
     agents: Agents = "auto",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Use the templates without review.")] = False,
+    yes: Annotated[bool, "Use the templates without review.", "--yes -y"] = False,
 ) -> int:
     """Make a team: a model designs it for the task, with memory templates, and you review it."""
     roles = roles or []
@@ -56,13 +50,30 @@ async def new_team(
         experts = experts or [model.role(each).model_dump(include=fields) for each in model.deciders]
     else:
         model, experts = await _designed(task_of(task), roles, experts, agents)
-    made = [{**each, "memory": await _template(each, task_of(task), model, agents)} for each in experts]
+    made = []
+    for each in experts:
+        place = Place(
+            role=each["title"],
+            duties=each["description"],
+            task=task_of(task),
+            item=model.document.item,
+            fields=", ".join(model.document.item_fields),
+        )
+        template = (await ask(make_template, place, agents, lane="user")).value.template
+        made.append({**each, "memory": template})
     team = _team(name, made, model)
     text = f"{REVIEW}\n{yaml.safe_dump(team, sort_keys=False, allow_unicode=True, width=100)}"
     console.print(Syntax(text, "yaml", word_wrap=True))
     reviewed = yes or await asyncio.to_thread(_is_accepted)
-    _write(path, text.replace("reviewed: false", f"reviewed: {str(reviewed).lower()}", 1))
-    _say(path, team, reviewed)
+    try:
+        path.write_text(text.replace("reviewed: false", f"reviewed: {str(reviewed).lower()}", 1), "utf-8")
+    except OSError as error:
+        hint = "Choose another file with --out FILE."
+        raise StorageFailure(f"Cannot write {path}: {error.strerror}.", hint) from error
+    emit({"file": str(path), "reviewed": reviewed, "team": team})
+    use = f"use it with `mneme discuss TASK.md --team {path}`"
+    change = "read it, change what does not fit, and set reviewed: true."
+    console.print(f"{path}: {use if reviewed else change}", soft_wrap=True)
     return 0 if reviewed else 1
 
 
@@ -110,28 +121,16 @@ def _expert(role: str) -> Values:
     return {"name": named, "title": title, "description": duties}
 
 
-async def _template(expert: Values, task: str, model: Team, agents: str) -> Values:
-    place = Place(
-        role=expert["title"],
-        duties=expert["description"],
-        task=task,
-        item=model.document.item,
-        fields=", ".join(model.document.item_fields),
-    )
-    return (await ask(make_template, place, agents, lane="user")).value.template
-
-
 def _team(name: str, experts: list[Values], model: Team) -> Values:
     """Return the new team: the given experts, and the other team without its experts. Raises BadInput."""
-    led = isinstance(model.speakers, Delegated)
+    names, led = [each["name"] for each in experts], isinstance(model.speakers, Delegated)
     kept = [
         role
         for role in model.roles
         if role.name == model.document.by or (led and role.name not in model.deciders)
     ]
-    names = [each["name"] for each in experts]
     speakers: Values = {"kind": "round_robin", "order": names}
-    if isinstance(model.speakers, Delegated):
+    if led:
         speakers = {**model.speakers.model_dump(), "workers": names}
     others = [role.model_dump() for role in kept if role.name not in names]
     team = {
@@ -151,20 +150,3 @@ def _is_accepted() -> bool:
         return False
     console.print("Have you read the templates, and may they be used? [y/N]> ", end="", markup=False)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StorageFailure(
-            f"Cannot write {path}: {error.strerror}.", "Choose another file with --out FILE."
-        ) from error
-
-
-def _say(path: Path, team: Values, reviewed: bool) -> None:
-    emit({"file": str(path), "reviewed": reviewed, "team": team})
-    if reviewed:
-        console.print(f"{path}: use it with `mneme discuss TASK.md --team {path}`", soft_wrap=True)
-    else:
-        console.print(f"{path}: read it, change what does not fit, and set reviewed: true.", soft_wrap=True)

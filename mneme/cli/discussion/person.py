@@ -12,26 +12,22 @@ from mneme.cli.show import console, emit, prints_json
 from mneme.core.errors import BadInput
 
 Values = dict[str, Any]
+TURNS_SHOWN = 3
 
 
 def answer_of(question: Values) -> Values | None:
     """Read a person's answer from the terminal or as a line of JSON; None at the end of the input."""
-    if prints_json():
-        emit({"waits": question})
-        line = sys.stdin.readline()
-        return _json(line) if line.strip() else None
-    _print_question(question)
-    return _approval() if "document" in question else _words(question)
-
-
-def _json(line: str) -> Values:
+    if not prints_json():
+        _print_question(question)
+        return _approval() if "document" in question else _words(question)
+    emit({"waits": question})
+    line = sys.stdin.readline()
     try:
-        read: Values = json.loads(line)
+        answer: Values | None = json.loads(line) if line.strip() else None
     except json.JSONDecodeError as error:
-        raise BadInput(
-            f"This line is not JSON: {error}.", 'For example: {"message": "…", "accept": false}'
-        ) from error
-    return read
+        example = 'For example: {"message": "…", "accept": false}'
+        raise BadInput(f"This line is not JSON: {error}.", example) from error
+    return answer
 
 
 def _print_question(question: Values) -> None:
@@ -40,13 +36,10 @@ def _print_question(question: Values) -> None:
         return
     console.print(f"\n[bold]You speak as {escape(question['role'])}.[/] Your memory:")
     console.print(escape(question["memory"] or "nothing"), soft_wrap=True)
-    for turn in question["turns"][-SHOWN:]:
+    for turn in question["turns"][-TURNS_SHOWN:]:
         console.print(escape(turn), soft_wrap=True)
     if question["wrong"]:
         console.print(f"[red]{escape(question['wrong'])}[/]")
-
-
-SHOWN = 3
 
 
 def _words(question: Values) -> Values | None:
@@ -55,17 +48,13 @@ def _words(question: Values) -> Values | None:
         return None
     said = {"message": message, "accept": _yes("Do you accept the solution?")}
     said["finalize"] = bool(question["may_finalize"]) and _yes("Shall the document be written now?")
-    return said | {"answers": _answers(question.get("issues", {}))}
-
-
-def _answers(issues: dict[str, str]) -> list[int]:
-    """Ask which issues were answered, where there are any."""
-    if not issues:
-        return []
-    for number, about in issues.items():
-        console.print(f"  {number}. {escape(about)}", soft_wrap=True)
-    named = re.findall(r"\d+", _line("Which of these issues does it answer (numbers; empty: none)> "))
-    return [int(number) for number in named]
+    answers = list[int]()
+    if issues := question.get("issues"):
+        for number, about in issues.items():
+            console.print(f"  {number}. {escape(about)}", soft_wrap=True)
+        named = _line("Which of these issues does it answer (numbers; empty: none)> ")
+        answers = [int(number) for number in re.findall(r"\d+", named)]
+    return said | {"answers": answers}
 
 
 def _approval() -> Values | None:

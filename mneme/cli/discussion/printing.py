@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.discussion.report import ending, write_report
-from mneme.cli.show import console, emit
+from mneme.cli.show import console, count_of, emit
 from mneme.models.asking.counting import Asked, in_words
 from mneme.stores.discussions.discussions import Discussion, Turn
 
@@ -36,12 +36,6 @@ def print_turn(turn: Turn) -> None:
         console.print(f"[yellow]{escape(turn.complaint)}[/]", soft_wrap=True)
 
 
-def say_waiting(known: str) -> int:
-    emit({"discussion": known, "waits": True})
-    console.print(f"\nThe discussion waits for you: mneme discuss --id {known}")
-    return WAITING
-
-
 def print_end(ended: Discussion, asked: Asked | None, files: Sequence[Path]) -> None:
     emit(
         {
@@ -53,7 +47,8 @@ def print_end(ended: Discussion, asked: Asked | None, files: Sequence[Path]) -> 
     cost = f" [dim]{in_words(asked)}[/]" if asked else ""
     console.print(f"\n[bold]{escape(ending(ended))}[/] {ended.turns} turns, {ended.tokens} tokens.{cost}")
     if ended.complaints:
-        console.print(f"[yellow]{len(ended.complaints)} answers could be used only in part:[/]")
+        some = count_of(len(ended.complaints), "answer")
+        console.print(f"[yellow]{some} could be used only in part:[/]")
     for complaint in ended.complaints:
         console.print(f"  {escape(complaint)}", soft_wrap=True)
     for file in files:

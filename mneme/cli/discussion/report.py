@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +55,8 @@ def write_report(
 def markdown(about: Discussion, turns: Sequence[Turn], memories: Sequence[MemoryVersion]) -> str:
     """Return the whole report in Markdown."""
     team = read_team(about.team)
-    lines = [
-        *_head(about, team),
-        *_document(about, team.document),
-        *_memories(memories, team),
-        *_transcript(turns),
-        "## Task",
-        "",
-        *_quoted(about.task),
-    ]
-    return "\n".join(lines) + "\n"
+    before = chain(_head(about, team), _document(about, team.document), _memories(memories, team))
+    return "\n".join([*before, *_transcript(turns), "## Task", "", *_quoted(about.task)]) + "\n"
 
 
 NOTHING_LOADED = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -128,7 +121,9 @@ def _document(about: Discussion, document: Document) -> Iterator[str]:
     yield from ("## Document", "")
     for name, value in about.document.items():
         if name == MINUTES and isinstance(value, Mapping):
-            yield from ("### Minutes", "", *_minutes(value))
+            yield from ("### Minutes", "")
+            said = {part: "; ".join(each) if isinstance(each, list) else each for part, each in value.items()}
+            yield from (f"- **{part}**: {_line(each or 'none')}" for part, each in said.items())
         elif isinstance(value, Mapping):
             yield from (f"### {name}: {_line(value['name'])}", "")
             yield from (f"- **{part}**: {_line(value[part])}" for part in document.item_fields)
@@ -137,11 +132,6 @@ def _document(about: Discussion, document: Document) -> Iterator[str]:
         else:
             yield f"**{name}**: {_line(str(value))}"
         yield ""
-
-
-def _minutes(minutes: Mapping[str, Any]) -> Iterator[str]:
-    for part, said in minutes.items():
-        yield f"- **{part}**: {_line('; '.join(said) or 'none' if isinstance(said, list) else said)}"
 
 
 def _memories(memories: Sequence[MemoryVersion], team: Team) -> Iterator[str]:

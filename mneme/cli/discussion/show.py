@@ -17,9 +17,9 @@ from mneme.cli.show import console, emit, print_result, print_rows
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.library.teams.team import load_team, shipped
-from mneme.stores.discussions.agent_memory import MemoryVersion
+from mneme.stores.discussions.agent_memory import CarriedMemory
 
-Values = dict[str, Any]
+MANY = 1_000_000
 
 
 def one_of(discussion: str, named: str) -> str:
@@ -46,13 +46,13 @@ async def show(discussion: Which = "", named: Named = "", owner: Owner = "local"
         emit(turn)
         print_turn(turn)
     console.print(f"\n[bold]{escape(ending(about))}[/]")
-    console.print(Syntax(json.dumps(about.document, indent=1, ensure_ascii=False), "json"))
+    console.print(_as_json(about.document))
 
 
 async def report(
     discussion: Which = "",
     named: Named = "",
-    out: Annotated[Path | None, typer.Option("--out", help="Folder; default: discussions/ID.")] = None,
+    out: Annotated[Path | None, "Folder; default: discussions/ID."] = None,
     owner: Owner = "local",
 ) -> None:
     """Write a discussion's document, transcript, memories and report again."""
@@ -63,7 +63,7 @@ async def report(
 
 
 async def memory(
-    agent: Annotated[str, typer.Argument(help="A role's name, e.g. data_engineer.")],
+    agent: Annotated[str, "A role's name, e.g. data_engineer."],
     discussion: Which = "",
     named: Named = "",
     turn: Annotated[
@@ -72,39 +72,30 @@ async def memory(
     since: Annotated[
         int | None, typer.Option("--since", min=0, help="Show what changed since this turn.")
     ] = None,
-    history: Annotated[bool, typer.Option("--history", help="List every version.")] = False,
+    history: Annotated[bool, "List every version."] = False,
     owner: Owner = "local",
 ) -> None:
     """Show an agent's memory now, after a turn, or what changed between two turns."""
     async with open_operations(TeamDiscussions, owner, reading=True) as done:
         about = await done.starting(one_of(discussion, named))
-        if history:
-            print_result(await done.memory_history(about.id, agent), _print_versions)
-            return
         last = MANY if turn is None else turn
-        if since is not None:
+        if history:
+            for each in (versions := await done.memory_history(about.id, agent)):
+                console.print(f"turn {each.turn:>4}  version {each.version:>3}  {escape(each.reason)}")
+            print_result(versions, lambda _: None)
+        elif since is not None:
             diff = await done.memory_diff(about.id, agent, since, last)
-            print_result(diff, _print_diff, "diff")
-            return
-        found = await done.memory_at(about.id, agent, last)
-    print_result(found, _print_memory)
+            shown = Syntax(diff, "diff", word_wrap=True) if diff else "[dim]nothing changed[/]"
+            print_result(diff, lambda _: console.print(shown), "diff")
+        else:
+            found = await done.memory_at(about.id, agent, last)
+            after = f"[bold]{escape(found.agent)}[/] after turn {found.turn}"
+            console.print(f"{after} [dim](version {found.version})[/]")
+            print_result(found, lambda _: console.print(_as_json(found.memory)))
 
 
-def _print_memory(found: MemoryVersion) -> None:
-    console.print(f"[bold]{escape(found.agent)}[/] after turn {found.turn} [dim](version {found.version})[/]")
-    console.print(Syntax(json.dumps(found.memory, indent=1, ensure_ascii=False), "json", word_wrap=True))
-
-
-MANY = 1_000_000
-
-
-def _print_versions(versions: Sequence[MemoryVersion]) -> None:
-    for each in versions:
-        console.print(f"turn {each.turn:>4}  version {each.version:>3}  {escape(each.reason)}")
-
-
-def _print_diff(diff: str) -> None:
-    console.print(Syntax(diff, "diff", word_wrap=True) if diff else "[dim]nothing changed[/]")
+def _as_json(value: Any) -> Syntax:
+    return Syntax(json.dumps(value, indent=1, ensure_ascii=False), "json", word_wrap=True)
 
 
 def teams() -> None:
@@ -115,3 +106,15 @@ def teams() -> None:
         for each in loaded
     ]
     print_result(loaded, lambda _: print_rows(rows))
+
+
+def print_carried(found: Sequence[CarriedMemory]) -> None:
+    """Print what each agent carries."""
+    for each in found:
+        console.print(f"[bold]{each.agent}[/] [dim]from {each.discussion}, version {each.version}[/]")
+        console.print(_as_json(each.memory))
+
+
+def print_erased(agents: Sequence[str]) -> None:
+    """Print whose memories were erased."""
+    console.print(f"Erased: {', '.join(agents)}.")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, cast
 from uuid import uuid4
 
-import typer
 from langchain_core.runnables import RunnableConfig
 from rich.markup import escape
 
@@ -71,34 +70,18 @@ OPTIONS = Fields(HouseholdContext, {"simulator": "--virtualhome"}, "member_lapse
 
 async def run(
     context: Annotated[Context, OPTIONS],
-    task: Annotated[
-        str, typer.Option("--task", help="Prepare Tea, Wash Dishes, … (default: chosen by the seed).")
-    ] = "",
+    task: Annotated[str, "Prepare Tea, Wash Dishes, … (default: chosen by the seed)."] = "",
     method: Annotated[
-        Method,
-        typer.Option(
-            "--method", help="How the team decides: MiTa, or one of those that it is compared with."
-        ),
+        Method, "How the team decides: MiTa, or one of those that it is compared with."
     ] = "mita",
     members: Annotated[
-        int | None,
-        typer.Option("--members", "-n", help="Members of the team, 1 to 4 (default: 3; alone: 1)."),
+        int | None, "Members of the team, 1 to 4 (default: 3; alone: 1).", "--members -n"
     ] = None,
-    episode: Annotated[
-        Path | None, typer.Option("--episode", help="An episode file (C-WAH's or your own), not a task.")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help="The run's name (default: task, members and seed).")
-    ] = None,
-    weak_model: Annotated[
-        str, typer.Option("--weak-model", help="A weaker model for some: see --weak (the paper's figure 3b).")
-    ] = "",
-    weak: Annotated[
-        Weak, typer.Option("--weak", help="Whose model --weak-model is: members, manager or both.")
-    ] = "members",
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show rooms, hands and decisions while the team acts.")
-    ] = False,
+    episode: Annotated[Path | None, "An episode file (C-WAH's or your own), not a task."] = None,
+    name: Annotated[str | None, "The run's name (default: task, members and seed)."] = None,
+    weak_model: Annotated[str, "A weaker model for some: see --weak (the paper's figure 3b)."] = "",
+    weak: Annotated[Weak, "Whose model --weak-model is: members, manager or both."] = "members",
+    watch: Annotated[bool, "Show rooms, hands and decisions while the team acts."] = False,
 ) -> int:
     """Play an episode. After a kill, the same command continues it."""
     context |= dict.fromkeys(WEAKENED[weak], weak_model) if weak_model else {}

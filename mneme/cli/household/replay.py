@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def replay(
-    name: Annotated[str, typer.Argument(help="The name of a run (see `mneme household list`), or its file.")],
+    name: Annotated[str, "The name of a run (see `mneme household list`), or its file."],
     other: Annotated[str | None, typer.Argument(help="Another run, to be shown beside the first.")] = None,
-    step: Annotated[int | None, typer.Option("--step", help="Up to this step (default: the last).")] = None,
-    png: Annotated[Path | None, typer.Option("--png", help="Draw the floor plan at that step.")] = None,
-    gif: Annotated[Path | None, typer.Option("--gif", help="Draw the whole run as an animation.")] = None,
+    step: Annotated[int | None, "Up to this step (default: the last)."] = None,
+    png: Annotated[Path | None, "Draw the floor plan at that step."] = None,
+    gif: Annotated[Path | None, "Draw the whole run as an animation."] = None,
 ) -> None:
     """Print or draw what happened in a run."""
     found = [run_named(each) for each in (name, other) if each]

@@ -1,6 +1,6 @@
 """`mneme cards …`: what does more than call an operation and print its result."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,33 +9,30 @@ from rich.markup import escape
 
 from mneme.api.cards import Cards
 from mneme.cli.derived import Fields, arguments_of
-from mneme.cli.learning.trend import tables
-from mneme.cli.options import Reason, Team
+from mneme.cli.options import Team
 from mneme.cli.show import console, is_written, print_fields, print_record, print_result, read_file
+from mneme.cli.tables import Table
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, Rule
 from mneme.stores.cards.card_files import dump
-from mneme.stores.cards.knowledge_cards import Learned
-from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import Metrics, Period
 from mneme.stores.cards.sharing import BUDGET
 from mneme.stores.cards.upkeep import Kept
 
 ACTOR = "user"
-APPROVED = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
 CardId = Annotated[str, typer.Argument(help="A card's id, or its first letters.")]
 Rules = Annotated[list[str] | None, typer.Option("--rule", help='"CONDITION: WHAT TO DO"; may be repeated.')]
 Lesson = Annotated[
-    dict[str, Any], Fields(arguments_of(Cards, "propose"), {"expires_at": "--expires"}, "rules")
+    dict[str, Any], Fields(arguments_of(Cards.OFFERED["propose"]), {"expires_at": "--expires"}, "rules")
 ]
-Abstraction = Annotated[dict[str, Any], Fields(arguments_of(Cards, "share"), without="reason")]
+Abstraction = Annotated[dict[str, Any], Fields(arguments_of(Cards.OFFERED["share"]), without="reason")]
 
 
 async def add(
     lesson: Lesson,
     rule: Rules = None,
-    supersedes: Annotated[str, typer.Option("--supersedes", help="The card that it replaces.")] = "",
+    supersedes: Annotated[str, "The card that it replaces."] = "",
     team: Team = "local",
 ) -> None:
     """Store a lesson that no task has tested, as a provisional card for a person to review."""
@@ -45,13 +42,9 @@ async def add(
         learned = await cards.propose(**lesson, rules=read)
         if old:
             await cards.supersede(old, learned.card.id, lesson["reason"])
-    print_result(learned, _print_learned)
-
-
-def _print_learned(learned: Learned) -> None:
     if learned.event == "unchanged":
         console.print("[dim]It is there already, unchanged:[/]")
-    print_card(learned.card)
+    print_result(learned, lambda _: print_card(learned.card))
 
 
 def rule_of(text: str) -> Rule:
@@ -67,27 +60,13 @@ def print_card(card: Card) -> None:
     console.print(escape(dump(card)), end="", soft_wrap=True)
 
 
-async def promote(card: CardId, team: Team = "local", reason: Reason = "decided on the command line") -> None:
-    """Approve a provisional card; to become verified it still needs enough successes."""
-    approval = Approval(by=ACTOR, approved=True, rubric=APPROVED, reason=reason)
-    async with open_operations(Cards, team) as cards:
-        changed = await cards.promote(card, approval, reason)
-    print_result(changed, print_card)
-
-
 async def export(
     abstraction: Abstraction,
     file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
     team: Team = "local",
-    versions: Annotated[
-        bool, typer.Option("--history", help="With every version of each card, as JSON Lines.")
-    ] = False,
+    versions: Annotated[bool, "With every version of each card, as JSON Lines.", "--history"] = False,
     abstract: Annotated[
-        bool,
-        typer.Option(
-            "--abstract",
-            help="For another organisation: no names, no figures, no counts but those of --epsilon.",
-        ),
+        bool, "For another organisation: no names, no figures, no counts but those of --epsilon."
     ] = False,
 ) -> None:
     """Write all cards as YAML; with --abstract, what another organisation may see."""
@@ -118,10 +97,10 @@ def _check_abstraction(given: dict[str, Any], abstract: bool, versions: bool) ->
 
 
 async def import_(
-    file: Annotated[Path, typer.Argument(help="A file of cards; `-` reads stdin.")],
+    file: Annotated[Path, "A file of cards; `-` reads stdin."],
     team: Team = "local",
     versions: Annotated[
-        bool, typer.Option("--history", help="The file is of `export --history`, and you vouch for it.")
+        bool, "The file is of `export --history`, and you vouch for it.", "--history"
     ] = False,
 ) -> None:
     """Import cards from YAML, as provisional ones; with --history with all versions, as they were.
@@ -156,5 +135,38 @@ def counted(kept: Kept, _: Any) -> dict[str, int]:
 
 def print_trend(found: Sequence[Period]) -> None:
     """Print what each period was like, oldest first."""
-    for table in tables(found):
+    for table in trend_tables(found):
         console.print(table)
+
+
+REUSE = ("tasks", "reuse", "retrieval_precision", "ratings", "satisfaction")
+QUALITY = ("solved", "first_attempt", "iterations", "seconds_p50", "speed_up_p50", "duplicate_mistakes")
+CARDS = ("card_success", "learned", "promoted", "deprecated", "in_service", "verified")
+PARTS = {"Reuse and satisfaction": REUSE, "Quality": QUALITY, "Cards": CARDS}
+SHARES = {
+    *("reuse", "retrieval_precision", "satisfaction", "solved", "first_attempt"),
+    *("duplicate_mistakes", "card_success"),
+}
+
+
+def trend_tables(found: Sequence[Period], begin: Callable[[Period], str] | None = None) -> list[Table]:
+    """Return a table for each part of what is watched; `begin` names a period."""
+    named = begin or (lambda each: f"{each.begins:%Y-%m-%d}")
+    return [
+        Table(
+            title,
+            ["from", *(name.replace("_", " ") for name in names)],
+            [[named(each), *(_cell(each, name) for name in names)] for each in found],
+            figures=True,
+        )
+        for title, names in PARTS.items()
+    ]
+
+
+def _cell(period: Period, name: str) -> str:
+    value = getattr(period, name)
+    if value is None:
+        return "–"
+    if name in SHARES:
+        return f"{100 * value:.0f} %"
+    return str(value) if isinstance(value, int) else f"{value:.3g}"

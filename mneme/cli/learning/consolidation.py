@@ -1,7 +1,6 @@
 """`mneme cards consolidate`: tune a model on what the cards have taught, or undo it."""
 
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +9,6 @@ from pydantic import BaseModel, Field
 from rich.markup import escape
 
 from mneme.api.cards import Cards
-from mneme.api.operation import Operations
 from mneme.api.pools import Pools
 from mneme.cli.derived import Fields
 from mneme.cli.show import console, emit, print_rows, print_table
@@ -67,7 +65,7 @@ async def consolidate_cards(
 
 
 async def consolidate_pool(
-    pool: Annotated[str, typer.Option("--pool", help="The pool: a domain, or single_pool.")],
+    pool: Annotated[str, "The pool: a domain, or single_pool.", "--pool"],
     wanted: Wish,
     context: Annotated[dict[str, Any], Fields(TuningContext, without="pool successes recall")],
     shots: Annotated[int, typer.Option("--shots", "-k", min=1, max=3, help="Examples of a question.")] = 3,
@@ -78,14 +76,13 @@ async def consolidate_pool(
 
 async def _run(wanted: dict[str, Any], context: dict[str, Any]) -> int:
     """Consolidate, tell of consolidations, or undo the latest; return the exit status."""
-    team, pool = context["team"], context.get("pool", "")
-    asked = {name: wanted.pop(name) for name in ("anew", "status", "rollback", "reason")}
-    if asked["status"]:
-        await status(team, pool)
-    elif asked["rollback"]:
-        await rollback(team, asked["reason"], pool)
-    else:
-        return await consolidate(wanted, context, anew=asked["anew"])
+    anew, asks, undoes, reason = (wanted.pop(name) for name in ("anew", "status", "rollback", "reason"))
+    if not (asks or undoes):
+        return await consolidate(wanted, context, anew=anew)
+    pool = context.get("pool", "")
+    of, kind = ([pool], Pools) if pool else ([], Cards)
+    async with open_operations(kind, context["team"], reading=asks) as on:
+        await (_print_status(on, of) if asks else _roll_back(on, of, reason))
     return 0
 
 
@@ -111,30 +108,20 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: 
         given = None if goes_on else wanted
         modes: list[StreamMode] = ["updates", "custom"]
         async for mode, told in session.flows.stream(GRAPH, given, config, context, modes, "sync"):
-            _print_step(mode, told)
+            if mode == "custom":
+                loss = f", loss {told['loss']:.3f}" if "loss" in told else ""
+                console.print(f"    [dim]{DOING[told['doing']]} {told['done']} of {told['of']}{loss}[/]")
+                continue
+            for step in told if "__metadata__" not in told else ():  # else it is what was there before a kill
+                console.print(f"  [dim]{DONE.get(step, step)}[/]")
         _, ended = await session.flows.left_at(GRAPH, config)
-    _print_ended(ended)
-    return int(bool(ended.get("tag")) and not ended.get("promoted"))
-
-
-def _print_step(mode: str, told: dict[str, Any]) -> None:
-    """Print how far a long step is, or which steps have come to their end."""
-    if mode == "custom":
-        loss = f", loss {told['loss']:.3f}" if "loss" in told else ""
-        console.print(f"    [dim]{DOING[told['doing']]} {told['done']} of {told['of']}{loss}[/]")
-        return
-    for step in told if "__metadata__" not in told else ():  # else it is what was there before a kill
-        console.print(f"  [dim]{DONE.get(step, step)}[/]")
-
-
-def _print_ended(ended: dict[str, Any]) -> None:
-    told = {name: ended.get(name) for name in ("tag", "promoted", "why", "due", "figures")}
-    emit(told)
-    if told["due"]:
-        console.print(f"due: {escape('; '.join(told['due']))}")
-    if rows := figures(told["figures"] or {}):
+    emit({name: ended.get(name) for name in ("tag", "promoted", "why", "due", "figures")})
+    if due := ended.get("due"):
+        console.print(f"due: {escape('; '.join(due))}")
+    if rows := figures(ended.get("figures") or {}):
         print_table("", ("figure", "base", "tuned"), rows)
-    console.print(escape(str(told["why"])))
+    console.print(escape(str(ended.get("why"))))
+    return int(bool(ended.get("tag")) and not ended.get("promoted"))
 
 
 def figures(found: dict[str, Any]) -> list[list[str]]:
@@ -171,28 +158,17 @@ def _costs(found: dict[str, Any]) -> list[list[str]]:
             sides = (found[name][each] for each in ("base_with_cards", "tuned_with_delta"))
             rows.append([name.replace("_", " "), *(f"{each:.{digits}f}" for each in sides)])
     if "answer_seconds" in found:
-        rows.append(["training repaid", "", _repaid(found["trained"]["seconds"], found["answer_seconds"])])
+        answer, seconds = found["answer_seconds"], found["trained"]["seconds"]
+        saved = answer["base_with_cards"] - answer["tuned_with_delta"]
+        repaid = f"after {seconds / saved:,.0f} answers" if saved > 0 else "never: an answer takes no less"
+        rows.append(["training repaid", "", repaid])
     return rows
 
 
-def _repaid(seconds: float, an_answer: dict[str, float]) -> str:
-    """Return after how many answers the training's seconds are saved again."""
-    saved = an_answer["base_with_cards"] - an_answer["tuned_with_delta"]
-    return f"after {seconds / saved:,.0f} answers" if saved > 0 else "never: an answer takes no less"
-
-
-def _operations(team: str, pool: str, *, reading: bool = False) -> AbstractAsyncContextManager[Any]:
-    """Open the operations on what is consolidated, which the cards and each pool have."""
-    kind: type[Operations] = Pools if pool else Cards
-    return open_operations(kind, team, reading=reading)
-
-
-async def status(team: str, pool: str = "") -> None:
+async def _print_status(on: Any, of: list[str]) -> None:
     """Print why a consolidation is due, which model serves, and how earlier ones ended."""
-    of = [pool] if pool else []
-    async with _operations(team, pool, reading=True) as on:
-        due, serving = await on.consolidation_due(*of), await on.serving(*of)
-        attempts: Sequence[Attempt] = await on.consolidations(*of)
+    due, serving = await on.consolidation_due(*of), await on.serving(*of)
+    attempts: Sequence[Attempt] = await on.consolidations(*of)
     emit({"due": [*due], "serving": serving, "attempts": [each.model_dump() for each in attempts]})
     console.print(f"due: {escape('; '.join(due)) or 'no'}")
     console.print(f"serving: {escape(serving) or 'no tuned model'}")
@@ -200,13 +176,12 @@ async def status(team: str, pool: str = "") -> None:
         print_rows(attempts)
 
 
-async def rollback(team: str, reason: str, pool: str = "") -> None:
+async def _roll_back(on: Any, of: list[str], reason: str) -> None:
     """Undo the latest consolidation: its cards come back, and the model before it serves."""
-    async with _operations(team, pool) as on:
-        undone: Archive = await on.roll_back_consolidation(*([pool] if pool else []), reason)
+    undone: Archive = await on.roll_back_consolidation(*of, reason)
     emit(undone)
     now = undone.before or "no tuned model"
-    told = "its pairs never left the pool" if pool else f"{len(undone.ids)} cards are as before"
+    told = "its pairs never left the pool" if of else f"{len(undone.ids)} cards are as before"
     console.print(f"{undone.tag} is taken back: {told}; {escape(now)} serves.")
     if undone.serves:
         console.print(f"[dim]Ollama still has {escape(undone.serves.removeprefix('ollama:'))}.[/]")

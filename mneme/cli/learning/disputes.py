@@ -4,6 +4,7 @@ from functools import partial
 from typing import Annotated, Any, get_args
 
 import typer
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 from rich.markup import escape
 
@@ -26,9 +27,10 @@ from mneme.stores.cards.disputes import Approach, Dispute
 
 Context = dict[str, Any]
 Session = TeamSession[Cards]
-LEARNING = ("compound_learning", "dispute_resolution")
-
-
+GRAPH = "dispute_resolution"
+LEARNING = ("compound_learning", GRAPH)
+NOT_OF_DISPUTES = ("researcher", "leader", "monitor", "recall")
+"""The fields of the learning graph's context that the dispute graph has not."""
 DisputeId = Annotated[str, typer.Argument(help="A dispute's id, or its first letters.")]
 Deciding = Fields(TeamContext, {"environment": "--world"}, "schema_name database_seed successes_to_verify")
 
@@ -43,9 +45,9 @@ async def show(dispute: DisputeId, team: Team = "local") -> None:
 
 async def open_(
     card: CardId,
-    claim: Annotated[str, typer.Argument(help="What was found against the card, in a sentence.")],
-    rule: Annotated[str, typer.Option("--rule", help='Its rule, "CONDITION: WHAT TO DO".')] = "",
-    task: Annotated[str, typer.Option("--task", help="The task that found it, by its id.")] = "",
+    claim: Annotated[str, "What was found against the card, in a sentence."],
+    rule: Annotated[str, 'Its rule, "CONDITION: WHAT TO DO".'] = "",
+    task: Annotated[str, "The task that found it, by its id."] = "",
     reason: Reason = "disputed by a person",
     team: Team = "local",
 ) -> None:
@@ -62,18 +64,10 @@ async def open_(
 async def resolve(
     dispute: DisputeId,
     context: Annotated[Context, Deciding],
-    decision: Annotated[
-        str,
-        typer.Option(
-            "--decision", help="deprecate_old, keep_old or merge; without it, the dispute is tested."
-        ),
-    ] = "",
-    claim: Annotated[
-        str, typer.Option("--claim", help="For merge and deprecate_old: the new claim; else the finding's.")
-    ] = "",
+    decision: Annotated[str, "deprecate_old, keep_old or merge; without it, the dispute is tested."] = "",
+    claim: Annotated[str, "For merge and deprecate_old: the new claim; else the finding's."] = "",
     rule: Annotated[
-        list[str] | None,
-        typer.Option("--rule", help='For merge and deprecate_old: "CONDITION: WHAT TO DO"; may be repeated.'),
+        list[str] | None, 'For merge and deprecate_old: "CONDITION: WHAT TO DO"; may be repeated.'
     ] = None,
     reason: Reason = "decided on the command line",
 ) -> int:
@@ -108,36 +102,34 @@ async def decide(session: Session, dispute: Dispute, verdict: Verdict, context: 
             f"{dispute.id} is resolved already: {dispute_row(dispute)['resolution']}",
             f"See `mneme disputes show {dispute.id}`.",
         )
-    config = await session.thread("dispute_resolution", dispute.id)
-    left, _ = await session.flows.left_at("dispute_resolution", config)
+    config = await session.thread(GRAPH, dispute.id)
+    left, _ = await session.flows.left_at(GRAPH, config)
     if "ask_person" not in left:
         return await session.on.decide(dispute.id, verdict)
     card = await session.on.get(dispute.card_id)
     answer: Any = Command(resume=plainly(verdict.model_dump(), dispute, card).model_dump())
-    await session.flows.invoke("dispute_resolution", answer, config, _team_part(context))
-    return await session.on.get_dispute(dispute.id)
+    return await _run(session, dispute.id, answer, config, context)
 
 
 async def run_dispute(session: Session, dispute_id: str, context: Context) -> Dispute:
     """Run the trials, or continue a killed run; a run that waits for a person keeps waiting."""
-    config = await session.thread("dispute_resolution", dispute_id)
-    left, _ = await session.flows.left_at("dispute_resolution", config)
+    config = await session.thread(GRAPH, dispute_id)
+    left, _ = await session.flows.left_at(GRAPH, config)
     dispute = await session.on.get_dispute(dispute_id)
+    if "ask_person" in left or not dispute.unresolved:
+        return dispute
     if context.get("environment") in {"", WORKSPACE}:  # similar tasks are those of the card's own world
         scope = (await session.on.get(dispute.card_id)).scope
         context = context | {"environment": scope if scope in world_names() else ""}
-    if "ask_person" not in left and dispute.unresolved:
-        given: Any = None if left else {"dispute_id": dispute_id}
-        await session.flows.invoke("dispute_resolution", given, config, _team_part(context))
-    return await session.on.get_dispute(dispute_id)
+    return await _run(session, dispute_id, None if left else {"dispute_id": dispute_id}, config, context)
 
 
-def _team_part(context: Context) -> Context:
-    """Return the part of the learning graph's context that the dispute graph has too."""
-    return {name: value for name, value in context.items() if name not in OTHERS}
-
-
-OTHERS = ("researcher", "leader", "monitor", "recall")
+async def _run(
+    session: Session, dispute: str, given: Any, config: RunnableConfig, context: Context
+) -> Dispute:
+    own = {name: value for name, value in context.items() if name not in NOT_OF_DISPUTES}
+    await session.flows.invoke(GRAPH, given, config, own)
+    return await session.on.get_dispute(dispute)
 
 
 def print_dispute(dispute: Dispute, rests_on: ToReview | None = None) -> None:

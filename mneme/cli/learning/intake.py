@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from mneme.api.cards import Cards
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.learning.disputes import LEARNING
@@ -25,14 +23,15 @@ from mneme.models.asking.responders import resolve
 
 LONGEST = 6_000
 """Characters of one part: what a small model reads with care."""
+HINT = "Give a log, tickets or a conversation as text."
 QUESTION = """What does this record of past work teach that would help with other tasks? It is {name}, part
 {number} of {of}. Say what the problem was, what helped, what was tried and failed, and under which condition
 that holds; claim nothing that the record does not show. Where it teaches nothing, say so."""
 
 
 async def intake(
-    files: Annotated[list[Path], typer.Argument(help="Logs, tickets or conversations; `-` reads stdin.")],
-    scope: Annotated[str, typer.Option("--scope", help="The domain that the lessons hold in.")] = "",
+    files: Annotated[list[Path], "Logs, tickets or conversations; `-` reads stdin."],
+    scope: Annotated[str, "The domain that the lessons hold in."] = "",
     agents: Agents = "auto",
     team: Team = "local",
 ) -> None:
@@ -52,9 +51,22 @@ async def intake(
 
 def parts_of(file: Path, scope: str) -> list[Place]:
     """Return a file's parts as tasks. Raises BadInput for one without words."""
-    texts = list(_divided(read_file(file, "Give a log, tickets or a conversation as text."), file.suffix))
+    text = read_file(file, HINT)
+    items: list[object] = [text]
+    try:
+        if file.suffix == ".jsonl":
+            items = [json.loads(line) for line in text.splitlines() if line.strip()]
+        elif file.suffix == ".json":
+            read = json.loads(text)
+            items = read if isinstance(read, list) else [read]
+    except json.JSONDecodeError as error:
+        raise BadInput(f"This is no JSON: {error}.", "Give it as .txt where it is plain text.") from error
+    said = (
+        each if isinstance(each, str) else json.dumps(each, ensure_ascii=False, indent=1) for each in items
+    )
+    texts = [piece for each in said for piece in _pieces(each)]
     if not texts:
-        raise BadInput(f"{file} has no words.", "Give a log, tickets or a conversation as text.")
+        raise BadInput(f"{file} has no words.", HINT)
     return [
         Given.model_validate(
             {
@@ -68,39 +80,15 @@ def parts_of(file: Path, scope: str) -> list[Place]:
     ]
 
 
-def _divided(text: str, suffix: str) -> Iterator[str]:
-    """Yield the items of JSON (Lines), else as many whole lines as a part has room for."""
-    if suffix in {".json", ".jsonl"}:
-        for item in _items(text, suffix):
-            yield from _pieces(
-                item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, indent=1)
-            )
-    else:
-        yield from _pieces(text)
-
-
-def _items(text: str, suffix: str) -> list[object]:
-    try:
-        if suffix == ".jsonl":
-            return [json.loads(line) for line in text.splitlines() if line.strip()]
-        read = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise BadInput(f"This is no JSON: {error}.", "Give it as .txt where it is plain text.") from error
-    return read if isinstance(read, list) else [read]
-
-
 def _pieces(text: str) -> Iterator[str]:
+    """Yield as many whole lines as a part has room for; a longer line is cut."""
     gathered, size = list[str](), 0
-    for line in _lines(text):
-        if size + len(line) > LONGEST:
-            yield "\n".join(gathered)
-            gathered, size = [], 0
-        gathered.append(line)
-        size += len(line) + 1
+    for whole in text.splitlines():
+        for line in (whole[n : n + LONGEST] for n in range(0, len(whole) or 1, LONGEST)):
+            if size + len(line) > LONGEST:
+                yield "\n".join(gathered)
+                gathered, size = [], 0
+            gathered.append(line)
+            size += len(line) + 1
     if "".join(gathered).strip():
         yield "\n".join(gathered)
-
-
-def _lines(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        yield from (line[n : n + LONGEST] for n in range(0, len(line) or 1, LONGEST))

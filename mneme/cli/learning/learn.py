@@ -97,16 +97,12 @@ async def learn(
     where: Annotated[Context, Fields(Where)],
     context: Annotated[Context, OPTIONS],
     task: Annotated[str, typer.Argument(help="The task in words.")] = "",
-    file: Annotated[Path | None, typer.Option("--file", help="A YAML list of tasks.")] = None,
+    file: Annotated[Path | None, "A YAML list of tasks."] = None,
     suite: Annotated[
-        str,
-        typer.Option(
-            "--suite",
-            help="Tasks of Mneme: story, sql_tuning (generated), python_functions, shell_pipelines.",
-        ),
+        str, "Tasks of Mneme: story, sql_tuning (generated), python_functions, shell_pipelines."
     ] = "",
-    count: Annotated[int, typer.Option("--count", help="Number of generated tasks.")] = 8,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the generated tasks.")] = 1,
+    count: Annotated[int, "Number of generated tasks."] = 8,
+    seed: Annotated[int, "Seed of the generated tasks."] = 1,
 ) -> int:
     """Solve a task as a team that learns: draft, challenge, patch, verify, decide, compile."""
     # A task counts only once for the cards that it used, so a task that is done is not run again.
@@ -148,8 +144,14 @@ async def finished(session: Session) -> set[str]:
 def tasks_of(words: str, file: Path | None, suite: str, size: tuple[int, int], where: Context) -> list[Place]:
     """Return the tasks that the options name. Raises BadInput."""
     where = {name: value for name, value in where.items() if value}
-    if where.get("case") and not words:
-        words = _text_of(where.get("world", ""), where["case"])
+    if (case := where.get("case")) and not words:  # a world's own task
+        if not (world := where.get("world", "")):
+            raise BadInput(f"The task {case} names no world.", "Name its world with --world.")
+        cases = {each.id: each.text for each in find_world(world).cases()}
+        if case not in cases:
+            has = f"It has: {', '.join(cases) or 'none'}."
+            raise BadInput(f"The world {world} has no task {case!r}.", has)
+        words = cases[case]
     if sum([bool(words), file is not None, bool(suite)]) != 1:
         raise BadInput("The task is missing.", 'Give one of: "TASK", --file FILE, --suite NAME.')
     if suite:
@@ -159,16 +161,6 @@ def tasks_of(words: str, file: Path | None, suite: str, size: tuple[int, int], w
     if not words.strip():
         raise BadInput("The task is empty.", "Describe the task in words.")
     return [Given.model_validate({"task": words, **where})]
-
-
-def _text_of(world: str, case: str) -> str:
-    """Return the words of a world's own task. Raises BadInput for one that there is not."""
-    if not world:
-        raise BadInput(f"The task {case} names no world.", "Name its world with --world.")
-    cases = {each.id: each.text for each in find_world(world).cases()}
-    if case not in cases:
-        raise BadInput(f"The world {world} has no task {case!r}.", f"It has: {', '.join(cases) or 'none'}.")
-    return cases[case]
 
 
 def _of_suite(suite: str, size: int, seed: int) -> list[Place]:
@@ -218,11 +210,12 @@ def _of_file(file: Path, where: Context) -> list[Place]:
 async def solve(session: Session, given: Place, context: Context) -> bool:
     """Solve one task, or continue one that was killed; then resolve the disputes that it opened."""
     config = await session.thread("compound_learning", given.id)
-    own, problem = context | _environment(given), problem_of(given)
+    schema = given.schema_name if not given.schema_name.endswith(DDL) else ""
+    own = context | {"environment": given.environment, "schema_name": schema or "events"}
     left, _ = await session.flows.left_at("compound_learning", config)
     console.print()
     print_beside("[bold]task[/] ", escape(given.told["task"]))
-    posed = None if left else problem
+    posed = None if left else problem_of(given)
     async for event in session.flows.stream("compound_learning", posed, config, own, "custom"):
         _print_step(cast(dict[str, Any], event))
     _, values = await session.flows.left_at("compound_learning", config)
@@ -233,11 +226,6 @@ async def solve(session: Session, given: Place, context: Context) -> bool:
         rests_on = await session.on.evidence(dispute)
         print_result(resolved, partial(print_dispute, rests_on=rests_on))
     return bool(values["packet"]["solved"])
-
-
-def _environment(given: Place) -> Context:
-    own = given.schema_name if not given.schema_name.endswith(DDL) else ""
-    return {"environment": given.environment, "schema_name": own or "events"}
 
 
 def problem_of(given: Place) -> Context:

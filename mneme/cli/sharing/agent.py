@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 import yaml
 from rich.markup import escape
 
@@ -19,15 +18,15 @@ from mneme.library.agents.own import EXAMPLE, own_agents, own_text, save_agent
 
 
 async def new(
-    name: Annotated[str, typer.Argument(help="Its short name: small letters, digits and _.")],
-    file: Annotated[Path | None, typer.Option("--file", help="A YAML file that describes it.")] = None,
-    does: Annotated[str, typer.Option("--does", help="What it writes, as an instruction to it.")] = "",
-    questions: Annotated[str, typer.Option("--questions", help="What its questions look like.")] = "",
-    domain: Annotated[str, typer.Option("--domain", help="Whose pool and rubric; default: its own.")] = "",
-    title: Annotated[str, typer.Option("--title", help="Its name for people.")] = "",
-    language: Annotated[str, typer.Option("--language", help="Of its answers, by ISO 639.")] = "",
-    form: Annotated[str, typer.Option("--form", help="A check of form, of a shipped agent.")] = "",
-    replace: Annotated[bool, typer.Option("--replace", help="In place of the one of this name.")] = False,
+    name: Annotated[str, "Its short name: small letters, digits and _."],
+    file: Annotated[Path | None, "A YAML file that describes it."] = None,
+    does: Annotated[str, "What it writes, as an instruction to it."] = "",
+    questions: Annotated[str, "What its questions look like."] = "",
+    domain: Annotated[str, "Whose pool and rubric; default: its own."] = "",
+    title: Annotated[str, "Its name for people."] = "",
+    language: Annotated[str, "Of its answers, by ISO 639."] = "",
+    form: Annotated[str, "A check of form, of a shipped agent."] = "",
+    replace: Annotated[bool, "In place of the one of this name."] = False,
     agents: Agents = "auto",
     team: Team = "local",
 ) -> None:
@@ -42,19 +41,14 @@ async def new(
     emit(agent)
     console.print(f'{agent.name} is known now: mneme share ask --agent {agent.name} "…"')
     try:
-        await _draft_missing_rubric(agent, team, agents)
+        async with open_operations(Pools, team, reading=True) as shared:
+            known = {each.rubric.name for each in await shared.rubrics()}
+        if agent.domain not in known:
+            await rubric.draft(agent.domain, [agent.task], "", {"team": team, "designer": agents})
     except MnemeError as error:
         saved = f"{agent.name} is saved, but its domain {agent.domain} may lack a rubric: {error}"
         hint = f"Then draft one: mneme share rubric design {agent.domain}"
         raise MnemeError(saved, f"{error.hint} {hint}".strip()) from error
-
-
-async def _draft_missing_rubric(agent: Agent, team: str, designer: str) -> None:
-    async with open_operations(Pools, team, reading=True) as shared:
-        known = {each.rubric.name for each in await shared.rubrics()}
-    if agent.domain not in known:
-        context = {"team": team, "designer": designer}
-        await rubric.draft(agent.domain, [agent.task], "", context)
 
 
 def _write_example(name: str) -> None:
@@ -88,10 +82,9 @@ def list_() -> None:
     """List the shipped agents and yours."""
     own = own_agents()
     agents = [*map(load_agent, AGENTS), *(read_yaml(own_text(name) or "", Agent, name) for name in own)]
-    whose = ["yours" if each.name in own else "shipped" for each in agents]
     rows = [
-        {"agent": each.name, "domain": each.domain, "whose": who}
-        for each, who in zip(agents, whose, strict=True)
+        {"agent": each.name, "domain": each.domain, "whose": "yours" if each.name in own else "shipped"}
+        for each in agents
     ]
     print_result(agents, lambda _: print_rows(rows))
 

@@ -9,8 +9,8 @@ from rich.markup import escape
 
 from mneme.api.pools import Pools
 from mneme.cli.options import Limit, Reason, Team
-from mneme.cli.sharing.share import agent_text, lines_of
-from mneme.cli.show import console, emit, is_written, print_result
+from mneme.cli.sharing.share import LINES, agent_text
+from mneme.cli.show import console, emit, is_written, print_result, read_file
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.library import PAIRS
@@ -19,7 +19,7 @@ from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.nodes.sharing.pools import agent_of
 from mneme.stores.pools.memory_pool import Added, Pair, Pooled
 
-AT_ONCE = 100
+LINES_AT_ONCE = 100
 """Lines per request to a server."""
 PAGE = 500
 CHOSEN_BY_HAND = 100
@@ -32,7 +32,7 @@ PairKey = Annotated[str, typer.Argument(help="A pair's key, or its first letters
 
 async def list_(
     pool: PoolName = "",
-    agent: Annotated[str, typer.Option("--agent", help="Only pairs of this agent.")] = "",
+    agent: Annotated[str, "Only pairs of this agent."] = "",
     team: Team = "local",
     limit: Limit = 100,
 ) -> None:
@@ -93,9 +93,7 @@ def print_rated(rated: Pooled) -> None:
 async def remove(
     key: PairKey,
     pool: PoolName,
-    for_good: Annotated[
-        bool, typer.Option("--forget", help="Erase it with its history; this cannot be undone.")
-    ] = False,
+    for_good: Annotated[bool, "Erase it with its history; this cannot be undone.", "--forget"] = False,
     reason: Reason = "decided on the command line",
     team: Team = "local",
 ) -> None:
@@ -125,12 +123,8 @@ async def export(
 async def import_(
     file: Annotated[Path | None, typer.Argument(help="JSON Lines; `-` reads stdin.")] = None,
     pool: PoolName = "",
-    agent: Annotated[
-        str, typer.Option("--agent", help="The agent of lines that name none: its name or YAML file.")
-    ] = "",
-    shipped: Annotated[
-        bool, typer.Option("--shipped", help="Import the pairs that come with Mneme.")
-    ] = False,
+    agent: Annotated[str, "The agent of lines that name none: its name or YAML file."] = "",
+    shipped: Annotated[bool, "Import the pairs that come with Mneme."] = False,
     team: Team = "local",
 ) -> int:
     """Import pairs; a broken line is reported, and the others are imported."""
@@ -138,34 +132,36 @@ async def import_(
         raise BadInput(
             "The pairs are missing.", f"Give a file, or --shipped for the pairs that come with Mneme. {FORM}"
         )
-    sources = _shipped(pool, agent) if file is None else [(pool, _lines(file, agent))]
+    if file is not None:
+        sources = [(pool, _lines(file, agent))]
+    else:  # the shipped pairs: all of them, or those of one agent or pool
+        members = [load_agent(each) for each in AGENTS if agent in {"", each}]
+        members = [each for each in members if pool in {"", SINGLE_POOL, each.domain}]
+        if not members:
+            raise BadInput("No shipped agent matches.", f"Agents: {', '.join(AGENTS)}.")
+        sources = [(pool or each.domain, _lines(PAIRS / f"{each.name}.jsonl", each.name)) for each in members]
     if not all(name for name, _ in sources):
         raise BadInput("The pool is missing.", f"Give --pool NAME, for example --pool {next(iter(DOMAINS))}.")
     done = Added()
     async with open_operations(Pools, team) as shared:
         for name, lines in sources:
-            for start in range(0, len(lines), AT_ONCE):
-                more = await shared.import_lines(name, lines[start : start + AT_ONCE], start + 1)
+            for start in range(0, len(lines), LINES_AT_ONCE):
+                more = await shared.import_lines(name, lines[start : start + LINES_AT_ONCE], start + 1)
                 done.added, done.known = done.added + more.added, done.known + more.known
                 done.broken += more.broken
-    _print_added(done)
+    emit(done)
+    console.print(f"{done.added} added, {done.known} there before, {len(done.broken)} broken.")
+    for line in done.broken:
+        console.print(f"[red]{escape(line)}[/]", soft_wrap=True)
+    if done.broken:
+        console.print(escape(FORM), soft_wrap=True)
     return int(bool(done.broken))
-
-
-def _shipped(pool: str, agent: str) -> list[tuple[str, list[str]]]:
-    """Return the shipped pairs with their pools: all of them, or those of one agent or pool."""
-    members = [load_agent(name) for name in AGENTS if agent in {"", name}]
-    if pool and pool != SINGLE_POOL:
-        members = [each for each in members if each.domain == pool]
-    if not members:
-        raise BadInput("No shipped agent matches.", f"Agents: {', '.join(AGENTS)}.")
-    return [(pool or each.domain, _lines(PAIRS / f"{each.name}.jsonl", each.name)) for each in members]
 
 
 def _lines(file: Path, agent: str) -> list[str]:
     """Return a file's lines in the form of `export`; lines that name no agent get the given one."""
     whose = agent_of(agent_text(agent)) if agent else None
-    return [_as_pair(line, whose) for line in lines_of(file)]
+    return [_as_pair(line, whose) for line in read_file(file, LINES).split("\n")]
 
 
 def _as_pair(line: str, agent: Agent | None) -> str:
@@ -184,13 +180,20 @@ def _as_pair(line: str, agent: Agent | None) -> str:
     pair = {"prompt": row["question"], "leading": row.get("leading", [])}
     pair |= {"answer": row["answer"]} if row.get("answer") is not None else {}
     pair |= {"score": row["score"]} if "score" in row else {"score": CHOSEN_BY_HAND, "scoring": "hand"}
-    return json.dumps(pair | _agent_and_domain(row, agent), ensure_ascii=False)
+    named = row.get("agent") or (agent.name if agent else None)
+    known = agent if agent and agent.name == named else load_agent(named) if named in AGENTS else None
+    domain = row.get("domain") or (known.domain if known else None)
+    whose = {name: value for name, value in (("agent", named), ("domain", domain)) if value is not None}
+    return json.dumps(pair | whose, ensure_ascii=False)
 
 
 def _from_chat(row: dict[str, Any]) -> dict[str, Any]:
     """Return a line of chat messages as question, answer and the turns before; the line where it is none."""
     try:
-        said = [(str(each["role"]), _text(each["content"])) for each in row["messages"]]
+        said = [
+            (str(each["role"]), text if isinstance(text := each["content"], str) else _joined(text))
+            for each in row["messages"]
+        ]
     except (KeyError, TypeError):
         return row
     turns = [(role, text) for role, text in said if role in {"user", "assistant"}]
@@ -201,26 +204,9 @@ def _from_chat(row: dict[str, Any]) -> dict[str, Any]:
     return rest | {"question": turns[-2][1], "answer": turns[-1][1], "leading": leading}
 
 
-def _text(content: Any) -> str:
-    """Return a message's text, from its parts where it has several. Raises TypeError, KeyError."""
-    return content if isinstance(content, str) else "".join(str(each["text"]) for each in content)
-
-
-def _agent_and_domain(row: dict[str, Any], given: Agent | None) -> dict[str, Any]:
-    """Return the agent and the domain of a line, as far as they are known."""
-    named = row.get("agent") or (given.name if given else None)
-    known = given if given and given.name == named else load_agent(named) if named in AGENTS else None
-    domain = row.get("domain") or (known.domain if known else None)
-    return {name: value for name, value in (("agent", named), ("domain", domain)) if value is not None}
-
-
-def _print_added(added: Added) -> None:
-    emit(added)
-    console.print(f"{added.added} added, {added.known} there before, {len(added.broken)} broken.")
-    for line in added.broken:
-        console.print(f"[red]{escape(line)}[/]", soft_wrap=True)
-    if added.broken:
-        console.print(escape(FORM), soft_wrap=True)
+def _joined(parts: Any) -> str:
+    """Return the text of a message in several parts. Raises TypeError, KeyError."""
+    return "".join(str(each["text"]) for each in parts)
 
 
 FORM = (

@@ -1,6 +1,6 @@
 """`mneme share retriever …`: show, train and roll back a pool's retriever."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import count
 from typing import Annotated, Any
 
@@ -34,44 +34,31 @@ async def status(pool: PoolName = "", team: Team = "local") -> None:
 
 
 def _print_states(states: Sequence[RetrieverState]) -> None:
-    for each in states:
-        _print_state(each)
+    for state in states:
+        used = f"retriever {state.serving}" if state.serving else "the untrained embedder"
+        console.print(
+            f"[bold]{state.pool}[/]: {state.memories} pairs, {state.waiting} not learned yet; "
+            f"{used} is in use. [dim]{NOTE}[/]",
+            soft_wrap=True,
+        )
+        if state.versions:
+            print_table("", COLUMNS, map(_row, state.versions))
+        for each in state.versions:
+            console.print(f"{each.number}: {escape(each.reason)}", soft_wrap=True)
 
 
-def _print_state(state: RetrieverState) -> None:
-    used = f"retriever {state.serving}" if state.serving else "the untrained embedder"
-    console.print(
-        f"[bold]{state.pool}[/]: {state.memories} pairs, {state.waiting} not learned yet; {used} is in use. "
-        f"[dim]{NOTE}[/]",
-        soft_wrap=True,
-    )
-    if state.versions:
-        _print_versions(state.versions)
+COLUMNS = ("v", "trained from", "trained", "+/-", "loss", "own kind", "seconds", "device")
 
 
-def _print_versions(versions: Sequence[Retriever]) -> None:
-    columns = ("v", "trained from", "trained", "+/-", "loss", "own kind", "seconds", "device")
-    rows = (
-        [
-            str(each.number),
-            str(each.parent),
-            each.learning,
-            f"{each.positives}/{each.negatives}",
-            f"{each.losses[0]:.3f} → {each.losses[-1]:.3f}" if each.losses else "",
-            _change(each.before.kind, each.after.kind),
-            f"{each.seconds:.2f}",
-            each.device,
-        ]
-        for each in versions
-    )
-    print_table("", columns, rows)
-    for each in versions:
-        console.print(f"{each.number}: {escape(each.reason)}", soft_wrap=True)
-
-
-def _change(before: float | None, after: float | None) -> str:
-    """Return a figure before and after; versions of before had none."""
-    return "" if before is None or after is None else f"{before:.3f} → {after:.3f}"
+def _row(of: Retriever) -> list[object]:
+    """Return a version as a row; versions of before have no figure of their own kind."""
+    before, after = of.before.kind, of.after.kind
+    return [
+        *(of.number, of.parent, of.learning, f"{of.positives}/{of.negatives}"),
+        f"{of.losses[0]:.3f} → {of.losses[-1]:.3f}" if of.losses else "",
+        "" if before is None or after is None else f"{before:.3f} → {after:.3f}",
+        *(f"{of.seconds:.2f}", of.device),
+    ]
 
 
 async def train(
@@ -82,34 +69,23 @@ async def train(
     if not pool.strip():
         raise BadInput("The pool is missing.", "Give --pool NAME; see `mneme share pool list`.")
     await show_notice(context["grader"])
+    numbers = count(1)
     async with open_team(Pools, context["team"], "retriever_training") as session:
         before = await session.on.retriever(pool)
+
+        def told(event: dict[str, Any]) -> None:  # a small model takes a minute to grade one
+            graded = f"graded {next(numbers)} of {before.waiting} pairs by {event['by']}"
+            console.print(f"[dim]{escape(graded)} (candidates: {event['candidates']})[/]", soft_wrap=True)
+
+        ended = await train_retriever(session, pool, context | {"agent": own_texts()}, told)
         known = {each.number for each in before.versions}
-        ended = await train_retriever(
-            session, pool, context | {"agent": own_texts()}, _progress(before.waiting)
-        )
         made = [each for each in (await session.on.retriever(pool)).versions if each.number not in known]
     for each in made:
-        _print_training(each, each.reason)
+        emit({"retriever": each.model_dump(), "why": each.reason})
+        console.print(f"retriever {each.number}: {escape(each.reason)}")
     if not made:
-        _print_training(None, ended.get("why", ""))
-
-
-def _progress(waiting: int) -> Callable[[dict[str, Any]], None]:
-    """Return what prints each memory that was graded: a small model takes a minute for one."""
-    numbers = count(1)
-
-    def told(event: dict[str, Any]) -> None:
-        graded = f"graded {next(numbers)} of {waiting} pairs by {event['by']}"
-        console.print(f"[dim]{escape(graded)} (candidates: {event['candidates']})[/]", soft_wrap=True)
-
-    return told
-
-
-def _print_training(made: Retriever | None, why: str) -> None:
-    emit({"retriever": made and made.model_dump(), "why": why})
-    number = f"retriever {made.number}: " if made else ""
-    console.print(f"{number}{escape(why)}")
+        emit({"retriever": None, "why": ended.get("why", "")})
+        console.print(escape(ended.get("why", "")))
 
 
 def rolled_back(now: int, given: dict[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,12 @@
 """`mneme share rubric …`: rubrics that score pairs: drafted by a model, reviewed by a person, frozen."""
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 from rich.markup import escape
 
@@ -22,9 +25,8 @@ from mneme.library.agents.rubric import Rubric, read_rubric
 from mneme.nodes.sharing.context import DesignContext
 from mneme.nodes.sharing.pools import FrozenRubric, agents_in
 
+GRAPH = "rubric_design"
 Context = dict[str, Any]
-
-
 DomainName = Annotated[str, typer.Argument(help="A domain, or single_pool.")]
 Designing = Annotated[Context, Fields(DesignContext)]
 REASON = "decided on the command line"
@@ -39,7 +41,7 @@ def print_frozen(found: FrozenRubric) -> None:
 
 
 async def freeze(
-    file: Annotated[Path, typer.Argument(help="A rubric in YAML.")],
+    file: Annotated[Path, "A rubric in YAML."],
     reason: Reason = REASON,
     team: Team = "local",
 ) -> None:
@@ -54,13 +56,10 @@ async def design(
     context: Designing,
     tasks: Annotated[
         list[str] | None,
-        typer.Option(
-            "--task", help="For a new domain without agents of yours: what is written in it; repeatable."
-        ),
+        "For a new domain without agents of yours: what is written in it; repeatable.",
+        "--task",
     ] = None,
-    wishes: Annotated[
-        str, typer.Option("--wishes", help="What the rubric should measure, in your words.")
-    ] = "",
+    wishes: Annotated[str, "What the rubric should measure, in your words."] = "",
 ) -> None:
     """Draft a rubric; it waits for your review."""
     await draft(domain, tasks or [], wishes, context)
@@ -69,22 +68,26 @@ async def design(
 async def draft(domain: str, tasks: list[str], wishes: str, context: Context) -> None:
     """Let a model draft a rubric; the draft then waits for review."""
     await show_notice(context["designer"])
-    async with open_team(Pools, context["team"], "rubric_design") as session:
-        config = await session.thread("rubric_design", domain)
-        left, _ = await session.flows.left_at("rubric_design", config)
+    async with _waiting(domain, context) as (session, config, left):
         if "review" in left:
             raise BadInput(f"A draft for {domain} waits for review.", REVIEW.format(domain=domain))
         known = tasks or [each.task for each in agents_in(own_texts(domain))]
         given = None if left else {"domain": domain, "tasks": known, "wishes": wishes}
-        await session.flows.invoke("rubric_design", given, config, context)
-        await _print_waiting(session, domain)
+        await session.flows.invoke(GRAPH, given, config, context)
 
 
 REVIEW = "Decide: `mneme share rubric review {domain}` with --approve, --file, --wishes or --reject."
 
 
-async def _print_waiting(session: TeamSession[Pools], domain: str) -> None:
-    left, values = await session.flows.left_at("rubric_design", await session.thread("rubric_design", domain))
+@asynccontextmanager
+async def _waiting(
+    domain: str, context: Context
+) -> AsyncIterator[tuple[TeamSession[Pools], RunnableConfig, Sequence[str]]]:
+    """Open the run that designs a domain's rubric, with the steps that it has left; then print the rubric."""
+    async with open_team(Pools, context["team"], GRAPH) as session:
+        config = await session.thread(GRAPH, domain)
+        yield session, config, (await session.flows.left_at(GRAPH, config))[0]
+        left, values = await session.flows.left_at(GRAPH, config)
     emit({"rubric": values["rubric"], "version": values["version"], "waits": "review" in left})
     console.print(escape(Rubric.model_validate(values["rubric"]).as_text()), soft_wrap=True)
     if values["version"]:
@@ -96,27 +99,24 @@ async def _print_waiting(session: TeamSession[Pools], domain: str) -> None:
 async def review(
     domain: DomainName,
     context: Designing,
-    approve: Annotated[bool, typer.Option("--approve", help="Freeze the draft as the next version.")] = False,
-    file: Annotated[Path | None, typer.Option("--file", help="Freeze this YAML rubric instead.")] = None,
-    wishes: Annotated[str, typer.Option("--wishes", help="Write a new draft with these wishes.")] = "",
-    reject: Annotated[bool, typer.Option("--reject", help="Reject the draft.")] = False,
+    approve: Annotated[bool, "Freeze the draft as the next version."] = False,
+    file: Annotated[Path | None, "Freeze this YAML rubric instead."] = None,
+    wishes: Annotated[str, "Write a new draft with these wishes."] = "",
+    reject: Annotated[bool, "Reject the draft."] = False,
     reason: Reason = REASON,
 ) -> None:
     """Approve, change or reject the draft."""
     decision = _decision(approve, file, wishes, reject, reason)
     if decision["decision"] == "redraft":
         await show_notice(context["designer"])
-    async with open_team(Pools, context["team"], "rubric_design") as session:
-        config = await session.thread("rubric_design", domain)
-        left, _ = await session.flows.left_at("rubric_design", config)
+    async with _waiting(domain, context) as (session, config, left):
         if "review" not in left:
             raise BadInput(
                 f"No draft for {domain} waits for review.",
                 f"`mneme share rubric design {domain}` writes one.",
             )
         answer: Any = Command(resume=decision)
-        await session.flows.invoke("rubric_design", answer, config, context)
-        await _print_waiting(session, domain)
+        await session.flows.invoke(GRAPH, answer, config, context)
 
 
 def _decision(approve: bool, file: Path | None, wishes: str, reject: bool, reason: str) -> Context:

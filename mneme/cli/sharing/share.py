@@ -1,13 +1,11 @@
 """`mneme share ask` and `mneme share grow`: agents answer with shared examples, and add to them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
 import typer
-from langchain_core.messages import BaseMessage
-from langchain_core.runnables import RunnableConfig
 from pydantic import TypeAdapter, ValidationError
 from rich.markup import escape
 
@@ -15,7 +13,7 @@ from mneme.api.pools import Pools
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Agents
-from mneme.cli.show import console, emit, read_file
+from mneme.cli.show import console, count_of, emit, read_file
 from mneme.client.team import TeamSession, Training, open_team
 from mneme.core.errors import BadInput, first_fault
 from mneme.core.yaml_files import read_yaml, text_of
@@ -33,19 +31,11 @@ ASKING = ("memory_sharing", "retriever_training")
 GROWING = ("interactive_learning", "retriever_training")
 STANDARD = TypeAdapter(Given)
 WIDE = 100
-SHOWN = (
-    "answer",
-    "score",
-    "stored",
-    "why",
-    "key",
-    "pool",
-    "shown",
-    "retriever",
-    "answered_by",
-    "scored_by",
-    "asked",
-)
+LINES = "Give a file of JSON Lines."
+SHOWN = [
+    *("answer", "score", "stored", "why", "key", "pool", "shown", "retriever"),
+    *("answered_by", "scored_by", "asked"),
+]
 
 
 def agent_text(name_or_file: str) -> str:
@@ -99,20 +89,15 @@ Answerer = Annotated[
 
 
 async def ask(
-    question: Annotated[str, typer.Argument(help="What the agent should write.")],
-    agent: Annotated[
-        str, typer.Option("--agent", help="A shipped agent, one of yours, or an agent's YAML file.")
-    ],
+    question: Annotated[str, "What the agent should write."],
+    agent: Annotated[str, "A shipped agent, one of yours, or an agent's YAML file.", "--agent"],
     context: Annotated[Context, Fields(SharingContext, without=OWN_PARAMETERS)],
     agents: Agents = "auto",
     answerer: Answerer = [],  # noqa: B006  (typer makes a new list of it)
     thread: Annotated[
-        str,
-        typer.Option(
-            "--thread", "-t", help="Name of a conversation; earlier turns are stored with the pair."
-        ),
+        str, "Name of a conversation; earlier turns are stored with the pair.", "--thread -t"
     ] = "",
-    train: Annotated[bool, typer.Option(help="Train the retriever on the stored pair.")] = True,
+    train: Annotated[bool, "Train the retriever on the stored pair."] = True,
 ) -> None:
     """Ask an agent: it sees similar pairs as examples; a good answer is added to the pool."""
     context |= {"agent": agent_text(agent), **answerers_of(answerer, agents)}
@@ -120,38 +105,23 @@ async def ask(
     async with open_team(Pools, context["team"], *ASKING) as session:
         await check_rubric(session.on, agent_of(context["agent"]).domain, context)
         config = await session.thread("memory_sharing", thread or uuid4().hex)
-        await _finish_what_was_left(session, config, context)
-        async for piece in _streamed(session, {"question": question}, config, context):
-            console.print(escape(piece), end="", soft_wrap=True)
+        left, _ = await session.flows.left_at("memory_sharing", config)
+        if left:  # finish a question that a killed process left
+            await session.flows.invoke("memory_sharing", None, config, context)
+        given = {"question": question}
+        async for piece, is_anew in session.flows.pieces("memory_sharing", given, config, context):
+            console.print("\n\n" * is_anew + escape(piece), end="", soft_wrap=True)
         _, values = await session.flows.left_at("memory_sharing", config)
         _print_outcome(values)
-        if values["stored"] and train:
-            await _learn(session, values["pool"], context)
+        if values["stored"] and train:  # after Ctrl-C the next training does it
+            training = Training(session, context | {"agent": own_texts()})
+            training.wake(values["pool"])
+            _print_trained(await training.finish())
 
 
 async def check_rubric(shared: Pools, domain: str, context: Context) -> None:
     """Refuse, before a model is asked, a domain that has no rubric to score its answers. Raises BadInput."""
     await shared.rubric(domain if context["pools"] == "domain" else SINGLE_POOL)
-
-
-async def _finish_what_was_left(session: Session, config: RunnableConfig, context: Context) -> None:
-    """Finish a question that a killed process left on this thread."""
-    left, _ = await session.flows.left_at("memory_sharing", config)
-    if left:
-        await session.flows.invoke("memory_sharing", None, config, context)
-
-
-async def _streamed(
-    session: Session, given: Context, config: RunnableConfig, context: Context
-) -> AsyncIterator[str]:
-    """Yield the answer piece by piece; a new attempt begins on a new line."""
-    said = ""
-    async for chunk, _ in session.flows.stream("memory_sharing", given, config, context, "messages"):
-        part = chunk.model_dump() if isinstance(chunk, BaseMessage) else chunk
-        if said not in {"", part["id"]}:
-            yield "\n\n"
-        said = part["id"]
-        yield str(part["content"])
 
 
 def _print_outcome(values: Context) -> None:
@@ -165,11 +135,8 @@ def _print_outcome(values: Context) -> None:
     console.print(f"[dim]{in_words(values['asked'])}[/]")
 
 
-async def _learn(session: Session, pool: str, context: Context) -> None:
-    """Train the retriever on the stored pair; after Ctrl-C the next training does it."""
-    training = Training(session, context | {"agent": own_texts()})
-    training.wake(pool)
-    for result in await training.finish():
+def _print_trained(results: Sequence[str]) -> None:
+    for result in results:
         console.print(f"[dim]training {escape(result)}[/]", soft_wrap=True)
 
 
@@ -177,19 +144,13 @@ GROWING_CONTEXT = Fields(GrowthContext, without=f"{OWN_PARAMETERS} at_once laps"
 
 
 async def grow(
-    domain: Annotated[str, typer.Option("--domain", help="The domain whose agents ask each other.")],
+    domain: Annotated[str, "The domain whose agents ask each other.", "--domain"],
     context: Annotated[Context, GROWING_CONTEXT],
     file: Annotated[
-        Path | None,
-        typer.Option("--from", help='Standard answers, JSON Lines: {"agent": "sonnet", "answer": "…"}.'),
+        Path | None, 'Standard answers, JSON Lines: {"agent": "sonnet", "answer": "…"}.', "--from"
     ] = None,
-    name: Annotated[
-        str, typer.Option("--id", help="The run's id; the id of a killed run continues it.")
-    ] = "",
-    agent: Annotated[
-        str,
-        typer.Option("--agent", help="One more agent beside the domain's and yours: its name or YAML file."),
-    ] = "",
+    name: Annotated[str, "The run's id; the id of a killed run continues it.", "--id"] = "",
+    agent: Annotated[str, "One more agent beside the domain's and yours: its name or YAML file."] = "",
     agents: Agents = "auto",
     answerer: Answerer = [],  # noqa: B006  (typer makes a new list of it)
 ) -> int:
@@ -223,7 +184,7 @@ def standards_of(file: Path | None) -> list[Given]:
     if file is None:
         return []
     found = list[Given]()
-    for number, line in enumerate(lines_of(file), start=1):
+    for number, line in enumerate(read_file(file, LINES).split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -234,18 +195,10 @@ def standards_of(file: Path | None) -> list[Given]:
     return found
 
 
-def lines_of(file: Path) -> list[str]:
-    """Return a file's lines; `-` reads stdin. Raises BadInput if it cannot be read."""
-    return read_file(file, "Give a file of JSON Lines.").split("\n")
-
-
 def _print_step(event: Context) -> None:
     if event["step"] == "choose":
-        plural = "" if event["standards"] == 1 else "s"
-        console.print(
-            f"[dim]round {event['lap']}: {event['standards']} standard answer{plural}; "
-            f"{event['calls']} of {event['budget']} calls[/]"
-        )
+        standards, calls = count_of(event["standards"], "standard answer"), event["calls"]
+        console.print(f"[dim]round {event['lap']}: {standards}; {calls} of {event['budget']} calls[/]")
     elif event["step"] == "exchange":
         sign = "[green]+[/]" if event["stored"] else "[dim]·[/]"
         scored = "  -" if event["score"] is None else f"{event['score']:3}"
@@ -265,5 +218,4 @@ def _print_growth(values: Context, trained: list[str]) -> None:
         console.print(
             f"[red]failed[/] {escape(failure['what'][:WIDE])}: {escape(failure['why'])}", soft_wrap=True
         )
-    for result in trained:
-        console.print(f"[dim]training {escape(result)}[/]", soft_wrap=True)
+    _print_trained(trained)
