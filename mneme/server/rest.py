@@ -12,7 +12,7 @@ from mneme.nodes.context import LOCAL
 from mneme.server.once import JSON, IdempotencyKey, once
 from mneme.server.problems import METHODS, Problem, documented, failure, no_route
 from mneme.server.segments import AS_SENT
-from mneme.stores.ledger.records import LONGEST_PART
+from mneme.stores.ledger.records import MAX_NAME_CHARS
 
 Opened = Callable[[Request, str, str], Awaitable[Operations]]
 """Opens the data that a request names, for its caller: the request, the owner, the caller."""
@@ -21,7 +21,7 @@ OWNERS: dict[Owner, str] = {
     "user": "Whose data; with keys, the key's user's: name nobody else.",
     "team": "Which team's data; with keys, one of the key's user.",
 }
-NAME: dict[str, Any] = {"min_length": 1, "max_length": LONGEST_PART}
+NAME: dict[str, Any] = {"min_length": 1, "max_length": MAX_NAME_CHARS}
 Caller = Annotated[
     str, Header(alias=CALLER, max_length=100, description="For which program; kept in the history.")
 ]

@@ -20,7 +20,7 @@ from mneme.stores.ledger.records import Change, Namespace, Value, Version
 
 ROOT = "answers"
 KEPT_FOR = timedelta(days=1)
-LONGEST = 1_000_000
+MAX_BODY_CHARS = 1_000_000
 """Characters of an answer that are kept; of a longer one only that it was given."""
 CHANGE = Change(reason="for a repetition of the request", actor="server")
 
@@ -85,9 +85,10 @@ class KeptAnswers:
 
         What `erases` answers with no text that it erased.
         """
-        body = answer.body if len(answer.body) <= LONGEST else None
+        body = answer.body if len(answer.body) <= MAX_BODY_CHARS else None
         await self._write(claim.name, {**claim.value, "status": answer.status, "body": body})
-        if not erases and await self._was_erased_since(claim.at):
+        marks = [] if erases else await self._ledger.forgotten(self._owner)
+        if any(mark.at >= claim.at for mark in marks):
             await self._ledger.forget_records([], reason="", actor="", rewritten=await self.without_texts())
 
     # Whatever forgets something of the owner may write the claim anew, or drop it.
@@ -100,9 +101,6 @@ class KeptAnswers:
         await self._ledger.update(
             self._namespace, name, value, text="", change=CHANGE, expected_version=head.version
         )
-
-    async def _was_erased_since(self, moment: datetime) -> bool:
-        return any(mark.at >= moment for mark in await self._ledger.forgotten(self._owner))
 
     async def all(self) -> Sequence[Version]:
         """Return everything that is kept."""

@@ -60,7 +60,8 @@ def blended(cursor: Cursor, pool: Mapping[str, Mapping[str, float]], query: Quer
     words = {record: parts[SPARSE] for record, parts in pool.items() if SPARSE in parts}
     weighed = _weighed(cursor, _promising(pool, words, query, hints), query)
     cosines = _cosines(cursor, pool, weighed, query)
-    worth = _worth(weighed, hints)
+    named = sum(hints.names(head.version.value) for head in weighed.values())
+    worth = NAMED * (1 - named / max(len(weighed), 1))  # little where most of the records carry the name
     own = _owned(weighed, cosines, words, hints, worth)
     weighed = {record: head for record, head in weighed.items() if record in own}
     best = heapq.nlargest(LENDERS, own, key=lambda record: (own[record].score, record))
@@ -129,12 +130,6 @@ def _shares(words: Mapping[str, float]) -> dict[str, float]:
     """Return what the words of each record add to its score."""
     best = max(words.values(), default=0.0) or 1.0
     return {record: WORDS * score / best for record, score in words.items()}
-
-
-def _worth(weighed: Mapping[str, Head], hints: Hints) -> float:
-    """Return what a name in the question adds: little where most of the records carry one."""
-    named = sum(hints.names(head.version.value) for head in weighed.values())
-    return NAMED * (1 - named / max(len(weighed), 1))
 
 
 def _owned(

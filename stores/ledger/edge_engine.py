@@ -18,7 +18,7 @@ from mneme.stores.ledger.query import DENSE, SPARSE, Found, Payload, Query
 from mneme.stores.ledger.scopes import Scopes
 from mneme.stores.ledger.sealing import seal
 
-AT_ONCE = 1000
+BATCH_SIZE = 1000
 MATCHES: dict[str, Any] = {"value": edge.MatchValue, "prefix": edge.MatchPrefix, "any": edge.MatchAny}
 SCHEMAS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}
 
@@ -103,7 +103,7 @@ class EdgeEngine(Engine):
 
     @guarded()
     def page(self, after: Any, name: str = "") -> tuple[list[Point], Any]:
-        request = edge.ScrollRequest(offset=after, limit=AT_ONCE, with_payload=True, with_vector=True)
+        request = edge.ScrollRequest(offset=after, limit=BATCH_SIZE, with_payload=True, with_vector=True)
         records, following = self.shard.scroll(request)
         points: list[Point] = []
         for each in records:

@@ -25,7 +25,7 @@ from pathlib import Path
 from mneme.core.errors import MnemeError
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.stores.ledger.database import Database
-from mneme.stores.ledger.edge_engine import AT_ONCE, EdgeEngine
+from mneme.stores.ledger.edge_engine import BATCH_SIZE, EdgeEngine
 from mneme.stores.ledger.engine import Scores
 from mneme.stores.ledger.index import agrees, changes, differences, points_of, searched
 from mneme.stores.ledger.log import check_embedder, state_of
@@ -33,9 +33,9 @@ from mneme.stores.ledger.query import Found, Query
 from mneme.stores.ledger.sealing import is_sealed, unseal
 
 COPY = "index-"
-SCATTERED = 5_000
+MIN_COMPACTED = 5_000
 """Records among which it hardly matters where they lie."""
-LOOK = 0.5
+POLL_SECONDS = 0.5
 """Seconds between two looks whether another process has written."""
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ class EdgeIndex:
     def compact(self) -> bool:
         """Put what is searched side by side in the files where it is scattered; say whether it was."""
         copy = self._opened()
-        is_due = copy.moved >= max(SCATTERED, copy.count())
+        is_due = copy.moved >= max(MIN_COMPACTED, copy.count())
         if is_due:
             self.rebuild()
         return is_due
@@ -161,7 +161,7 @@ class EdgeIndex:
 
     def _look(self) -> None:
         """Follow what other processes write, and erase, so that searches need not."""
-        while not self._ended.wait(LOOK):
+        while not self._ended.wait(POLL_SECONDS):
             try:
                 self.follow()
                 self._remove_remains()
@@ -207,8 +207,8 @@ class EdgeIndex:
         with self._database.reading(snapshot=True) as cursor:
             state, records = state_of(cursor), searched(cursor)
             copy = EdgeEngine(shard, lock, dimension=state.dimension)
-            for start in range(0, len(records), AT_ONCE):
-                copy.upsert(points_of(cursor, records[start : start + AT_ONCE], state))
+            for start in range(0, len(records), BATCH_SIZE):
+                copy.upsert(points_of(cursor, records[start : start + BATCH_SIZE], state))
             copy.stamp(state)
         return copy
 

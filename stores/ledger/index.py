@@ -98,14 +98,11 @@ def _payload(head: Head, key: str) -> Payload:
 
 def concealed(query: Query, key: str) -> Query:
     """Return a query that compares with what an index has in place of texts."""
-    conditions = tuple(_condition(each, key) for each in query.where.conditions)
-    return query._replace(where=query.where._replace(conditions=conditions))
-
-
-def _condition(condition: Condition, key: str) -> Condition:
-    first, *below = condition.path
-    path = (first, *(_hash(name, key) for name in below))
-    return Condition(path, condition.operator, _concealed(condition.value, key))
+    conditions: list[Condition] = []
+    for (first, *below), operator, value in query.where.conditions:
+        path = (first, *(_hash(name, key) for name in below))
+        conditions.append(Condition(path, operator, _concealed(value, key)))
+    return query._replace(where=query.where._replace(conditions=tuple(conditions)))
 
 
 def _concealed(value: Any, key: str) -> Any:

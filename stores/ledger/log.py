@@ -35,7 +35,7 @@ P = ParamSpec("P")
 Rows = list[tuple[str, tuple[Any, ...]]]
 Kind = Literal["version", "vector", "place", "forget", "drop", "embedder", "lost"]
 READERS = 4
-AT_ONCE = 500
+MAX_MARKS = 500
 """Values in one statement."""
 SUM = 16
 """Bytes of a digest and of a checksum."""
@@ -385,8 +385,8 @@ def dense_of(blob: bytes, checksum: int, record: str) -> "array[float]":
 
 def listed(values: Sequence[T]) -> Iterable[tuple[list[T], str]]:
     """Yield values in groups that a statement can take, each with its marks."""
-    for start in range(0, len(values), AT_ONCE):
-        some = [*values[start : start + AT_ONCE]]
+    for start in range(0, len(values), MAX_MARKS):
+        some = [*values[start : start + MAX_MARKS]]
         yield some, ", ".join("?" * len(some))
 
 

@@ -51,11 +51,11 @@ from mneme.stores.ledger.words import words_asked, words_of
 from mneme.stores.ledger.writing import missing
 
 log = logging.getLogger(__name__)
-PAGE = 500
-MOST = 10**9
-TRIES = 10
+PAGE_SIZE = 500
+NO_LIMIT = 10**9
+ATTEMPTS = 10
 """How often a search is done where records change at the same moment."""
-MOMENT = 2.0
+CLOSING_SECONDS = 2.0
 """Seconds that work beside has to end in where a ledger is closed."""
 
 
@@ -131,7 +131,7 @@ class Lookup:
         """Return the live records that were last written from one moment on, and before another."""
         where = where_below(check_namespace(namespace))
         between = Order("updated", since=microseconds(since), until=microseconds(until))
-        return await self._log.read(listing.records, where, MOST, order=between)
+        return await self._log.read(listing.records, where, NO_LIMIT, order=between)
 
     async def latest(self, namespace_prefix: Namespace, limit: int) -> list[Version]:
         """Return records, retired ones too, in the order of their last change, the latest first."""
@@ -195,7 +195,7 @@ class Lookup:
 
     def _found(self, asked: Query) -> list[tuple[Version, Found]]:
         """Search, and join what was found with the log: one that changed just now is looked for again."""
-        for _ in range(TRIES):
+        for _ in range(ATTEMPTS):
             self._store.index.follow()
             found = self._store.index.search(concealed(asked, self._store.key))
             with self._store.log.database.reading() as cursor:
@@ -217,7 +217,9 @@ class Lookup:
         """Return the error for a record that has several numbers to be ranked by, over which engines fail."""
         fields = asked.ranking.paths if asked.ranking is not None else ()
         where = asked.where if asked.where.scopes else where_below(())
-        heads = await self._log.read(listing.records, where._replace(conditions=()), MOST) if fields else []
+        heads = (
+            await self._log.read(listing.records, where._replace(conditions=()), NO_LIMIT) if fields else []
+        )
         for head, name in product(heads, fields):
             if isinstance(head.value.get(name), list):
                 place = "/".join(head.namespace)
@@ -324,7 +326,7 @@ class Lookup:
             self._closed = True
             here = asyncio.get_running_loop()
             mine = [task for task in self._beside if task.get_loop() is here]
-            _, late = await asyncio.wait(mine, timeout=MOMENT) if mine else (set(), set())
+            _, late = await asyncio.wait(mine, timeout=CLOSING_SECONDS) if mine else (set(), set())
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
@@ -333,8 +335,8 @@ class Lookup:
     async def _pages(self, where: Where, order: Order = CREATED) -> AsyncIterator[dict[str, list[Version]]]:
         """Go through the histories of records in the order of their creation, some at a time."""
         ids = await self._log.read(listing.ids, where, order)
-        for start in range(0, len(ids), PAGE):
-            yield await self._log.read(listing.histories, ids[start : start + PAGE])
+        for start in range(0, len(ids), PAGE_SIZE):
+            yield await self._log.read(listing.histories, ids[start : start + PAGE_SIZE])
 
 
 def where_below(

@@ -35,8 +35,8 @@ from mneme.stores.ledger.query import DENSE, SPARSE, Layout, Payload
 from mneme.stores.ledger.upgrading import FORMER, Contents, Manifest
 
 OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
-AT_ONCE = 500
-TRIES = 5
+BATCH_SIZE = 500
+ATTEMPTS = 5
 ORDERED = {"wait": "true", "ordering": "medium"}
 BY_PLACE = {"type": "keyword", "is_tenant": True, "prefix": True}
 
@@ -115,8 +115,8 @@ class ServerIndex(Engine):
             )
 
     def _upsert(self, name: str, points: Sequence[Point], state: State) -> None:
-        for start in range(0, len(points), AT_ONCE):
-            self._put(name, map(_point, points[start : start + AT_ONCE]), state)
+        for start in range(0, len(points), BATCH_SIZE):
+            self._put(name, map(_point, points[start : start + BATCH_SIZE]), state)
 
     def _stamp(self, name: str, state: State) -> None:
         payload = {"stamp": stamp_of(state)}
@@ -129,8 +129,8 @@ class ServerIndex(Engine):
         self._call("PUT", "/points", {"points": numbered, "update_filter": older}, name, **ORDERED)
 
     def _delete(self, ids: Sequence[str]) -> None:
-        for start in range(0, len(ids), AT_ONCE):
-            self._call("POST", "/points/delete", {"points": [*ids[start : start + AT_ONCE]]}, **ORDERED)
+        for start in range(0, len(ids), BATCH_SIZE):
+            self._call("POST", "/points/delete", {"points": [*ids[start : start + BATCH_SIZE]]}, **ORDERED)
 
     def ask(self, requests: Sequence[Request]) -> list[list[Answer]]:
         answers = self._call("POST", "/points/query/batch", {"searches": requests})
@@ -147,7 +147,7 @@ class ServerIndex(Engine):
         return found[0]["payload"] if found else None
 
     def page(self, after: Any, name: str = "") -> tuple[list[Point], Any]:
-        asked = {"limit": AT_ONCE, "offset": after, "with_payload": True, "with_vector": True}
+        asked = {"limit": BATCH_SIZE, "offset": after, "with_payload": True, "with_vector": True}
         found = self._call("POST", "/points/scroll", asked, name)
         points: list[Point] = []
         for each in found["points"]:
@@ -165,7 +165,7 @@ class ServerIndex(Engine):
         if why := self._unusable():
             return [f"the index {self.name} must be built anew: {why}"]
         wrong: list[str] = []
-        for _ in range(TRIES):  # others write meanwhile
+        for _ in range(ATTEMPTS):  # others write meanwhile
             self.follow()
             with self._log.database.reading(snapshot=True) as cursor:
                 wrong = differences(cursor, self.points())
@@ -182,8 +182,8 @@ class ServerIndex(Engine):
             old, new = self._resolve(self.name), f"{self.name}-{uuid4().hex[:8]}"
             self._make(new, state.dimension)
             records = searched(cursor)
-            for start in range(0, len(records), AT_ONCE):
-                self._upsert(new, points_of(cursor, records[start : start + AT_ONCE], state), state)
+            for start in range(0, len(records), BATCH_SIZE):
+                self._upsert(new, points_of(cursor, records[start : start + BATCH_SIZE], state), state)
             self._stamp(new, state)
             cursor.execute("UPDATE ledger_state SET indexed = ?", (state.seq,))
             self._switch(old, new)
