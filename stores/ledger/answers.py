@@ -104,7 +104,7 @@ class KeptAnswers:
 
     async def all(self) -> Sequence[Version]:
         """Return everything that is kept."""
-        return await _below(self._ledger, self._namespace)
+        return await self._ledger.records(self._namespace, limit=None, include_retired=True)
 
     async def without_texts(self) -> Sequence[tuple[Version, Value]]:
         """Return what has a text, and what is to be left of it: for `Ledger.forget_records`."""
@@ -117,15 +117,11 @@ class KeptAnswers:
 
 async def drop_old_answers(ledger: Ledger) -> int:
     """Erase the answers of all owners that have been kept for a day; return how many there were."""
-    old = [each for each in await _below(ledger, (ROOT,)) if _is_old(each)]
+    kept = await ledger.records((ROOT,), limit=None, include_retired=True)
+    old = [each for each in kept if _is_old(each)]
     if old:
         await ledger.drop(old)
     return len(old)
-
-
-async def _below(ledger: Ledger, namespace: Namespace) -> Sequence[Version]:
-    count = await ledger.count(namespace, include_retired=True)
-    return await ledger.records(namespace, limit=count, include_retired=True)
 
 
 def _given(head: Version, asked: str) -> Answer:

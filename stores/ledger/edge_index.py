@@ -28,7 +28,7 @@ from mneme.stores.ledger.database import Database
 from mneme.stores.ledger.edge_engine import BATCH_SIZE, EdgeEngine
 from mneme.stores.ledger.engine import Scores
 from mneme.stores.ledger.index import agrees, changes, differences, points_of, searched
-from mneme.stores.ledger.log import check_embedder, state_of
+from mneme.stores.ledger.log import check_embedder, current_state, state_of
 from mneme.stores.ledger.query import Found, Query
 from mneme.stores.ledger.sealing import is_sealed, unseal
 
@@ -55,8 +55,7 @@ class EdgeIndex:
     def follow(self) -> None:
         """Bring the copy to the end of the log."""
         copy = self._opened()
-        with self._database.reading() as cursor:
-            state = state_of(cursor)
+        state = current_state(self._database)
         if state.seq == copy.seq:
             return
         check_embedder(str(self._folder), state, *copy.made_with)

@@ -269,6 +269,12 @@ def state_of(cursor: Cursor, locked: str = "") -> State:
     return State(*row)
 
 
+def current_state(database: Database) -> State:
+    """Return what the log says of itself now. Raises Damaged."""
+    with database.reading() as cursor:
+        return state_of(cursor)
+
+
 def check_format(place: object, format: int, oldest: int = FORMAT) -> None:
     """Refuse a ledger that this version cannot read or upgrade. Raises LedgerMismatch."""
     if format > FORMAT:

@@ -52,7 +52,6 @@ from mneme.stores.ledger.writing import missing
 
 log = logging.getLogger(__name__)
 PAGE_SIZE = 500
-NO_LIMIT = 10**9
 ATTEMPTS = 10
 """How often a search is done where records change at the same moment."""
 CLOSING_SECONDS = 2.0
@@ -113,7 +112,7 @@ class Lookup:
         namespace_prefix: Namespace,
         *,
         filter: Mapping[str, Any] | None = None,
-        limit: int = 100,
+        limit: int | None = 100,
         offset: int = 0,
         include_retired: bool = False,
         shelf: str = "",
@@ -121,17 +120,20 @@ class Lookup:
     ) -> list[Version]:
         """Return records in the order in which they were first written; a shelf's are always live.
 
-        With `newest_first` it is the opposite order. Both take the longer the more are passed over.
+        Without a limit (None) all are returned. With `newest_first` it is the opposite order. Both take the
+        longer the more are passed over.
         """
         where = where_below(namespace_prefix, filter, retired=include_retired, shelf=shelf)
         order = Order(descending=newest_first)
-        return await self._log.read(listing.records, where, limit, offset, order) if limit > 0 else []
+        if limit is not None and limit <= 0:
+            return []
+        return await self._log.read(listing.records, where, limit, offset, order)
 
     async def changed(self, namespace: Namespace, since: datetime, until: datetime) -> list[Version]:
         """Return the live records that were last written from one moment on, and before another."""
         where = where_below(check_namespace(namespace))
         between = Order("updated", since=microseconds(since), until=microseconds(until))
-        return await self._log.read(listing.records, where, NO_LIMIT, order=between)
+        return await self._log.read(listing.records, where, order=between)
 
     async def latest(self, namespace_prefix: Namespace, limit: int) -> list[Version]:
         """Return records, retired ones too, in the order of their last change, the latest first."""
@@ -217,9 +219,7 @@ class Lookup:
         """Return the error for a record that has several numbers to be ranked by, over which engines fail."""
         fields = asked.ranking.paths if asked.ranking is not None else ()
         where = asked.where if asked.where.scopes else where_below(())
-        heads = (
-            await self._log.read(listing.records, where._replace(conditions=()), NO_LIMIT) if fields else []
-        )
+        heads = await self._log.read(listing.records, where._replace(conditions=())) if fields else []
         for head, name in product(heads, fields):
             if isinstance(head.value.get(name), list):
                 place = "/".join(head.namespace)

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from mneme.core.errors import LedgerMismatch, StorageFailure
 from mneme.stores.ledger.addresses import address_of
+from mneme.stores.ledger.database import Database
 from mneme.stores.ledger.engine import Answer, Engine, Request, words_in
 from mneme.stores.ledger.index import (
     STAMP_ID,
@@ -29,7 +30,15 @@ from mneme.stores.ledger.index import (
     searched,
     stamp_of,
 )
-from mneme.stores.ledger.log import Log, State, check_embedder, check_format, heads_of, state_of, transact
+from mneme.stores.ledger.log import (
+    State,
+    check_embedder,
+    check_format,
+    current_state,
+    heads_of,
+    state_of,
+    transact,
+)
 from mneme.stores.ledger.nodes import Nodes
 from mneme.stores.ledger.query import DENSE, SPARSE, Layout, Payload
 from mneme.stores.ledger.upgrading import FORMER, Contents, Manifest
@@ -46,20 +55,19 @@ log = logging.getLogger(__name__)
 class ServerIndex(Engine):
     """The collection behind an alias; make one with `open`. Its methods block."""
 
-    def __init__(self, address: str, of: Log, api_key: str) -> None:
+    def __init__(self, address: str, database: Database, api_key: str) -> None:
         super().__init__()
-        self._address, self._log = address_of(address), of
+        self._address, self._database = address_of(address), database
         self._nodes = Nodes(self._address, api_key)
         self.name = f"{self._address.collection}-index"
         self._following = threading.Lock()
-        with of.database.reading() as cursor:
-            state = state_of(cursor)
+        state = current_state(database)
         self._made_with = (state.embedder, state.dimension)
 
     @classmethod
-    def open(cls, address: str, of: Log, api_key: str = "") -> "ServerIndex":
+    def open(cls, address: str, database: Database, api_key: str = "") -> "ServerIndex":
         """Open the index of a log, or make one. Raises LedgerMismatch, StorageFailure."""
-        index = cls(address, of, api_key)
+        index = cls(address, database, api_key)
         try:
             index._nodes.choose()
             index._check_version()
@@ -81,8 +89,7 @@ class ServerIndex(Engine):
 
     def follow(self) -> None:
         """Bring the index to the end of the log."""
-        with self._log.database.reading() as cursor:
-            state = state_of(cursor)
+        state = current_state(self._database)
         check_embedder(self.name, state, *self._made_with)
         if state.indexed < state.seq:
             with self._following:
@@ -99,16 +106,16 @@ class ServerIndex(Engine):
         self.written()
 
     def _catch_up(self) -> None:
-        with self._log.database.reading(snapshot=True) as cursor:
+        with self._database.reading(snapshot=True) as cursor:
             after = state_of(cursor).indexed
             found = changes(cursor, after)
         self._upsert(self.name, found.points, found.state)
         self._delete(found.gone)
-        with self._log.database.reading() as cursor:
+        with self._database.reading() as cursor:
             heads = heads_of(cursor, [point.id for point in found.points])
         self._delete([p.id for p in found.points if p.id not in heads or not heads[p.id].version.is_searched])
         self._stamp(self.name, found.state)
-        with self._log.database.writing() as cursor:
+        with self._database.writing() as cursor:
             cursor.execute(
                 "UPDATE ledger_state SET indexed = ? WHERE indexed >= ? AND indexed < ?",
                 (found.state.seq, after, found.state.seq),
@@ -167,7 +174,7 @@ class ServerIndex(Engine):
         wrong: list[str] = []
         for _ in range(ATTEMPTS):  # others write meanwhile
             self.follow()
-            with self._log.database.reading(snapshot=True) as cursor:
+            with self._database.reading(snapshot=True) as cursor:
                 wrong = differences(cursor, self.points())
             if not wrong:
                 break
@@ -175,8 +182,8 @@ class ServerIndex(Engine):
 
     def rebuild(self, *, only_where_unusable: bool = False) -> None:
         """Build a new collection, and let the alias mean it; writers wait meanwhile, searches do not."""
-        with self._following, self._log.database.writing() as cursor:
-            state = state_of(cursor, self._log.database.locked)
+        with self._following, self._database.writing() as cursor:
+            state = state_of(cursor, self._database.locked)
             if only_where_unusable and not self._unusable(state):  # another process was first
                 return
             old, new = self._resolve(self.name), f"{self.name}-{uuid4().hex[:8]}"
@@ -195,7 +202,7 @@ class ServerIndex(Engine):
     def _unusable(self, state: State | None = None) -> str:
         """Return why the index cannot be used as it is; an empty text where it can."""
         stamp = self.read_stamp() if self._resolve(self.name) else {}
-        with self._log.database.reading() as cursor:
+        with self._database.reading() as cursor:
             state = state or state_of(cursor)
             why = agrees(cursor, stamp)
         if not why and stamp["seq"] < state.indexed:
@@ -260,8 +267,7 @@ class ServerIndex(Engine):
 
     def _take_over(self) -> None:
         """Bring what a server held as a ledger of an older version into a log that is new."""
-        with self._log.database.reading() as cursor:
-            state = state_of(cursor)
+        state = current_state(self._database)
         older = self._resolve(self._address.collection)
         if state.seq or older is None:
             return
@@ -269,7 +275,7 @@ class ServerIndex(Engine):
         manifests = [payload["manifest"] for _, payload in points if "manifest" in payload]
         if manifests:
             check_format(older, Manifest.model_validate_json(manifests[0]).format, FORMER)
-            transact(self._log.database, Contents(points).bring_in)
+            transact(self._database, Contents(points).bring_in)
             log.warning("The collection %s was taken over, and can be deleted now.", older)
 
 

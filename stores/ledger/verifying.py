@@ -119,7 +119,7 @@ def _repair_log(folder: Folder, wrong: list[str]) -> Repaired:
         unseal(folder.path)
         with folder.new_log() as path:
             lost = _rewritten(folder, path)
-            old = folder.set_aside(folder.log, f"is damaged ({wrong[0]}), and has been built anew")
+            old = folder.set_aside(f"is damaged ({wrong[0]}), and has been built anew")
         return Repaired(location=str(folder.path), lost=lost, old=str(old))
     finally:
         folder.release()
