@@ -12,13 +12,12 @@ import qdrant_edge as edge
 from mneme.core.errors import Damaged, MnemeError
 from mneme.stores.ledger.database import REPAIR
 from mneme.stores.ledger.engine import Answer, Engine, Request, Scores, words_in
-from mneme.stores.ledger.index import STAMP_ID, Changes, Point, stamp_of
+from mneme.stores.ledger.index import BATCH_SIZE, STAMP_ID, Changes, Point, stamp_of
 from mneme.stores.ledger.log import State
 from mneme.stores.ledger.query import DENSE, SPARSE, Found, Payload, Query
 from mneme.stores.ledger.scopes import Scopes
 from mneme.stores.ledger.sealing import seal
 
-BATCH_SIZE = 1000
 MATCHES: dict[str, Any] = {"value": edge.MatchValue, "prefix": edge.MatchPrefix, "any": edge.MatchAny}
 SCHEMAS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}
 

@@ -25,9 +25,9 @@ from pathlib import Path
 from mneme.core.errors import MnemeError
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.stores.ledger.database import Database
-from mneme.stores.ledger.edge_engine import BATCH_SIZE, EdgeEngine
+from mneme.stores.ledger.edge_engine import EdgeEngine
 from mneme.stores.ledger.engine import Scores
-from mneme.stores.ledger.index import agrees, changes, differences, points_of, searched
+from mneme.stores.ledger.index import agrees, all_points, changes, differences
 from mneme.stores.ledger.log import check_embedder, current_state, state_of
 from mneme.stores.ledger.query import Found, Query
 from mneme.stores.ledger.sealing import is_sealed, unseal
@@ -204,10 +204,10 @@ class EdgeIndex:
         shard = folder / f"{number:06d}"
         make_private_folder(shard)
         with self._database.reading(snapshot=True) as cursor:
-            state, records = state_of(cursor), searched(cursor)
+            state = state_of(cursor)
             copy = EdgeEngine(shard, lock, dimension=state.dimension)
-            for start in range(0, len(records), BATCH_SIZE):
-                copy.upsert(points_of(cursor, records[start : start + BATCH_SIZE], state))
+            for points in all_points(cursor, state):
+                copy.upsert(points)
             copy.stamp(state)
         return copy
 

@@ -9,12 +9,10 @@ from mneme.core.errors import Damaged
 from mneme.stores.ledger.database import REPAIR, Cursor
 from mneme.stores.ledger.filters import passes
 from mneme.stores.ledger.log import BODY, HEADS, body_of, dense_of, each_value, head_of, heads_of, state_of
-from mneme.stores.ledger.query import Where
+from mneme.stores.ledger.query import LAST, Where
 from mneme.stores.ledger.records import Version, gaps, tombstone_id
 
 ALL = 10**9
-LAST = "\U0010ffff"
-"""The character that sorts after all others."""
 SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 PUSHED: dict[tuple[str, ...], tuple[str, Any]] = {
     ("expires",): ("h.expires", int | float),

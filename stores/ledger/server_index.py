@@ -21,13 +21,13 @@ from mneme.stores.ledger.addresses import address_of
 from mneme.stores.ledger.database import Database
 from mneme.stores.ledger.engine import Answer, Engine, Request, words_in
 from mneme.stores.ledger.index import (
+    BATCH_SIZE,
     STAMP_ID,
     Point,
     agrees,
+    all_points,
     changes,
     differences,
-    points_of,
-    searched,
     stamp_of,
 )
 from mneme.stores.ledger.log import (
@@ -44,7 +44,6 @@ from mneme.stores.ledger.query import DENSE, SPARSE, Layout, Payload
 from mneme.stores.ledger.upgrading import FORMER, Contents, Manifest
 
 OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
-BATCH_SIZE = 500
 ATTEMPTS = 5
 ORDERED = {"wait": "true", "ordering": "medium"}
 BY_PLACE = {"type": "keyword", "is_tenant": True, "prefix": True}
@@ -188,9 +187,8 @@ class ServerIndex(Engine):
                 return
             old, new = self._resolve(self.name), f"{self.name}-{uuid4().hex[:8]}"
             self._make(new, state.dimension)
-            records = searched(cursor)
-            for start in range(0, len(records), BATCH_SIZE):
-                self._upsert(new, points_of(cursor, records[start : start + BATCH_SIZE], state), state)
+            for points in all_points(cursor, state):
+                self._upsert(new, points, state)
             self._stamp(new, state)
             cursor.execute("UPDATE ledger_state SET indexed = ?", (state.seq,))
             self._switch(old, new)

@@ -129,19 +129,17 @@ def _rewritten(folder: Folder, path: Path) -> list[str]:
     """Write a new log with the entries that can be read; return what is lost."""
     connection = sqlite3.connect(_lengthened(folder.log, path.parent), isolation_level=None)
     try:
-        made_with = _first(connection, "SELECT embedder, dimension FROM ledger_state")
-        if made_with is None and (manifest := read_manifest(folder.path / MANIFEST)):
-            made_with = (manifest.embedder, manifest.dimension)
-        if made_with is None:
+        state = _first(connection, "SELECT embedder, dimension, seq FROM ledger_state")
+        if state is None and (manifest := read_manifest(folder.path / MANIFEST)):
+            state = (manifest.embedder, manifest.dimension, 0)
+        if state is None:
             raise Damaged(f"Nothing of {folder.log} can be read.", "Restore a backup: `mneme restore`.")
-        last = (_first(connection, "SELECT seq FROM ledger_state") or (0,))[0]
         rows = _readable(connection, "entries", ENTRIES.partition(" ORDER")[0])
         vectors = _readable(connection, "vectors", VECTORS)
     finally:
         connection.close()
-    return write_log(
-        path, (made_with[0], made_with[1]), lambda transaction: _salvaged(transaction, rows, vectors, last)
-    )
+    embedder, dimension, last = state
+    return write_log(path, (embedder, dimension), lambda given: _salvaged(given, rows, vectors, last))
 
 
 def _lengthened(log: Path, room: Path) -> Path:
