@@ -28,12 +28,12 @@ from langgraph.store.base import (
     get_text_at_path,
     tokenize_path,
 )
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
 
-from mneme.core.errors import BadInput, Conflict
+from mneme.core.errors import BadInput
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Change, Namespace, Source, Value, Version, Write, make_write
+from mneme.stores.ledger.writing import retry_on_conflict
 
 RANGES: dict[str, Callable[[float, float], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 PAGE = 100
@@ -109,12 +109,7 @@ class LedgerStore(BaseStore):
         cut = sorted({each[: op.max_depth] for each in matching})
         return cut[op.offset : op.offset + op.limit]
 
-    @retry(
-        retry=retry_if_exception_type(Conflict),
-        stop=stop_after_attempt(50),
-        wait=wait_random(0, 0.02),
-        reraise=True,
-    )
+    @retry_on_conflict
     async def _put(self, ops: Sequence[PutOp]) -> None:
         """Write on top of whatever is there: a store's caller has no version to compare."""
         heads = await asyncio.gather(*(self.ledger.get(op.namespace, op.key) for op in ops))

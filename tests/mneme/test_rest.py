@@ -275,7 +275,7 @@ class TestProblems:
 
         async with asking() as client:
             await post(client, "memories", content="Ann has a dog.")
-            monkeypatch.setattr(Ledger, "insert", broken)
+            monkeypatch.setattr(Ledger, "write", broken)
             answer = await post(client, "memories", content="Ann has a cat.")
             assert (answer.status_code, answer.headers["content-type"]) == (500, PROBLEM)
             assert WORD not in answer.text and "ZeroDivision" not in answer.text
