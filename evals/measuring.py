@@ -56,19 +56,19 @@ def home_beside(journal: Journal) -> Path:
 @contextmanager
 def in_environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Make variables this process's settings, and forget what is known of models, before and afterwards."""
-    before = {name: os.environ.get(name) for name in variables}
-    _set(variables)
+    before = {name: os.environ[name] for name in variables if name in os.environ}
+    os.environ.update(variables)
+    _forget_settings()
     try:
         yield
     finally:
-        _set(before)
+        for name in variables:
+            del os.environ[name]
+        os.environ.update(before)
+        _forget_settings()
 
 
-def _set(variables: Mapping[str, str | None]) -> None:
-    for name, value in variables.items():
-        os.environ.pop(name, None)
-        if value is not None:
-            os.environ[name] = value
+def _forget_settings() -> None:
     settings.cache_clear()
     clear_endpoints()
 

@@ -14,15 +14,14 @@ import json
 from functools import partial
 from itertools import product
 from pathlib import Path
+from random import Random
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
 from mneme.cli.tables import Table
 from mneme.core.errors import BadInput
-from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
-from mneme.evals.discussion.discussions import OWNER, hold, open_fresh_ledger, reordered
 from mneme.evals.discussion.judges import SCORES, Design, judge_as_printed, judge_design
 from mneme.evals.discussion.pipeline_design_tables import (
     ARMS,
@@ -34,15 +33,22 @@ from mneme.evals.discussion.pipeline_design_tables import (
     summarise,
     table_2,
 )
+from mneme.evals.measuring import temporary_ledger
 from mneme.evals.options import Agents, Role, RunOptions
-from mneme.evals.report import Journal, Progress, Report, Row, digest, draw
-from mneme.library.teams.team import Team, load_team
+from mneme.evals.report import Journal, Progress, Report, Row, draw
+from mneme.graphs import intrinsic_memory
+from mneme.library.teams.document import MINUTES
+from mneme.library.teams.team import Delegated, Team, load_team
 from mneme.models.asking.asking import SEED, ask
 from mneme.models.asking.responders import drawn
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.prompts.prompt import Prompt
+from mneme.stores.discussions.discussions import Discussions
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger
 
 Wording = Literal["ours", "printed"]
+OWNER = "eval"
 TASK = Path(__file__).parent / "data" / "pipeline_task.md"
 TASKS: dict[Wording, Path] = {"ours": TASK, "printed": TASK.with_name("pipeline_task_printed.md")}
 MIN_CONTEXT = 512
@@ -149,13 +155,36 @@ async def _held(options: Options, team: Team, task: str, case: Case, who: Identi
         context_tokens=case.size,
         max_turns=team.max_turns,
     )
-    folder = options.out / f"pipeline_design-{digest({'team': team.name, 'task': task})}"
-    ledger = await open_fresh_ledger(folder, options.embedder or settings().embedder)
-    try:
+    async with temporary_ledger(await options.opened_embedder()) as ledger:
         with drawn(seed=SEED + case.seed, temperature=options.temperature):
             return await hold(case.name.replace("/", "-"), task, team, context, ledger)
-    finally:
-        await ledger.close()
+
+
+def reordered(team: Team, seed: int) -> Team:
+    """Return a team whose workers speak in another order: what makes runs by rules independent."""
+    if not isinstance(team.speakers, Delegated):
+        return team
+    workers = list(team.speakers.workers)
+    Random(seed).shuffle(workers)  # noqa: S311  (no secret)
+    speakers = team.speakers.model_copy(update={"workers": workers})
+    return team.model_copy(update={"speakers": speakers})
+
+
+async def hold(discussion_id: str, task: str, team: Team, context: DiscussionContext, ledger: Ledger) -> Row:
+    """Hold a discussion to its end; return what it produced and every turn."""
+    graph = intrinsic_memory.builder.compile(store=LedgerStore(ledger))
+    given: Any = {"task": task, "team": team.model_dump(mode="json"), "discussion_id": discussion_id}
+    result = await graph.ainvoke(given, context=context)
+    turns = await Discussions(ledger, context.team).conversation(discussion_id).all(result["turn"])
+    return {
+        "ended": result["ended"],
+        "turns": result["turn"],
+        "tokens": result["tokens"],
+        "document": {name: part for name, part in result["document"].items() if name != MINUTES},
+        "report": result["report"],
+        "answered_by": result["answered_by"],
+        "transcript": [turn.model_dump(mode="json") for turn in turns],
+    }
 
 
 def _report(

@@ -31,11 +31,7 @@ ASKING = words_in(
 
 def topic(question: str) -> list[str]:
     """Return the words of a question that carry its topic, each once, in order."""
-    return list(dict.fromkeys(each for each in words(question) if is_topical(each)))
-
-
-def is_topical(word: str) -> bool:
-    return word not in FUNCTION_WORDS and word not in ASKING
+    return [each for each in dict.fromkeys(words(question)) if each not in FUNCTION_WORDS | ASKING]
 
 
 def likeness(one: str, other: str) -> float:
