@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
 from mneme.client.workflows import Values, Workflows, open_workflows, server_errors
-from mneme.nodes.background import LONG
+from mneme.nodes.background import RECURSION_LIMIT
 from mneme.nodes.chat.waking import MEMORY_THREAD
 
 
@@ -50,7 +50,7 @@ class Session:
 async def background_of(flows: Workflows, user: str) -> RunnableConfig:
     """Return the config of the thread on which a user's messages are remembered."""
     name = MEMORY_THREAD.format(user=user)
-    return await flows.thread(name, "remember", owner=user) | {"recursion_limit": LONG}
+    return await flows.thread(name, "remember", owner=user) | {"recursion_limit": RECURSION_LIMIT}
 
 
 async def remember_waiting(flows: Workflows, user: str, context: Values) -> Values:
@@ -77,11 +77,6 @@ class MemoryAgent:
     def is_remembering(self) -> bool:
         """Whether it remembers messages now."""
         return self._remembering is not None and not self._remembering.done()
-
-    @property
-    def is_rereading(self) -> bool:
-        """Whether it reads again what rules have read now."""
-        return self._rereading is not None and not self._rereading.done()
 
     def start(self) -> None:
         """Remember what waits now, also where it is at work already; once it was stopped, nothing."""

@@ -12,7 +12,7 @@ from mneme.api.cards import Cards
 from mneme.api.pools import Pools
 from mneme.client.workflows import Values, Workflows, open_workflows
 from mneme.core.errors import MnemeError
-from mneme.nodes.background import LONG
+from mneme.nodes.background import RECURSION_LIMIT
 from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.training_wake import TRAINING_THREAD
 
@@ -69,7 +69,7 @@ async def train(
     config = await flows.thread(TRAINING_THREAD.format(team=session.team, pool=pool), graph)
     left, _ = await flows.left_at(graph, config)
     given = None if left else {"pool": pool}
-    bounded = config | {"recursion_limit": LONG, "max_concurrency": GRADED_AT_ONCE}
+    bounded = config | {"recursion_limit": RECURSION_LIMIT, "max_concurrency": GRADED_AT_ONCE}
     part = {name: value for name, value in context.items() if name in PoolContext.model_fields}
     async for event in flows.stream(graph, given, bounded, part, "custom"):
         told(event)

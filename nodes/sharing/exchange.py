@@ -22,7 +22,7 @@ from mneme.nodes.sharing.training_wake import wake_training
 from mneme.prompts.prompt import REPAIRS
 from mneme.prompts.sharing.answering import Asked
 from mneme.prompts.sharing.answering import answer as answer_question
-from mneme.prompts.sharing.examples import Criteria, Criterion, Example, told
+from mneme.prompts.sharing.examples import Criteria, Example, told
 from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, score_pair, score_whole
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.pools.lessons import RetrieverLessons
@@ -140,12 +140,8 @@ def question_of(exchange: Exchange, examples: Sequence[Pooled]) -> Asked:
         leading=list(exchange.leading),
         question=exchange.question,
         kind=exchange.agent.name,
-        scored_by=_criteria_of(exchange.rubric, exchange.agent) if exchange.rubric else Criteria([]),
+        scored_by=Criteria([*exchange.rubric.of(exchange.agent.name)]) if exchange.rubric else Criteria([]),
     )
-
-
-def _criteria_of(rubric: Rubric, agent: Agent) -> Criteria:
-    return Criteria([Criterion(**each.model_dump(exclude={"agents"})) for each in rubric.of(agent.name)])
 
 
 def composed(question: str, examples: Sequence[Pooled]) -> str:
@@ -193,7 +189,7 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
             points, why = {WHOLE: number.value.score}, "One number, without a reason (A.1.5)."
             by, calls = number.responder, number.attempts
         else:
-            criteria = _criteria_of(rubric, exchange.agent)
+            criteria = Criteria([*rubric.of(exchange.agent.name)])
             scored["most"] = sum(each.points for each in criteria.root)
             judged = Judgeable(
                 question=question,
@@ -228,7 +224,7 @@ async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:
         raise
     except MnemeError as missing:  # the library is an extra
         return "", [Fault(where="not checked", what=str(missing))]
-    return exchange.agent.form, [Fault(**dict(fault)) for fault in found.faults]
+    return exchange.agent.form, [*found.faults]
 
 
 async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it goes)

@@ -153,7 +153,7 @@ def members_of(domain: str, context: GrowthContext) -> dict[str, Agent]:
 async def take_in(state: State, runtime: GrowthRuntime) -> Update:
     """Put the given standard answers into the pool."""
     asked = read_input(Wanted, state)
-    members, given = members_of(asked["domain"], runtime.context), asked.get("standards", [])
+    members, given = members_of(asked["domain"], runtime.context), asked["standards"]
     if strangers := [each["agent"] for each in given if each["agent"] not in members]:
         missing = f'The domain {state["domain"]} has no agent "{strangers[0]}".'
         raise BadInput(missing, f"It has: {', '.join(members)}.")

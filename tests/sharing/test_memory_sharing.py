@@ -307,7 +307,7 @@ def scored(agent: str, question: str, answer: str, examples: list[str] | None = 
         answer=answer,
         criteria=[Criterion(**each.model_dump()) for each in load_rubric(own.domain).criteria],
         examples=examples or [],
-        faults=[Fault(**each.model_dump()) for each in faults],
+        faults=faults,
         form=own.form or "",
     )
     return sum(score_pair.verify(given, by_rule(score_pair, given)).points.values())
