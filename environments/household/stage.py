@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from textwrap import fill, shorten
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -60,7 +60,7 @@ class Stage:
         self._wanted = [t for t in episode.things if t.category == "object" and t.name in names]
         self._targets = {goal.target for goal in episode.goals}
         figure = Figure(figsize=INCHES, dpi=dots, facecolor="white")
-        self._canvas: Any = FigureCanvasAgg(figure)  # its methods carry no types
+        self._canvas = cast(Any, FigureCanvasAgg(figure))  # its methods carry no types
         self._plan: Axes = figure.add_axes((0.01, 0.02, 0.68, 0.96))
         self._panel: Axes = figure.add_axes((0.70, 0.02, 0.29, 0.96))
         self._draw_plan()
