@@ -1,7 +1,7 @@
 """What a LangGraph server keeps of threads beside their checkpoints, seen by whoever erases."""
 
 from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 from uuid import UUID
@@ -57,7 +57,9 @@ def _files_with(threads: Collection[str]) -> list[str]:
     An id stands in them as a text, or as the bytes of its number.
     """
     ids = [each.encode() for each in threads]
-    ids += [UUID(each).int.to_bytes(16, "little") for each in threads if _is_uuid(each)]
+    for each in threads:
+        with suppress(ValueError):  # no number
+            ids.append(UUID(each).int.to_bytes(16, "little"))
     folders = {Path.cwd(), *(Path(each.folder) for each in noted().servers)}
     files = [each for folder in sorted(folders) for each in sorted((folder / FOLDER).glob("*.pckl"))]
     advice = "start the server there and do this again, or delete it"
@@ -70,11 +72,3 @@ def _may_hold(file: Path, ids: Collection[bytes]) -> bool:
     except OSError:
         return True
     return any(each in data for each in ids)
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True

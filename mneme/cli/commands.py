@@ -83,7 +83,7 @@ def _add(app: typer.Typer, about: dict[str, Any]) -> None:
         if not isinstance(below, dict):
             continue
         if "calls" in below:
-            _built(app, name, partial(_call, below), help=below["help"])
+            _built(app, name, partial(_call, **below), help=below["help"])
             continue
         inner = _group(below["help"], TaskFirst if below.get("reads_task_first") else Group)
         _add(inner, below)
@@ -124,10 +124,10 @@ def _function(place: str, prints_json: bool) -> "Command":
     return Command(named(place), prints_json=prints_json)
 
 
-def _call(about: dict[str, Any]) -> "Command":
+def _call(help: str, **about: Any) -> "Command":
     from mneme.cli.derived import call
 
-    return call(**{name: each for name, each in about.items() if name != "help"})
+    return call(**about)
 
 
 def _evaluation(name: str, place: str) -> "Command":

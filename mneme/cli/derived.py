@@ -210,6 +210,7 @@ def call(
     calls: str,
     *,
     names: Names | None = None,
+    without: str = "",
     defaults: Values | None = None,
     owner: str = "",
     shows: str = "show:print_rows",
@@ -223,16 +224,15 @@ def call(
     """Return a command that calls an operation and prints what it returns.
 
     `names` says what a parameter is called on the command line where its own name is not the option's,
-    `defaults` which default it has there, and `owner` what the option is called that says whose data it is.
-    `shows` is the function that prints the result, as `module:name`; `told` makes of the result and what was
-    given the result that is printed; `called` is what one that is no object is called in JSON; `fails` says
-    whether it is a failure; `versions` is the command that lists the versions where one was not found;
-    `searching` says whether vectors are searched, and `erases` whether to ask before.
+    `without` which are no options, `defaults` which default one has there, and `owner` the owner's option.
+    `shows`, a `module:name`, prints the result; `told` makes of it, and of what was given, what is printed;
+    `called` is its name in JSON where it is no object; `fails` says whether it is a failure; `versions` is
+    the command that lists them; `searching` says whether vectors are searched, `erases` whether to ask.
     """
     declared = json.loads(DECLARED.read_text(encoding="utf-8"))[calls]
     for name, default in (defaults or {}).items():
         declared["parameters"][name]["default"] = default
-    fields = Fields(lambda: arguments_of(operation_of(calls)), names, known=declared["parameters"])
+    fields = Fields(lambda: arguments_of(operation_of(calls)), names, without, declared["parameters"])
 
     async def run(
         given: Annotated[Values, fields],

@@ -10,12 +10,13 @@ import shutil
 import tempfile
 import zipfile
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
 from mneme.api.copies import note_backup
-from mneme.core.durable import sync
+from mneme.core.durable import sync, sync_all
 from mneme.core.errors import BadInput, Damaged, LedgerMismatch
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.core.settings import settings
@@ -89,7 +90,10 @@ async def restore(file: Path, embedder: Embedder) -> Backup:
                 )
         told = await asyncio.to_thread(_told, file, room / LOG, (room / CHECKPOINTS).exists())
         with storage_errors(f"write {folder}"):
-            await asyncio.to_thread(_put, room / LOG, folder / LOG)
+            await asyncio.to_thread(make_private_folder, folder)
+            await asyncio.to_thread(make_private_file, folder / LOG)
+            await asyncio.to_thread(shutil.copyfile, room / LOG, folder / LOG)
+            await asyncio.to_thread(sync_all, folder)
         if told.checkpoints:
             await asyncio.to_thread(make_private_folder, checkpoints.parent)
             await asyncio.to_thread(copy_sqlite, room / CHECKPOINTS, checkpoints)
@@ -111,14 +115,6 @@ def _places() -> tuple[Path, Path]:
     return place.folder, Path(checkpoints).expanduser().absolute()
 
 
-def _put(log: Path, target: Path) -> None:
-    make_private_folder(target.parent)
-    make_private_file(target)
-    shutil.copyfile(log, target)
-    sync(target)
-    sync(target.parent)
-
-
 def _unpack(file: Path, room: Path) -> None:
     """Write a log and checkpoints into a room; an older backup has a journal in place of a log."""
     try:
@@ -126,8 +122,13 @@ def _unpack(file: Path, room: Path) -> None:
             for name in {LOG, MANIFEST, JOURNAL, CHECKPOINTS} & set(archive.namelist()):
                 archive.extract(name, room)
         if (room / JOURNAL).exists():
+            text = (room / JOURNAL).read_bytes()
+            contents = Contents(points := journal_points(text))
+            if len(points) != text.count(b"\n") or contents.gaps():
+                raise _damaged(file, contents.gaps() or ["lines of the journal"])
             manifest = Manifest.model_validate_json((room / MANIFEST).read_bytes())
-            _write_log(file, room, manifest)
+            check_format(file, manifest.format, FORMER)
+            write_log(room / LOG, (manifest.embedder, manifest.dimension), contents.bring_in)
     except FileNotFoundError as missing:
         raise BadInput(f"There is no file {file}.", "Give a file of `mneme backup`.") from missing
     except (OSError, zipfile.BadZipFile, ValidationError, zlib.error) as broken:
@@ -136,32 +137,16 @@ def _unpack(file: Path, room: Path) -> None:
         ) from broken
     if not (room / LOG).exists():
         raise BadInput(f"{file} lacks {LOG}.", "Give a file of `mneme backup`.")
-    if wrong := [*problems_in(room / LOG), *_checkpoint_problems(room / CHECKPOINTS)]:
+    wrong = check_sqlite(room / CHECKPOINTS) if (room / CHECKPOINTS).exists() else []
+    if wrong := [*problems_in(room / LOG), *wrong]:
         raise _damaged(file, wrong)
-
-
-def _write_log(file: Path, room: Path, manifest: Manifest) -> None:
-    text = (room / JOURNAL).read_bytes()
-    points = journal_points(text)
-    contents = Contents(points)
-    if len(points) != text.count(b"\n") or contents.gaps():
-        raise _damaged(file, contents.gaps() or ["lines of the journal"])
-    check_format(file, manifest.format, FORMER)
-    write_log(room / LOG, (manifest.embedder, manifest.dimension), contents.bring_in)
 
 
 def _damaged(file: Path, wrong: list[str]) -> Damaged:
     return Damaged(f"{file} is damaged: {wrong[0]}; nothing was restored.", "Use another backup.")
 
 
-def _checkpoint_problems(file: Path) -> list[str]:
-    return check_sqlite(file) if file.exists() else []
-
-
 def _told(file: Path, log: Path, checkpoints: bool) -> Backup:
-    database = Sqlite(log)
-    try:
+    with closing(Sqlite(log)) as database:
         records, versions = count_of(database)
-    finally:
-        database.close()
     return Backup(file=str(file), records=records, versions=versions, checkpoints=checkpoints)

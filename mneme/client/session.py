@@ -78,11 +78,6 @@ class MemoryAgent:
         """Whether it remembers messages now."""
         return self._remembering is not None and not self._remembering.done()
 
-    @property
-    def is_rereading(self) -> bool:
-        """Whether it reads again what rules have read now."""
-        return self._rereading is not None and not self._rereading.done()
-
     def start(self) -> None:
         """Remember what waits now, also where it is at work already; once it was stopped, nothing."""
         self._is_wanted = True

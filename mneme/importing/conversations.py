@@ -130,7 +130,7 @@ def _of_chatgpt(given: Any) -> Iterator[Message]:
 def _words(part: Any) -> str:
     """Return the words of a part of a message; what was spoken counts, pictures and files have none."""
     is_spoken = as_dict(part).get("content_type") == "audio_transcription"
-    return clean(part["text"] if is_spoken else part)
+    return clean(part.get("text") if is_spoken else part)
 
 
 def _of_claude(given: Any) -> Iterator[Message]:

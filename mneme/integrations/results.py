@@ -41,7 +41,10 @@ def bounded(value: Any) -> Any:
 
 def line(record: Any) -> str:
     """Return a record on one line: its key for other tools, what it says, and what is known of it."""
-    row = {name: short(str(each)) for name, each in row_of(record).items() if each not in ("", None)}
+    cells = {name: each for name, each in row_of(record).items() if each not in ("", None)}
+    row = {
+        name: short(f"{each:.2f}" if isinstance(each, float) else str(each)) for name, each in cells.items()
+    }
     first = next(iter(row))
     texts = [name for name in TEXTS if name in row]
     said = [row[name] if len(texts) == 1 else f"{name}: {row[name]}" for name in texts]

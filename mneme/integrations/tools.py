@@ -1,7 +1,6 @@
 """The operations as LangChain tools, for an agent of one's own."""
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from typing import Any
 
 from langchain_core.tools import StructuredTool, ToolException
@@ -10,7 +9,7 @@ from pydantic import ValidationError
 from mneme.client.memory import Owned
 from mneme.core.errors import BadInput
 from mneme.integrations.offers import FAILURES, OFFERS, Offer, told_of
-from mneme.integrations.shared import Work, awaited, blocking
+from mneme.integrations.shared import awaited, blocking
 from mneme.nodes.context import LOCAL
 
 CALLER = "agent"
@@ -46,19 +45,15 @@ def tools(
 
 
 def _tool(offer: Offer, owned: Owned, memory_agent: str) -> StructuredTool:
-    def work(given: dict[str, Any]) -> Work[Any]:
-        return lambda on: offer.call(on, given, memory_agent)
-
-    def told(result: Any) -> tuple[str, Any]:
+    async def arun(**given: Any) -> tuple[str, Any]:
+        try:
+            result = await awaited(owned, lambda on: offer.call(on, given, memory_agent))
+        except FAILURES as error:
+            raise ToolException(told_of(error)) from error
         return "\n".join(offer.told(result)), result
 
     def run(**given: Any) -> tuple[str, Any]:
-        with _told_failures():
-            return told(blocking(owned, work(given)))
-
-    async def arun(**given: Any) -> tuple[str, Any]:
-        with _told_failures():
-            return told(await awaited(owned, work(given)))
+        return blocking(arun(**given))
 
     return StructuredTool(
         name=offer.name,
@@ -70,14 +65,6 @@ def _tool(offer: Offer, owned: Owned, memory_agent: str) -> StructuredTool:
         handle_tool_error=True,
         handle_validation_error=_not_valid,
     )
-
-
-@contextmanager
-def _told_failures() -> Iterator[None]:
-    try:
-        yield
-    except FAILURES as error:
-        raise ToolException(told_of(error)) from error
 
 
 def _not_valid(error: Any) -> str:

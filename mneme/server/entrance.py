@@ -9,8 +9,8 @@ import asyncio
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from math import ceil
-from pathlib import Path
 
 from langgraph_sdk import Auth
 from starlette.responses import JSONResponse, Response
@@ -73,7 +73,9 @@ class Entrance:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request that is refused; pass on every other."""
-        from_outside = scope["type"] in ("http", "websocket") and not _is_the_servers_own(scope)
+        # the server calls itself below a path that no request from outside can set
+        is_own = str(scope.get("root_path", "")).split("/")[:2] == ["", "noauth"]
+        from_outside = scope["type"] in ("http", "websocket") and not is_own
         refusal = await self._refusal(scope) if from_outside else None
         await (refusal or self._app)(scope, receive, send)
 
@@ -91,9 +93,14 @@ class Entrance:
         users, key = (await read_settings()).auth, key_of(headers)
         guess: Guess | None = None
         if users is not None and key:
-            guess = (scope.get("client") or ("", 0))[0], await asyncio.to_thread(_number, users, key)
+            number = ""
+            with suppress(MnemeError):  # the users file is broken: `identify` says so
+                number = await asyncio.to_thread(number_of, users, key)
+            guess = (scope.get("client") or ("", 0))[0], number
             if seconds := self._wrong.seconds_to_wait(guess):
-                return _too_many(seconds)
+                hint = f"Try again in {seconds} seconds."
+                error = TooMany("Too many wrong keys came from your address.", hint)
+                return JSONResponse(problem_of(error, 429), 429, {"retry-after": str(seconds)}, PROBLEM)
         try:
             await identify(headers, dict(scope))
         except Auth.exceptions.HTTPException as refused:
@@ -103,25 +110,8 @@ class Entrance:
         return None
 
 
-def _is_the_servers_own(scope: Scope) -> bool:
-    """Tell whether the server calls itself; no request from outside can set this path."""
-    return str(scope.get("root_path", "")).split("/")[:2] == ["", "noauth"]
-
-
-def _number(users: Path, key: str) -> str:
-    try:
-        return number_of(users, key)
-    except MnemeError:  # the users file is broken: `identify` says so
-        return ""
-
-
 def _answer(status: int, detail: str, path: str) -> Response:
     """Return a refusal that a web page such as Studio can show: it holds nothing of anybody's."""
     answer = problem(Forbidden(detail), status) if is_ours(path) else JSONResponse({"detail": detail}, status)
     answer.headers["access-control-allow-origin"] = "*"
     return answer
-
-
-def _too_many(seconds: int) -> Response:
-    error = TooMany("Too many wrong keys came from your address.", f"Try again in {seconds} seconds.")
-    return JSONResponse(problem_of(error, 429), 429, {"retry-after": str(seconds)}, PROBLEM)

@@ -32,9 +32,11 @@ async def once(key: str, request: Request, on: Operations, operation: Operation,
     if not key:
         return await work()
     answers = on.answers
-    claim = await answers.claim(key, await _asked(request))
+    where = f"{request.method}\n{request.url.path}\n{request.url.query}\n"
+    claim = await answers.claim(key, where.encode() + await request.body())
     if isinstance(claim, Answer):
-        return _again(claim)
+        kind = JSON if claim.status < 400 else PROBLEM
+        return Response(claim.body, claim.status, {REPEATED: "true"}, kind)
     response = await work()
     if response.status_code in REFUSED:
         await answers.release(claim)
@@ -42,13 +44,3 @@ async def once(key: str, request: Request, on: Operations, operation: Operation,
     answer = Answer(response.status_code, bytes(response.body).decode())
     await answers.keep(claim, answer, erases=operation.route.erases)
     return response
-
-
-async def _asked(request: Request) -> bytes:
-    where = f"{request.method}\n{request.url.path}\n{request.url.query}\n"
-    return where.encode() + await request.body()
-
-
-def _again(answer: Answer) -> Response:
-    kind = JSON if answer.status < 400 else PROBLEM
-    return Response(answer.body, answer.status, {REPEATED: "true"}, kind)

@@ -17,7 +17,7 @@ from mneme.cli.show import console, emit, print_result, print_rows
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.library.teams.team import load_team, shipped
-from mneme.stores.discussions.agent_memory import CarriedMemory, MemoryVersion
+from mneme.stores.discussions.agent_memory import CarriedMemory
 
 MANY = 1_000_000
 
@@ -78,28 +78,20 @@ async def memory(
     """Show an agent's memory now, after a turn, or what changed between two turns."""
     async with open_operations(TeamDiscussions, owner, reading=True) as done:
         about = await done.starting(one_of(discussion, named))
+        last = MANY if turn is None else turn
         if history:
-            print_result(await done.memory_history(about.id, agent), _print_versions)
+            for each in (versions := await done.memory_history(about.id, agent)):
+                console.print(f"turn {each.turn:>4}  version {each.version:>3}  {escape(each.reason)}")
+            print_result(versions, lambda _: None)
         elif since is not None:
-            diff = await done.memory_diff(about.id, agent, since, MANY if turn is None else turn)
-            print_result(diff, _print_diff, "diff")
+            diff = await done.memory_diff(about.id, agent, since, last)
+            shown = Syntax(diff, "diff", word_wrap=True) if diff else "[dim]nothing changed[/]"
+            print_result(diff, lambda _: console.print(shown), "diff")
         else:
-            found = await done.memory_at(about.id, agent, MANY if turn is None else turn)
-            print_result(found, _print_memory)
-
-
-def _print_memory(found: MemoryVersion) -> None:
-    console.print(f"[bold]{escape(found.agent)}[/] after turn {found.turn} [dim](version {found.version})[/]")
-    console.print(_as_json(found.memory))
-
-
-def _print_versions(versions: Sequence[MemoryVersion]) -> None:
-    for each in versions:
-        console.print(f"turn {each.turn:>4}  version {each.version:>3}  {escape(each.reason)}")
-
-
-def _print_diff(diff: str) -> None:
-    console.print(Syntax(diff, "diff", word_wrap=True) if diff else "[dim]nothing changed[/]")
+            found = await done.memory_at(about.id, agent, last)
+            after = f"[bold]{escape(found.agent)}[/] after turn {found.turn}"
+            console.print(f"{after} [dim](version {found.version})[/]")
+            print_result(found, lambda _: console.print(_as_json(found.memory)))
 
 
 def _as_json(value: Any) -> Syntax:

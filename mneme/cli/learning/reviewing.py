@@ -8,14 +8,13 @@ from rich.markup import escape
 
 from mneme.api.card_reviews import ToReview
 from mneme.api.cards import Cards
-from mneme.cli.learning.cards import ACTOR, APPROVED
+from mneme.cli.learning.cards import ACTOR
 from mneme.cli.learning.disputes import print_dispute
 from mneme.cli.options import Limit, Team
 from mneme.cli.show import console, print_beside, print_result, prints_json
 from mneme.client.home import open_operations
 from mneme.core.errors import MnemeError
 from mneme.nodes.learning.dispute_resolution import Decision, Verdict
-from mneme.stores.cards.lifecycle import Approval
 
 Act = Callable[[], Awaitable[object]]
 FURTHER = {"s": "skip", "q": "quit"}
@@ -89,18 +88,13 @@ def _acts(cards: Cards, item: ToReview) -> dict[str, Act]:
     """Return what can be done with a card, by the letter that asks for it."""
     card, reason = item.card.id, "reviewed by a person"
     if item.dispute:
-        decide = partial(_decide, cards, item.dispute.id)
-        return {
-            "k": partial(decide, "keep_old"),
-            "n": partial(decide, "deprecate_old"),
-            "m": partial(decide, "merge"),
-        }
+        decisions: dict[str, Decision] = {"k": "keep_old", "n": "deprecate_old", "m": "merge"}
+        return {letter: partial(_decide, cards, item.dispute.id, each) for letter, each in decisions.items()}
     given_up = {"d": partial(cards.deprecate, card, reason)}
     if item.why == "flagged":
         return {"c": partial(cards.clear_flag, card, reason), **given_up}
-    approval = Approval(by=ACTOR, approved=True, rubric=APPROVED, reason=reason)
     return {
-        "p": partial(cards.promote, card, approval, reason),
+        "p": partial(cards.promote, card, None, reason),
         "g": partial(cards.rate, card, True),
         "b": partial(cards.rate, card, False),
         **given_up,
