@@ -72,19 +72,28 @@ def with_outcomes(card: Card, outcomes: Sequence[TaskOutcome]) -> Card:
     """Add tasks to a card's evidence; a task that it knows already changes nothing."""
     for outcome in outcomes:
         if outcome.task not in card.evidence.task_ids:
-            card = _with_outcome(card, outcome)
+            card = _counted(card, outcome, 1)
     return card
 
 
-def _with_outcome(card: Card, outcome: TaskOutcome) -> Card:
+def without_outcome(card: Card, outcome: TaskOutcome) -> Card:
+    """Return the card as it would be without one of its outcomes."""
+    return _counted(card, outcome, -1) if outcome.task in card.evidence.task_ids else card
+
+
+def _counted(card: Card, outcome: TaskOutcome, times: Literal[1, -1]) -> Card:
+    """Count an outcome once more or once less; confidence is a mean."""
     before = card.evidence
+    others = [each for each in before.task_ids if each != outcome.task]
+    recent = [each for each in before.recent if each.task != outcome.task]
     evidence = Evidence(
-        task_ids=[*before.task_ids, outcome.task],
-        success_count=before.success_count + outcome.success,
-        failure_count=before.failure_count + (not outcome.success),
-        recent=[*before.recent, outcome][-WINDOW:],
+        task_ids=[*others, outcome.task] if times > 0 else others,
+        success_count=before.success_count + times * outcome.success,
+        failure_count=before.failure_count + times * (not outcome.success),
+        recent=[*recent, outcome][-WINDOW:] if times > 0 else recent,
     )
-    confidence = card.confidence + (outcome.worth - card.confidence) / evidence.count
+    total = card.confidence * before.count + times * outcome.worth
+    confidence = total / evidence.count if evidence.count else card.confidence
     return card.model_copy(update={"evidence": evidence, "confidence": min(1.0, max(0.0, confidence))})
 
 
