@@ -432,7 +432,7 @@ class TestLifecycle:
     async def test_upkeep_puts_cards_side_by_side_once_they_are_many(
         self, edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(edge_index, "SCATTERED", 10)
+        monkeypatch.setattr(edge_index, "MIN_COMPACTED", 10)
         cards = KnowledgeCards(edge_ledger, "many")
         for n in range(4):
             await learn(cards, f"an index on {n}", f"t{n}")
