@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
 
@@ -35,39 +34,29 @@ class Remembered(BaseModel):
     error: str = ""
 
 
-@dataclass(frozen=True)
-class Said:
-    """Messages of a user that are in the inbox, by their ids."""
+async def remembered(
+    inbox: Inbox, user: str, ids: Sequence[str], remembering: Remembering | None, agent: str, seconds: float
+) -> Sequence[Remembered]:
+    """Have messages of the inbox remembered by an agent; return what became of each, in time or before."""
+    until, before = monotonic() + seconds, [await _now(inbox, user, each) for each in ids]
+    if remembering is None:
+        return before
+    await remembering(user, agent, seconds)
+    pause = FIRST_PAUSE
+    while True:
+        found = [await _now(inbox, user, each) for each in ids]
+        is_same = [now == then and now.outcome is None for now, then in zip(found, before, strict=True)]
+        if not any(is_same) or monotonic() >= until:
+            return found
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
 
-    inbox: Inbox
-    user: str
-    ids: Sequence[str]
 
-    async def remembered(
-        self, remembering: Remembering | None, memory_agent: str, seconds: float
-    ) -> Sequence[Remembered]:
-        """Have them remembered; return what became of each once none is as before and open, or in time."""
-        until, before = monotonic() + seconds, await self.now()
-        if remembering is None:
-            return before
-        await remembering(self.user, memory_agent, seconds)
-        pause = FIRST_PAUSE
-        while True:
-            found = await self.now()
-            is_same = [now == then and now.outcome is None for now, then in zip(found, before, strict=True)]
-            if not any(is_same) or monotonic() >= until:
-                return found
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-
-    async def now(self) -> Sequence[Remembered]:
-        """Return what has become of each so far."""
-        return [await self._one(each) for each in self.ids]
-
-    async def _one(self, message_id: str) -> Remembered:
-        outcome, trouble = await self.inbox.standing(self.user, message_id)
-        if outcome is None:
-            error = trouble["error"]
-            return Remembered(message_id=message_id, status="failed" if error else "waiting", error=error)
-        status: Literal["stored", "discarded"] = "discarded" if outcome["route"] == "discard" else "stored"
-        return Remembered(message_id=message_id, status=status, outcome=outcome)
+async def _now(inbox: Inbox, user: str, message_id: str) -> Remembered:
+    """Return what has become of a message so far."""
+    outcome, trouble = await inbox.standing(user, message_id)
+    if outcome is None:
+        error = trouble["error"]
+        return Remembered(message_id=message_id, status="failed" if error else "waiting", error=error)
+    status: Literal["stored", "discarded"] = "discarded" if outcome["route"] == "discard" else "stored"
+    return Remembered(message_id=message_id, status=status, outcome=outcome)

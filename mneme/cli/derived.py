@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from mneme.cli.options import Agents, Json, Names, Owner, Team, User, Yes, run_command
+from mneme.cli.options import Agents, Json, Names, Owner, Team, User, Yes
 from mneme.core.errors import BadInput
 
 if TYPE_CHECKING:  # slow to import
@@ -188,7 +188,12 @@ class Command:
                 return
             done = self._function(**own, **models)
             if inspect.iscoroutine(done):
-                run_command(done)
+                import asyncio  # `--help` needs none
+
+                try:
+                    done = asyncio.run(done)
+                except KeyboardInterrupt:
+                    raise typer.Exit(130) from None
         raise typer.Exit(done or 0)
 
 

@@ -18,6 +18,7 @@ from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.discussion.person import answer_of
 from mneme.cli.discussion.printing import WAITING, print_end, print_step, write_files
+from mneme.cli.options import by_role
 from mneme.cli.show import console, emit, read_file
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable
@@ -55,9 +56,7 @@ async def run(
     out: Annotated[Path | None, "Folder for document and report; default: discussions/ID."] = None,
 ) -> int:
     """Discuss a task until all accept, and write the document (the word `run` may be left out)."""
-    everyone = [each for each in agents if "=" not in each]
-    models = [each for each in agents if "=" in each]
-    context |= {"agents": everyone[-1] if everyone else os.environ.get("MNEME_AGENTS", "auto")}
+    context["agents"], models = by_role(agents, os.environ.get("MNEME_AGENTS", "auto"))
     given: Values | None = None
     if task or not discussion_id:
         given = {"task": task_of(task), "team": team_of(discussing, models)}
