@@ -280,11 +280,8 @@ def arguments_of(operation: "Operation") -> "type[BaseModel]":
     """Return an operation's parameters as a model."""
     from pydantic import ConfigDict, create_model  # slow to import
 
-    taken = {
-        name: (each.annotation, ... if each.default is Parameter.empty else each.default)
-        for name, each in operation.parameters.items()
-    }
-    made: type[BaseModel] = create_model(operation.name, __config__=ConfigDict(frozen=True), **taken)  # type: ignore[call-overload]
+    config, fields = ConfigDict(frozen=True), dict[str, Any](operation.fields)
+    made: type[BaseModel] = create_model(operation.name, __config__=config, **fields)
     return made
 
 

@@ -222,7 +222,7 @@ class BlockingCards:
     def promote(
         self,
         card_id: builtins.str,
-        approval: mneme.stores.cards.lifecycle.Approval,
+        approval: mneme.stores.cards.lifecycle.Approval | None = ...,
         reason: builtins.str = ...,
     ) -> mneme.stores.cards.card.Card: ...
     def rate(

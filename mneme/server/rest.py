@@ -148,10 +148,7 @@ def _links(request: Request, first: str, asked: Mapping[str, Any], found: int) -
 def _signature(operation: Operation) -> Signature:
     """Return the parameters of a request: the path's, those of the query or the body, and of the headers."""
     owner = operation.kind.OWNER
-    fields: dict[str, Any] = {
-        name: (each.annotation, ... if each.default is Parameter.empty else each.default)
-        for name, each in operation.beside_path.items()
-    }
+    fields: dict[str, Any] = {name: operation.fields[name] for name in operation.beside_path}
     caller = _keyword("caller", Caller, USER)
     parameters = [_keyword("request", Request)]
     parameters += [
