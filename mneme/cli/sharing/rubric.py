@@ -62,11 +62,6 @@ async def design(
     wishes: Annotated[str, "What the rubric should measure, in your words."] = "",
 ) -> None:
     """Draft a rubric; it waits for your review."""
-    await draft(domain, tasks or [], wishes, context)
-
-
-async def draft(domain: str, tasks: list[str], wishes: str, context: Context) -> None:
-    """Let a model draft a rubric; the draft then waits for review."""
     await show_notice(context["designer"])
     async with _waiting(domain, context) as (session, config, left):
         if "review" in left:
