@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from mneme.api.copies import backups_with
+from mneme.api.inbox import Remembered, Remembering, remembered
 from mneme.api.messages import ChatMessage, to_remember
 from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
-from mneme.api.remembering import Remembered, Remembering, remembered
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.models.asking.responders import resolve

@@ -11,8 +11,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mneme.api.operation import API_PATH, CALLER, USER, Operation, Operations, Owner
 from mneme.nodes.context import LOCAL
-from mneme.server.once import JSON, IdempotencyKey, once
-from mneme.server.problems import METHODS, Problem, documented, failure, is_ours, no_route
+from mneme.server.problems import (
+    JSON,
+    METHODS,
+    IdempotencyKey,
+    Problem,
+    documented,
+    failure,
+    is_ours,
+    no_route,
+    once,
+)
 from mneme.stores.ledger.records import LONGEST_PART
 
 Opened = Callable[[Request, str, str], Awaitable[Operations]]

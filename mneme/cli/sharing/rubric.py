@@ -17,7 +17,7 @@ from mneme.cli.derived import Fields
 from mneme.cli.options import Reason, Team
 from mneme.cli.show import console, emit, print_result
 from mneme.client.home import open_operations
-from mneme.client.team import TeamSession, open_team
+from mneme.client.session import TeamSession, open_team
 from mneme.core.errors import BadInput
 from mneme.core.yaml_files import text_of
 from mneme.library.agents.own import own_texts

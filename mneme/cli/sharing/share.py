@@ -14,7 +14,7 @@ from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Agents, by_role
 from mneme.cli.show import console, count_of, emit, read_file
-from mneme.client.team import TeamSession, Training, open_team
+from mneme.client.session import TeamSession, Training, open_team
 from mneme.core.errors import BadInput, first_fault
 from mneme.core.yaml_files import read_yaml, text_of
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent
