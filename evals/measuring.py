@@ -5,9 +5,12 @@ import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -22,7 +25,6 @@ from mneme.evals.report import C, Journal, Row
 from mneme.models.asking.asking import clear_endpoints
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import Ledger, open_ledger
-from mneme.stores.ledger.processes import pool
 
 
 @asynccontextmanager
@@ -71,6 +73,23 @@ def _forget_settings() -> None:
     clear_endpoints()
 
 
+def fresh_processes(count: int) -> ProcessPoolExecutor:
+    """Open a pool of so many processes, which share nothing with this one and end with it, however it ends.
+
+    The standard library's wait for ever where this process is killed, with all that they have loaded.
+    """
+    return ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    def wait() -> None:
+        if parent := parent_process():
+            parent.join()
+            os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
+
+
 @contextmanager
 def processes(
     count: int, here: Callable[[C], Awaitable[Row]], there: Callable[[C], Row]
@@ -82,7 +101,7 @@ def processes(
     if count == 1:
         yield here
         return
-    opened = pool(count)
+    opened = fresh_processes(count)
     try:
         yield lambda case: asyncio.get_running_loop().run_in_executor(opened, there, case)
     finally:

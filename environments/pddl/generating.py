@@ -40,14 +40,15 @@ def generate(domain: Domain, seed: int, size: int | None = None) -> Problem:
     if chosen < least or chosen > 99:
         raise BadInput(f"There is no {domain} problem of size {chosen}.", f"Give {least} to 99.")
     objects, initial, goal = DRAWS[domain](random, chosen)
-    text = _pddl(f"{domain}-{seed}", (FOLDER / f"{domain}.pddl"), objects, initial, goal)
-    name = f"seed{seed}-size{chosen}"
-    return make(
-        (FOLDER / f"{domain}.pddl").read_text(encoding="utf-8"),
-        text,
-        name,
-        (f"{domain}.pddl", f"{domain} {name}"),
+    declared = (FOLDER / f"{domain}.pddl").read_text(encoding="utf-8")
+    start, wanted = ("\n    ".join(f"({literal})" for literal in literals) for literals in (initial, goal))
+    title = declared.split("(domain ", 1)[1].split(")", 1)[0]
+    text = (
+        f"(define (problem {domain}-{seed})\n  (:domain {title})\n  (:objects {objects})\n"
+        f"  (:init\n    {start})\n  (:goal (and\n    {wanted})))\n"
     )
+    name = f"seed{seed}-size{chosen}"
+    return make(declared, text, name, (f"{domain}.pddl", f"{domain} {name}"))
 
 
 def generate_suite(problems: int, seed: int) -> list[Problem]:
@@ -63,16 +64,6 @@ def generate_suite(problems: int, seed: int) -> list[Problem]:
 
 Drawn = tuple[str, list[str], list[str]]
 """Objects with their types, literals of the start, literals of the goal."""
-
-
-def _pddl(name: str, domain: Path, objects: str, initial: Sequence[str], goal: Sequence[str]) -> str:
-    declared = domain.read_text(encoding="utf-8").split("(domain ", 1)[1].split(")", 1)[0]
-    start = "\n    ".join(f"({literal})" for literal in initial)
-    wanted = "\n    ".join(f"({literal})" for literal in goal)
-    return (
-        f"(define (problem {name})\n  (:domain {declared})\n  (:objects {objects})\n"
-        f"  (:init\n    {start})\n  (:goal (and\n    {wanted})))\n"
-    )
 
 
 def _gripper(random: Random, size: int) -> Drawn:

@@ -57,12 +57,8 @@ def raced(held: Held, folders: tuple[Path, Path], first: tuple[Figures, Figures]
             return first[0], solution
         pairs.append((original, solution))
     sound = [pair for pair in pairs if not pair[0].wrong] or [first]
-    return sorted(sound, key=lambda pair: _gain(held, *pair))[len(sound) // 2]
-
-
-def _gain(held: Held, before: Figures, after: Figures) -> float:
-    found = compared(held.metrics, before, after)
-    return found[0].gain if found else 0.0
+    gains = [next((each.gain for each in compared(held.metrics, *pair)), 0.0) for pair in sound]
+    return sound[sorted(range(len(sound)), key=gains.__getitem__)[len(sound) // 2]]
 
 
 def _again(held: Held, folder: Path, first: Figures) -> Figures:

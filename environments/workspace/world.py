@@ -78,11 +78,8 @@ class FilesWorld(World):
                 )
             _baselines[key] = found
         found = _baselines[key]
-        if (
-            not found.wrong
-            and not found.stopped
-            and not any(aim.wanted or aim.limit is not None for aim in self._held.metrics)
-        ):
+        improves = any(aim.wanted or aim.limit is not None for aim in self._held.metrics)
+        if not (found.wrong or found.stopped or improves):
             raise BadInput(
                 "The check passes already, and there is no metric to improve: no solution could be judged.",
                 "Name a metric, e.g. --metric cpu_seconds:lower:2.",
@@ -158,7 +155,7 @@ class FilesWorld(World):
             return failed(f"Refused: {refused}", wanted=wanted)
         if after is None:
             return failed("Nothing was changed.", wanted=wanted)
-        if wrong := self._wrong(before, after):
+        if wrong := after.wrong or self._unlike(before, after):
             return failed(wrong, after.shown, wanted)
         return self._judged(before, after, compared(self._held.metrics, before, after))
 
@@ -166,13 +163,10 @@ class FilesWorld(World):
         """Return the figures of the original and of changed files; run in turn unless it is to be quick."""
         with self._changed(files) as one, self._changed(files) as other:
             first = self.baseline, measured(self._held, one, other)
-        if quick or self._wrong(*first):
+        if quick or first[1].wrong or self._unlike(*first):
             return first
         with self._template.copy() as original, self._changed(files) as changed:
             return raced(self._held, (original, changed), first)
-
-    def _wrong(self, before: Figures, after: Figures) -> str:
-        return after.wrong or self._unlike(before, after)
 
     def _unlike(self, before: Figures, after: Figures) -> str:
         """Say what cannot be believed: silence where there were words, another output, no output at all."""

@@ -3,8 +3,8 @@
 Both arms have the same team, task and context; only the memory differs. A run's seed is that of every reply,
 drawn at the given temperature, and the order in which the workers speak, the same in both arms; by rules the
 order alone tells two runs apart. `--wording printed` takes figure 5's task and figure 6's judge word by word,
-instead of ours. Beside the paper's table, the same at other sizes of the context, since a memory helps only
-where not everything fits into the context.
+instead of ours. `--context-tokens` sets another size of the context: a memory helps only where not everything
+fits into it.
 
 Under rules agents say again what the task or their duties name, and nobody judges: only the course of the
 discussions is shown.
@@ -19,7 +19,6 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from mneme.cli.tables import Table
 from mneme.core.errors import BadInput
 from mneme.evals.answering import Identity, identify
 from mneme.evals.discussion.judges import SCORES, Design, judge_as_printed, judge_design
@@ -28,8 +27,6 @@ from mneme.evals.discussion.pipeline_design_tables import (
     Arm,
     notes,
     plot_metrics,
-    plot_sizes,
-    size_table,
     summarise,
     table_2,
 )
@@ -60,9 +57,6 @@ class Options(RunOptions):
 
     runs: int = Field(10, ge=2, description="Discussions in each arm.")
     context_tokens: int = Field(0, ge=0, description="Tokens of the context in table 2; 0: the team's own.")
-    sizes: list[int] = Field(
-        [1536, 2048, 3072, 8192], description="Other sizes of the context; may be empty."
-    )
     agents: Agents = "auto"
     judge: Role = ""
     team: str = Field("data_pipeline", description="The team: a shipped one's name, or a file.")
@@ -71,7 +65,7 @@ class Options(RunOptions):
         ["ours"], min_length=1, description="Task and judge: ours, or as figures 5 and 6 print them."
     )
     temperature: float = Field(0.7, ge=0, le=2, description="Of the agents' replies; the judge's is 0.")
-    quick: bool = Field(False, description="A short run: 2 discussions in each arm, one size.")
+    quick: bool = Field(False, description="A short run: 2 discussions in each arm.")
 
     @property
     def sized(self) -> "Options":
@@ -80,11 +74,7 @@ class Options(RunOptions):
             raise BadInput(
                 f"--context-tokens {self.context_tokens}: {MIN_CONTEXT} are the least, 0 the team's."
             )
-        return self.model_copy(update={"runs": 2, "sizes": []}) if self.quick else self
-
-    @property
-    def all_sizes(self) -> list[int]:
-        return sorted({self.context_tokens, *self.sizes})
+        return self.model_copy(update={"runs": 2}) if self.quick else self
 
 
 class Case(NamedTuple):
@@ -116,8 +106,8 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "scores": SCORES,
     }
     journal = sized.journal("pipeline_design", configuration)
-    plan = [Case(*each) for each in product(sized.wordings, sized.all_sizes, ARMS, range(sized.runs))]
-    plan.sort(key=lambda case: (case.wording, case.size, case.seed))
+    plan = [Case(*each) for each in product(sized.wordings, [sized.context_tokens], ARMS, range(sized.runs))]
+    plan.sort(key=lambda case: (case.wording, case.seed))
 
     async def one(case: Case) -> Row:
         held = await _held(sized, reordered(team, case.seed), tasks[case.wording], case, who)
@@ -195,35 +185,22 @@ def _report(
 ) -> Report:
     (who, judge), size = people, options.context_tokens
     fields = load_team(options.team).document.item_fields
-    groups = dict[tuple[Wording, int], list[Row]]()
-    for row in rows:
-        groups.setdefault((row["wording"], row["size"]), []).append(row)
     by_wording = {
-        wording: {str(each): summarise(groups[wording, each], fields) for each in options.all_sizes}
+        wording: summarise([row for row in rows if row["wording"] == wording], fields)
         for wording in options.wordings
     }
-    summary = by_wording[options.wordings[0]]
-    main = summary[str(size)]
+    main = by_wording[options.wordings[0]]
     answered_by = f"{who}; judged by {judge}" if str(judge) != str(who) else str(who)
     title = f"Pipeline design: {options.runs} discussions each, {size} tokens of context"
-    plots = (partial(plot_metrics, main), partial(plot_sizes, summary))
-    tables = list[Table]()
-    for wording, of in by_wording.items():
-        printed = "" if wording == "ours" else ", task as printed"
-        said = f"Table 2: mean ± sd of {options.runs} discussions each, {size} tokens of context{printed}"
-        tables += [table_2(of[str(size)], said), size_table(of)]
+    said = f"Table 2: mean ± sd of {options.runs} discussions each, {size} tokens of context"
+    printed = {"ours": "", "printed": ", task as printed"}
     return Report(
         name="pipeline_design",
         answered_by=answered_by,
         raw=journal.path,
         rows=rows,
-        summary={
-            "context_tokens": size,
-            "runs": options.runs,
-            "sizes": summary,
-            "wordings": by_wording,
-        },
-        tables=tables,
-        plots=[draw(journal.path.with_suffix(".png"), title, answered_by, *plots)],
-        notes=notes(main, summary, who, judge),
+        summary={"context_tokens": size, "runs": options.runs, "wordings": by_wording},
+        tables=[table_2(of, said + printed[wording]) for wording, of in by_wording.items()],
+        plots=[draw(journal.path.with_suffix(".png"), title, answered_by, partial(plot_metrics, main))],
+        notes=notes(main, who, judge),
     )

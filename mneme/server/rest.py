@@ -22,7 +22,7 @@ from mneme.server.problems import (
     no_route,
     once,
 )
-from mneme.stores.ledger.records import LONGEST_PART
+from mneme.stores.ledger.records import MAX_NAME_CHARS
 
 Opened = Callable[[Request, str, str], Awaitable[Operations]]
 """Opens the data that a request names, for its caller: the request, the owner, the caller."""
@@ -35,7 +35,7 @@ SLASH = "\x1f"
 """What a path has for a slash within a parameter: no name can hold it."""
 AS_SENT = BeforeValidator(lambda parameter: parameter.replace(SLASH, "/"))
 """Makes a parameter of a path what was sent, before it is read as whatever it is."""
-NAME: dict[str, Any] = {"min_length": 1, "max_length": LONGEST_PART}
+NAME: dict[str, Any] = {"min_length": 1, "max_length": MAX_NAME_CHARS}
 Caller = Annotated[
     str, Header(alias=CALLER, max_length=100, description="For which program; kept in the history.")
 ]

@@ -67,7 +67,7 @@ class Clusters:
         return await self._join(made)
 
     async def _records(self) -> list[Version]:
-        return await self._ledger.records(self.namespace, limit=await self._ledger.count(self.namespace))
+        return await self._ledger.records(self.namespace, limit=None)
 
     async def _retire_emptied(self, made: Sequence[Version]) -> None:
         """Finish a division that was stopped: clusters of an older one that hold nothing any more go."""

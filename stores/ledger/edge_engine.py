@@ -12,13 +12,12 @@ import qdrant_edge as edge
 from mneme.core.errors import Damaged, MnemeError
 from mneme.stores.ledger.database import REPAIR
 from mneme.stores.ledger.engine import Answer, Engine, Request, Scores, words_in
-from mneme.stores.ledger.index import STAMP_ID, Changes, Point, stamp_of
+from mneme.stores.ledger.index import BATCH_SIZE, STAMP_ID, Changes, Point, stamp_of
 from mneme.stores.ledger.log import State
 from mneme.stores.ledger.query import DENSE, SPARSE, Found, Payload, Query
 from mneme.stores.ledger.scopes import Scopes
 from mneme.stores.ledger.sealing import seal
 
-AT_ONCE = 1000
 MATCHES: dict[str, Any] = {"value": edge.MatchValue, "prefix": edge.MatchPrefix, "any": edge.MatchAny}
 SCHEMAS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}
 
@@ -103,7 +102,7 @@ class EdgeEngine(Engine):
 
     @guarded()
     def page(self, after: Any, name: str = "") -> tuple[list[Point], Any]:
-        request = edge.ScrollRequest(offset=after, limit=AT_ONCE, with_payload=True, with_vector=True)
+        request = edge.ScrollRequest(offset=after, limit=BATCH_SIZE, with_payload=True, with_vector=True)
         records, following = self.shard.scroll(request)
         points: list[Point] = []
         for each in records:

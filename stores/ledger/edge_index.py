@@ -25,17 +25,17 @@ from pathlib import Path
 from mneme.core.errors import MnemeError
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.stores.ledger.database import Database
-from mneme.stores.ledger.edge_engine import AT_ONCE, EdgeEngine
+from mneme.stores.ledger.edge_engine import EdgeEngine
 from mneme.stores.ledger.engine import Scores
-from mneme.stores.ledger.index import agrees, changes, differences, points_of, searched
-from mneme.stores.ledger.log import check_embedder, state_of
+from mneme.stores.ledger.index import agrees, all_points, changes, differences
+from mneme.stores.ledger.log import check_embedder, current_state, state_of
 from mneme.stores.ledger.query import Found, Query
 from mneme.stores.ledger.sealing import is_sealed, unseal
 
 COPY = "index-"
-SCATTERED = 5_000
+MIN_COMPACTED = 5_000
 """Records among which it hardly matters where they lie."""
-LOOK = 0.5
+POLL_SECONDS = 0.5
 """Seconds between two looks whether another process has written."""
 
 log = logging.getLogger(__name__)
@@ -55,8 +55,7 @@ class EdgeIndex:
     def follow(self) -> None:
         """Bring the copy to the end of the log."""
         copy = self._opened()
-        with self._database.reading() as cursor:
-            state = state_of(cursor)
+        state = current_state(self._database)
         if state.seq == copy.seq:
             return
         check_embedder(str(self._folder), state, *copy.made_with)
@@ -84,7 +83,7 @@ class EdgeIndex:
     def compact(self) -> bool:
         """Put what is searched side by side in the files where it is scattered; say whether it was."""
         copy = self._opened()
-        is_due = copy.moved >= max(SCATTERED, copy.count())
+        is_due = copy.moved >= max(MIN_COMPACTED, copy.count())
         if is_due:
             self.rebuild()
         return is_due
@@ -161,7 +160,7 @@ class EdgeIndex:
 
     def _look(self) -> None:
         """Follow what other processes write, and erase, so that searches need not."""
-        while not self._ended.wait(LOOK):
+        while not self._ended.wait(POLL_SECONDS):
             try:
                 self.follow()
                 self._remove_remains()
@@ -205,10 +204,10 @@ class EdgeIndex:
         shard = folder / f"{number:06d}"
         make_private_folder(shard)
         with self._database.reading(snapshot=True) as cursor:
-            state, records = state_of(cursor), searched(cursor)
+            state = state_of(cursor)
             copy = EdgeEngine(shard, lock, dimension=state.dimension)
-            for start in range(0, len(records), AT_ONCE):
-                copy.upsert(points_of(cursor, records[start : start + AT_ONCE], state))
+            for points in all_points(cursor, state):
+                copy.upsert(points)
             copy.stamp(state)
         return copy
 

@@ -110,7 +110,7 @@ def legs_of(query: Query) -> dict[str, Request]:
     """Return the parts of a query, by the name of the vectors that each compares with."""
     legs: dict[str, Request] = {}
     if query.mode != "bm25" and query.dense is not None:
-        legs[DENSE] = {"query": list(query.dense), "using": DENSE}
+        legs[DENSE] = {"query": [*map(float, query.dense)], "using": DENSE}
     if query.mode != "dense" and query.words is not None and query.words.indices:
         legs[SPARSE] = {"query": query.words._asdict(), "using": SPARSE}
         if corpus := filter_of(query.where._replace(conditions=())):

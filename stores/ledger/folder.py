@@ -120,17 +120,15 @@ class Folder:
             sync(self.path)
             shutil.rmtree(making)
 
-    def set_aside(self, path: Path, why: str) -> Path:
-        """Move away what is not used any more, and say so; return where it is."""
+    def set_aside(self, why: str) -> Path:
+        """Move away a log that is not used any more, and say so; return where it is."""
         aside = self.path / f"{ASIDE}{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
-        with storage_errors(f"move {path} to {aside}"):
+        with storage_errors(f"move {self.log} to {aside}"):
             aside.mkdir(mode=0o700)
-            for each in (path, path.with_name(f"{path.name}-wal")):
-                if each.exists():
-                    each.rename(aside / each.name)
-            path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
+            for each in self.path.glob(f"{LOG}*"):
+                each.rename(aside / each.name)
             sync(self.path)
-        log.warning("%s %s. It was moved to %s. Delete it if you do not need it.", path, why, aside)
+        log.warning("%s %s. It was moved to %s. Delete it if you do not need it.", self.log, why, aside)
         return aside
 
     def warn_of_aside(self) -> None:
@@ -138,7 +136,7 @@ class Folder:
         for path in sorted(self.path.glob(f"{ASIDE}*")):
             log.warning("%s was set aside, and may still hold what has been forgotten now: delete it.", path)
 
-    def check_space(self, needed: int = 0) -> None:
+    def check_space(self) -> None:
         """Refuse to write when the disk is nearly full.
 
         The index maps its files: on a full disk a page that cannot be allocated kills the whole process
@@ -146,13 +144,11 @@ class Folder:
         """
         with storage_errors(f"look at the disk of {self.path}"):
             disk = os.statvfs(self.path)
-        if disk.f_bavail * disk.f_frsize >= RESERVE + needed:
-            return
-        missing = (RESERVE + needed) // 2**20 + 1
-        raise NotWritable(
-            f"The disk of {self.path} is nearly full; nothing was written.",
-            f"Free some space: the ledger needs {missing} MB to write safely.",
-        )
+        if disk.f_bavail * disk.f_frsize < RESERVE:
+            raise NotWritable(
+                f"The disk of {self.path} is nearly full; nothing was written.",
+                f"Free some space: the ledger needs {RESERVE // 2**20 + 1} MB to write safely.",
+            )
 
     def note_format(self, format: int, embedder: str, dimension: int) -> None:
         """Write down the format, by which older versions know that they cannot read the ledger."""

@@ -50,11 +50,11 @@ def forget(
     def work(transaction: Transaction) -> list[Forgotten | None]:
         known = [*heads, *(head for head, _ in rewritten), *dropped]
         found = heads_of(transaction.cursor, (head.record for head in known))
-        now = {
-            head.record: found[head.record].version
-            for head in known
-            if head.record in found and _is_same(head, found[head.record].version)
-        }
+        now: dict[str, Version] = {}
+        for head in known:  # which are there still, maybe in a later version; not under the name of a new one
+            latest = found[head.record].version if head.record in found else None
+            if latest is not None and latest.first <= head.version <= latest.version:
+                now[head.record] = latest
         gone = {head.record: now[head.record] for head in heads if head.record in now}
         anew = [
             (now[head.record], value)
@@ -71,11 +71,6 @@ def forget(
         return [notes.get(head.record) for head in heads]
 
     return work
-
-
-def _is_same(head: Version, now: Version) -> bool:
-    """Say whether a record is the one that was read, or one of its later versions."""
-    return now.first <= head.version <= now.version
 
 
 def _needs_emptying(head: Version, now: Version, value: Value) -> bool:

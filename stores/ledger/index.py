@@ -8,7 +8,7 @@ So it can be built anew at any time, and a search that finds an old state of a r
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from mneme.stores.ledger.query import (
 from mneme.stores.ledger.records import LEDGER
 from mneme.stores.ledger.words import Words, words_of
 
+BATCH_SIZE = 500
 STAMP_ID = str(LEDGER)
 """The id of the point that holds the stamp."""
 DATED = re.compile(r"\d{4}-\d\d-\d\d([T ][\d:.,]+)?(Z|[+-][\d:]+)?")
@@ -70,10 +71,12 @@ def changes(cursor: Cursor, after: int) -> Changes:
     return Changes(state, points, [*gone], any(kind in ("forget", "drop") for kind, *_ in rows))
 
 
-def searched(cursor: Cursor) -> list[str]:
-    """Return the ids of all records that an index has, those of one namespace side by side."""
+def all_points(cursor: Cursor, state: State) -> Iterator[list[Point]]:
+    """Yield all that an index has, some at a time, and those of one namespace side by side."""
     rows = cursor.execute("SELECT record FROM ledger_heads WHERE searched = 1 ORDER BY scope, created")
-    return [row[0] for row in rows]
+    records = [row[0] for row in rows.fetchall()]
+    for start in range(0, len(records), BATCH_SIZE):
+        yield points_of(cursor, records[start : start + BATCH_SIZE], state)
 
 
 def points_of(cursor: Cursor, records: Iterable[str], state: State) -> list[Point]:
@@ -98,14 +101,11 @@ def _payload(head: Head, key: str) -> Payload:
 
 def concealed(query: Query, key: str) -> Query:
     """Return a query that compares with what an index has in place of texts."""
-    conditions = tuple(_condition(each, key) for each in query.where.conditions)
-    return query._replace(where=query.where._replace(conditions=conditions))
-
-
-def _condition(condition: Condition, key: str) -> Condition:
-    first, *below = condition.path
-    path = (first, *(_hash(name, key) for name in below))
-    return Condition(path, condition.operator, _concealed(condition.value, key))
+    conditions: list[Condition] = []
+    for (first, *below), operator, value in query.where.conditions:
+        path = (first, *(_hash(name, key) for name in below))
+        conditions.append(Condition(path, operator, _concealed(value, key)))
+    return query._replace(where=query.where._replace(conditions=tuple(conditions)))
 
 
 def _concealed(value: Any, key: str) -> Any:
@@ -154,20 +154,20 @@ def agrees(cursor: Cursor, stamp: Payload) -> str:
 def differences(cursor: Cursor, points: Iterable[Point]) -> list[str]:
     """Return in words how what an index has differs from what it must have."""
     found = {point.id: point for point in points}
-    expected = {point.id: point for point in points_of(cursor, searched(cursor), state_of(cursor))}
+    expected = {point.id: point for some in all_points(cursor, state_of(cursor)) for point in some}
     missing, more = expected.keys() - found.keys(), found.keys() - expected.keys()
     wrong = [record for record in expected.keys() & found.keys() if _differs(expected[record], found[record])]
     counted = (("lacks", missing), ("has too many:", more), ("has wrong:", wrong))
     return [f"the index {what} {len(ids)} records" for what, ids in counted if ids]
 
 
-def _rounded(value: Any) -> Any:
-    """Return a value with its numbers as far as an engine keeps them: not to the last of 17 digits."""
-    if isinstance(value, float | int) and not isinstance(value, bool):
-        return float(f"{value:.14g}")
-    if isinstance(value, dict):
-        return {name: _rounded(each) for name, each in value.items()}
-    return [_rounded(each) for each in value] if isinstance(value, list) else value
+def _rounded(payload: Payload) -> Any:
+    """Return a payload with its numbers as far as an engine keeps them: not to the last of 17 digits."""
+    return json.loads(json.dumps(payload), parse_float=_digits, parse_int=_digits)
+
+
+def _digits(number: str) -> str:
+    return f"{float(number):.14g}"
 
 
 def _differs(point: Point, found: Point) -> bool:

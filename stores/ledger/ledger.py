@@ -15,7 +15,7 @@ from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger import listing
 from mneme.stores.ledger.forgetting import Forgotten, forget
 from mneme.stores.ledger.log import Transaction, heads_of
-from mneme.stores.ledger.lookup import MOST, Lookup, known_version, log, where_below
+from mneme.stores.ledger.lookup import Lookup, known_version, log, where_below
 from mneme.stores.ledger.opening import open_copy, open_store
 from mneme.stores.ledger.query import scope
 from mneme.stores.ledger.records import (
@@ -174,7 +174,7 @@ class Ledger(Lookup):
     ) -> int:
         """Erase every record below a prefix, retired ones too; return how many. `dropped` ones go as well."""
         where = where_below(check_namespace(namespace_prefix), retired=True)
-        heads = await self._log.read(listing.records, where, MOST)
+        heads = await self._log.read(listing.records, where)
         if not (heads or dropped):
             return 0
         marks = await self.forget_records(heads, reason=reason, actor=actor, dropped=dropped)

@@ -9,11 +9,10 @@ from mneme.core.errors import Damaged
 from mneme.stores.ledger.database import REPAIR, Cursor
 from mneme.stores.ledger.filters import passes
 from mneme.stores.ledger.log import BODY, HEADS, body_of, dense_of, each_value, head_of, heads_of, state_of
-from mneme.stores.ledger.query import Where
+from mneme.stores.ledger.query import LAST, Where
 from mneme.stores.ledger.records import Version, gaps, tombstone_id
 
-LAST = "\U0010ffff"
-"""The character that sorts after all others."""
+ALL = 10**9
 SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 PUSHED: dict[tuple[str, ...], tuple[str, Any]] = {
     ("expires",): ("h.expires", int | float),
@@ -59,21 +58,21 @@ def _selected(where: Where, order: Order = CREATED) -> tuple[str, list[Any]]:
 
 
 def records(
-    cursor: Cursor, where: Where, limit: int, offset: int = 0, order: Order = CREATED
+    cursor: Cursor, where: Where, limit: int | None = None, offset: int = 0, order: Order = CREATED
 ) -> list[Version]:
-    """Return records as they are now."""
+    """Return records as they are now; all where there is no limit."""
     tests, given = _selected(where, order)
     way = " DESC" if order.descending else ""
     statement = f"{HEADS}{tests} ORDER BY h.{order.column}{way}, h.record{way}"
     if not where.conditions:
-        rows = cursor.execute(f"{statement} LIMIT ? OFFSET ?", [*given, limit, offset]).fetchall()
+        rows = cursor.execute(f"{statement} LIMIT ? OFFSET ?", [*given, limit or ALL, offset]).fetchall()
         return [head_of(row).version for row in rows]
     found: list[Version] = []
     for row in cursor.execute(statement, given):
         version = head_of(row).version
         if passes(version.value, where.conditions):
             found.append(version)
-            if len(found) == offset + limit:
+            if limit and len(found) == offset + limit:
                 break
     return found[offset:]
 

@@ -35,7 +35,7 @@ P = ParamSpec("P")
 Rows = list[tuple[str, tuple[Any, ...]]]
 Kind = Literal["version", "vector", "place", "forget", "drop", "embedder", "lost"]
 READERS = 4
-AT_ONCE = 500
+MAX_MARKS = 500
 """Values in one statement."""
 SUM = 16
 """Bytes of a digest and of a checksum."""
@@ -269,6 +269,12 @@ def state_of(cursor: Cursor, locked: str = "") -> State:
     return State(*row)
 
 
+def current_state(database: Database) -> State:
+    """Return what the log says of itself now. Raises Damaged."""
+    with database.reading() as cursor:
+        return state_of(cursor)
+
+
 def check_format(place: object, format: int, oldest: int = FORMAT) -> None:
     """Refuse a ledger that this version cannot read or upgrade. Raises LedgerMismatch."""
     if format > FORMAT:
@@ -385,8 +391,8 @@ def dense_of(blob: bytes, checksum: int, record: str) -> "array[float]":
 
 def listed(values: Sequence[T]) -> Iterable[tuple[list[T], str]]:
     """Yield values in groups that a statement can take, each with its marks."""
-    for start in range(0, len(values), AT_ONCE):
-        some = [*values[start : start + AT_ONCE]]
+    for start in range(0, len(values), MAX_MARKS):
+        some = [*values[start : start + MAX_MARKS]]
         yield some, ", ".join("?" * len(some))
 
 

@@ -51,11 +51,10 @@ from mneme.stores.ledger.words import words_asked, words_of
 from mneme.stores.ledger.writing import missing
 
 log = logging.getLogger(__name__)
-PAGE = 500
-MOST = 10**9
-TRIES = 10
+PAGE_SIZE = 500
+ATTEMPTS = 10
 """How often a search is done where records change at the same moment."""
-MOMENT = 2.0
+CLOSING_SECONDS = 2.0
 """Seconds that work beside has to end in where a ledger is closed."""
 
 
@@ -113,7 +112,7 @@ class Lookup:
         namespace_prefix: Namespace,
         *,
         filter: Mapping[str, Any] | None = None,
-        limit: int = 100,
+        limit: int | None = 100,
         offset: int = 0,
         include_retired: bool = False,
         shelf: str = "",
@@ -121,17 +120,20 @@ class Lookup:
     ) -> list[Version]:
         """Return records in the order in which they were first written; a shelf's are always live.
 
-        With `newest_first` it is the opposite order. Both take the longer the more are passed over.
+        Without a limit (None) all are returned. With `newest_first` it is the opposite order. Both take the
+        longer the more are passed over.
         """
         where = where_below(namespace_prefix, filter, retired=include_retired, shelf=shelf)
         order = Order(descending=newest_first)
-        return await self._log.read(listing.records, where, limit, offset, order) if limit > 0 else []
+        if limit is not None and limit <= 0:
+            return []
+        return await self._log.read(listing.records, where, limit, offset, order)
 
     async def changed(self, namespace: Namespace, since: datetime, until: datetime) -> list[Version]:
         """Return the live records that were last written from one moment on, and before another."""
         where = where_below(check_namespace(namespace))
         between = Order("updated", since=microseconds(since), until=microseconds(until))
-        return await self._log.read(listing.records, where, MOST, order=between)
+        return await self._log.read(listing.records, where, order=between)
 
     async def latest(self, namespace_prefix: Namespace, limit: int) -> list[Version]:
         """Return records, retired ones too, in the order of their last change, the latest first."""
@@ -195,7 +197,7 @@ class Lookup:
 
     def _found(self, asked: Query) -> list[tuple[Version, Found]]:
         """Search, and join what was found with the log: one that changed just now is looked for again."""
-        for _ in range(TRIES):
+        for _ in range(ATTEMPTS):
             self._store.index.follow()
             found = self._store.index.search(concealed(asked, self._store.key))
             with self._store.log.database.reading() as cursor:
@@ -217,7 +219,7 @@ class Lookup:
         """Return the error for a record that has several numbers to be ranked by, over which engines fail."""
         fields = asked.ranking.paths if asked.ranking is not None else ()
         where = asked.where if asked.where.scopes else where_below(())
-        heads = await self._log.read(listing.records, where._replace(conditions=()), MOST) if fields else []
+        heads = await self._log.read(listing.records, where._replace(conditions=())) if fields else []
         for head, name in product(heads, fields):
             if isinstance(head.value.get(name), list):
                 place = "/".join(head.namespace)
@@ -324,7 +326,7 @@ class Lookup:
             self._closed = True
             here = asyncio.get_running_loop()
             mine = [task for task in self._beside if task.get_loop() is here]
-            _, late = await asyncio.wait(mine, timeout=MOMENT) if mine else (set(), set())
+            _, late = await asyncio.wait(mine, timeout=CLOSING_SECONDS) if mine else (set(), set())
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
@@ -333,8 +335,8 @@ class Lookup:
     async def _pages(self, where: Where, order: Order = CREATED) -> AsyncIterator[dict[str, list[Version]]]:
         """Go through the histories of records in the order of their creation, some at a time."""
         ids = await self._log.read(listing.ids, where, order)
-        for start in range(0, len(ids), PAGE):
-            yield await self._log.read(listing.histories, ids[start : start + PAGE])
+        for start in range(0, len(ids), PAGE_SIZE):
+            yield await self._log.read(listing.histories, ids[start : start + PAGE_SIZE])
 
 
 def where_below(

@@ -23,7 +23,7 @@ from mneme.stores.ledger.folder import (
     has_ledger,
     storage_errors,
 )
-from mneme.stores.ledger.log import Log, check_embedder, make_tables, state_of, write_log
+from mneme.stores.ledger.log import Log, check_embedder, current_state, make_tables, write_log
 from mneme.stores.ledger.query import FORMAT, LedgerInfo
 from mneme.stores.ledger.sealing import is_sealed, seal, unseal
 from mneme.stores.ledger.server_index import ServerIndex
@@ -47,13 +47,11 @@ class Store:
         self.refusal: NotWritable | None = None
         self.origin = place
         self.room: Path | None = None  # of a copy that is only read, what it is a copy of, and where
-        with log.database.reading() as cursor:
-            self.key = state_of(cursor).ledger
+        self.key = current_state(log.database).ledger
 
     def info(self) -> LedgerInfo:
         """Return what the ledger says of itself."""
-        with self.log.database.reading() as cursor:
-            state = state_of(cursor)
+        state = current_state(self.log.database)
         return LedgerInfo(
             kind="server" if self.place.index else "edge",
             location=self.origin.shown,
@@ -98,8 +96,7 @@ def open_store(location: str, embedder: str, dimension: int, api_key: str = "") 
         store = found or _opened(place, embedder, dimension, api_key)
         try:
             if embedder:
-                with store.log.database.reading() as cursor:
-                    check_embedder(place.shown, state_of(cursor), embedder, dimension)
+                check_embedder(place.shown, current_state(store.log.database), embedder, dimension)
         except BaseException:
             if found is None:
                 store._shut()
@@ -129,7 +126,7 @@ def _opened(place: Place, embedder: str, dimension: int, api_key: str) -> Store:
         log = Log(database, check_space)
         index: Index
         if place.index:
-            index = ServerIndex.open(place.index, log, api_key)
+            index = ServerIndex.open(place.index, database, api_key)
         else:
             index = EdgeIndex(Path(place.log), database, check_space)
         store = Store(place, log, index, folder)

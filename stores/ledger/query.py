@@ -23,6 +23,8 @@ DENSE, SPARSE = "dense", "bm25"
 RRF_K = 60  # Cormack, Clarke, Büttcher 2009
 HALF_ALIKE = 8.0
 """The BM25 score that counts as a similarity of one half where there are no vectors."""
+LAST = "\U0010ffff"
+"""The character that sorts after all others."""
 CHANGED = "updated"
 """The field that says when a record was last changed, in days since 1970."""
 FORMAT = 3  # of ledgers; `upgrading` brings the older ones to it

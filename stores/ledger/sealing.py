@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SEAL = "mneme.seal"
-FILES_AT_ONCE = 4
-BYTES_AT_ONCE = 4 * 1024 * 1024
-NOTHING = bytes(4096)
+CONCURRENCY = 4
+CHUNK_BYTES = 4 * 1024 * 1024
+ZERO_PAGE = bytes(4096)
 
 
 def seal(folder: Path, files: str = "**/*") -> None:
@@ -40,7 +40,7 @@ def unseal(folder: Path) -> None:
 def _sums(folder: Path, files: str) -> dict[str, tuple[int, int]]:
     paths = [path for path in sorted(folder.glob(files)) if path.is_file() and path.name != SEAL]
     names = [str(path.relative_to(folder)) for path in paths]
-    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+    with ThreadPoolExecutor(CONCURRENCY) as pool:
         return dict(zip(names, pool.map(_checksum, paths), strict=True))
 
 
@@ -48,9 +48,9 @@ def _checksum(path: Path) -> tuple[int, int]:
     """Return a file's size in bytes and the checksum of what is not zero in it, wherever its holes are."""
     total = 0
     for offset, data in parts(path):
-        for start in range(0, len(data), len(NOTHING)):
-            page = data[start : start + len(NOTHING)]
-            if page != NOTHING[: len(page)]:
+        for start in range(0, len(data), len(ZERO_PAGE)):
+            page = data[start : start + len(ZERO_PAGE)]
+            if page != ZERO_PAGE[: len(page)]:
                 total = zlib.crc32(page, total ^ (offset + start) & 0xFFFFFFFF)
     return path.stat().st_size, total
 
@@ -61,8 +61,8 @@ def parts(path: Path) -> Iterator[tuple[int, bytes]]:
         size, at = os.fstat(file.fileno()).st_size, 0
         while at < size:
             begin, end = _data(file.fileno(), at, size)
-            for offset in range(begin, end, BYTES_AT_ONCE):
-                yield offset, os.pread(file.fileno(), min(BYTES_AT_ONCE, end - offset), offset)
+            for offset in range(begin, end, CHUNK_BYTES):
+                yield offset, os.pread(file.fileno(), min(CHUNK_BYTES, end - offset), offset)
             at = end
 
 

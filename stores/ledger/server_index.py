@@ -18,25 +18,33 @@ from uuid import uuid4
 
 from mneme.core.errors import LedgerMismatch, StorageFailure
 from mneme.stores.ledger.addresses import address_of
+from mneme.stores.ledger.database import Database
 from mneme.stores.ledger.engine import Answer, Engine, Request, words_in
 from mneme.stores.ledger.index import (
+    BATCH_SIZE,
     STAMP_ID,
     Point,
     agrees,
+    all_points,
     changes,
     differences,
-    points_of,
-    searched,
     stamp_of,
 )
-from mneme.stores.ledger.log import Log, State, check_embedder, check_format, heads_of, state_of, transact
+from mneme.stores.ledger.log import (
+    State,
+    check_embedder,
+    check_format,
+    current_state,
+    heads_of,
+    state_of,
+    transact,
+)
 from mneme.stores.ledger.nodes import Nodes
 from mneme.stores.ledger.query import DENSE, SPARSE, Layout, Payload
 from mneme.stores.ledger.upgrading import FORMER, Contents, Manifest
 
 OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
-AT_ONCE = 500
-TRIES = 5
+ATTEMPTS = 5
 ORDERED = {"wait": "true", "ordering": "medium"}
 BY_PLACE = {"type": "keyword", "is_tenant": True, "prefix": True}
 
@@ -46,20 +54,19 @@ log = logging.getLogger(__name__)
 class ServerIndex(Engine):
     """The collection behind an alias; make one with `open`. Its methods block."""
 
-    def __init__(self, address: str, of: Log, api_key: str) -> None:
+    def __init__(self, address: str, database: Database, api_key: str) -> None:
         super().__init__()
-        self._address, self._log = address_of(address), of
+        self._address, self._database = address_of(address), database
         self._nodes = Nodes(self._address, api_key)
         self.name = f"{self._address.collection}-index"
         self._following = threading.Lock()
-        with of.database.reading() as cursor:
-            state = state_of(cursor)
+        state = current_state(database)
         self._made_with = (state.embedder, state.dimension)
 
     @classmethod
-    def open(cls, address: str, of: Log, api_key: str = "") -> "ServerIndex":
+    def open(cls, address: str, database: Database, api_key: str = "") -> "ServerIndex":
         """Open the index of a log, or make one. Raises LedgerMismatch, StorageFailure."""
-        index = cls(address, of, api_key)
+        index = cls(address, database, api_key)
         try:
             index._nodes.choose()
             index._check_version()
@@ -81,8 +88,7 @@ class ServerIndex(Engine):
 
     def follow(self) -> None:
         """Bring the index to the end of the log."""
-        with self._log.database.reading() as cursor:
-            state = state_of(cursor)
+        state = current_state(self._database)
         check_embedder(self.name, state, *self._made_with)
         if state.indexed < state.seq:
             with self._following:
@@ -99,24 +105,24 @@ class ServerIndex(Engine):
         self.written()
 
     def _catch_up(self) -> None:
-        with self._log.database.reading(snapshot=True) as cursor:
+        with self._database.reading(snapshot=True) as cursor:
             after = state_of(cursor).indexed
             found = changes(cursor, after)
         self._upsert(self.name, found.points, found.state)
         self._delete(found.gone)
-        with self._log.database.reading() as cursor:
+        with self._database.reading() as cursor:
             heads = heads_of(cursor, [point.id for point in found.points])
         self._delete([p.id for p in found.points if p.id not in heads or not heads[p.id].version.is_searched])
         self._stamp(self.name, found.state)
-        with self._log.database.writing() as cursor:
+        with self._database.writing() as cursor:
             cursor.execute(
                 "UPDATE ledger_state SET indexed = ? WHERE indexed >= ? AND indexed < ?",
                 (found.state.seq, after, found.state.seq),
             )
 
     def _upsert(self, name: str, points: Sequence[Point], state: State) -> None:
-        for start in range(0, len(points), AT_ONCE):
-            self._put(name, map(_point, points[start : start + AT_ONCE]), state)
+        for start in range(0, len(points), BATCH_SIZE):
+            self._put(name, map(_point, points[start : start + BATCH_SIZE]), state)
 
     def _stamp(self, name: str, state: State) -> None:
         payload = {"stamp": stamp_of(state)}
@@ -129,8 +135,8 @@ class ServerIndex(Engine):
         self._call("PUT", "/points", {"points": numbered, "update_filter": older}, name, **ORDERED)
 
     def _delete(self, ids: Sequence[str]) -> None:
-        for start in range(0, len(ids), AT_ONCE):
-            self._call("POST", "/points/delete", {"points": [*ids[start : start + AT_ONCE]]}, **ORDERED)
+        for start in range(0, len(ids), BATCH_SIZE):
+            self._call("POST", "/points/delete", {"points": [*ids[start : start + BATCH_SIZE]]}, **ORDERED)
 
     def ask(self, requests: Sequence[Request]) -> list[list[Answer]]:
         answers = self._call("POST", "/points/query/batch", {"searches": requests})
@@ -147,7 +153,7 @@ class ServerIndex(Engine):
         return found[0]["payload"] if found else None
 
     def page(self, after: Any, name: str = "") -> tuple[list[Point], Any]:
-        asked = {"limit": AT_ONCE, "offset": after, "with_payload": True, "with_vector": True}
+        asked = {"limit": BATCH_SIZE, "offset": after, "with_payload": True, "with_vector": True}
         found = self._call("POST", "/points/scroll", asked, name)
         points: list[Point] = []
         for each in found["points"]:
@@ -165,9 +171,9 @@ class ServerIndex(Engine):
         if why := self._unusable():
             return [f"the index {self.name} must be built anew: {why}"]
         wrong: list[str] = []
-        for _ in range(TRIES):  # others write meanwhile
+        for _ in range(ATTEMPTS):  # others write meanwhile
             self.follow()
-            with self._log.database.reading(snapshot=True) as cursor:
+            with self._database.reading(snapshot=True) as cursor:
                 wrong = differences(cursor, self.points())
             if not wrong:
                 break
@@ -175,15 +181,14 @@ class ServerIndex(Engine):
 
     def rebuild(self, *, only_where_unusable: bool = False) -> None:
         """Build a new collection, and let the alias mean it; writers wait meanwhile, searches do not."""
-        with self._following, self._log.database.writing() as cursor:
-            state = state_of(cursor, self._log.database.locked)
+        with self._following, self._database.writing() as cursor:
+            state = state_of(cursor, self._database.locked)
             if only_where_unusable and not self._unusable(state):  # another process was first
                 return
             old, new = self._resolve(self.name), f"{self.name}-{uuid4().hex[:8]}"
             self._make(new, state.dimension)
-            records = searched(cursor)
-            for start in range(0, len(records), AT_ONCE):
-                self._upsert(new, points_of(cursor, records[start : start + AT_ONCE], state), state)
+            for points in all_points(cursor, state):
+                self._upsert(new, points, state)
             self._stamp(new, state)
             cursor.execute("UPDATE ledger_state SET indexed = ?", (state.seq,))
             self._switch(old, new)
@@ -195,7 +200,7 @@ class ServerIndex(Engine):
     def _unusable(self, state: State | None = None) -> str:
         """Return why the index cannot be used as it is; an empty text where it can."""
         stamp = self.read_stamp() if self._resolve(self.name) else {}
-        with self._log.database.reading() as cursor:
+        with self._database.reading() as cursor:
             state = state or state_of(cursor)
             why = agrees(cursor, stamp)
         if not why and stamp["seq"] < state.indexed:
@@ -260,8 +265,7 @@ class ServerIndex(Engine):
 
     def _take_over(self) -> None:
         """Bring what a server held as a ledger of an older version into a log that is new."""
-        with self._log.database.reading() as cursor:
-            state = state_of(cursor)
+        state = current_state(self._database)
         older = self._resolve(self._address.collection)
         if state.seq or older is None:
             return
@@ -269,7 +273,7 @@ class ServerIndex(Engine):
         manifests = [payload["manifest"] for _, payload in points if "manifest" in payload]
         if manifests:
             check_format(older, Manifest.model_validate_json(manifests[0]).format, FORMER)
-            transact(self._log.database, Contents(points).bring_in)
+            transact(self._database, Contents(points).bring_in)
             log.warning("The collection %s was taken over, and can be deleted now.", older)
 
 

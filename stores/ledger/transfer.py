@@ -23,7 +23,7 @@ from mneme.stores.ledger.records import (
 
 Written = Callable[[Callable[[Transaction], int]], Awaitable[int]]
 """Writes to a log, and lets the index follow."""
-RECORDS_AT_ONCE = 200
+BATCH_SIZE = 200
 
 
 class Line(Version):
@@ -76,7 +76,7 @@ class Import:
         waiting: list[Record] = []
         async for record in self._records(lines):
             waiting.append(record)
-            if len(waiting) == RECORDS_AT_ONCE:
+            if len(waiting) == BATCH_SIZE:
                 await self._bring_in(waiting)
                 waiting = []
         await self._bring_in(waiting)

@@ -119,7 +119,7 @@ def _repair_log(folder: Folder, wrong: list[str]) -> Repaired:
         unseal(folder.path)
         with folder.new_log() as path:
             lost = _rewritten(folder, path)
-            old = folder.set_aside(folder.log, f"is damaged ({wrong[0]}), and has been built anew")
+            old = folder.set_aside(f"is damaged ({wrong[0]}), and has been built anew")
         return Repaired(location=str(folder.path), lost=lost, old=str(old))
     finally:
         folder.release()
@@ -129,13 +129,17 @@ def _rewritten(folder: Folder, path: Path) -> list[str]:
     """Write a new log with the entries that can be read; return what is lost."""
     connection = sqlite3.connect(_lengthened(folder.log, path.parent), isolation_level=None)
     try:
-        made_with = _first(connection, "SELECT embedder, dimension FROM ledger_state") or _noted(folder)
-        last = (_first(connection, "SELECT seq FROM ledger_state") or (0,))[0]
+        state = _first(connection, "SELECT embedder, dimension, seq FROM ledger_state")
+        if state is None and (manifest := read_manifest(folder.path / MANIFEST)):
+            state = (manifest.embedder, manifest.dimension, 0)
+        if state is None:
+            raise Damaged(f"Nothing of {folder.log} can be read.", "Restore a backup: `mneme restore`.")
         rows = _readable(connection, "entries", ENTRIES.partition(" ORDER")[0])
         vectors = _readable(connection, "vectors", VECTORS)
     finally:
         connection.close()
-    return write_log(path, made_with, lambda transaction: _salvaged(transaction, rows, vectors, last))
+    embedder, dimension, last = state
+    return write_log(path, (embedder, dimension), lambda given: _salvaged(given, rows, vectors, last))
 
 
 def _lengthened(log: Path, room: Path) -> Path:
@@ -172,14 +176,6 @@ def _first(connection: sqlite3.Connection, statement: str) -> tuple[Any, ...] | 
     with suppress(sqlite3.DatabaseError):
         row = connection.execute(statement).fetchone()
     return row
-
-
-def _noted(folder: Folder) -> tuple[str, int]:
-    """Return the embedder where the log does not say it any more. Raises Damaged."""
-    manifest = read_manifest(folder.path / MANIFEST)
-    if manifest is None:
-        raise Damaged(f"Nothing of {folder.log} can be read.", "Restore a backup: `mneme restore`.")
-    return manifest.embedder, manifest.dimension
 
 
 def _salvaged(

@@ -208,8 +208,11 @@ class MemoryPool(Shelf[Pair, Pooled]):
         """
         if await self.by_keys([pair.key]):
             return None
-        similar = await self.retrieve(pair.text, SIMILAR, mode="bm25")
-        return next((each for each in similar if _is_nearly(each.pair, pair)), None)
+        for each in await self.retrieve(pair.text, SIMILAR, mode="bm25"):
+            one = each.pair
+            if one.leading == pair.leading and near(one.asks, pair.asks) and near(one.answer, pair.answer):
+                return each
+        return None
 
     async def vectors(self) -> Mapping[str, Sequence[float]]:
         """Return the vectors of all pairs, by their point ids."""
@@ -228,10 +231,6 @@ class MemoryPool(Shelf[Pair, Pooled]):
         """Take a pair out of every retrieval; its history stays. Raises NotFound, BadInput, Conflict."""
         head = await self.head((await self.get(key)).key)
         await self.retire(head.key, change=change, expected_version=head.version)
-
-
-def _is_nearly(one: Pair, other: Pair) -> bool:
-    return one.leading == other.leading and near(one.asks, other.asks) and near(one.answer, other.answer)
 
 
 def read_lines(lines: Sequence[str], first: int = 1) -> tuple[list[Pair], list[str]]:

@@ -216,7 +216,7 @@ class Inbox:
 
     async def _open(self, user: str) -> list[Version]:
         namespace = user_namespace(user, "inbox")
-        return await self._ledger.records(namespace, limit=await self._ledger.count(namespace))
+        return await self._ledger.records(namespace, limit=None)
 
     async def _find(self, user: str, message_id: str) -> Version:
         check_name(message_id, "message's id")
