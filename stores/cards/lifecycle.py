@@ -63,8 +63,8 @@ class Approval(BaseModel):
     at_creation: bool = Field(False, description="Of a card whose one task was measured (§3, step 5).")
 
 
-MOSTLY = 0.5
-SURE = 0.8
+MAJORITY = 0.5
+SURE_CONFIDENCE = 0.8
 """The confidence above which a card may be verified as it is created."""
 
 
@@ -137,9 +137,9 @@ def against_promotion(card: Card, approval: Approval, settings: CardSettings) ->
     a gain like that of speed (rule 3).
     """
     rubric, needed = approval.rubric, settings.successes_to_verify
-    if (card.satisfaction or 0.0) > MOSTLY:
+    if (card.satisfaction or 0.0) > MAJORITY:
         rubric = rubric.model_copy(update={"faster_or_novel": True})
-    if approval.at_creation and card.confidence > SURE:
+    if approval.at_creation and card.confidence > SURE_CONFIDENCE:
         needed = 1
     tests = [
         (card.status == "provisional", f"it is {card.status}, not provisional"),
