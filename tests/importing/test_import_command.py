@@ -83,5 +83,5 @@ def test_imports_go_through_the_server(server: Server, tmp_path: Path) -> None:
     assert json.loads(server.mneme(*words).stdout)["known"] == 1
     assert listed(server.mneme("memories", "list", *zoe)) == [
         ("Owns a red kayak", 1),
-        ("The user has a parrot called Rio.", 1),
+        ("I have a parrot called Rio.", 1),
     ]
