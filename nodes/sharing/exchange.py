@@ -19,7 +19,6 @@ from mneme.nodes.sharing.choosing import chosen
 from mneme.nodes.sharing.context import ScoredContext, Scoring, Sharing
 from mneme.nodes.sharing.pools import FrozenRubric, watch
 from mneme.nodes.sharing.training_wake import wake_training
-from mneme.prompts.prompt import REPAIRS
 from mneme.prompts.sharing.answering import Asked
 from mneme.prompts.sharing.answering import answer as answer_question
 from mneme.prompts.sharing.examples import Criteria, Example, told
@@ -74,7 +73,6 @@ class Scored(TypedDict):
     rationale: str
     faults: list[str]
     scored_by: str
-    calls: int
     rubric: int
 
 
@@ -173,7 +171,6 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
         rationale=f"The answer has {len(text)} characters; a memory holds at most {LONGEST}.",
         faults=[],
         scored_by="",
-        calls=0,
         rubric=scorer.rubric.version,
     )
     if len(text) > LONGEST:
@@ -187,7 +184,7 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
             whole = Gradeable(rubric=shown, question=question, answer=text)
             number = await ask(score_whole, whole, scorer.who, lane=scorer.lane)
             points, why = {WHOLE: number.value.score}, "One number, without a reason (A.1.5)."
-            by, calls = number.responder, number.attempts
+            by = number.responder
         else:
             criteria = Criteria([*rubric.of(exchange.agent.name)])
             scored["most"] = sum(each.points for each in criteria.root)
@@ -201,17 +198,11 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
             )
             answered = await ask(score_pair, judged, scorer.who, lane=scorer.lane)
             points = {each.name: answered.value.points[each.name] for each in criteria.root}
-            why, by, calls = answered.value.rationale, answered.responder, answered.attempts
+            why, by = answered.value.rationale, answered.responder
     except (BadAnswer, PromptTooLong) as unusable:
-        scored.update({"rationale": f"It could not be scored: {unusable}", "calls": calls_of(unusable)})
-        return scored
+        return {**scored, "rationale": f"It could not be scored: {unusable}"}
     total = round(100 * sum(points.values()) / scored["most"])
-    return {**scored, "score": total, "points": points, "rationale": why, "scored_by": by, "calls": calls}
-
-
-def calls_of(unusable: MnemeError) -> int:
-    """Return the calls that a question took which nobody could answer."""
-    return 1 + REPAIRS if isinstance(unusable, BadAnswer) else 0
+    return {**scored, "score": total, "points": points, "rationale": why, "scored_by": by}
 
 
 async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:

@@ -30,7 +30,7 @@ async def reembed(location: str, embedder: Embedder, *, api_key: str = "", progr
     store = await asyncio.to_thread(open_store, location, "", 0, api_key)
     try:
         count = await embed_waiting(store, embedder, progress)
-        await store.log.write(_switched(embedder.name, embedder.dimension))
+        await store.log.write(partial(_switch, embedder=embedder.name, dimension=embedder.dimension))
         if store.place.index:
             await store.log.thread(store.index.rebuild)
     finally:
@@ -43,9 +43,7 @@ async def embed_waiting(store: Store, embedder: Embedder, progress: Progress = l
     count = 0
     while waiting := await store.log.read(listing.unembedded, embedder.name, EMBEDDED_AT_ONCE):
         vectors = await vectors_of(embedder, [each.text for each in waiting.values()])
-
-        keep = partial(_keep, waiting=waiting, vectors=vectors, embedder=embedder.name)
-        await store.log.write(keep)
+        await store.log.write(partial(_keep, waiting=waiting, vectors=vectors, embedder=embedder.name))
         count += len(waiting)
         progress(count)
     return count
@@ -66,12 +64,8 @@ def _keep(
             put_vector(transaction, record, vectors[version.text], embedder)
 
 
-def _switched(embedder: str, dimension: int) -> Callable[[Transaction], None]:
-    """Return the work that puts the new vectors in the place of the old ones."""
-
-    def work(transaction: Transaction) -> None:
-        transaction.add(Entry("embedder", "", 0, embedder))
-        transaction.state = transaction.state._replace(embedder=embedder, dimension=dimension)
-        transaction.cursor.execute("DELETE FROM ledger_vectors WHERE embedder <> ?", (embedder,))
-
-    return work
+def _switch(transaction: Transaction, embedder: str, dimension: int) -> None:
+    """Put the new vectors in the place of the old ones."""
+    transaction.add(Entry("embedder", "", 0, embedder))
+    transaction.state = transaction.state._replace(embedder=embedder, dimension=dimension)
+    transaction.cursor.execute("DELETE FROM ledger_vectors WHERE embedder <> ?", (embedder,))

@@ -206,12 +206,13 @@ def _print_step(event: Context) -> None:
 
 
 def _print_growth(values: Context, trained: list[str]) -> None:
-    names = ("pool", "memories", "calls", "known", "rejected", "failed", "why", "asked")
+    names = ("pool", "memories", "known", "rejected", "failed", "why", "asked")
     emit({name: values[name] for name in names} | {"stored": len(values["stored"]), "trained": trained})
     console.print(
         f"{len(values['stored'])} stored, {values['known']} there before, "
         f"{values['rejected']} not good enough, {len(values['failed'])} failed, "
-        f"{values['calls']} calls; the pool {values['pool']} has {values['memories']} pairs. {values['why']}"
+        f"{values['asked']['calls']} calls; the pool {values['pool']} has {values['memories']} pairs. "
+        f"{values['why']}"
     )
     console.print(f"[dim]{in_words(values['asked'])}[/]")
     for failure in values["failed"]:
