@@ -163,8 +163,8 @@ def _tyreworld(random: Random, size: int) -> Drawn:
 def example_of(domain: str) -> str:
     """Return a worked example of one of AgentBoard's domains, turn by turn; "" for any other domain.
 
-    Its harness shows one before a task. The problems are ours, the smallest of seeds that no suite draws, with
-    a shortest plan; what is observed is played anew in the world, so that an example says nothing else.
+    Its harness shows one before a task. The problems are ours, the smallest of seeds that no suite draws,
+    with a shortest plan; what is observed is played anew in the world, so that an example says nothing else.
     """
     known = next((each for each in DOMAINS if each == domain), None)
     if known is None:
