@@ -4,10 +4,9 @@ Parameters and their bounds are those of the declared operations. `offers.yaml` 
 the name, a description that says when to use it, smaller limits, and how the result is told.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from mneme.api.cards import Cards
 from mneme.api.memories import Memories
 from mneme.api.messages import LONGEST, ChatMessage
-from mneme.api.operation import Operation, Operations
+from mneme.api.operation import Operation, Operations, complaint
 from mneme.api.pools import Pools
 from mneme.core.errors import BadInput, Conflict, LedgerInUse, MnemeError, NotFound
 from mneme.integrations import results
@@ -83,17 +82,14 @@ class Offer:
     @cached_property
     def arguments(self) -> type[BaseModel]:
         """The type of what the model gives."""
-        fields: dict[str, Any] = {name: self._taken(name, other) for name, other in self.takes.items()}
+        fields: dict[str, Any] = {}
+        for name, other in self.takes.items():
+            declared = (
+                (FewAtMost, other) if isinstance(other, int) else self.operation.fields.get(other or name)
+            )
+            fields[name] = declared or (Text, ...)
         model: type[BaseModel] = create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
         return model
-
-    def _taken(self, name: str, other: int | str | None) -> tuple[Any, Any]:
-        if name == TEXT:
-            return Text, ...
-        if isinstance(other, int):
-            return FewAtMost, other
-        declared = self.operation.parameters[other or name]
-        return declared.annotation, ... if declared.default is Parameter.empty else declared.default
 
     @cached_property
     def result(self) -> type[BaseModel]:
@@ -110,7 +106,7 @@ class Offer:
         try:
             read = self.arguments.model_validate(dict(given))
         except ValidationError as error:
-            wrong = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+            wrong = [complaint(each["loc"], each["msg"]) for each in error.errors()]
             raise BadInput(f"{self.name} cannot use this: {'; '.join(wrong)}.", "Correct it.") from error
         taken = {
             other if isinstance(other, str) else name: getattr(read, name)
@@ -133,13 +129,8 @@ def told_of(error: BaseException) -> str:
     return short(f"{error} {NEXT.get(type(error), error.hint)}")
 
 
-def _offers() -> Iterator[Offer]:
-    """Read the tools from their file."""
-    read = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-    for name, given in read.items():
-        place, told = given.pop("operation"), getattr(results, given.pop("told"))
-        yield Offer(name, operation_name=place, told=told, **given)
-
-
-OFFERS = tuple(_offers())
+OFFERS = tuple(
+    Offer(name, operation_name=given.pop("operation"), told=getattr(results, given.pop("told")), **given)
+    for name, given in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")).items()
+)
 """All tools, in the order in which a model sees them."""

@@ -48,22 +48,16 @@ class MiniLM:
     def __init__(self, cache: Path) -> None:
         self._tokenizer = _tokenizer()
         self._session = _session(cache)
-        self._opening, self._closing = self._tokenizer.encode("").ids
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector a text, in the order of the texts."""
-        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        windows = [(index, window) for index, e in enumerate(encodings) for window in self._windows(e.ids)]
+        encodings = self._tokenizer.encode_batch(list(texts))
+        windows = [(index, each.ids) for index, e in enumerate(encodings) for each in (e, *e.overflowing)]
         sums = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         for index, vector, weight in self._run(windows):
             sums[index] += vector * weight
         unit: list[list[float]] = (sums / np.linalg.norm(sums, axis=1, keepdims=True)).tolist()
         return unit
-
-    def _windows(self, ids: Window) -> Iterator[Window]:
-        room = MAX_TOKENS - 2
-        for start in range(0, max(len(ids), 1), room):
-            yield [self._opening, *ids[start : start + room], self._closing]
 
     def _run(self, windows: list[tuple[int, Window]]) -> Iterator[tuple[int, Vectors, int]]:
         """Yield (text, vector, tokens) in batches of like length, so that little is spent on padding."""
@@ -87,7 +81,7 @@ def _padded(windows: list[Window]) -> dict[str, NDArray[np.int64]]:
 def _tokenizer() -> "Tokenizer":
     path = str(weights() / "tokenizer.json")
     tokenizer: Tokenizer = _loaded("tokenizers").Tokenizer.from_file(path)
-    tokenizer.no_truncation()
+    tokenizer.enable_truncation(MAX_TOKENS)  # what is cut off stands in further windows
     tokenizer.no_padding()
     return tokenizer
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mneme.api.messages import LONGEST, to_remember
-from mneme.cli.chat.conversation import read_conversation
+from mneme.cli.chat.remember import read_conversation
 from mneme.core.errors import BadInput
 
 

@@ -17,7 +17,7 @@ from mneme.cli.learning.disputes import LEARNING
 from mneme.cli.learning.learn import ROLES, Given, Place, finished, solve
 from mneme.cli.options import Agents, Team
 from mneme.cli.show import console, read_file
-from mneme.client.team import open_team
+from mneme.client.session import open_team
 from mneme.core.errors import BadInput
 from mneme.models.asking.responders import resolve
 

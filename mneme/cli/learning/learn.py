@@ -17,7 +17,7 @@ from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.learning.disputes import LEARNING, Session, print_dispute, run_dispute
 from mneme.cli.show import console, emit, print_beside, print_result, read_file
-from mneme.client.team import open_team
+from mneme.client.session import open_team
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import tasks
 from mneme.environments.worlds import find_world
