@@ -16,24 +16,24 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from mneme.api.cards import Cards
 from mneme.api.memories import Memories
-from mneme.api.messages import LONGEST, ChatMessage
+from mneme.api.messages import MAX_MESSAGE_CHARS, ChatMessage
 from mneme.api.operation import Operation, Operations, complaint
 from mneme.api.pools import Pools
 from mneme.core.errors import BadInput, Conflict, LedgerInUse, MnemeError, NotFound
 from mneme.integrations import results
-from mneme.integrations.results import MOST, bounded, short
+from mneme.integrations.results import MAX_ITEMS, bounded, short
 
 FAILURES = (MnemeError, httpx.HTTPError, OSError)
 """What a model is told of; anything else is a fault of ours."""
 SECONDS = 20.0
 """How long a model waits for the memory agent; it goes on in the background."""
 
-FewAtMost = Annotated[int, Field(ge=1, le=MOST, description="How many at most.")]
+FewAtMost = Annotated[int, Field(ge=1, le=MAX_ITEMS, description="How many at most.")]
 Text = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=LONGEST,
+        max_length=MAX_MESSAGE_CHARS,
         description="What the user said, in the user's words, in the first person.",
         examples=["I moved from Oslo to Bergen in May."],
     ),

@@ -18,7 +18,7 @@ from mneme.importing.writing import Sent, send
 from mneme.models.asking.counting import in_words
 from mneme.stores.users.inbox import complete
 
-LONGEST_NAME = 250
+MAX_FILE_NAME_CHARS = 250
 """Characters from which a text cannot be the name of a file."""
 FAILURES_SHOWN = 10
 AGAIN = "The same command goes on where it stopped; `mneme inbox list` shows what failed."
@@ -38,7 +38,7 @@ async def remember(
     """Remember a sentence or a whole conversation; the same command continues an interrupted run."""
     file = Path(source)
     is_name = len(source.split()) == 1 and bool(file.suffix or len(file.parts) > 1)
-    if source == "-" or is_name or (len(source) < LONGEST_NAME and file.is_file()):
+    if source == "-" or is_name or (len(source) < MAX_FILE_NAME_CHARS and file.is_file()):
         conversation, thread = read_conversation(file), f"file/{file.name}"
     else:
         conversation, thread = Conversation([ChatMessage(role="user", content=source)]), ""

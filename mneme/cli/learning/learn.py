@@ -239,7 +239,7 @@ def problem_of(given: Place) -> Context:
     return named
 
 
-LONGEST = 110
+MAX_LINE_CHARS = 110
 """The most characters of a line."""
 
 
@@ -254,7 +254,7 @@ def _print_step(event: dict[str, Any]) -> None:
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) < LONGEST else f"{line[: LONGEST - 1]}…"
+    return line if len(line) < MAX_LINE_CHARS else f"{line[: MAX_LINE_CHARS - 1]}…"
 
 
 def _print_result(values: dict[str, Any]) -> None:
