@@ -150,23 +150,18 @@ class FilesWorld(World):
         wanted = self.wanted_gain
         try:
             files = changed_files(solution, self._files, self._held.may_change)
-            before, after = self._compared(files, quick=quick) if files else (self.baseline, None)
+            if not files:
+                return failed("Nothing was changed.", wanted=wanted)
+            with self._changed(files) as one, self._changed(files) as other:
+                before, after = self.baseline, measured(self._held, one, other)
+            if not quick and not after.wrong and not self._unlike(before, after):
+                with self._template.copy() as original, self._changed(files) as changed:
+                    before, after = raced(self._held, (original, changed), (before, after))
         except NotAllowed as refused:
             return failed(f"Refused: {refused}", wanted=wanted)
-        if after is None:
-            return failed("Nothing was changed.", wanted=wanted)
         if wrong := after.wrong or self._unlike(before, after):
             return failed(wrong, after.shown, wanted)
         return self._judged(before, after, compared(self._held.metrics, before, after))
-
-    def _compared(self, files: dict[str, str], *, quick: bool) -> tuple[Figures, Figures]:
-        """Return the figures of the original and of changed files; run in turn unless it is to be quick."""
-        with self._changed(files) as one, self._changed(files) as other:
-            first = self.baseline, measured(self._held, one, other)
-        if quick or first[1].wrong or self._unlike(*first):
-            return first
-        with self._template.copy() as original, self._changed(files) as changed:
-            return raced(self._held, (original, changed), first)
 
     def _unlike(self, before: Figures, after: Figures) -> str:
         """Say what cannot be believed: silence where there were words, another output, no output at all."""

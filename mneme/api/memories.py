@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from mneme.api.copies import backups_with
+from mneme.api.inbox import Remembered, Remembering, remembered
 from mneme.api.messages import ChatMessage, to_remember
 from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
-from mneme.api.remembering import Remembered, Remembering, Said
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.models.asking.responders import resolve
@@ -142,8 +142,8 @@ class Memories(Operations):
         await self._inbox.must_have_room(self._owner, batch)
         for message in batch:
             await self._inbox.add(self._owner, message)
-        said = Said(self._inbox, self._owner, [each["message_id"] for each in batch])
-        return await said.remembered(self._remembering, memory_agent, seconds)
+        ids, inbox, how = [each["message_id"] for each in batch], self._inbox, self._remembering
+        return await remembered(inbox, self._owner, ids, how, memory_agent, seconds)
 
     @changes("memories")
     async def add(

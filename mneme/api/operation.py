@@ -136,6 +136,14 @@ class Operation:
         return {each.name: each.replace(annotation=hints[each.name]) for each in given}
 
     @cached_property
+    def fields(self) -> Mapping[str, tuple[Any, Any]]:
+        """The type and the default of each parameter, for `pydantic.create_model`."""
+        return {
+            name: (each.annotation, ... if each.default is inspect.Parameter.empty else each.default)
+            for name, each in self.parameters.items()
+        }
+
+    @cached_property
     def in_path(self) -> Mapping[str, inspect.Parameter]:
         """Those of the parameters that stand in the path."""
         return {name: each for name, each in self.parameters.items() if f"{{{name}}}" in self.route.path}

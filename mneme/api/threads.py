@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from mneme.api.operation import LARGEST, USER, Operations, changes, reads
-from mneme.api.server_state import NoServer, ServerState
+from mneme.api.server_state import ServerState
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.core.settings import settings
 from mneme.nodes.background import THREAD_NAME, known_id, named_thread
@@ -79,7 +79,7 @@ class Threads(Operations):
         self, ledger: Ledger, user: str, caller: str = USER, *, state: ServerState | None = None
     ) -> None:
         super().__init__(ledger, user, caller)
-        self._state: ServerState = state or NoServer()
+        self._state = state or ServerState()
 
     @reads("threads/named")
     async def named(self, name: ThreadName) -> str:

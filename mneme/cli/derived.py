@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from mneme.cli.options import Agents, Json, Names, Owner, Team, User, Yes, run_command
+from mneme.cli.options import Agents, Json, Names, Owner, Team, User, Yes
 from mneme.core.errors import BadInput
 
 if TYPE_CHECKING:  # slow to import
@@ -188,7 +188,12 @@ class Command:
                 return
             done = self._function(**own, **models)
             if inspect.iscoroutine(done):
-                run_command(done)
+                import asyncio  # `--help` needs none
+
+                try:
+                    done = asyncio.run(done)
+                except KeyboardInterrupt:
+                    raise typer.Exit(130) from None
         raise typer.Exit(done or 0)
 
 
@@ -275,11 +280,8 @@ def arguments_of(operation: "Operation") -> "type[BaseModel]":
     """Return an operation's parameters as a model."""
     from pydantic import ConfigDict, create_model  # slow to import
 
-    taken = {
-        name: (each.annotation, ... if each.default is Parameter.empty else each.default)
-        for name, each in operation.parameters.items()
-    }
-    made: type[BaseModel] = create_model(operation.name, __config__=ConfigDict(frozen=True), **taken)  # type: ignore[call-overload]
+    config, fields = ConfigDict(frozen=True), dict[str, Any](operation.fields)
+    made: type[BaseModel] = create_model(operation.name, __config__=config, **fields)
     return made
 
 

@@ -13,7 +13,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from mneme.api.memories import Memories
-from mneme.api.messages import LONGEST, ROLES, ChatMessage
+from mneme.api.messages import MAX_MESSAGE_CHARS, ROLES, ChatMessage
 from mneme.api.rendering import row_of
 from mneme.client.memory import Owned
 from mneme.core.errors import needs
@@ -165,7 +165,7 @@ def _turns(messages: Sequence[AnyMessage], thread: str) -> list[ChatMessage]:
     ids = _ids(spoken[: last + 1], thread)
     first = max(0, last - PRECEDING)
     return [
-        ChatMessage(role=ROLES[each.type], content=each.text[:LONGEST], id=ids[at])
+        ChatMessage(role=ROLES[each.type], content=each.text[:MAX_MESSAGE_CHARS], id=ids[at])
         for at, each in enumerate(spoken[: last + 1])
         if at >= first
     ]

@@ -6,6 +6,7 @@ from typing import Any
 from langchain_core.tools import StructuredTool, ToolException
 from pydantic import ValidationError
 
+from mneme.api.operation import complaint
 from mneme.client.memory import Owned
 from mneme.core.errors import BadInput
 from mneme.integrations.offers import FAILURES, OFFERS, Offer, told_of
@@ -70,5 +71,5 @@ def _tool(offer: Offer, owned: Owned, memory_agent: str) -> StructuredTool:
 def _not_valid(error: Any) -> str:
     """Say to a model what of its arguments is wrong."""
     wrong = error.errors() if isinstance(error, ValidationError) else []
-    said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in wrong)
+    said = "; ".join(complaint(each["loc"], each["msg"]) for each in wrong)
     return f"The arguments are not valid: {said or error}. Correct them and call again."

@@ -27,11 +27,11 @@ OPEN = {"", "/ok", "/docs", "/openapi.json"}
 """What is answered to everybody: that the server lives, and which routes it has."""
 CLOSED = {"internal", "deploy"}
 """The first parts of paths that nobody outside is answered."""
-MOST_WRONG = 10
+MAX_WRONG_KEYS = 10
 """Wrong keys that are answered in a window, for one address and one user's key."""
 WINDOW = 60.0
 """Seconds for which a wrong key counts."""
-MOST_REMEMBERED = 1000
+MAX_REMEMBERED = 1000
 
 Guess = tuple[str, str]
 """An address, and the public part of a key: "" if no user has such a key."""
@@ -47,11 +47,11 @@ class WrongKeys:
     def seconds_to_wait(self, guess: Guess) -> int:
         """Return after how many seconds another key is looked at; 0: now."""
         times = self._recent(guess)
-        return 0 if len(times) < MOST_WRONG else max(1, ceil(times[0] + WINDOW - self._clock()))
+        return 0 if len(times) < MAX_WRONG_KEYS else max(1, ceil(times[0] + WINDOW - self._clock()))
 
     def count(self, guess: Guess) -> None:
         """Count a wrong key."""
-        if len(self._times) >= MOST_REMEMBERED:
+        if len(self._times) >= MAX_REMEMBERED:
             for each in list(self._times):
                 self._recent(each)
         self._times[guess].append(self._clock())

@@ -11,8 +11,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mneme.api.operation import API_PATH, CALLER, USER, Operation, Operations, Owner
 from mneme.nodes.context import LOCAL
-from mneme.server.once import JSON, IdempotencyKey, once
-from mneme.server.problems import METHODS, Problem, documented, failure, is_ours, no_route
+from mneme.server.problems import (
+    JSON,
+    METHODS,
+    IdempotencyKey,
+    Problem,
+    documented,
+    failure,
+    is_ours,
+    no_route,
+    once,
+)
 from mneme.stores.ledger.records import MAX_NAME_CHARS
 
 Opened = Callable[[Request, str, str], Awaitable[Operations]]
@@ -148,10 +157,7 @@ def _links(request: Request, first: str, asked: Mapping[str, Any], found: int) -
 def _signature(operation: Operation) -> Signature:
     """Return the parameters of a request: the path's, those of the query or the body, and of the headers."""
     owner = operation.kind.OWNER
-    fields: dict[str, Any] = {
-        name: (each.annotation, ... if each.default is Parameter.empty else each.default)
-        for name, each in operation.beside_path.items()
-    }
+    fields: dict[str, Any] = {name: operation.fields[name] for name in operation.beside_path}
     caller = _keyword("caller", Caller, USER)
     parameters = [_keyword("request", Request)]
     parameters += [

@@ -15,6 +15,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, NotFoundError, UnprocessableEntityError
 
+from mneme.api.server_state import ServerState
 from mneme.core.errors import Conflict
 from mneme.nodes.background import THREAD_NAME
 from mneme.nodes.chat.waking import MEMORY_THREAD, remember_later
@@ -31,7 +32,7 @@ UNKNOWN = (NotFoundError, UnprocessableEntityError)
 """The server knows no such id, or takes none such."""
 
 
-class ServerRows:
+class ServerRows(ServerState):
     """The threads and runs of the server that runs in this process."""
 
     async def owners(self) -> Mapping[str, str]:

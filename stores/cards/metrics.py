@@ -30,7 +30,7 @@ from mneme.stores.cards.lifecycle import is_in_service
 from mneme.stores.cards.task_log import TaskRecord
 
 MONTH = timedelta(days=30)
-FEWEST = 5
+MIN_TASKS = 5
 OUT_OF_SERVICE: Set[Status] = {"deprecated", "archived"}
 
 
@@ -44,7 +44,7 @@ class Thresholds(BaseModel):
     deprecated_a_month: float = Field(0.10, description="Critical: more of the cards are deprecated.")
     precision: float = Field(0.60, description="Warning: less of what is retrieved is used.")
     provisional_to_verified: float = Field(5.0, description="Warning: more provisional cards for each.")
-    compared_tasks: int = Field(50, ge=FEWEST)
+    compared_tasks: int = Field(50, ge=MIN_TASKS)
 
 
 class Alert(BaseModel):
@@ -170,7 +170,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 def _increase(seconds: Sequence[float], compared: int) -> float | None:
     count = min(compared, len(seconds) // 2)
-    if count < FEWEST:
+    if count < MIN_TASKS:
         return None
     before, latest = np.median(seconds[-2 * count : -count]), np.median(seconds[-count:])
     return float(latest / before - 1) if before else None

@@ -301,7 +301,8 @@ class SharedFiles:
             await self.account.spend(epsilon, budget, change=change)
         made = [_card(lesson, counts.get(key)) for key, lesson in lessons.items()]
         return Shared(
-            text=_written(made),
+            # in the order of their ids, which says nothing of when they were learned
+            text="".join(dump(card) for card in sorted(made, key=lambda card: card.id)),
             cards=len(made),
             names=len(abstraction.names),
             figures=abstraction.figures,
@@ -322,8 +323,3 @@ def _card(lesson: Lesson, counts: Counts | None) -> Card:
         provenance=Provenance(created_by=SHARER, created_at=today),
         confidence=successes / known if known else QUARANTINE,
     )
-
-
-def _written(cards: Sequence[Card]) -> str:
-    """Return the cards in the order of their ids, which says nothing of when they were learned."""
-    return "".join(dump(card) for card in sorted(cards, key=lambda card: card.id))

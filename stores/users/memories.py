@@ -28,9 +28,9 @@ from mneme.stores.users.valid_time import Holding, holding, valid_at
 
 Kind = Literal["semantic", "episodic"]
 RULES = "rules"
-MOST_LINKS = 3
+MAX_LINKS = 3
 """Memories that a new one is linked with at most, since it may contradict them."""
-MOST_LINKED = 1000
+MAX_LINKED = 1000
 """Memories that are looked at for a link to those that are shown."""
 RANK_CONSTANT = 10
 """Dampens the weight of the first ranks where rankings are added up (reciprocal rank fusion)."""
@@ -253,7 +253,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         """Return the live memories that are stored with a link to one of these."""
         if not keys:
             return []
-        return await self.all(MOST_LINKED, filter={"may_contradict": {"$in": [*keys]}})
+        return await self.all(MAX_LINKED, filter={"may_contradict": {"$in": [*keys]}})
 
     async def accept(self, key: str) -> MemoryRecord:
         """Take the flag and the links off a memory that is right as it stands. Raises NotFound, Conflict."""

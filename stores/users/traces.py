@@ -10,7 +10,7 @@ from mneme.stores.ledger.namespaces import user_namespace
 from mneme.stores.ledger.records import Value, Version
 from mneme.stores.users.inbox import Message, outcome_of, trouble_of, untroubled
 
-SHORTEST = 8
+MIN_CHARS = 8
 """Characters of words that are looked for inside of other texts."""
 
 
@@ -40,7 +40,7 @@ class Told:
     @cached_property
     def passages(self) -> frozenset[str]:
         """The texts of several words."""
-        return frozenset(text for text in self.sayings if len(text) >= SHORTEST and " " in text.strip())
+        return frozenset(text for text in self.sayings if len(text) >= MIN_CHARS and " " in text.strip())
 
 
 def told_by(history: Sequence[Version]) -> Told:
