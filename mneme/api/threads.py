@@ -51,7 +51,7 @@ class Thread(BaseModel):
 
 
 class Cleaned(BaseModel):
-    """What was erased from threads: how many messages, in which threads; and what could not be erased."""
+    """What was erased from threads: how many messages, in which threads (name or id); what was left."""
 
     turns: int = 0
     threads: list[str] = []
@@ -110,10 +110,11 @@ class Threads(Operations):
     @changes("threads/delete", erases=True)
     async def delete(self, name: ThreadName) -> Cleaned:
         """Delete one of the user's threads everywhere. Raises NotFound, BadInput, Conflict."""
-        threads = {(await self.find(name)).id}
-        background = await self._background() & threads
-        async with self._state.quiet(threads - background, background):
-            return await self._deleted(threads)
+        thread = await self.find(name)
+        background = await self._background() & {thread.id}
+        async with self._state.quiet({thread.id} - background, background):
+            done = await self._deleted({thread.id})
+        return done.model_copy(update={"threads": [thread.name or thread.id]})
 
     @changes("threads/prune")
     async def prune(

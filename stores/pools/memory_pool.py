@@ -196,9 +196,13 @@ class MemoryPool(Shelf[Pair, Pooled]):
         return [Pooled.of(hit.version, hit.score) for hit in hits]
 
     async def candidates(self, pair: Pooled, n: int) -> list[Pooled]:
-        """Return the n pairs whose words fit a pair's question best by BM25, itself not among them (§3.2)."""
-        hits = await self.search(pair.pair.asked, limit=n + 1, mode="bm25")
-        return self.read(hit.version for hit in hits if hit.version.key != pair.key)[:n]
+        """Return the n pairs whose words fit a pair's question best by BM25, itself not among them (§3.2).
+
+        The index orders pairs that fit equally well by where they lie, which no seed repeats: their keys do.
+        """
+        hits = await self.search(pair.pair.asked, limit=3 * n, mode="bm25")
+        ordered = sorted(hits, key=lambda hit: (-round(hit.score, 3), hit.version.key))
+        return self.read(hit.version for hit in ordered if hit.version.key != pair.key)[:n]
 
     async def nearly(self, pair: Pair) -> Pooled | None:
         """Return a pair whose question and answer are nearly this new one's; else None.

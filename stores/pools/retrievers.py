@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from mneme.core.durable import write_durably
-from mneme.core.errors import BadInput, Conflict, StorageFailure
+from mneme.core.errors import BadInput, Conflict, NotFound, StorageFailure
 from mneme.core.private import make_private_folder
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import MemoryPool
@@ -132,7 +132,9 @@ class Retrievers(Shelf[Retriever, Retriever]):
 
     async def get(self, key: int | str) -> Retriever:
         """Return a version by its number. Raises NotFound."""
-        return await super().get(f"{int(key):06d}")
+        if (found := await self.find(f"{int(key):06d}")) is None:
+            raise NotFound(self.kind.missing.replace("{key}", str(key)), self.kind.hint)
+        return found
 
     async def weights(self, number: int) -> Weights:
         """Return what a version learned. Raises NotFound, StorageFailure."""

@@ -478,11 +478,11 @@ async def main():
     serving = await (await retrievers_of(pool)).serving()
     await store(pool, shipped("limerick"))
     projection.EPOCHS = 10**9
-    step = projection._step
+    step = projection.listwise
     def told(*given):
         print(serving, flush=True)
         return step(*given)
-    projection._step = told
+    projection.listwise = told
     await train(pool)
 
 asyncio.run(main())
