@@ -33,8 +33,8 @@ GRAMMAR = frozenset(
 REACTION = frozenset(
     words(
         "hi hello hey heya hiya yo sup morning afternoon evening thanks thank thx ty cheers ta please pls "
-        "plz welcome sorry oops ok okay k okey right alright well oh ah aha ooh oof aw aww hmm hm huh um eh "
-        "yay ugh wow omg lol lmao haha hahaha ha hehe yes yeah yep yup aye nope nah sure fine good great "
+        "plz welcome sorry oops ok okay k okey right alright well oh ah aha ooh oof aw aww ahh hmm hm huh um "
+        "eh yay ugh wow omg lol lmao haha hahaha ha hehe yes yeah yep yup aye nope nah sure fine good great "
         "nice awesome cool perfect brilliant lovely amazing wonderful fantastic excellent splendid sweet "
         "neat super grand fair true best better bad funny happy glad odd typical love loved dear mate pal "
         "man bro dude friend god lord bless mercy darned bye goodbye gtg luck wish worries worry kind "
@@ -44,10 +44,15 @@ REACTION = frozenset(
         "tschüss super genau hola gracias buenas buenos días noches vale claro adiós bonjour merci salut "
         "bonne nuit d accord parfait ciao grazie buongiorno buonanotte perfetto olá oi obrigado obrigada "
         "bom boa noite dia valeu tchau cześć dzięki dzień dobry dobranoc hoi bedankt dank je wel "
-        "goedemorgen doei merhaba teşekkürler sağol tamam günaydın"
+        "goedemorgen doei merhaba teşekkürler sağol tamam günaydın jaja jajaja leuk schönen feierabend "
+        "shame reckon reckoned understood punchier shorter longer simpler clear"
     )
 )
 EMPTY = GRAMMAR | REACTION
+COURTESY = re.compile(  # of scripts without spaces
+    "なるほど|ありがとう(?:ございます)?|おはよう(?:ございます)?|こんにちは|すみません|お疲れ様(?:です)?|"
+    "了解(?:です|しました)?|谢谢你?|好的|明白了?|你好|再见|不错"
+)
 OPENING = REACTION | {"so", "and", "but", "now", "btw", "also", "kindly"}
 PERSON = re.compile(
     r"(?i)\b(?:i|im|ive|me|we|us|my|mine|our|ours|he|she|they|his|her|their|ich|mein\w*|wir|je|mon|ma|mes|yo|mis?|"
@@ -58,6 +63,7 @@ TIED = re.compile(  # what ties a clause to the user's world
     + r"|\b(?:always|never|every|each|only|no|not|dont|cant|wont|remember|please|pls|prefer|avoid|"
     r"\w{3,6}days?|changed|switched|moved|mum|mom|dad|kids?|baby|wife|husband|boss|parents)\b|n['’]t\b|\d|`"
     r"|(?<=[\w,;:(] )(?-i:(?!I\b)[A-Z])"
+    r"|^\w+ here\W*$"
     r"|^\W*(?:be|use|call|keep|answer|reply|stop|am|have|had|got|was|been|love|hate|like|live)\b"
 )
 IS = re.compile(r"(?i)\b(?:is|are|was|were|has|have|must)\b|['’]s\b|です|是")
@@ -72,9 +78,12 @@ ASKING = frozenset(
 )  # in English and eight other languages that many people write in
 SEARCHING = re.compile(
     r"(?i)\bhow to\b|\bvs\b|\b(?:ways?|tricks?|tips?|ideas?) (?:to|for)\b|\bwhat now$"
-    r"|[吗呢]$|什么|怎么|ですか|ください"
+    r"|\bm[ıiuü]s[ıiuü]n(?:[ıiuü]z)?$|\bne(?: oldu| demek)?$|[吗呢]$|什么|怎么|哪|^帮我|^写"
+    r"|ですか|ください|(?:教え|作っ|書い)て$"
+    r"|^\W*\w+-(?:tu|vous|moi)\b|\w(?:Error|Exception)\b"
 )
-INVERTED = frozenset(words("is are does can could would should"))
+ALWAYS_ASKING = frozenset(words("is are does"))
+INVERTED = ALWAYS_ASKING | frozenset(words("can could would should"))
 AUXILIARY = INVERTED | frozenset(words("do did will shall may am was were has have had"))
 PRONOUN = frozenset(words("i you u ya we he she it they this that there any"))
 TASK = frozenset(
@@ -85,29 +94,30 @@ TASK = frozenset(
         "escríbeme dame explícame écris écrivez traduis explique donne scrivi traduci spiega dammi escreve "
         "escreva traduz faz faça explica napisz przetłumacz wyjaśnij podaj schrijf vertaal geef leg çevir "
         "yaz açıkla differentiate integrate conjugate draft paraphrase shorten shorter gimme rechne propose "
-        "conjugue résume resume bedenk wymyśl öner söyle anlat maak"
+        "conjugue résume resume bedenk wymyśl öner söyle anlat maak reword rename quiz correct corrige "
+        "corregge correggi hazme hazlo dime faz-me diga przelicz popraw zeg noem korrigiere nenne sag ver"
     )
 )
 WANTED = frozenset(
     words(
         "cost price capital average formula poem quotes lyrics mnemonic percentage code jokes names words "
         "haiku paragraph riddle difference synonym synonyms examples types list ideas tips recipe advice "
-        "suggestions meaning"
+        "suggestions meaning codes lines form"
     )
 )  # what a task without a verb names
 MAKING = re.compile(
     r"(?i)(?:tell|give|show|list|find|make|create|draft|draw|plan|fix|check|name|prepare|help|remind|do|turn"
-    r"|pick|correct) (?:me|us|mi|this|these|it|out|with|an?|the|some|another|how|what|why|if|two|three|four|"
-    r"five|six|ten|\d+)\b(?! to\b)"
+    r"|pick|correct|reply to|respond to) (?:me|us|mi|this|these|it|out|with|an?|the|some|another|how|what|"
+    r"why|if|two|three|four|five|six|ten|\d+)\b(?! to\b)"
 )
 STANDING = re.compile(  # what makes a lasting wish of a task
     r"(?i)\b(?:always|never|every ?time|whenever|from now on|(?:when|if) (?:i|you|we)|unless|only|without|"
-    r"instead|max|not|none|everything|no|each|in future|don['’]?t|"
+    r"instead|max|not|none|everything|no|each|in future|keep \w+|don['’]?t|"
     r"toujours|jamais|siempre|nunca|immer|nie|keine?|sempre|mai|zawsze|altijd|nooit|geen|hep|asla)\b"
 )
 CLAUSES = re.compile(
     r"(?i)(?:[,;:!–—.]|\s-+)\s+|[，、。]|,(?=[^\s\d])|\s+(?=(?:because|cause|cuz|bc|given|now that|"
-    r"considering|(?:but|and|as|so) (?:i|im|my|we|he|she|they))\b)|"
+    r"considering|(?:but|and|as|so) (?:i|im|my|we|he|she|they)|so (?:can|could|would|what|how|any|pls))\b)|"
     r"^\W*(?:did|have) i (?:mention|tell|told|sa)\w*(?: you)?\b"
 )
 PASTED = re.compile(r"(?i)\b(?:this|these|following|text|e?mail|sentence|code|spelling|grammar)\b[^:]{0,40}:")
@@ -173,7 +183,8 @@ def asks(sentence: str) -> bool:
     is_when = first in {"when", "where"} and second in AUXILIARY | {""}
     is_bare = PERSON.search(said) is None and IS.search(said) is None
     is_task = first in TASK or MAKING.match(opened) or (is_bare and not WANTED.isdisjoint(read[:4]))
-    return is_inverted or is_when or (bool(is_task) and not STANDING.search(opened))
+    plain = VERBATIM.sub(" ", opened)
+    return first in ALWAYS_ASKING or is_inverted or is_when or (bool(is_task) and not STANDING.search(plain))
 
 
 def says(sentence: str, known: bool = False) -> bool:
@@ -201,7 +212,7 @@ def says_beside(question: str) -> bool:
 
 def content_of(text: str) -> list[str]:
     """Return the words of a text that are neither of grammar nor of courtesy."""
-    return [each for each in map(_core, words(text)) if each and each not in EMPTY]
+    return [each for each in map(_core, words(COURTESY.sub(" ", text))) if each and each not in EMPTY]
 
 
 def _core(word: str) -> str:
