@@ -18,7 +18,8 @@ ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…)\s*")
 UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 """Letters of scripts that put no space between words: Thai, Lao, Japanese, Chinese."""
 SENTENCE_END = re.compile(
-    r"(?<=[.!?…])(?<![\s.][A-Za-z]\.)(?<!Mrs\.)(?<!Prof\.)(?<!Col\.)(?<!Mr\.)(?<!Ms\.)(?<!Dr\.)(?<!St\.)(?<!\b\d\.)(?<!\b\d\d\.)\s+"
+    r"(?<=[.!?…])(?<![\s.][A-Za-z]\.)(?<!Mrs\.)(?<!Prof\.)(?<!Col\.)(?<!Mr\.)(?<!Ms\.)(?<!Dr\.)(?<!St\.)"
+    r"(?!(?<=\d\.)\s+(?:[^\W\dA-ZÄÖÜ_]|(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)))\s+"
     r"|\s*\n\s*|(?<=[。！？])"
 )
 CLAUSE_END = re.compile(r"[.;!?。！？；](?:\s+|$)|(?<=[。！？；])|,\s+(?:and|but|und|y|et|e|ve|и)\s+")
