@@ -91,9 +91,11 @@ async def _dropping(ledger: Ledger) -> None:
 
 
 def _keep_private() -> None:
-    """Let nobody else into the folder in which the server keeps its threads and runs."""
+    """Let nobody else into the folder in which the server keeps its threads and runs, nor into new files."""
+    os.umask(0o077)
     make_private_folder(FOLDER)
-    close_to_others(FOLDER)
+    for each in (FOLDER, *FOLDER.iterdir()):
+        close_to_others(each)
 
 
 @asynccontextmanager

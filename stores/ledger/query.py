@@ -25,6 +25,8 @@ HALF_ALIKE = 8.0
 """The BM25 score that counts as a similarity of one half where there are no vectors."""
 CHANGED = "updated"
 """The field that says when a record was last changed, in days since 1970."""
+MAX_QUERY = 8000
+"""Characters of a query that are compared: what is longer is a document, and would take others' time."""
 FORMAT = 3  # of ledgers; `upgrading` brings the older ones to it
 REEMBED = "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with."
 
