@@ -5,9 +5,12 @@ import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -22,7 +25,6 @@ from mneme.evals.report import C, Journal, Row
 from mneme.models.asking.asking import clear_endpoints
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import Ledger, open_ledger
-from mneme.stores.ledger.processes import pool
 
 
 @asynccontextmanager
@@ -54,21 +56,38 @@ def home_beside(journal: Journal) -> Path:
 @contextmanager
 def in_environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Make variables this process's settings, and forget what is known of models, before and afterwards."""
-    before = {name: os.environ.get(name) for name in variables}
-    _set(variables)
+    before = {name: os.environ[name] for name in variables if name in os.environ}
+    os.environ.update(variables)
+    _forget_settings()
     try:
         yield
     finally:
-        _set(before)
+        for name in variables:
+            del os.environ[name]
+        os.environ.update(before)
+        _forget_settings()
 
 
-def _set(variables: Mapping[str, str | None]) -> None:
-    for name, value in variables.items():
-        os.environ.pop(name, None)
-        if value is not None:
-            os.environ[name] = value
+def _forget_settings() -> None:
     settings.cache_clear()
     clear_endpoints()
+
+
+def fresh_processes(count: int) -> ProcessPoolExecutor:
+    """Open a pool of so many processes, which share nothing with this one and end with it, however it ends.
+
+    The standard library's wait for ever where this process is killed, with all that they have loaded.
+    """
+    return ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    def wait() -> None:
+        if parent := parent_process():
+            parent.join()
+            os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
 
 
 @contextmanager
@@ -82,7 +101,7 @@ def processes(
     if count == 1:
         yield here
         return
-    opened = pool(count)
+    opened = fresh_processes(count)
     try:
         yield lambda case: asyncio.get_running_loop().run_in_executor(opened, there, case)
     finally:

@@ -171,15 +171,14 @@ def _finished(path: Path) -> list[Row]:
     whole = text[: text.rfind("\n") + 1]
     if whole != text:
         path.write_text(whole, encoding="utf-8")
-    return [_row(path, number, line) for number, line in enumerate(whole.splitlines(), 1) if number > 1]
-
-
-def _row(path: Path, number: int, line: str) -> Row:
-    try:
-        row: Row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise BadInput(f"{path}, line {number} is damaged: {error}.", "Start anew with --fresh.") from error
-    return row
+    rows = []
+    for number, line in enumerate(whole.splitlines()[1:], 2):
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            wrong = f"{path}, line {number} is damaged: {error}."
+            raise BadInput(wrong, "Start anew with --fresh.") from error
+    return rows
 
 
 def digest(value: Row) -> str:

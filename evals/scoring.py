@@ -69,7 +69,8 @@ def pair(expected: Sequence[Expected], done: Sequence[Done]) -> list[Pairing]:
     """
     if not expected and not done:
         return [Pairing(expected="discard", accepted=["discard"], actual="discard")]
-    columns = [n for n, op in enumerate(done) for _ in range(_places(op, len(expected)))]
+    updates = max(1, len(expected))
+    columns = [n for n, op in enumerate(done) for _ in range(updates if op.operation == "update" else 1)]
     first = _assign(expected, [done[n] for n in columns], _exactly)
     pairs = {row: columns[column] for row, column in first.items()}
     rows = [n for n in range(len(expected)) if n not in pairs]
@@ -77,11 +78,8 @@ def pair(expected: Sequence[Expected], done: Sequence[Done]) -> list[Pairing]:
     second = _assign([expected[n] for n in rows], [done[n] for n in free], _roughly)
     pairs |= {rows[row]: free[column] for row, column in second.items()}
     found = [_pairing(entry, done[pairs[n]] if n in pairs else None) for n, entry in enumerate(expected)]
-    return found + [_too_much(op) for n, op in enumerate(done) if n not in pairs.values()]
-
-
-def _places(done: Done, expectations: int) -> int:
-    return max(1, expectations) if done.operation == "update" else 1
+    more = [op.operation for n, op in enumerate(done) if n not in pairs.values()]
+    return found + [Pairing(expected="discard", accepted=["discard"], actual=each) for each in more]
 
 
 def _assign(
@@ -132,10 +130,6 @@ def _pairing(entry: Expected, op: Done | None) -> Pairing:
         right_target=op is not None and _on_target(entry, op),
         right_content=op is not None and says_right(entry, op),
     )
-
-
-def _too_much(op: Done) -> Pairing:
-    return Pairing(expected="discard", accepted=["discard"], actual=op.operation)
 
 
 def per_operation(pairings: Sequence[Pairing]) -> dict[str, dict[str, float | int | None]]:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mneme.api.inbox import Remembered
     from mneme.api.memories import Erased, Written
     from mneme.api.messages import ChatMessage
-    from mneme.api.remembering import Remembered
     from mneme.client.memory import Memory, open, open_store
     from mneme.core.errors import MnemeError
     from mneme.integrations.middleware import MemoryMiddleware as MemoryMiddleware
@@ -59,7 +59,7 @@ _PLACES = {
     "MemoryMiddleware": "mneme.integrations.middleware",
     "MemoryRecord": "mneme.stores.users.memories",
     "MnemeError": "mneme.core.errors",
-    "Remembered": "mneme.api.remembering",
+    "Remembered": "mneme.api.inbox",
     "Written": "mneme.api.memories",
     "open": "mneme.client.memory",
     "open_store": "mneme.client.memory",

@@ -1,4 +1,4 @@
-"""What runs on the LangGraph server share: threads by name, room for many steps, and workers."""
+"""Settings shared by runs on the LangGraph server: thread names, recursion limit, workers."""
 
 import logging
 import os
@@ -16,9 +16,9 @@ from mneme.stores.users.threads import ThreadIds
 log = logging.getLogger(__name__)
 
 THREAD_NAME = "thread_name"
-"""Under which a thread's name stands in the metadata of its checkpoints."""
-LONG = 10_000
-"""Steps that a run over many messages may take."""
+"""The key of a thread's name in the metadata of its checkpoints."""
+RECURSION_LIMIT = 10_000
+"""Steps of a run over many messages, at most."""
 MORE_WORKERS = "Start it with `make dev`, or with `langgraph dev --n-jobs-per-worker 8`."
 _said: list[str] = []
 

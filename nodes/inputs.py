@@ -10,7 +10,7 @@ from mneme.core.errors import BadInput, first_fault
 
 
 def read_input(kind: type, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a graph's input that are given, as its TypedDict `kind` declares them.
+    """Return a graph's input as its TypedDict `kind` declares it, with the defaults of what is not given.
 
     Raises BadInput for the first field at fault; its hint is the field's description.
     """

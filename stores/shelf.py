@@ -14,7 +14,6 @@ from pydantic import BaseModel
 
 from mneme.core.errors import Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.lookup import MOST
 from mneme.stores.ledger.records import (
     Change,
     Hit,
@@ -86,7 +85,7 @@ class Shelf(Generic[Stored, Record]):
 
     async def heads(self, limit: int | None = None, **options: Any) -> Sequence[Version]:
         """Return the latest versions of records; `options` are those of `Ledger.records`."""
-        return await self.ledger.records(self.namespace, limit=MOST if limit is None else limit, **options)
+        return await self.ledger.records(self.namespace, limit=limit, **options)
 
     async def all(self, limit: int | None = None, **options: Any) -> Sequence[Record]:
         """Return records in the order in which they were first written; all of them without a limit."""

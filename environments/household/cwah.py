@@ -14,6 +14,7 @@ from mneme.environments.household.episode import (
     check_ids,
     check_position,
     read_fields,
+    require,
 )
 from mneme.environments.household.layout import distance
 
@@ -82,7 +83,15 @@ def read_cwah(given: dict[str, Any], name: str, seed: int) -> dict[str, Any]:
     """Turn the values of a C-WAH file into those of an episode; `BadInput` names the field at fault."""
     file = read_fields(File, given, name)
     check_ids("graph.nodes", [node.id for node in file.graph.nodes])
-    wanted = [_predicate(key, count) for key, count in file.goal.items() if count]
+    wanted: list[dict[str, Any]] = []
+    for key, count in file.goal.items():
+        found = _PREDICATE.fullmatch(key)
+        if not found:
+            hint = "Write on_<class>_<id> or inside_<class>_<id>."
+            raise BadInput(f"goal: {key} is an unknown predicate.", hint)
+        if count:
+            named = {"relation": found[1], "name": found[2], "target": int(found[3])}
+            wanted.append({**named, "count": count})
     kept = _Kept(file.graph, {goal["target"] for goal in wanted})
     names = {node.id: node.class_name for node in file.graph.nodes}
     return {
@@ -117,20 +126,11 @@ def _rounded(metres: Triple) -> Triple:
     return round(x, 3), round(y, 3), round(z, 3)
 
 
-def _predicate(key: str, count: int) -> dict[str, Any]:
-    found = _PREDICATE.fullmatch(key)
-    if not found:
-        hint = "Write on_<class>_<id> or inside_<class>_<id>."
-        raise BadInput(f"goal: {key} is an unknown predicate.", hint)
-    return {"relation": found[1], "name": found[2], "target": int(found[3]), "count": count}
-
-
 def _start(agent: Recorded, field: str, kept: "_Kept") -> dict[str, Any]:
     """Find the room of an agent: of several that share a name, the nearest to where it stands."""
     position = agent.position[0], agent.position[2]
     rooms = [kept.nodes[room] for room in kept.rooms if kept.nodes[room].class_name == agent.room]
-    if not rooms:
-        raise BadInput(f"{field}.room: there is no room {agent.room}.", "Name a room of the graph.")
+    require(bool(rooms), f"{field}.room: there is no room {agent.room}.", "Name a room of the graph.")
     room = min(rooms, key=lambda each: distance(position, each))
     check_position(f"{field}.position", position, room)
     return {"room": room.id, "position": position, "placed": "recorded"}
@@ -146,22 +146,19 @@ class _Kept:
         self._holders: dict[int, list[tuple[Relation, int]]] = {}
         self._between: dict[int, list[int]] = {}
         for edge in graph.edges:
-            self._keep(edge)
+            for end in (edge.from_id, edge.to_id):
+                missing = f"graph.edges: the node {end} is missing."
+                require(end in self.nodes, missing, "Add the node or drop the edge.")
+            if edge.relation_type == "BETWEEN":
+                self._between.setdefault(edge.from_id, []).append(edge.to_id)
+            if relation := HOLDING.get(edge.relation_type):
+                self._holders.setdefault(edge.from_id, []).append((relation, edge.to_id))
         self.places: dict[int, tuple[Relation, int]] = {}
         for node in graph.nodes:
             room = next((holder for _, holder in self._chain(node.id) if holder in self.rooms), None)
             kind = self._kind(node)
             if room is not None and kind not in (None, "room"):
                 self.places[node.id] = self._held(node, room) if kind == "object" else ("inside", room)
-
-    def _keep(self, edge: Edge) -> None:
-        for end in (edge.from_id, edge.to_id):
-            if end not in self.nodes:
-                raise BadInput(f"graph.edges: the node {end} is missing.", "Add the node or drop the edge.")
-        if edge.relation_type == "BETWEEN":
-            self._between.setdefault(edge.from_id, []).append(edge.to_id)
-        if relation := HOLDING.get(edge.relation_type):
-            self._holders.setdefault(edge.from_id, []).append((relation, edge.to_id))
 
     def things(self) -> Iterator[tuple[Node, Kind]]:
         """Give the rooms, and what is in them."""

@@ -17,6 +17,7 @@ CATEGORIES = ("Wash Dishes", "Put Groceries", "Prepare a Meal", "Set up Table", 
 CONTAINERS = frozenset(
     ("bathroomcabinet", "kitchencabinet", "cabinet", "fridge", "stove", "dishwasher", "microwave")
 )
+BEARERS = ("container", "surface")
 MOST_AGENTS = 4
 MARGIN = 2.0
 """Metres outside its room's box where an agent may start, since the boxes of two rooms need not touch."""
@@ -99,12 +100,9 @@ class Episode(BaseModel):
 
     @model_validator(mode="after")
     def _playable(self) -> Self:
-        by_id = self.by_id()
-        _check_things(self, by_id)
-        _check_places(self, by_id)
-        _check_doors(self, by_id)
-        _check_starts(self, by_id)
-        _check_goals(self, by_id)
+        kinds = {thing.id: thing.category for thing in self.things}
+        for check in (_check_things, _check_places, _check_ways, _check_goals):
+            check(self, kinds)
         return self
 
     def by_id(self) -> dict[int, Thing]:
@@ -148,131 +146,95 @@ def save_episode(episode: Episode, path: Path) -> None:
     path.write_text(episode.model_dump_json() + "\n", encoding="utf-8")
 
 
+def require(is_so: bool, message: str, hint: str) -> None:
+    """Raise BadInput where something is not as it must be."""
+    if not is_so:
+        raise BadInput(message, hint)
+
+
 def check_agents(agents: int) -> None:
     """Raise BadInput for a team that is empty or too large."""
-    if not 1 <= agents <= MOST_AGENTS:
-        raise BadInput(f"{agents} agents are not possible.", f"Give 1 to {MOST_AGENTS}.")
+    possible = 1 <= agents <= MOST_AGENTS
+    require(possible, f"{agents} agents are not possible.", f"Give 1 to {MOST_AGENTS}.")
 
 
 def check_ids(field: str, ids: Sequence[int]) -> None:
     """Raise BadInput for an id that occurs twice."""
     twice = [key for key, times in Counter(ids).items() if times > 1]
-    if twice:
-        raise BadInput(f"{field}: the id {twice[0]} occurs twice.", "Give every thing its own id.")
+    require(not twice, f"{field}: the id {[*twice, 0][0]} occurs twice.", "Give every thing its own id.")
 
 
 def check_position(field: str, position: tuple[float, float], room: Boxed) -> None:
     """Raise BadInput for a start (x, z) that is not finite or more than `MARGIN` metres outside its room."""
-    if not all(math.isfinite(value) for value in position):
-        raise BadInput(f"{field}: not a finite number.", "Give metres.")
+    require(all(map(math.isfinite, position)), f"{field}: not a finite number.", "Give metres.")
     beside = max(
         abs(value - room.center[axis]) - room.size[axis] / 2
         for value, axis in zip(position, (0, 2), strict=True)
     )
-    if beside > MARGIN:
-        raise BadInput(
-            f"{field}: {beside:.1f} m outside its room.", "Give metres in the room's own coordinates."
-        )
+    near, hint = beside <= MARGIN, "Give metres in the room's own coordinates."
+    require(near, f"{field}: {beside:.1f} m outside its room.", hint)
 
 
-def _check_things(episode: Episode, by_id: Mapping[int, Thing]) -> None:
-    if not any(thing.category == "room" for thing in episode.things):
-        raise BadInput("things: there is no room.", "Give at least one thing of the category room.")
+def _check_things(episode: Episode, kinds: Mapping[int, Kind]) -> None:
+    hint = "Give at least one thing of the category room."
+    require("room" in kinds.values(), "things: there is no room.", hint)
     check_ids("things", [thing.id for thing in episode.things])
-    numbers = (number for thing in by_id.values() for number in (*thing.center, *thing.size))
-    if not all(math.isfinite(number) for number in numbers):
-        raise BadInput("things: a center or size is not a finite number.", "Give metres.")
-    for container in episode.open:
-        if container not in by_id or by_id[container].category != "container":
-            raise BadInput(f"open: {container} is not a container.", "Name containers only.")
+    numbers = [number for thing in episode.things for number in (*thing.center, *thing.size)]
+    finite = all(map(math.isfinite, numbers))
+    require(finite, "things: a center or size is not a finite number.", "Give metres.")
+    for each in episode.open:
+        require(kinds.get(each) == "container", f"open: {each} is not a container.", "Name containers only.")
 
 
-def _check_places(episode: Episode, by_id: Mapping[int, Thing]) -> None:
+def _check_places(episode: Episode, kinds: Mapping[int, Kind]) -> None:
     for thing in episode.things:
-        if thing.category not in ("room", "door") and thing.id not in episode.places:
-            raise BadInput(f"places: {thing.name} ({thing.id}) has no place.", "Name what holds it.")
-    for thing_id, (relation, holder) in episode.places.items():
-        _check_place(by_id, thing_id, relation, holder)
+        placed = thing.category in ("room", "door") or thing.id in episode.places
+        require(placed, f"places: {thing.name} ({thing.id}) has no place.", "Name what holds it.")
+    for held, (relation, holder) in episode.places.items():
+        require(held in kinds, f"places: {held} is not in this episode.", "Remove it or add the thing.")
+        missing = f"places: {held} is {relation} {holder}, which is missing."
+        require(holder in kinds, missing, "Add that room or holder.")
+        kind, within = kinds[held], kinds[holder]
+        fits = kind != "room" and (within == "room" or (kind == "object" and within in BEARERS))
+        wrong = f"places: a {kind} ({held}) cannot be {relation} a {within} ({holder})."
+        require(fits, wrong, "Fix the holder.")
 
 
-def _check_place(by_id: Mapping[int, Thing], thing: int, relation: str, holder: int) -> None:
-    if thing not in by_id:
-        raise BadInput(f"places: {thing} is not in this episode.", "Remove it or add the thing.")
-    if holder not in by_id:
-        raise BadInput(
-            f"places: {thing} is {relation} {holder}, which is missing.", "Add that room or holder."
-        )
-    kind, within = by_id[thing].category, by_id[holder].category
-    allowed = ("room",) if kind != "object" else ("room", "container", "surface")
-    if kind == "room" or within not in allowed:
-        raise BadInput(
-            f"places: a {kind} ({thing}) cannot be {relation} a {within} ({holder}).", "Fix the holder."
-        )
-
-
-def _check_doors(episode: Episode, by_id: Mapping[int, Thing]) -> None:
+def _check_ways(episode: Episode, kinds: Mapping[int, Kind]) -> None:
+    """Check doors and starts: agents are in rooms, and can reach all of them."""
+    hint = "Name a room of this episode."
+    for number, start in enumerate(episode.starts):
+        there = kinds.get(start.room) == "room"
+        require(there, f"starts.{number}.room: there is no room {start.room}.", hint)
+        check_position(f"starts.{number}.position", start.position, episode.by_id()[start.room])
     ways: networkx.Graph[int] = networkx.Graph()
     ways.add_nodes_from(room.id for room in episode.rooms())
     for first, second, _ in episode.doors:
         for room in (first, second):
-            if room not in by_id or by_id[room].category != "room":
-                raise BadInput(
-                    f"doors: a door leads to the missing room {room}.", "Add the room or drop the door."
-                )
+            missing = f"doors: a door leads to the missing room {room}."
+            require(kinds.get(room) == "room", missing, "Add the room or drop the door.")
         ways.add_edge(first, second)
-    start = episode.starts[0].room if episode.starts else episode.rooms()[0].id
-    if start not in ways:
-        raise BadInput(f"starts.0.room: there is no room {start}.", "Name a room of this episode.")
-    missing = set(ways).difference(networkx.single_source_shortest_path_length(ways, start))
-    if missing:
-        lost = min(missing)
-        raise BadInput(f"doors: {by_id[lost].name} ({lost}) cannot be reached.", "Add a door to that room.")
-
-
-def _check_starts(episode: Episode, by_id: Mapping[int, Thing]) -> None:
     check_agents(len(episode.starts))
-    for number, start in enumerate(episode.starts):
-        if start.room not in by_id or by_id[start.room].category != "room":
-            raise BadInput(
-                f"starts.{number}.room: there is no room {start.room}.", "Name a room of this episode."
-            )
-        check_position(f"starts.{number}.position", start.position, by_id[start.room])
+    for room in sorted({*ways} - {*networkx.node_connected_component(ways, episode.starts[0].room)}):
+        name = episode.by_id()[room].name
+        raise BadInput(f"doors: {name} ({room}) cannot be reached.", "Add a door to that room.")
 
 
-def _check_goals(episode: Episode, by_id: Mapping[int, Thing]) -> None:
-    if not episode.goals:
-        raise BadInput("goals: there is no goal.", "Give at least one predicate such as on_wine_72: 1.")
-    if len({goal.key for goal in episode.goals}) < len(episode.goals):
-        raise BadInput("goals: a predicate occurs twice.", "Give each predicate once, with its count.")
+def _check_goals(episode: Episode, kinds: Mapping[int, Kind]) -> None:
+    hint = "Give at least one predicate such as on_wine_72: 1."
+    require(bool(episode.goals), "goals: there is no goal.", hint)
+    once = len({goal.key for goal in episode.goals}) == len(episode.goals)
+    require(once, "goals: a predicate occurs twice.", "Give each predicate once, with its count.")
     for goal in episode.goals:
-        _check_target(goal, by_id)
+        missing = f"goals: {goal.key}: the target {goal.target} is missing."
+        require(goal.target in kinds, missing, "Name a thing of this episode.")
+        needed = "surface" if goal.relation == "on" else "container"
+        wrong = f"goals: {goal.key}: the target {goal.target_name} ({goal.target}) is not a {needed}."
+        hint = f"What goes {goal.relation} a thing needs a {needed}: name one."
+        require(kinds[goal.target] == needed, wrong, hint)
     for name in sorted(episode.goal_names()):
         wanted = sum(goal.count for goal in episode.goals if goal.name == name)
-        there = sum(thing.name == name and _reachable(episode, by_id, thing) for thing in episode.things)
-        if there < wanted:
-            raise BadInput(
-                f"goals: {wanted} of {name} are wanted and {there} can be reached.",
-                "Ask for fewer, or put more where an agent can take them.",
-            )
-
-
-def _check_target(goal: Goal, by_id: Mapping[int, Thing]) -> None:
-    target = by_id.get(goal.target)
-    if target is None:
-        raise BadInput(
-            f"goals: {goal.key}: the target {goal.target} is missing.", "Name a thing of this episode."
-        )
-    needed = "surface" if goal.relation == "on" else "container"
-    if target.category != needed:
-        raise BadInput(
-            f"goals: {goal.key}: the target {target.name} ({target.id}) is not a {needed}.",
-            f"What goes {goal.relation} a thing needs a {needed}: name one.",
-        )
-
-
-def _reachable(episode: Episode, by_id: Mapping[int, Thing], thing: Thing) -> bool:
-    """Return whether an agent can take a thing: it is not in a container that cannot be opened."""
-    if thing.category != "object":
-        return False
-    relation, holder = episode.places[thing.id]
-    return relation == "on" or by_id[holder].category in ("room", "container")
+        things = [episode.places[t.id] for t in episode.things if t.name == name and t.category == "object"]
+        there = sum(relation == "on" or kinds[holder] != "surface" for relation, holder in things)
+        few = f"goals: {wanted} of {name} are wanted and {there} can be reached."
+        require(there >= wanted, few, "Ask for fewer, or put more where an agent can take them.")

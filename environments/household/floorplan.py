@@ -74,7 +74,8 @@ def _attach(name: str, plan: Sequence[Room], chance: Random) -> tuple[int, Room]
     for _ in range(TRIES):
         against = chance.randrange(len(plan))
         room = _beside(name, plan[against], chance)
-        if not any(_overlap(room, other) for other in plan):
+        common = (_common(room, other) for other in plan)
+        if not any(right - left > 1e-6 and high - low > 1e-6 for left, right, low, high in common):
             return against, room
     outermost = max(range(len(plan)), key=lambda number: plan[number].x + plan[number].width)
     wall = plan[outermost]
@@ -91,19 +92,15 @@ def _beside(name: str, wall: Room, chance: Random) -> Room:
     return Room(name, wall.x + wall.width if side == "e" else wall.x - width, z, width, depth)
 
 
-def _overlap(one: Room, other: Room) -> bool:
-    return (
-        one.x < other.x + other.width - 1e-6
-        and other.x < one.x + one.width - 1e-6
-        and one.z < other.z + other.depth - 1e-6
-        and other.z < one.z + one.depth - 1e-6
-    )
+def _common(one: Room, other: Room) -> tuple[float, float, float, float]:
+    """Give the bounds (x, x, z, z) of what two rooms have in common; apart, a higher one comes first."""
+    left, right = max(one.x, other.x), min(one.x + one.width, other.x + other.width)
+    return left, right, max(one.z, other.z), min(one.z + one.depth, other.z + other.depth)
 
 
 def _shared(one: Room, other: Room) -> tuple[Point, Point] | None:
     """Give the ends of the wall that two rooms share, where it is long enough for a door."""
-    left, right = max(one.x, other.x), min(one.x + one.width, other.x + other.width)
-    low, high = max(one.z, other.z), min(one.z + one.depth, other.z + other.depth)
+    left, right, low, high = _common(one, other)
     if abs(right - left) < 1e-6 and high - low >= SHARED - 1e-6:
         return (left, low), (left, high)
     if abs(high - low) < 1e-6 and right - left >= SHARED - 1e-6:

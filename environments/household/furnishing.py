@@ -79,7 +79,9 @@ def furnish(room: Room, doors: Sequence[Door], chance: Random) -> list[Box]:
         for _ in range(chance.randint(piece.fewest, piece.most)):
             for _ in range(TRIES + 1):
                 box = _draw(piece, room, chance)
-                if not any(_touch(box, other) for other in placed) and not any(_bars(box, d) for d in doors):
+                taken = [(each.center, each.size) for each in placed]
+                ways = [((x, box.center[1], z), (2 * DOORWAY,) * 3) for *_, (x, z) in doors]
+                if not any(_meet(box, *area) for area in [*taken, *ways]):
                     break
             placed.append(box)
     return placed
@@ -100,15 +102,6 @@ def _draw(piece: Piece, room: Room, chance: Random) -> Box:
     return Box(piece, (round(x, 2), y, round(z, 2)), (depth, height, width))
 
 
-def _touch(one: Box, other: Box) -> bool:
-    return all(
-        abs(one.center[axis] - other.center[axis]) < (one.size[axis] + other.size[axis]) / 2
-        for axis in range(3)
-    )
-
-
-def _bars(box: Box, door: Door) -> bool:
-    return (
-        abs(box.center[0] - door.center[0]) < box.size[0] / 2 + DOORWAY
-        and abs(box.center[2] - door.center[1]) < box.size[2] / 2 + DOORWAY
-    )
+def _meet(box: Box, center: Extent, size: Extent) -> bool:
+    """Return whether a piece shares room with something that has this middle and extent."""
+    return all(abs(box.center[axis] - center[axis]) < (box.size[axis] + size[axis]) / 2 for axis in range(3))

@@ -34,8 +34,12 @@ class Layout:
         """Give the length in metres to the last door before a room, and each door with the room behind it."""
         legs: list[tuple[int, Point]] = []
         length, here, used = 0.0, position, -1
+
+        def length_by(door: int) -> float:
+            return math.dist(here, self.doors[door][2]) + self._beyond[door, self._other(door, room)][goal]
+
         while room != goal:
-            used = self._exit(room, here, goal, used)
+            used = min((door for door in self._exits[room] if door != used), key=length_by)
             length += math.dist(here, self.doors[used][2])
             here, room = self.doors[used][2], self._other(used, room)
             legs.append((room, here))
@@ -51,14 +55,6 @@ class Layout:
             room, position, budget = beyond, center, max(0.0, budget - leg)
         return room, along(position, self.centers[room], budget)
 
-    def _exit(self, room: int, position: Point, goal: int, used: int) -> int:
-        return min(
-            (door for door in self._exits[room] if door != used),
-            key=lambda door: (
-                math.dist(position, self.doors[door][2]) + self._beyond[door, self._other(door, room)][goal]
-            ),
-        )
-
     def _other(self, door: int, room: int) -> int:
         first, second, _ = self.doors[door]
         return second if room == first else first
@@ -73,14 +69,13 @@ class Layout:
                 if onward != door:
                     metres = math.dist(self.doors[door][2], self.doors[onward][2])
                     ways.add_edge((door, room), (onward, self._other(onward, room)), metres=metres)
-        return {start: self._nearest(ways, start) for start in entered}
-
-    def _nearest(self, ways: Ways, start: tuple[int, int]) -> dict[int, float]:
-        nearest = dict.fromkeys(self._exits, math.inf)
-        lengths = networkx.single_source_dijkstra_path_length(ways, start, weight="metres")
-        for (_, room), metres in lengths.items():
-            nearest[room] = min(nearest[room], metres)
-        return nearest
+        beyond = {}
+        for start in entered:
+            beyond[start] = dict.fromkeys(self._exits, math.inf)
+            lengths = networkx.single_source_dijkstra_path_length(ways, start, weight="metres")
+            for (_, room), metres in lengths.items():
+                beyond[start][room] = min(beyond[start][room], metres)
+        return beyond
 
 
 def flat(center: Sequence[float]) -> Point:

@@ -2,9 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from textwrap import fill, shorten
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -60,7 +60,7 @@ class Stage:
         self._wanted = [t for t in episode.things if t.category == "object" and t.name in names]
         self._targets = {goal.target for goal in episode.goals}
         figure = Figure(figsize=INCHES, dpi=dots, facecolor="white")
-        self._canvas: Any = FigureCanvasAgg(figure)  # its methods carry no types
+        self._canvas = cast(Any, FigureCanvasAgg(figure))  # its methods carry no types
         self._plan: Axes = figure.add_axes((0.01, 0.02, 0.68, 0.96))
         self._panel: Axes = figure.add_axes((0.70, 0.02, 0.29, 0.96))
         self._draw_plan()
@@ -70,18 +70,17 @@ class Stage:
         self._panel.text(0, 0.005, LEGEND, va="bottom", fontsize=7.5, color=DIM)
         for axes in (self._plan, self._panel):
             axes.set_axis_off()
-        self._background = self._drawn()
-
-    def _drawn(self) -> Any:
         self._canvas.draw()
-        return self._canvas.copy_from_bbox(self._canvas.figure.bbox)
+        self._background = self._canvas.copy_from_bbox(figure.bbox)
 
     def shot(self, scene: Scene) -> Image.Image:
         """Draw a scene on the plan."""
         self._canvas.restore_region(self._background)
         self._wishes = []
-        drawn = [self._fog(scene), self._furniture(scene), self._items(scene), self._team(scene)]
-        artists = [artist for each in drawn for artist in each]
+        dark = [room for room in self._episode.rooms() if room.id not in scene.explored]  # nobody was there
+        look: dict[str, Any] = {"facecolor": "none", "edgecolor": HATCH, "hatch": "///", "linewidth": 0}
+        artists: list[Artist] = [self._plan.add_patch(_box(room, zorder=1, **look)) for room in dark]
+        artists += [*self._furniture(scene), *self._items(scene), *self._team(scene)]
         for artist in [*artists, *self._named(scene), *self._report(scene)]:
             axes = artist.axes
             assert axes is not None
@@ -104,8 +103,16 @@ class Stage:
         for thing in self._episode.things:
             if thing.category == "surface" and thing.id not in self._targets:
                 self._plan.add_patch(_box(thing, facecolor=FILLS[2], edgecolor="none", zorder=1))
-        low, high = _bounds(rooms)
-        self._plan.set(xlim=(low[0] - 0.4, high[0] + 0.4), ylim=(low[1] - 0.4, high[1] + 0.4), aspect="equal")
+        ends = [
+            (room.center[i] + side * room.size[i] / 2, i)
+            for room in rooms
+            for i in (0, 2)
+            for side in (-1, 1)
+        ]
+        (left, right), (low, high) = (
+            (min(at), max(at)) for at in ([x for x, i in ends if i == axis] for axis in (0, 2))
+        )
+        self._plan.set(xlim=(left - 0.4, right + 0.4), ylim=(low - 0.4, high + 0.4), aspect="equal")
 
     def _write_names(self, opened: Collection[int]) -> Labels:
         """Name rooms, and the containers that matter, where they cover nothing that stays."""
@@ -125,12 +132,6 @@ class Stage:
         return labels
 
     # ---------------------------------------------------------------- what changes
-
-    def _fog(self, scene: Scene) -> list[Artist]:
-        """Hatch the rooms that nobody has been in."""
-        dark = [room for room in self._episode.rooms() if room.id not in scene.explored]
-        look: dict[str, Any] = {"facecolor": "none", "edgecolor": HATCH, "hatch": "///", "linewidth": 0}
-        return [self._plan.add_patch(_box(room, zorder=1, **look)) for room in dark]
 
     def _named(self, scene: Scene) -> list[Artist]:
         """Write what was wished for, each where it covers nothing; what is held comes first."""
@@ -240,13 +241,10 @@ class Stage:
             page.gap()
         if said := [self._synopses[step] for step in sorted(self._synopses) if step <= scene.step]:
             page.write("synopsis", weight="bold", size=8.5)
-            page.write(fill(shorten(_shown(said[-1]), 260, placeholder=" …"), 48), size=8.5, colour="#555555")
+            # without the unopened containers, which the plan shows
+            shown = re.sub(r"(Still )?[Uu]nchecked: [^.]*\.\s*", "", said[-1])
+            page.write(fill(shorten(shown, 260, placeholder=" …"), 48), size=8.5, colour="#555555")
         return page.artists
-
-
-def _shown(synopsis: str) -> str:
-    """Remove the unopened containers from a synopsis: the plan shows them."""
-    return re.sub(r"(Still )?[Uu]nchecked: [^.]*\.\s*", "", synopsis)
 
 
 class _Wish(NamedTuple):
@@ -295,12 +293,3 @@ def _apart(agent: int, scene: Scene) -> Point:
 def _box(thing: Thing, **look: Any) -> Rectangle:
     width, depth = max(thing.size[0], 0.3), max(thing.size[2], 0.3)
     return Rectangle((thing.center[0] - width / 2, thing.center[2] - depth / 2), width, depth, **look)
-
-
-def _bounds(rooms: Sequence[Thing]) -> tuple[Point, Point]:
-    centers, halves = (
-        np.array([flat(room.center) for room in rooms]),
-        np.array([(r.size[0], r.size[2]) for r in rooms]) / 2,
-    )
-    low, high = (centers - halves).min(axis=0), (centers + halves).max(axis=0)
-    return (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))

@@ -6,8 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mneme.core.errors import BadInput
-from mneme.environments.household.episode import Episode, Relation, read_fields
+from mneme.environments.household.episode import Episode, Relation, read_fields, require
 
 
 @dataclass(slots=True)
@@ -36,11 +35,6 @@ class Changes(BaseModel):
 def read_changes(given: Mapping[str, Any], episode: Episode) -> Changes:
     """Validate what a world's `state()` gave, against its episode; `BadInput` names the field."""
     changes = read_fields(Changes, given, "state")
-    _check(changes, episode)
-    return changes
-
-
-def _check(changes: Changes, episode: Episode) -> None:
     kinds = {thing.id: thing.category for thing in episode.things}
     held = [thing for body in changes.agents for thing in body.hands]
     holders = [holder for _, holder in changes.moved.values()]
@@ -54,7 +48,6 @@ def _check(changes: Changes, episode: Episode) -> None:
         "opened": any(kinds.get(thing) != "container" for thing in changes.opened),
     }
     for field, wrong in faults.items():
-        if wrong:
-            raise BadInput(
-                f"state.{field}: not of the episode {episode.id}.", "Restore with the same episode."
-            )
+        said = f"state.{field}: not of the episode {episode.id}."
+        require(not wrong, said, "Restore with the same episode.")
+    return changes

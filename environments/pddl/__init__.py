@@ -1,7 +1,6 @@
 """PDDL tasks: typed STRIPS worlds with observations and actions as sentences."""
 
-from mneme.environments.pddl.examples import example_of
-from mneme.environments.pddl.generating import DOMAINS, SIZES, Domain, generate, generate_suite
+from mneme.environments.pddl.generating import DOMAINS, SIZES, Domain, example_of, generate, generate_suite
 from mneme.environments.pddl.loading import load, load_folder, load_one
 from mneme.environments.pddl.world import STEPS, Observed, PddlWorld, Problem
 

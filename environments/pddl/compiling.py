@@ -145,22 +145,16 @@ def _domain(domain: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     try:
         return domain, _constants(_read(domain, None))
     except UnreadableError as error:
-        mended = PREDICATES.sub(
-            lambda predicates: TYPE.sub(lambda match: " " * len(match[0]), predicates[0]),
-            _constants_first(domain),
-        )
+        constants, predicates = CONSTANTS.search(domain), PREDICATES.search(domain)
+        mended = domain
+        if constants is not None and predicates is not None and predicates.start() < constants.start():
+            without = domain.replace(constants[0], "", 1)
+            mended = f"{without[: predicates.start()]}{constants[0]}{without[predicates.start() :]}"
+        mended = PREDICATES.sub(lambda each: TYPE.sub(lambda kind: " " * len(kind[0]), each[0]), mended)
         try:
             return mended, _constants(_read(mended, None))
         except UnreadableError:
             raise BadInput(f"The domain: {error}", STRIPS) from error
-
-
-def _constants_first(domain: str) -> str:
-    constants, predicates = CONSTANTS.search(domain), PREDICATES.search(domain)
-    if constants is None or predicates is None or constants.start() < predicates.start():
-        return domain
-    without = domain.replace(constants[0], "", 1)
-    return f"{without[: predicates.start()]}{constants[0]}{without[predicates.start() :]}"
 
 
 def _constants(parsed: Any) -> tuple[tuple[str, str], ...]:
@@ -199,13 +193,10 @@ def _read(domain: str, problem: str | None) -> Any:
         except KeyError as error:
             raise UnreadableError(f"{error} is used and not declared.") from error
         except (UPException, *RAISED) as error:
-            raise UnreadableError(_plain(str(error)) or "it is not well-formed PDDL.") from error
-
-
-def _plain(message: str) -> str:
-    """Leave the names of unified-planning's own exceptions and its advice to programmers out."""
-    said = EXCEPTION.sub(r"\2", " ".join(message.split()))
-    return said.split(" Different elements of a problem", 1)[0]
+            # without the names of unified-planning's own exceptions and its advice to programmers
+            said = EXCEPTION.sub(r"\2", " ".join(str(error).split()))
+            plain = said.split(" Different elements of a problem", 1)[0]
+            raise UnreadableError(plain or "it is not well-formed PDDL.") from error
 
 
 def _compiled(domain: str, parsed: Any) -> Compiled:
@@ -234,7 +225,12 @@ def _schema(action: Any) -> Schema:
     where = f"The domain: the action {action.name}"
     if not hasattr(action, "preconditions") or not hasattr(action, "effects") or hasattr(action, "duration"):
         raise BadInput(f"{where} is not a plain action.", STRIPS)
-    changes = [(_literal(effect.fluent, where), _truth(effect, where)) for effect in action.effects]
+    changes = []
+    for effect in action.effects:
+        plain = effect.is_assignment() and not effect.is_conditional() and not effect.is_forall()
+        if not plain or not effect.value.is_bool_constant():
+            raise BadInput(f"{where} has the effect {effect}.", STRIPS)
+        changes.append((_literal(effect.fluent, where), effect.value.is_true()))
     return Schema(
         name=action.name,
         parameters=tuple(f"?{parameter.name}" for parameter in action.parameters),
@@ -245,13 +241,6 @@ def _schema(action: Any) -> Schema:
         adds=tuple(literal for literal, truth in changes if truth),
         deletes=tuple(literal for literal, truth in changes if not truth),
     )
-
-
-def _truth(effect: Any, where: str) -> bool:
-    plain = effect.is_assignment() and not effect.is_conditional() and not effect.is_forall()
-    if not plain or not effect.value.is_bool_constant():
-        raise BadInput(f"{where} has the effect {effect}.", STRIPS)
-    return bool(effect.value.is_true())
 
 
 def _conjunction(formula: Any, where: str) -> list[Literal]:
@@ -265,12 +254,9 @@ def _conjunction(formula: Any, where: str) -> list[Literal]:
 def _literal(formula: Any, where: str) -> Literal:
     if not formula.is_fluent_exp() or not formula.type.is_bool_type():
         raise BadInput(f"{where} has {formula}, which is not a positive literal.", STRIPS)
-    return (str(formula.fluent().name), *(_argument(part, where) for part in formula.args))
-
-
-def _argument(part: Any, where: str) -> str:
-    if part.is_parameter_exp():
-        return f"?{part.parameter().name}"
-    if part.is_object_exp():
-        return str(part.object().name)
-    raise BadInput(f"{where} has {part}, which is neither an object nor a parameter.", STRIPS)
+    words = [str(formula.fluent().name)]
+    for part in formula.args:
+        if not part.is_parameter_exp() and not part.is_object_exp():
+            raise BadInput(f"{where} has {part}, which is neither an object nor a parameter.", STRIPS)
+        words.append(f"?{part.parameter().name}" if part.is_parameter_exp() else str(part.object().name))
+    return tuple(words)

@@ -6,14 +6,18 @@ within 30 steps: a gripper with 12 balls cannot.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Literal, get_args
 
+import yaml
+
 from mneme.core.errors import BadInput
 from mneme.environments.pddl.loading import make
-from mneme.environments.pddl.world import Problem
+from mneme.environments.pddl.world import PddlWorld, Problem
+from mneme.environments.turns import Turn
 
 Domain = Literal["gripper", "blockworld", "barman", "tyreworld"]
 DOMAINS: tuple[Domain, ...] = get_args(Domain)
@@ -40,14 +44,15 @@ def generate(domain: Domain, seed: int, size: int | None = None) -> Problem:
     if chosen < least or chosen > 99:
         raise BadInput(f"There is no {domain} problem of size {chosen}.", f"Give {least} to 99.")
     objects, initial, goal = DRAWS[domain](random, chosen)
-    text = _pddl(f"{domain}-{seed}", (FOLDER / f"{domain}.pddl"), objects, initial, goal)
-    name = f"seed{seed}-size{chosen}"
-    return make(
-        (FOLDER / f"{domain}.pddl").read_text(encoding="utf-8"),
-        text,
-        name,
-        (f"{domain}.pddl", f"{domain} {name}"),
+    declared = (FOLDER / f"{domain}.pddl").read_text(encoding="utf-8")
+    start, wanted = ("\n    ".join(f"({literal})" for literal in literals) for literals in (initial, goal))
+    title = declared.split("(domain ", 1)[1].split(")", 1)[0]
+    text = (
+        f"(define (problem {domain}-{seed})\n  (:domain {title})\n  (:objects {objects})\n"
+        f"  (:init\n    {start})\n  (:goal (and\n    {wanted})))\n"
     )
+    name = f"seed{seed}-size{chosen}"
+    return make(declared, text, name, (f"{domain}.pddl", f"{domain} {name}"))
 
 
 def generate_suite(problems: int, seed: int) -> list[Problem]:
@@ -63,16 +68,6 @@ def generate_suite(problems: int, seed: int) -> list[Problem]:
 
 Drawn = tuple[str, list[str], list[str]]
 """Objects with their types, literals of the start, literals of the goal."""
-
-
-def _pddl(name: str, domain: Path, objects: str, initial: Sequence[str], goal: Sequence[str]) -> str:
-    declared = domain.read_text(encoding="utf-8").split("(domain ", 1)[1].split(")", 1)[0]
-    start = "\n    ".join(f"({literal})" for literal in initial)
-    wanted = "\n    ".join(f"({literal})" for literal in goal)
-    return (
-        f"(define (problem {name})\n  (:domain {declared})\n  (:objects {objects})\n"
-        f"  (:init\n    {start})\n  (:goal (and\n    {wanted})))\n"
-    )
 
 
 def _gripper(random: Random, size: int) -> Drawn:
@@ -162,6 +157,26 @@ def _tyreworld(random: Random, size: int) -> Drawn:
         f"boot - container {' '.join(wheels)} - wheel"
     )
     return objects, initial, goal
+
+
+@cache
+def example_of(domain: str) -> str:
+    """Return a worked example of one of AgentBoard's domains, turn by turn; "" for any other domain.
+
+    Its harness shows one before a task. The problems are ours, the smallest of seeds that no suite draws,
+    with a shortest plan; what is observed is played anew in the world, so that an example says nothing else.
+    """
+    known = next((each for each in DOMAINS if each == domain), None)
+    if known is None:
+        return ""
+    example = yaml.safe_load((FOLDER / "examples.yaml").read_text(encoding="utf-8"))[known]
+    world = PddlWorld(generate(known, example["seed"], SIZES[known][0]))
+    told = [world.goal_text, f"At the start: {world.first_observation}"]
+    for number, action in enumerate(example["plan"].split(";"), start=1):
+        plain = " ".join(action.split())
+        seen = world.step(plain).text
+        told.append(str(Turn(number=number, agent="solver", output=plain, outcome=seen)))
+    return "\n".join(told)
 
 
 DRAWS: dict[Domain, Callable[[Random, int], Drawn]] = {

@@ -5,7 +5,6 @@ Understood are `FOLDER/domain.pddl` beside its problems, and AgentBoard's own `N
 """
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from mneme.core.errors import BadInput
@@ -39,7 +38,9 @@ def load_folder(path: Path | str) -> list[Problem]:
     folder = Path(path)
     if not folder.is_dir():
         raise BadInput(f"{folder} is not a folder.", "Give a folder with domain.pddl and its problems.")
-    found = [load(domain, problem) for domain, problem in sorted(_pairs(folder), key=_place)]
+    pairs = [(_domain_of(problem), problem) for problem in folder.rglob("*.pddl")]
+    known = [(domain, problem) for domain, problem in pairs if domain is not None and domain != problem]
+    found = [load(domain, problem) for domain, problem in sorted(known, key=_place)]
     if not found:
         raise BadInput(f"{folder} has no PDDL problems.", "Put domain.pddl next to its problem files.")
     return found
@@ -50,7 +51,12 @@ def make(domain_pddl: str, problem_pddl: str, name: str, files: tuple[str, str])
     try:
         compiled = compile_problem(domain_pddl, problem_pddl)
     except BadInput as error:
-        raise BadInput(_with_files(str(error), files), error.hint) from error
+        said = (
+            str(error)
+            .replace("The domain: ", f"{files[0]}: ", 1)
+            .replace("The problem: ", f"{files[1]}: ", 1)
+        )
+        raise BadInput(said, error.hint) from error
     domain = called(compiled.domain)
     return Problem(
         name=f"{domain}/{name}",
@@ -62,25 +68,11 @@ def make(domain_pddl: str, problem_pddl: str, name: str, files: tuple[str, str])
     )
 
 
-def _with_files(message: str, files: tuple[str, str]) -> str:
-    domain, problem = files
-    if message.startswith("The domain: "):
-        return f"{domain}: {message.removeprefix('The domain: ')}"
-    return f"{problem}: {message.removeprefix('The problem: ')}"
-
-
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"Cannot read {path}: {error}.", "Give a PDDL file of text.") from error
-
-
-def _pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
-    for problem in folder.rglob("*.pddl"):
-        domain = _domain_of(problem)
-        if domain is not None and domain != problem:
-            yield domain, problem
 
 
 def _domain_of(problem: Path) -> Path | None:

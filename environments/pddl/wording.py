@@ -86,7 +86,11 @@ def _objects(compiled: Compiled) -> str:
 
 def _block(domain: str, compiled: Compiled, schema: Schema) -> str:
     typed = [pair for pair in zip(schema.parameters, schema.types, strict=True) if pair[1] != UNTYPED]
-    described = [f"{_marked(name)} is {_either(compiled, kind)}" for name, kind in typed]
+    described = []
+    for name, kind in typed:  # by the types that its objects are declared with
+        own = sorted({compiled.kinds[each] for each in compiled.objects[kind]}) or [kind]
+        either = " or ".join(f"{'an' if each[0] in 'aeiou' else 'a'} {each}" for each in own)
+        described.append(f"{_marked(name)} is {either}")
     lines = {
         "where": "; ".join(described),
         "needs": _in_form(domain, schema.requires),
@@ -94,12 +98,6 @@ def _block(domain: str, compiled: Compiled, schema: Schema) -> str:
         "makes untrue": _in_form(domain, schema.deletes),
     }
     return "\n".join([f"- {form(schema)}", *(f"  {name}: {said}" for name, said in lines.items() if said)])
-
-
-def _either(compiled: Compiled, kind: str) -> str:
-    """Name the types that objects of a type are declared with."""
-    own = sorted({compiled.kinds[name] for name in compiled.objects[kind]}) or [kind]
-    return " or ".join(f"{'an' if name[0] in 'aeiou' else 'a'} {name}" for name in own)
 
 
 def _in_form(domain: str, literals: tuple[Literal, ...]) -> str:

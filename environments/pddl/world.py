@@ -155,7 +155,7 @@ class PddlWorld:
         self._literals = schema.ground(action[1:]).after(before)
         if self._literals == before:
             return self._observed(ILLEGAL, valid=False)
-        self.progress = max(self.progress, self._share())
+        self.progress = max(self.progress, len(self._goal & self._literals) / len(self._goal))
         shown = self._literals - before if self.problem.domain in PARTIAL else self._literals
         text = sentences(self.problem.domain, shown)
         return self._observed(f"{text} {SATISFIED}" if self.success else text, valid=True)
@@ -170,6 +170,3 @@ class PddlWorld:
             success=self.success,
             steps=self.steps,
         )
-
-    def _share(self) -> float:
-        return len(self._goal & self._literals) / len(self._goal)

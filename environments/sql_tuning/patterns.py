@@ -100,7 +100,10 @@ def describe(solution: Solution, task: TuningTask, dialect: Dialect = "sqlite") 
         steps.append(f"REWRITE {_how(structure)}")
         if _how(structure) in ("sargable", "suffix"):
             structure = analyse(solution.query, task.catalogue, dialect)
-    roles = _roles(structure, task)
+    columns = columns_by_part(structure, task.time)
+    ranges = ("time", "others") if task.time in columns["range"] else ("range",)
+    first = ("equality", *ranges, "join", "group", "order", "alternatives", "hidden")
+    roles = {column: role for role in reversed(first) for column in columns[role]}
     said = [_said(statement, roles, dialect) for statement in solution.statements]
     steps += [f"EACH {step}" if step.startswith("INDEX") and said.count(step) > 1 else step for step in said]
     return "; ".join(filter(None, dict.fromkeys(steps))) or "KEEP"
@@ -195,7 +198,11 @@ class _Maker:
             self._read()
 
     def _index(self, step: Step) -> None:
-        table = self._table_for(step)
+        tables = [table for table in self._task.tables if table in self._catalogue]
+        if not tables:
+            raise DoesNotApply("The query reads no table.")
+        # The table that has most of the parts; the first named where several do.
+        table = max(tables, key=lambda each: sum(bool(self._columns([part], each)) for part in step.parts))
         columns = self._columns(step.parts, table)
         named = [part for part in step.parts if part != "rest"]
         if not self._columns(named[:1], table):
@@ -210,13 +217,6 @@ class _Maker:
             name = f"idx_{table}_{len(self._statements) + 1}"
             statement = f"CREATE INDEX {name} ON {table} ({', '.join(group)})"
             self._statements.append(f"{statement} WHERE {condition}" if condition else statement)
-
-    def _table_for(self, step: Step) -> str:
-        """Choose the table that has most of the parts; the first named where several do."""
-        tables = [table for table in self._task.tables if table in self._catalogue]
-        if not tables:
-            raise DoesNotApply("The query reads no table.")
-        return max(tables, key=lambda table: sum(bool(self._columns([part], table)) for part in step.parts))
 
     def _columns(self, parts: Sequence[str], table: str) -> list[str]:
         found: list[str] = []
@@ -239,15 +239,10 @@ class _Maker:
                 )
             ]
         if part == "order":
-            return self._order(table)
+            keys = [key for key in self._structure.order if key.column.table == table]
+            mixed = len({key.descending for key in keys}) > 1  # an index can be read backwards as a whole
+            return [f"{key.column.column}{' DESC' if mixed and key.descending else ''}" for key in keys]
         return [each.column for each in self._parts[part] if each.table == table]
-
-    def _order(self, table: str) -> list[str]:
-        keys = [key for key in self._structure.order if key.column.table == table]
-        mixed = len({key.descending for key in keys}) > 1  # an index can be read backwards as a whole
-        return [
-            f"{key.column.column} DESC" if mixed and key.descending else key.column.column for key in keys
-        ]
 
     def _rest(self, table: str, taken: Sequence[str]) -> list[str]:
         """Give the other used columns; SQLite's indexes hold the key anyway."""
@@ -307,14 +302,6 @@ def _said(statement: str, roles: Mapping[Column, str], dialect: Dialect) -> str:
     where = params.args.get("where")
     filtered = [_said_part(column, table, roles) for column in where.find_all(exp.Column)] if where else []
     return Step(shape="INDEX", parts=list(dict.fromkeys(parts)), where=list(dict.fromkeys(filtered))).text()
-
-
-def _roles(structure: Structure, task: TuningTask) -> dict[Column, str]:
-    """Give each column its first role, filters before groups before orders."""
-    parts = columns_by_part(structure, task.time)
-    ranges = ("time", "others") if task.time in parts["range"] else ("range",)
-    roles = ("equality", *ranges, "join", "group", "order", "alternatives", "hidden")
-    return {column: role for role in reversed(roles) for column in parts[role]}
 
 
 def _said_part(column: exp.Expr, table: str, roles: Mapping[Column, str]) -> str:

@@ -35,12 +35,10 @@ def rewrite(how: Rewriting, query: str, catalogue: Catalogue, dialect: Dialect) 
 
 def _sargable(tree: exp.Query, catalogue: Catalogue, dialect: Dialect) -> bool:
     changed = False
-    for select in list(tree.find_all(exp.Select)):
-        for predicate in list(conjuncts(select)):
-            bare = _bared(predicate, catalogue, dialect)
-            if bare is not None:
-                predicate.replace(bare)
-                changed = True
+    for predicate in [each for select in tree.find_all(exp.Select) for each in conjuncts(select)]:
+        if (bare := _bared(predicate, catalogue, dialect)) is not None:
+            predicate.replace(bare)
+            changed = True
     return changed
 
 
@@ -50,7 +48,10 @@ def _bared(predicate: exp.Expr, catalogue: Catalogue, dialect: Dialect) -> exp.E
     SQLite's LIKE takes no account of case, so that no range means what its prefix pattern means.
     """
     if isinstance(predicate, exp.Like):
-        return _bared_prefix(predicate) if dialect == "postgres" else None
+        pattern, prefix = predicate.expression, predicate.expression.name.removesuffix("%")
+        literal = _is_column(predicate.this) and isinstance(pattern, exp.Literal)
+        plain = literal and prefix and prefix != pattern.name and not set("%_") & set(prefix)
+        return _starts_with(predicate.this, prefix) if plain and dialect == "postgres" else None
     found = compared(predicate)
     if found is None or not isinstance(found[2], exp.Literal | exp.Neg) or not _is_column(found[0].this):
         return None
@@ -64,15 +65,6 @@ def _bared(predicate: exp.Expr, catalogue: Catalogue, dialect: Dialect) -> exp.E
         same = exp.Literal.string if is_text else exp.Literal.number
         return _compare(side.this, comparison, same(constant.name))
     return _bared_arithmetic(side, comparison, constant) if isinstance(side, exp.Binary) else None
-
-
-def _bared_prefix(predicate: exp.Like) -> exp.Expr | None:
-    pattern = predicate.expression
-    prefix = pattern.name.removesuffix("%")
-    plain = _is_column(predicate.this) and isinstance(pattern, exp.Literal)
-    if not plain or not prefix or prefix == pattern.name or set("%_") & set(prefix):
-        return None
-    return _starts_with(predicate.this, prefix)
 
 
 def _bared_substring(side: exp.Substring, comparison: type[exp.Expr], constant: exp.Expr) -> exp.Expr | None:
@@ -149,32 +141,25 @@ def _suffix(tree: exp.Query, _: Catalogue, dialect: Dialect) -> bool:
 
 def _alternatives(tree: exp.Query, catalogue: Catalogue, _: Dialect) -> bool:
     changed = False
-    for select in list(tree.find_all(exp.Select)):
-        for predicate in list(conjuncts(select)):
-            columns = list(predicate.find_all(exp.Column))
-            tables = {table_of(column) for column in columns}
-            if isinstance(predicate, exp.Or) and len(tables) == 1 and predicate.find(exp.Query) is None:
-                predicate.replace(_union_of_keys(predicate, columns[0], catalogue))
-                changed = True
+    for predicate in [each for select in tree.find_all(exp.Select) for each in conjuncts(select)]:
+        columns = list(predicate.find_all(exp.Column))
+        tables = {table_of(column) for column in columns}
+        if isinstance(predicate, exp.Or) and len(tables) == 1 and predicate.find(exp.Query) is None:
+            table, alias = tables.pop(), columns[0].table
+            key = exp.column(next(iter(catalogue[table])), table=alias)
+            branches = [
+                exp.select(key.copy()).from_(exp.to_table(table).as_(alias)).where(branch.copy())
+                for branch in predicate.flatten()
+            ]
+            predicate.replace(key.isin(query=exp.union(*branches)))
+            changed = True
     return changed
-
-
-def _union_of_keys(predicate: exp.Or, column: exp.Column, catalogue: Catalogue) -> exp.Expr:
-    table, alias = table_of(column), column.table
-    key = exp.column(next(iter(catalogue[table])), table=alias)
-    branches = [
-        exp.select(key.copy()).from_(exp.to_table(table).as_(alias)).where(branch.copy())
-        for branch in predicate.flatten()
-    ]
-    return key.isin(query=exp.union(*branches))
 
 
 def _correlated(tree: exp.Query, _: Catalogue, dialect: Dialect) -> bool:
     """Compute for all keys in one pass what was asked for row by row, as sqlglot does."""
-    if not any(scope.is_correlated_subquery for scope in traverse_scope(tree)):
-        return False
-    before = tree.sql(dialect)
-    return unnest_subqueries(tree).sql(dialect) != before
+    before, is_correlated = tree.sql(dialect), any(s.is_correlated_subquery for s in traverse_scope(tree))
+    return is_correlated and unnest_subqueries(tree).sql(dialect) != before
 
 
 _REWRITINGS: Mapping[str, Callable[[exp.Query, Catalogue, Dialect], bool]] = {

@@ -132,7 +132,9 @@ class SqliteCopy(DatabaseCopy):
         copy.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         copy.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000)
         copy.set_authorizer(self._authorize)
-        copy.set_progress_handler(self._is_late, STEPS)
+        copy.set_progress_handler(
+            lambda: int(self._mode != "own" and time.thread_time() > self._deadline), STEPS
+        )
 
     def size(self) -> int:
         """Give the size of everything in the copy."""
@@ -172,9 +174,6 @@ class SqliteCopy(DatabaseCopy):
             raise Failed(f"SQLite says: {error}") from error
         finally:
             self._mode = "own"
-
-    def _is_late(self) -> int:
-        return int(self._mode != "own" and time.thread_time() > self._deadline)
 
     def _authorize(
         self, action: int, first: str | None, second: str | None, database: str | None, _: str | None

@@ -52,22 +52,17 @@ def raced(held: Held, folders: tuple[Path, Path], first: tuple[Figures, Figures]
     while held.metrics and len(pairs) < held.runs:
         if any(each.wrong or each.values[CPU] > LONG_RUN for each in pairs[-1]):
             break
-        original, solution = (_again(held, folder, each) for folder, each in zip(folders, first, strict=True))
+        again = [(run(held.measure or held.check, folder, held.bounds), folder) for folder in folders]
+        original, solution = (
+            _figures(held, ran, folder, ran.output)._replace(shown=each.shown)
+            for (ran, folder), each in zip(again, first, strict=True)
+        )
         if solution.wrong:
             return first[0], solution
         pairs.append((original, solution))
     sound = [pair for pair in pairs if not pair[0].wrong] or [first]
-    return sorted(sound, key=lambda pair: _gain(held, *pair))[len(sound) // 2]
-
-
-def _gain(held: Held, before: Figures, after: Figures) -> float:
-    found = compared(held.metrics, before, after)
-    return found[0].gain if found else 0.0
-
-
-def _again(held: Held, folder: Path, first: Figures) -> Figures:
-    ran = run(held.measure or held.check, folder, held.bounds)
-    return _figures(held, ran, folder, ran.output)._replace(shown=first.shown)
+    gains = [next((each.gain for each in compared(held.metrics, *pair)), 0.0) for pair in sound]
+    return sound[sorted(range(len(sound)), key=gains.__getitem__)[len(sound) // 2]]
 
 
 def _figures(held: Held, ran: Ran, folder: Path, shown: str) -> Figures:

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -38,21 +38,13 @@ class Template:
 
     def texts(self) -> dict[str, str]:
         """Return the text files, by path; a large or binary file is none of them."""
-        return {
-            file.relative_to(self.folder).as_posix(): text
-            for file in sorted(self.folder.rglob("*"))
-            if file.is_file() and (text := _text(file)) is not None
-        }
-
-
-def _text(file: Path) -> str | None:
-    if file.stat().st_size > LONGEST_READ:
-        return None
-    try:
-        text = file.read_bytes().decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    return None if "\0" in text else text
+        found = {}
+        for file in sorted(self.folder.rglob("*")):
+            if file.is_file() and file.stat().st_size <= LONGEST_READ:
+                content = file.read_bytes()
+                with suppress(UnicodeDecodeError):
+                    found[file.relative_to(self.folder).as_posix()] = content.decode("utf-8")
+        return {path: text for path, text in found.items() if "\0" not in text}
 
 
 def template_of(workspace: str, files: Mapping[str, str], setup: str, bounds: Bounds) -> Template:

@@ -78,11 +78,8 @@ class FilesWorld(World):
                 )
             _baselines[key] = found
         found = _baselines[key]
-        if (
-            not found.wrong
-            and not found.stopped
-            and not any(aim.wanted or aim.limit is not None for aim in self._held.metrics)
-        ):
+        improves = any(aim.wanted or aim.limit is not None for aim in self._held.metrics)
+        if not (found.wrong or found.stopped or improves):
             raise BadInput(
                 "The check passes already, and there is no metric to improve: no solution could be judged.",
                 "Name a metric, e.g. --metric cpu_seconds:lower:2.",
@@ -153,26 +150,18 @@ class FilesWorld(World):
         wanted = self.wanted_gain
         try:
             files = changed_files(solution, self._files, self._held.may_change)
-            before, after = self._compared(files, quick=quick) if files else (self.baseline, None)
+            if not files:
+                return failed("Nothing was changed.", wanted=wanted)
+            with self._changed(files) as one, self._changed(files) as other:
+                before, after = self.baseline, measured(self._held, one, other)
+            if not quick and not after.wrong and not self._unlike(before, after):
+                with self._template.copy() as original, self._changed(files) as changed:
+                    before, after = raced(self._held, (original, changed), (before, after))
         except NotAllowed as refused:
             return failed(f"Refused: {refused}", wanted=wanted)
-        if after is None:
-            return failed("Nothing was changed.", wanted=wanted)
-        if wrong := self._wrong(before, after):
+        if wrong := after.wrong or self._unlike(before, after):
             return failed(wrong, after.shown, wanted)
         return self._judged(before, after, compared(self._held.metrics, before, after))
-
-    def _compared(self, files: dict[str, str], *, quick: bool) -> tuple[Figures, Figures]:
-        """Return the figures of the original and of changed files; run in turn unless it is to be quick."""
-        with self._changed(files) as one, self._changed(files) as other:
-            first = self.baseline, measured(self._held, one, other)
-        if quick or self._wrong(*first):
-            return first
-        with self._template.copy() as original, self._changed(files) as changed:
-            return raced(self._held, (original, changed), first)
-
-    def _wrong(self, before: Figures, after: Figures) -> str:
-        return after.wrong or self._unlike(before, after)
 
     def _unlike(self, before: Figures, after: Figures) -> str:
         """Say what cannot be believed: silence where there were words, another output, no output at all."""

@@ -5,19 +5,27 @@ whatever else the machine does. Everything is answered by rules.
 """
 
 from functools import partial
-from typing import Annotated, Literal, get_args
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Literal, get_args
 
+from langchain_core.messages import HumanMessage
 from pydantic import Field
 
+from mneme.core.settings import settings
+from mneme.evals.bench.corpus import sentences
 from mneme.evals.bench.storage import USERS, cards, embedded, retriever, served
-from mneme.evals.bench.work import chat, frames
+from mneme.evals.measuring import ledger_at, line, seconds_of
 from mneme.evals.options import RunOptions
 from mneme.evals.report import Progress, Report, Row, table
+from mneme.graphs import chatbot, remember
+from mneme.models.embedding.embedders import Embedder
+from mneme.nodes.chat.context import ChatContext
+from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.stores.ledger.base_store import LedgerStore
 
-Part = Literal["memories", "server", "cards", "retriever", "chat", "frames"]
-PARTS = {"memories": embedded, "cards": cards, "retriever": retriever, "chat": chat, "frames": frames}
+Part = Literal["memories", "server", "cards", "retriever", "chat"]
 COLUMNS = ("part", "size", "median", "p95", "unit", "ratio", "beside")
-PIXELS = [128, 256]
 
 
 class Options(RunOptions):
@@ -56,7 +64,42 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 
 
 def _sizes(part: Part, options: Options) -> list[int]:
-    """Return the sizes of a part: memories, cards or pairs; messages; pixels."""
+    """Return the sizes of a part: memories, cards or pairs; messages."""
     if part == "server" and not options.qdrant:
         return []
-    return {"chat": [options.messages], "frames": PIXELS}.get(part, options.sizes)
+    return [options.messages] if part == "chat" else options.sizes
+
+
+async def chat(messages: int, embedder: Embedder) -> list[Row]:
+    """Measure replies and remembering, answered by rules, after as many messages that only warm up."""
+    spent: dict[str, list[float]] = {"reply": [], "remembering": []}
+    with TemporaryDirectory(prefix="mneme-bench-") as name:
+        folder = Path(name)
+        saved = str(folder / "checkpoints.sqlite")
+        async with (
+            ledger_at(folder / "ledger", embedder) as ledger,
+            open_checkpointer(saved, settings().checkpoint_turns) as saver,
+        ):
+            given: dict[str, Any] = {"checkpointer": saver, "store": LedgerStore(ledger)}
+            graphs = chatbot.builder.compile(**given), remember.builder.compile(**given)
+            context, before = ChatContext(user="ann", chatbot="rules", memory_agent="rules"), 0
+            for number, text in enumerate(sentences(2 * messages)):
+                if number == messages:
+                    before = _bytes(folder)
+                inputs: tuple[Any, ...] = {"messages": [HumanMessage(text)]}, {}
+                for what, graph, asked in zip(spent, graphs, inputs, strict=True):
+                    config: Any = {"configurable": {"thread_id": what}, "recursion_limit": 100}
+                    turn = graph.ainvoke(asked, config, context=context)
+                    spent[what].append(1000 * await seconds_of(turn))
+            kept = (_bytes(folder) - before) / messages
+    rows = [line(f"{what} by rules", messages, took[messages:], "ms") for what, took in spent.items()]
+    return [*rows, line("a message on disk", messages, [kept], "bytes")]
+
+
+def _bytes(folder: Path) -> int:
+    """Return the bytes of all files; of sparse ones, what the disk holds."""
+    stats = [path.stat() for path in folder.rglob("*") if path.is_file() and not path.name.endswith("-wal")]
+    return sum(min(each.st_blocks * 512, each.st_size) for each in stats)
+
+
+PARTS = {"memories": embedded, "cards": cards, "retriever": retriever, "chat": chat}

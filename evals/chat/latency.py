@@ -4,7 +4,7 @@
   model; and the same without the gate, when the server's queue alone decides which call is next.
 - One remembered message with ten similar memories: our memory agent, and the paper's versions 3 (its checks
   at once, and in sequence as in the paper), 2 and 1 (§3.1).
-- The same chat in the hot-path way (§2.1, `hot_path.py`), which remembers before it replies.
+- The same chat in the hot-path way (§2.1), which remembers before it replies.
 """
 
 import asyncio
@@ -18,11 +18,14 @@ from uuid import uuid4
 
 import pandas as pd
 from langchain_core.callbacks import AsyncCallbackHandler
-from langchain_core.messages import AIMessageChunk, HumanMessage
+from langchain_core.messages import AIMessageChunk, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import tool
 from langchain_ollama import ChatOllama
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 from matplotlib.axes import Axes
 from pydantic import Field
 
@@ -30,7 +33,6 @@ from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.answering import identify
 from mneme.evals.chat.arms import ARMS, Name
-from mneme.evals.chat.hot_path import hot_path_chat
 from mneme.evals.measuring import TokenCounter, in_environment, temporary_ledger
 from mneme.evals.options import Agents, NotNegative, RunOptions
 from mneme.evals.report import Journal, Progress, Report, Row, draw, framed
@@ -64,6 +66,12 @@ AGENTS: dict[str, Name] = {
     "version 2": "v2",
     "version 1": "v1",
 }
+SYSTEM = """You are a helpful and friendly chatbot. Get to know the user! Ask questions! Be spontaneous!
+When the user tells you something that is worth remembering, call upsert_memory before you reply.
+
+What you remember:
+"""
+RETRIEVED = 10
 MESSAGE = "Actually, Max is a Labrador mix, not a purebred."
 MEMORIES = [
     "The user's dog Max, a golden retriever, loves playing fetch.",
@@ -236,6 +244,41 @@ async def _hot_path(ledger: Ledger, who: str) -> Row:
     window = context_of(await catalogue.facts(url, model))
     chat = hot_path_chat(UserMemories(ledger, user), ChatOllama(model=model, base_url=url, num_ctx=window))
     return await _reply(chat, None)
+
+
+def hot_path_chat(memories: UserMemories, model: ChatOllama) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Build the chat in the hot-path way (§2.1, LangGraph's ReAct memory agent) for one user's memories.
+
+    One agent talks and remembers: it always retrieves the ten most similar memories, may call
+    `upsert_memory`, and replies only after the tool has answered.
+    """
+
+    @tool
+    async def upsert_memory(content: str, context: str, memory_id: str) -> str:
+        """Insert a memory, or update the one of that id; `context` says when it was mentioned."""
+        change = Change(reason=context, actor="hot_path")
+        if not memory_id:
+            return f"Stored memory {(await memories.insert(Memory(content=content), change=change)).key}"
+        known = await memories.get(memory_id)
+        memory = known.memory.model_copy(update={"content": content})
+        await memories.update(memory_id, memory, change=change, expected_version=known.version)
+        return f"Stored memory {memory_id}"
+
+    agent = model.bind_tools([upsert_memory])
+
+    async def call_model(state: MessagesState) -> dict[str, Any]:
+        query = "\n".join(message.text for message in state["messages"][-3:])
+        found = await memories.similar(query, k=RETRIEVED)
+        recalled = "\n".join(f"[{each.key}]: {each.memory.content}" for each in found)
+        return {"messages": [await agent.ainvoke([SystemMessage(SYSTEM + recalled), *state["messages"]])]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node(call_model)
+    builder.add_node("tools", ToolNode([upsert_memory]))
+    builder.add_edge(START, "call_model")
+    builder.add_conditional_edges("call_model", tools_condition)
+    builder.add_edge("tools", "call_model")
+    return builder.compile(name="hot_path_chat")
 
 
 async def _remember(name: str, ledger: Ledger, who: str) -> Row:

@@ -40,7 +40,7 @@ from mneme.evals.chat.locomo_data import (
 )
 from mneme.evals.chat.locomo_kept import asked_of, best, keep, namespaces_of, turns_behind, turns_of
 from mneme.evals.chat.locomo_tables import DEPTHS, MODES, report, tokens
-from mneme.evals.measuring import ledger_at, seconds_of, temporary_ledger
+from mneme.evals.measuring import ledger_at, temporary_ledger
 from mneme.evals.options import Agents, Role, RunOptions
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest
 from mneme.models.asking.asking import SEED, ask
@@ -73,32 +73,11 @@ class Options(RunOptions):
     answer_from: Mode = Field("blend", description="The search whose first ten turns are shown.")
 
 
-class KnownQuery:
-    """An embedder whose next query is embedded already, so that a search shows its time without that."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.name, self.dimension = embedder.name, embedder.dimension
-        self.embed_documents = embedder.embed_documents
-        self._embedder = embedder
-        self._vector: tuple[str, list[float]] = ("", [])
-
-    async def embed_query(self, text: str) -> list[float]:
-        if self._vector[0] != text:
-            self._vector = (text, await self._embedder.embed_query(text))
-        return self._vector[1]
-
-    async def seconds_of(self, text: str) -> float:
-        """Embed a query anew, and return how long that took."""
-        self._vector = ("", [])
-        return await seconds_of(self.embed_query(text))
-
-
 @dataclass
 class Setup:
     """What every question is put to."""
 
     ledger: Ledger
-    embedder: KnownQuery
     journal: Journal
     who: Identity
     agent: Identity
@@ -121,7 +100,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     conversations = first_turns(picked(load(path), options.conversations), options.limit)
     who = await identify(options.chatbot or options.agents)
     agent = await identify(options.memory_agent or options.agents)
-    embedder = KnownQuery(await options.opened_embedder())
+    embedder = await options.opened_embedder()
     configuration = {
         "data": file_digest(path),
         "conversations": [each.sample_id for each in conversations],
@@ -135,7 +114,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     }
     journal = options.journal("locomo", configuration)
     async with _opened(options, journal, embedder) as ledger:
-        await _run(conversations, Setup(ledger, embedder, journal, who, agent, options), progress)
+        await _run(conversations, Setup(ledger, journal, who, agent, options), progress)
     kept_by = str(agent) if options.search_in == "memories" else ""
     made = report(conversations, journal, who, embedder.name, kept_by)
     if options.limit:
@@ -223,10 +202,7 @@ async def _store(conversation: Conversation, ledger: Ledger) -> None:
 
 
 async def _look_up(case: Case, mode: Mode, setup: Setup) -> Row:
-    """Search with the question's embedding known, which is timed apart."""
-    asked, hits = case.question.question, list[Hit]()
-    embedding = await setup.embedder.seconds_of(asked)
-    started = perf_counter()
+    asked, hits, started = case.question.question, list[Hit](), perf_counter()
     for namespace in case.namespaces:
         hits += await setup.ledger.search(namespace, asked, limit=DEPTHS[-1], mode=mode)
     seconds, hits = perf_counter() - started, best(hits, DEPTHS[-1])
@@ -237,8 +213,7 @@ async def _look_up(case: Case, mode: Mode, setup: Setup) -> Row:
         "found": [await _turns(hit, setup) for hit in hits],
         "records": [[*hit.version.namespace, hit.version.key] for hit in hits],
         "tokens": [tokens(texts[:depth]) for depth in DEPTHS],
-        "seconds_with_embedding": embedding + seconds,
-        "seconds_without_embedding": seconds,
+        "seconds": seconds,
     }
 
 

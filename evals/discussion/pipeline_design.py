@@ -3,8 +3,8 @@
 Both arms have the same team, task and context; only the memory differs. A run's seed is that of every reply,
 drawn at the given temperature, and the order in which the workers speak, the same in both arms; by rules the
 order alone tells two runs apart. `--wording printed` takes figure 5's task and figure 6's judge word by word,
-instead of ours. Beside the paper's table, the same at other sizes of the context, since a memory helps only
-where not everything fits into the context.
+instead of ours. `--context-tokens` sets another size of the context: a memory helps only where not everything
+fits into it.
 
 Under rules agents say again what the task or their duties name, and nobody judges: only the course of the
 discussions is shown.
@@ -14,35 +14,38 @@ import json
 from functools import partial
 from itertools import product
 from pathlib import Path
+from random import Random
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from mneme.cli.tables import Table
 from mneme.core.errors import BadInput
-from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
-from mneme.evals.discussion.discussions import OWNER, hold, open_fresh_ledger, reordered
 from mneme.evals.discussion.judges import SCORES, Design, judge_as_printed, judge_design
 from mneme.evals.discussion.pipeline_design_tables import (
     ARMS,
     Arm,
     notes,
     plot_metrics,
-    plot_sizes,
-    size_table,
     summarise,
     table_2,
 )
+from mneme.evals.measuring import temporary_ledger
 from mneme.evals.options import Agents, Role, RunOptions
-from mneme.evals.report import Journal, Progress, Report, Row, digest, draw
-from mneme.library.teams.team import Team, load_team
+from mneme.evals.report import Journal, Progress, Report, Row, draw
+from mneme.graphs import intrinsic_memory
+from mneme.library.teams.document import MINUTES
+from mneme.library.teams.team import Delegated, Team, load_team
 from mneme.models.asking.asking import SEED, ask
 from mneme.models.asking.responders import drawn
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.prompts.prompt import Prompt
+from mneme.stores.discussions.discussions import Discussions
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger
 
 Wording = Literal["ours", "printed"]
+OWNER = "eval"
 TASK = Path(__file__).parent / "data" / "pipeline_task.md"
 TASKS: dict[Wording, Path] = {"ours": TASK, "printed": TASK.with_name("pipeline_task_printed.md")}
 MIN_CONTEXT = 512
@@ -54,9 +57,6 @@ class Options(RunOptions):
 
     runs: int = Field(10, ge=2, description="Discussions in each arm.")
     context_tokens: int = Field(0, ge=0, description="Tokens of the context in table 2; 0: the team's own.")
-    sizes: list[int] = Field(
-        [1536, 2048, 3072, 8192], description="Other sizes of the context; may be empty."
-    )
     agents: Agents = "auto"
     judge: Role = ""
     team: str = Field("data_pipeline", description="The team: a shipped one's name, or a file.")
@@ -65,7 +65,7 @@ class Options(RunOptions):
         ["ours"], min_length=1, description="Task and judge: ours, or as figures 5 and 6 print them."
     )
     temperature: float = Field(0.7, ge=0, le=2, description="Of the agents' replies; the judge's is 0.")
-    quick: bool = Field(False, description="A short run: 2 discussions in each arm, one size.")
+    quick: bool = Field(False, description="A short run: 2 discussions in each arm.")
 
     @property
     def sized(self) -> "Options":
@@ -74,11 +74,7 @@ class Options(RunOptions):
             raise BadInput(
                 f"--context-tokens {self.context_tokens}: {MIN_CONTEXT} are the least, 0 the team's."
             )
-        return self.model_copy(update={"runs": 2, "sizes": []}) if self.quick else self
-
-    @property
-    def all_sizes(self) -> list[int]:
-        return sorted({self.context_tokens, *self.sizes})
+        return self.model_copy(update={"runs": 2}) if self.quick else self
 
 
 class Case(NamedTuple):
@@ -110,8 +106,8 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "scores": SCORES,
     }
     journal = sized.journal("pipeline_design", configuration)
-    plan = [Case(*each) for each in product(sized.wordings, sized.all_sizes, ARMS, range(sized.runs))]
-    plan.sort(key=lambda case: (case.wording, case.size, case.seed))
+    plan = [Case(*each) for each in product(sized.wordings, [sized.context_tokens], ARMS, range(sized.runs))]
+    plan.sort(key=lambda case: (case.wording, case.seed))
 
     async def one(case: Case) -> Row:
         held = await _held(sized, reordered(team, case.seed), tasks[case.wording], case, who)
@@ -149,13 +145,36 @@ async def _held(options: Options, team: Team, task: str, case: Case, who: Identi
         context_tokens=case.size,
         max_turns=team.max_turns,
     )
-    folder = options.out / f"pipeline_design-{digest({'team': team.name, 'task': task})}"
-    ledger = await open_fresh_ledger(folder, options.embedder or settings().embedder)
-    try:
+    async with temporary_ledger(await options.opened_embedder()) as ledger:
         with drawn(seed=SEED + case.seed, temperature=options.temperature):
             return await hold(case.name.replace("/", "-"), task, team, context, ledger)
-    finally:
-        await ledger.close()
+
+
+def reordered(team: Team, seed: int) -> Team:
+    """Return a team whose workers speak in another order: what makes runs by rules independent."""
+    if not isinstance(team.speakers, Delegated):
+        return team
+    workers = list(team.speakers.workers)
+    Random(seed).shuffle(workers)  # noqa: S311  (no secret)
+    speakers = team.speakers.model_copy(update={"workers": workers})
+    return team.model_copy(update={"speakers": speakers})
+
+
+async def hold(discussion_id: str, task: str, team: Team, context: DiscussionContext, ledger: Ledger) -> Row:
+    """Hold a discussion to its end; return what it produced and every turn."""
+    graph = intrinsic_memory.builder.compile(store=LedgerStore(ledger))
+    given: Any = {"task": task, "team": team.model_dump(mode="json"), "discussion_id": discussion_id}
+    result = await graph.ainvoke(given, context=context)
+    turns = await Discussions(ledger, context.team).conversation(discussion_id).all(result["turn"])
+    return {
+        "ended": result["ended"],
+        "turns": result["turn"],
+        "tokens": result["tokens"],
+        "document": {name: part for name, part in result["document"].items() if name != MINUTES},
+        "report": result["report"],
+        "answered_by": result["answered_by"],
+        "transcript": [turn.model_dump(mode="json") for turn in turns],
+    }
 
 
 def _report(
@@ -166,35 +185,22 @@ def _report(
 ) -> Report:
     (who, judge), size = people, options.context_tokens
     fields = load_team(options.team).document.item_fields
-    groups = dict[tuple[Wording, int], list[Row]]()
-    for row in rows:
-        groups.setdefault((row["wording"], row["size"]), []).append(row)
     by_wording = {
-        wording: {str(each): summarise(groups[wording, each], fields) for each in options.all_sizes}
+        wording: summarise([row for row in rows if row["wording"] == wording], fields)
         for wording in options.wordings
     }
-    summary = by_wording[options.wordings[0]]
-    main = summary[str(size)]
+    main = by_wording[options.wordings[0]]
     answered_by = f"{who}; judged by {judge}" if str(judge) != str(who) else str(who)
     title = f"Pipeline design: {options.runs} discussions each, {size} tokens of context"
-    plots = (partial(plot_metrics, main), partial(plot_sizes, summary))
-    tables = list[Table]()
-    for wording, of in by_wording.items():
-        printed = "" if wording == "ours" else ", task as printed"
-        said = f"Table 2: mean ± sd of {options.runs} discussions each, {size} tokens of context{printed}"
-        tables += [table_2(of[str(size)], said), size_table(of)]
+    said = f"Table 2: mean ± sd of {options.runs} discussions each, {size} tokens of context"
+    printed = {"ours": "", "printed": ", task as printed"}
     return Report(
         name="pipeline_design",
         answered_by=answered_by,
         raw=journal.path,
         rows=rows,
-        summary={
-            "context_tokens": size,
-            "runs": options.runs,
-            "sizes": summary,
-            "wordings": by_wording,
-        },
-        tables=tables,
-        plots=[draw(journal.path.with_suffix(".png"), title, answered_by, *plots)],
-        notes=notes(main, summary, who, judge),
+        summary={"context_tokens": size, "runs": options.runs, "wordings": by_wording},
+        tables=[table_2(of, said + printed[wording]) for wording, of in by_wording.items()],
+        plots=[draw(journal.path.with_suffix(".png"), title, answered_by, partial(plot_metrics, main))],
+        notes=notes(main, who, judge),
     )

@@ -10,7 +10,6 @@ from scipy.stats import ranksums
 
 from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
-from mneme.evals.discussion.judges import SCORES
 from mneme.evals.report import Row, table
 from mneme.prompts.discussion.document import UNSAID
 
@@ -30,7 +29,6 @@ PAPER: dict[str, tuple[float, float, float]] = {
 }
 """Table 2: baseline, intrinsic memory, p."""
 FIGURES = (*PAPER, "completeness", "consistency", "components", "parts of each", "agreed")
-AT_SIZES = ("agreed", "turns", "components", "usability", "documentation")
 THOUSANDS = 10_000
 """From here on means are printed in thousands, so that table 2 fits a terminal of 80 columns."""
 
@@ -100,53 +98,16 @@ def _mean(spread: Row) -> str:
     return f"{spread['mean']:.3g} ± {round(spread['sd'], 2):.2g}"
 
 
-def size_table(summary: Row) -> Table:
-    """Return how the two compare at other sizes of the context."""
-    columns = ["tokens", "memory", *(name for name in AT_SIZES if name in next(iter(summary.values())))]
-    cells = [
-        [size, arm, *(f"{figures[name][arm]['mean']:.4g}" for name in columns[2:])]
-        for size, figures in summary.items()
-        for arm in ARMS
-    ]
-    return table("Means at other sizes of the context, in tokens", columns, cells)
-
-
-def worse(summary: Row) -> list[str]:
-    """Say at which sizes of the context intrinsic memory scores lower than the baseline, and in what."""
-    return [
-        f"At {size} tokens intrinsic memory scores lower in {', '.join(lower).replace('_', '-')}."
-        for size, figures in summary.items()
-        if (lower := [name for name in SCORES if name in figures and _gain(figures[name]) < 0])
-    ]
-
-
-def _gain(figure: Row) -> float:
-    return float(figure["intrinsic"]["mean"] - figure["none"]["mean"])
-
-
-def breaks_down(summary: Row) -> list[str]:
-    """Say from which size downwards the baseline no longer agrees in every discussion."""
-    failing = [int(size) for size, figures in summary.items() if figures["agreed"]["none"]["mean"] < 1]
-    if not failing:
-        return []
-    share = summary[str(max(failing))]["agreed"]["none"]["mean"]
-    return [
-        f"Largest size where the baseline fails to agree: {max(failing)} tokens; "
-        f"{100 * share:.0f} % of its runs do."
-    ]
-
-
-def notes(main: Row, summary: Row, who: Identity, judge: Identity) -> list[str]:
+def notes(main: Row, who: Identity, judge: Identity) -> list[str]:
     """Say how reliable the figures are, and which of the paper's claims they support."""
     more = main["tokens"]["intrinsic"]["mean"] / main["tokens"]["none"]["mean"] - 1
-    won = [name for name in METRICS if name in main and _gain(main[name]) > 0]
+    scored = {name: main[name] for name in METRICS if name in main}
+    won = [name for name, each in scored.items() if each["intrinsic"]["mean"] > each["none"]["mean"]]
     sure = [name for name in won if main[name]["p"] < 0.05]
     found = [
         f"Tokens with intrinsic memory: {100 * more:+.0f} % (paper: +32 %).",
         "p: Wilcoxon rank-sum test, two-sided; runs differ in the seed of every reply, drawn at "
         "--temperature, and in the order in which the workers speak; by rules in that order alone.",
-        *breaks_down(summary),
-        *worse(summary),
     ]
     if judge.is_model:
         higher = f"It scores higher in {len(won)} of 5 metrics, {len(sure)} of them with p < 0.05"
@@ -174,14 +135,3 @@ def plot_metrics(main: Row, axes: Axes) -> None:
     for number, arm in enumerate(ARMS):
         paper = [PAPER[name][number] for name in metrics]
         axes.plot(paper, "_", color="black", label=f"paper, {NAMES[arm]} (mean)")
-
-
-def plot_sizes(summary: Row, axes: Axes) -> None:
-    """Draw how many components the document has, by the size of the context."""
-    sizes = sorted(summary, key=int)
-    for arm in ARMS:
-        found = [summary[size]["components"][arm] for size in sizes]
-        means, spreads = [each["mean"] for each in found], [each["sd"] for each in found]
-        axes.errorbar([int(size) for size in sizes], means, yerr=spreads, marker="o", label=NAMES[arm])
-    axes.set(xlabel="tokens of context", ylabel="components in the document")
-    axes.legend(fontsize="small")

@@ -7,12 +7,26 @@ other seeds taught of where things usually are.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
+import yaml
+
 from mneme.environments.household.episode import Episode
-from mneme.evals.household.paper import FIGURE_3B, TABLE_2
 from mneme.nodes.household.context import HouseholdContext, Setting
 
+CATEGORIES = ("Wash Dishes", "Put Groceries", "Prepare a Meal", "Set up Table", "Prepare Tea")
+"""In the order of table 1."""
+
+_PRINTED = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encoding="utf-8"))
+TABLE_1: dict[tuple[str, int], tuple[list[float], float]] = {
+    (method, agents): (steps, average) for method, agents, steps, average in _PRINTED["table_1"]
+}
+"""Steps by category, and their average, as printed, by method and number of agents."""
+TABLE_2: dict[str, dict[str, float]] = _PRINTED["table_2"]
+"""Steps with three agents, by what they observe."""
+FIGURE_3B: dict[str, float] = _PRINTED["figure_3b"]
+"""Steps lost against MiTa by the role that is weaker."""
 LAPSES = 0.3
 """Share of a weaker role's decisions that are lapses in figure 3b."""
 
@@ -171,3 +185,11 @@ def table_arms(agents: Sequence[int], methods: Sequence[str], member: str, manag
         made.append(Arm("MiTa", largest, member, manager, allocation=False))
         made.append(Arm("MiTa", largest, member, manager, summary=False))
     return made
+
+
+def paper_steps(method: str, agents: int, category: str) -> float | None:
+    """Return the paper's steps of a cell of table 1; `Average` is its last column."""
+    if (method, agents) not in TABLE_1:
+        return None
+    by_category, average = TABLE_1[method, agents]
+    return average if category == "Average" else by_category[CATEGORIES.index(category)]

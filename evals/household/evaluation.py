@@ -30,8 +30,17 @@ from mneme.core.errors import BadInput
 from mneme.environments.household import Episode, load_episode
 from mneme.environments.household.generator import generate
 from mneme.evals.answering import Identity, identify
-from mneme.evals.household.arms import COUNTED, LAPSES, METHODS, NARROW, Arm, Method, Plan, table_arms
-from mneme.evals.household.paper import CATEGORIES
+from mneme.evals.household.arms import (
+    CATEGORIES,
+    COUNTED,
+    LAPSES,
+    METHODS,
+    NARROW,
+    Arm,
+    Method,
+    Plan,
+    table_arms,
+)
 from mneme.evals.household.playing import Case, finish, finished
 from mneme.evals.household.tables import report
 from mneme.evals.measuring import processes

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from mneme.evals.household.arms import Arm
-from mneme.evals.household.paper import CATEGORIES
+from mneme.evals.household.arms import CATEGORIES, Arm
 from mneme.evals.measuring import wilcoxon_p
 from mneme.evals.report import Row
 

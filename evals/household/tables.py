@@ -9,8 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mneme.cli.tables import Table
-from mneme.evals.household.arms import COUNTED, Arm, Plan
-from mneme.evals.household.paper import TABLE_1, paper_steps
+from mneme.evals.household.arms import COUNTED, TABLE_1, Arm, Plan, paper_steps
 from mneme.evals.household.results import AVERAGE, COLUMNS, GENERATED, Difference, Results
 from mneme.evals.measuring import p_cell
 from mneme.evals.report import Journal, Report, Row, draw, table

@@ -4,8 +4,7 @@ Query-tuning tasks in a seeded order go to teams that are alike but for their me
 without any (the monitor learns; nobody is shown), and to the rivals of §1 and §9: raw trajectories are
 retrieved in the place of cards, a prompt cache answers what was asked before, and the loop goes on without
 the devil's advocate. Some tasks of each order are put once more in the same words. Disputes are tested as
-they are opened. Beside it the paper's three-task story, as shipped and as printed, line by line; and how
-reuse and quality went over time, from the ledger's history.
+they are opened. Beside it the paper's three-task story, as shipped and as printed.
 """
 
 import random
@@ -13,19 +12,14 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from mneme.cli.learning.cards import trend_tables
 from mneme.environments.sql_tuning import TuningTask, story, tasks
 from mneme.evals.learning import compound_tables
-from mneme.evals.learning.arms import OURS, RIVALS, Arm, recall_of
-from mneme.evals.learning.story import card_of, measured_trials, printed_story, story_tables
-from mneme.evals.learning.studies import Played, Study, StudyOptions, study
+from mneme.evals.learning.story import measured_trials, printed_story, story_tables
+from mneme.evals.learning.studies import OURS, RIVALS, Arm, Played, Study, StudyOptions, recall_of, study
 from mneme.evals.report import Progress, Report, Row
-from mneme.stores.cards.metrics import Period
 
 STORY_ROWS = 150_000
 """Rows at which the story's remedies are as far apart as in the paper; with fewer, noise decides."""
-PERIODS = 4
-"""Into so many periods an order's tasks are divided to watch them over time."""
 
 
 class Options(StudyOptions):
@@ -59,11 +53,9 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         await now.play(plan)
         trials = await measured_trials(now.journal, story_rows)
         ours = now.team(f"{OURS} {sized.seeds[-1]}").cards
-        cards = await now.team("story 0").cards.records.list()
-        watched = await ours.trend(-(-(sized.tasks + sized.repeats) // PERIODS))
         metrics = (await ours.metrics()).model_dump(mode="json")
         rows = [now.journal[each.case] for each in plan]
-        return _report(now, sized, rows, trials, card_of(cards), watched, metrics)
+        return _report(now, sized, rows, trials, metrics)
 
 
 def _plan(options: Options, story_rows: int) -> list[Played]:
@@ -90,15 +82,7 @@ def _repeated(drawn: Sequence[TuningTask], seed: int, count: int) -> list[Tuning
     return [task.model_copy(update={"id": f"{task.id}-again"}) for task in chosen]
 
 
-def _report(  # noqa: PLR0913, PLR0917 (a report has many parts)
-    now: Study,
-    options: Options,
-    rows: list[Row],
-    trials: list[Row],
-    card: Row,
-    watched: Sequence[Period],
-    metrics: Row,
-) -> Report:
+def _report(now: Study, options: Options, rows: list[Row], trials: list[Row], metrics: Row) -> Report:
     told = {arm: [row for row in rows if row["arm"] == arm] for arm in ("story", "printed")}
     played = compound_tables.measured([row for row in rows if row["arm"] in options.arms])
     parts = compound_tables.parts_of(played, options.tasks)
@@ -109,7 +93,6 @@ def _report(  # noqa: PLR0913, PLR0917 (a report has many parts)
         "compared": compared,
         "significance": tested,
         "metrics": metrics,
-        "trend": [each.model_dump(mode="json") for each in watched],
         "disputes": compound_tables.disputes(parts["all"]),
     }
     title = f"Compound learning: {options.tasks} query-tuning tasks, {len(options.seeds)} orders"
@@ -117,14 +100,8 @@ def _report(  # noqa: PLR0913, PLR0917 (a report has many parts)
         "compound_learning", [*rows, *trials], summary, *compound_tables.plots(played), title=title
     )
     made.tables += [
-        *story_tables(told["story"], told["printed"], trials, card),
+        *story_tables(told["story"], told["printed"], trials),
         *compound_tables.tables(parts, compared),
-        *trend_tables(watched, lambda each: f"task {_first(watched, each)}"),
     ]
     made.notes += compound_tables.notes(tested, compared, summary["disputes"])
     return made
-
-
-def _first(watched: Sequence[Period], period: Period) -> int:
-    """Return the number of a period's first task."""
-    return 1 + sum(each.tasks for each in watched if each.begins < period.begins)

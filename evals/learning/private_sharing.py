@@ -20,8 +20,7 @@ from pydantic import Field
 from mneme.environments.sql_tuning import SCHEMAS, tasks
 from mneme.environments.sql_tuning.tasks import Family
 from mneme.environments.worlds import find_world
-from mneme.evals.learning.arms import Team
-from mneme.evals.learning.studies import Played, Study, StudyOptions, study, with_gains
+from mneme.evals.learning.studies import Played, Study, StudyOptions, Team, study, with_gains
 from mneme.evals.measuring import wilcoxon_p
 from mneme.evals.options import Positive
 from mneme.evals.report import Progress, Report, Row, framed

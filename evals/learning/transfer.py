@@ -25,8 +25,7 @@ from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import TuningTask, tasks
 from mneme.environments.sql_tuning.conditions import features_of, general
 from mneme.environments.sql_tuning.tasks import FAMILIES, Family
-from mneme.evals.learning.arms import RECALL, Team
-from mneme.evals.learning.studies import Played, Study, StudyOptions, study, with_gains
+from mneme.evals.learning.studies import RECALL, Played, Study, StudyOptions, Team, study, with_gains
 from mneme.evals.measuring import wilcoxon_p
 from mneme.evals.options import Positive
 from mneme.evals.report import Progress, Report, Row, framed

@@ -1,8 +1,7 @@
 """Intrinsic Memory Agents, table 1: eight memories of a team on PDDL tasks.
 
 A team of two plays every problem in a seeded order with each memory; a memory that learns across tasks has
-its own ledger per order. No memory and intrinsic memory play again in a tight window, which has no room for
-all turns of the longer tasks. Reward is a task's progress, a table's value the mean over tasks. Problems are
+its own ledger per order. Reward is a task's progress, a table's value the mean over tasks. Problems are
 our own, drawn from the seed with AgentBoard's shares of the four domains, or a folder's (AgentBoard's 60
 files with `--data`, or the folder `pddl` of MNEME_DATA), which a seed only puts into another order.
 """
@@ -31,8 +30,6 @@ from mneme.nodes.pddl.pddl_team import task_of
 from mneme.nodes.task_memories.kinds import MEMORIES
 
 PROBLEMS = 60
-TIGHT_MEMORIES = ("none", "intrinsic")
-"""The memories that are compared once more in a tight window, where turns are lost that a memory can keep."""
 MIN_WINDOW = 512
 """Tokens of the smallest window."""
 
@@ -51,10 +48,6 @@ class Options(RunOptions):
     agents: Agents = "auto"
     window: int = Field(4096, ge=MIN_WINDOW, description="Tokens of an agent's context.")
     memory_tokens: int = Field(700, ge=100, description="Tokens of a structured memory.")
-    tight_window: int = Field(
-        2500, ge=0, description="A second window, for no memory and intrinsic; below 512: none."
-    )
-    tight_memory_tokens: int = Field(400, ge=100, description="Tokens of a structured memory in that window.")
     workers: int | None = Field(
         None, ge=1, description="Processes at once; default: the cores, for a model MNEME_PARALLEL."
     )
@@ -80,6 +73,9 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     by_default = settings().parallel if who.is_model else os.cpu_count()
     workers = options.workers or by_default or 1
     turns = {case.name: case for turn in zip_longest(*teams) for case in turn if case}
+    if not turns:
+        wrong = f"No problem leaves room for turns: the window has {options.window} tokens."
+        raise BadInput(wrong, "Give a larger --window.")
     locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
     with processes(workers, play, play_in_process) as player:
 
@@ -96,22 +92,17 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 def _cases(
     options: Options, who: Identity, home: Path, loaded: Sequence[Problem], seed: int
 ) -> list[list[Case]]:
-    """Return what is to be played by one seed: every memory, then those that are played again."""
+    """Return what each memory is to play by one seed: the problems that leave room for turns."""
     problems = list(loaded) or generate_suite(options.problems or PROBLEMS, seed)
     Random(seed).shuffle(problems)  # noqa: S311 - an order, no secret
+    room, kept = options.window, options.memory_tokens
+    fitting = [each for each in problems if tokens(task_of(each).text) + kept < room]
     embedder = options.embedder or settings().embedder
-
-    def order(memory: str, window: int, memory_tokens: int, played: Sequence[Problem]) -> list[Case]:
-        team = Team(memory, seed, who.responder, window, memory_tokens, embedder, home, options.example)
-        return [Case(team, number, problem) for number, problem in enumerate(played)]
-
-    made = [order(each, options.window, options.memory_tokens, problems) for each in options.memories]
-    tight, kept = options.tight_window, options.tight_memory_tokens
-    if MIN_WINDOW <= tight < options.window:
-        # the problems whose task and memory leave something of the window, by the estimate, to turns
-        fitting = [each for each in problems if tokens(task_of(each).text) + kept < tight]
-        made += [order(each, tight, kept, fitting) for each in TIGHT_MEMORIES if each in options.memories]
-    return made
+    teams = [
+        Team(memory, seed, who.responder, room, kept, embedder, home, options.example)
+        for memory in options.memories
+    ]
+    return [[Case(team, number, each) for number, each in enumerate(fitting)] for team in teams]
 
 
 def _folder(options: Options) -> Path | None:
@@ -126,7 +117,7 @@ async def _journal(options: Options, who: Identity, loaded: Sequence[Problem]) -
     configuration = {
         "problems": [digest(problem.model_dump()) for problem in loaded] or options.problems or PROBLEMS,
         "agents": who.model_dump(),
-        "rooms": [options.window, options.memory_tokens, options.tight_window, options.tight_memory_tokens],
+        "rooms": [options.window, options.memory_tokens],
         "shown": options.example,
         "embedder": (await options.opened_embedder()).name,
     }

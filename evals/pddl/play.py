@@ -6,18 +6,13 @@ which has ended, and whose row is not kept yet, cannot begin anew and recall its
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
-
-from mneme.core.errors import LedgerInUse
 from mneme.environments.pddl import Problem
+from mneme.evals.measuring import ledger_at
 from mneme.evals.report import Row
 from mneme.graphs import pddl_team
 from mneme.models.asking.counting import tokens_in
@@ -25,10 +20,9 @@ from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.pddl.context import PddlContext
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.ledger import Ledger, open_ledger
 
-MAX_WAIT = 20.0
-"""Seconds for which a process that was stopped may still hold the ledger."""
+KEPT = ("success", "steps", "valid_steps", "answered_by", "complaints", "transcript")
+"""What of a graph's result stands in a row."""
 
 
 @dataclass(frozen=True)
@@ -81,51 +75,25 @@ async def play(case: Case) -> Row:
         memory_tokens=team.memory_tokens,
         example=team.example,
     )
-    async with _opened(team) as (ledger, checkpointer):
+    embedder, place = await open_embedder(team.embedder), team.home / team.name
+    async with ledger_at(place, embedder) as ledger, open_checkpointer(f"{place}.sqlite") as checkpointer:
         graph = pddl_team.builder.compile(store=LedgerStore(ledger), checkpointer=checkpointer)
         left = await graph.aget_state(config)
         given: Any = None if left.values else {"problem": problem.model_dump(), "task_id": case.name}
         started = perf_counter()
         values = await graph.ainvoke(given, config, context=context, durability="sync")
-    played = {
+    return {
         "memory": team.memory,
         "seed": team.seed,
         "number": case.number,
         "window": team.window,
         "memory_tokens": team.memory_tokens,
-    }
-    return played | _row(problem, values) | {"seconds": perf_counter() - started}
-
-
-@asynccontextmanager
-async def _opened(team: Team) -> AsyncIterator[tuple[Ledger, BaseCheckpointSaver[str]]]:
-    embedder = await open_embedder(team.embedder)
-    retrying = AsyncRetrying(
-        retry=retry_if_exception_type(LedgerInUse),
-        stop=stop_after_delay(MAX_WAIT),
-        wait=wait_fixed(0.2),
-        reraise=True,
-    )
-    ledger: Ledger = await retrying(open_ledger, str(team.home / team.name), embedder)
-    try:
-        async with open_checkpointer(str(team.home / f"{team.name}.sqlite")) as checkpointer:
-            yield ledger, checkpointer
-    finally:
-        await ledger.close()
-
-
-def _row(problem: Problem, values: Row) -> Row:
-    return {
         "problem": problem.name,
         "domain": problem.domain,
         "difficulty": problem.difficulty,
         "reward": values["progress"],
-        "success": values["success"],
-        "steps": values["steps"],
-        "valid_steps": values["valid_steps"],
+        **{name: values[name] for name in KEPT},
         "tokens": tokens_in(values["asked"]),
         "calls": values["asked"]["calls"],
-        "answered_by": values["answered_by"],
-        "complaints": values["complaints"],
-        "transcript": values["transcript"],
+        "seconds": perf_counter() - started,
     }

@@ -29,11 +29,9 @@ def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, ra
     played["grounding"] = played["valid_steps"] / played["steps"].clip(lower=1)
     order = {name: at for at, name in enumerate(LABELS)}
     played = played.sort_values("memory", key=lambda each: each.map(order), kind="stable")
-    is_wide = played["window"] == played["window"].max()
-    wide, tight = played[is_wide], played[~is_wide]
-    summary = _summaries(wide)
-    plots = (partial(_bars, summary), partial(_learning, wide))
-    title = f"PDDL tasks, {_counted(wide, seeds)}"
+    summary = _summaries(played)
+    plots = (partial(_bars, summary), partial(_learning, played))
+    title = f"PDDL tasks, {_counted(played, seeds)}"
     return Report(
         name="pddl",
         answered_by=str(who),
@@ -43,11 +41,10 @@ def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, ra
             "seeds": list(seeds),
             "problems": source,
             "memories": summary,
-            "tight": _summaries(tight),
         },
-        tables=[*_table_1(summary, who), *_tight(wide, tight), *_by_domain(wide)],
+        tables=[*_table_1(summary, who), *_by_domain(played)],
         plots=[draw(raw.with_suffix(".png"), title, str(who), *plots)],
-        notes=_notes(played, wide, seeds, who, source),
+        notes=_notes(played, seeds, who, source),
     )
 
 
@@ -100,61 +97,37 @@ def _table_1(summary: dict[str, Row], who: Identity) -> list[Table]:
     ]
 
 
-def _tight(wide: pd.DataFrame, tight: pd.DataFrame) -> list[Table]:
-    """Compare no memory and intrinsic in both windows, over the problems that both windows have room for."""
-    if tight.empty:
-        return []
-    fitting = tight[["seed", "problem"]].drop_duplicates()
-    before = wide[wide["memory"].isin(tight["memory"])].merge(fitting)
-    lines = [
-        {
-            "window": part["window"].iloc[0],
-            "for memory": part["memory_tokens"].iloc[0],
-            "memory": LABELS[name],
-            "reward": f"{each['reward']:.4f}",
-            "tokens": f"{each['tokens']:,.0f}",
-            "valid": f"{each['grounding']:.3f}",
-            "p": each["p"],
-        }
-        for part in (before, tight)
-        for name, each in _summaries(part).items()
-    ]
-    return [framed(f"A tight window ({len(fitting)} problems that fit)", pd.DataFrame(lines))]
-
-
-def _by_domain(wide: pd.DataFrame) -> list[Table]:
+def _by_domain(played: pd.DataFrame) -> list[Table]:
     measures = {"reward": "average reward", **MEASURES}
-    means: pd.DataFrame = wide.pivot_table(
+    means: pd.DataFrame = played.pivot_table(
         index="memory", columns="domain", values=[*measures], margins=True, margins_name="all", sort=False
     )
-    domains, names = [*sorted(set(wide["domain"])), "all"], [*dict.fromkeys(wide["memory"])]
+    domains, names = [*sorted(set(played["domain"])), "all"], [*dict.fromkeys(played["memory"])]
     return [
         framed(f"By domain: {title}", means[measure].loc[names, domains].map("{:.3g}".format).rename(LABELS))
         for measure, title in measures.items()
     ]
 
 
-def _counted(wide: pd.DataFrame, seeds: Sequence[int]) -> str:
+def _counted(played: pd.DataFrame, seeds: Sequence[int]) -> str:
     """Say how many problems of which domains were played with each memory, in how many orders."""
-    first = wide[(wide["memory"] == wide["memory"].iloc[0]) & (wide["seed"] == seeds[0])]
+    first = played[(played["memory"] == played["memory"].iloc[0]) & (played["seed"] == seeds[0])]
     counts = first["domain"].value_counts().sort_index()
     each = ", ".join(f"{count} {domain}" for domain, count in counts.items())
     return f"{len(first)} problems ({each}), {len(seeds)} {'order' if len(seeds) == 1 else 'orders'}"
 
 
-def _notes(
-    played: pd.DataFrame, wide: pd.DataFrame, seeds: Sequence[int], who: Identity, source: str
-) -> list[str]:
+def _notes(played: pd.DataFrame, seeds: Sequence[int], who: Identity, source: str) -> list[str]:
     seconds = played["seconds"].sum()
     notes = [
-        f"{_counted(wide, seeds)}, {source}; "
+        f"{_counted(played, seeds)}, {source}; "
         f"{len(played)} tasks, {seconds:.0f} s of playing, {seconds / len(played):.2f} s a task.",
         "p: Wilcoxon signed-rank of rewards against no memory on the same problems, by Holm for the "
         "number of memories; – where no task ended otherwise, or with no memory left out. The paper gives no "
         "spread: it ran once.",
         "Tokens count every question of both agents and of the memory itself, prompts and replies; sd: of "
         "the orders' means.",
-        *_same_moves(wide),
+        *_same_moves(played),
     ]
     if unusable := int(played["complaints"].map(len).sum()):
         notes.append(f"{unusable} answers stayed unusable after their repairs; the raw results say which.")
@@ -162,9 +135,9 @@ def _notes(
     return notes if who.is_model else [*notes, by_rules]
 
 
-def _same_moves(wide: pd.DataFrame) -> list[str]:
+def _same_moves(played: pd.DataFrame) -> list[str]:
     """Say in how many problems the moves with intrinsic memory and without were the same."""
-    moves = wide.assign(moves=wide["transcript"].map(lambda steps: [step["action"] for step in steps]))
+    moves = played.assign(moves=played["transcript"].map(lambda steps: [step["action"] for step in steps]))
     by_memory = moves.pivot_table(index=PROBLEM, columns="memory", values="moves", aggfunc="first")
     if not {"none", "intrinsic"} <= {*by_memory.columns}:
         return []
@@ -184,9 +157,9 @@ def _bars(summary: dict[str, Row], axes: Axes) -> None:
     means.plot.barh(ax=axes, xlabel="average reward").invert_yaxis()
 
 
-def _learning(wide: pd.DataFrame, axes: Axes) -> None:
+def _learning(played: pd.DataFrame, axes: Axes) -> None:
     """Draw the mean reward of the tasks so far: what learns across tasks rises."""
-    running = wide.pivot_table(index="number", columns="memory", values="reward").expanding().mean()
+    running = played.pivot_table(index="number", columns="memory", values="reward").expanding().mean()
     style = {name: "-" if name in CROSS_TRIAL else ":" for name in running.columns}
     running.plot(ax=axes, style=style, xlabel="tasks played (solid: learns across tasks)")
     axes.set_ylabel("mean reward so far")

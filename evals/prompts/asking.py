@@ -38,16 +38,8 @@ class Outcome(BaseModel):
     seconds: float = 0.0
 
     @property
-    def is_asked(self) -> bool:
-        return self.came != "no rule"
-
-    @property
-    def is_usable(self) -> bool:
-        return self.came in {"first", "repaired"}
-
-    @property
     def is_right(self) -> bool:
-        return self.is_usable and not self.wrong
+        return self.came in {"first", "repaired"} and not self.wrong
 
 
 async def outcome_of(golden: Golden, responder: str) -> Outcome:

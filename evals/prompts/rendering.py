@@ -54,7 +54,7 @@ def _taken(world: SeeingWorld, agent: int, thing: int) -> Frame:
         step=world.steps + 1,
         rooms=[body.room for body in world.agents],
         positions=[body.position for body in world.agents],
-        hands=[list(body.hands) for body in world.agents],
+        hands=[[*body.hands, thing] if n == agent else body.hands for n, body in enumerate(world.agents)],
         actions=[Action(kind="grab", object=thing) if n == agent else WAIT for n in range(len(world.agents))],
         outcomes=[DONE] * len(world.agents),
         progress=world.progress,

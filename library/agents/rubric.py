@@ -5,7 +5,6 @@ syllables, AABBA, the sonnet's parts), ours speaks of the form that was asked fo
 three forms of that domain.
 """
 
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -14,15 +13,16 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from mneme.core.errors import BadInput
 from mneme.core.yaml_files import read_yaml, text_of
 from mneme.library.agents.agent import DOMAINS
+from mneme.prompts.sharing import examples
 
 HOME = Path(__file__).parent / "rubrics"
 SINGLE_POOL = "single_pool"
 RUBRICS = (*DOMAINS, SINGLE_POOL)
 """The shipped rubrics: each domain's, and that of one pool for all."""
-TOTAL = 100
+TOTAL = examples.TOTAL
 
 
-class Criterion(BaseModel):
+class Criterion(examples.Criterion):
     """One criterion, and the most points that it can earn."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,19 +64,6 @@ class Rubric(BaseModel):
         """Return the criteria by which an agent's answers are scored; all where none would be left."""
         own = tuple(each for each in self.criteria if not each.agents or agent in each.agents)
         return own or self.criteria
-
-    def total(self, earned: Sequence[int]) -> int:
-        """Add up points, one number per criterion in order; too many or too few points raise `BadInput`."""
-        if len(earned) != len(self.criteria):
-            raise BadInput(
-                f"{len(earned)} scores for {len(self.criteria)} criteria.", "Score each criterion."
-            )
-        for criterion, points in zip(self.criteria, earned, strict=True):
-            if not 0 <= points <= criterion.points:
-                raise BadInput(
-                    f"{criterion.name}: {points} points.", f"It earns from 0 to {criterion.points} points."
-                )
-        return sum(earned)
 
     def as_text(self) -> str:
         """Write the rubric as lines, one per criterion, for a prompt or a person."""

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from mneme.api.operation import USER, Limit, Operations, Reason, changes, reads
-from mneme.core.errors import BadInput, NotFound
+from mneme.api.operation import USER, Limit, Operations, Reason, changes, only, reads
+from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, Rating
 from mneme.stores.cards.disputes import Dispute
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -15,7 +15,6 @@ from mneme.stores.cards.people import Care
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.cards.upkeep import Kept
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import check_name
 
 CardId = Annotated[str, Field(description="The card's id or its first letters, with or without `card_`.")]
 DisputeId = Annotated[
@@ -142,24 +141,8 @@ class CardReviews(Operations):
         if beginning.strip() and await self._cards.records.find(beginning):
             return beginning
         known = [card.id for card in await self._cards.records.list()]
-        return _only(beginning, "card_", known, self._owner)
+        return only(beginning, known, f"The team {self._owner}", "card", "mneme cards list")
 
     async def _dispute(self, beginning: str) -> str:
         known = [dispute.id for dispute in await self._cards.disputes.list()]
-        return _only(beginning, "disp_", known, self._owner)
-
-
-def _only(beginning: str, prefix: str, ids: Sequence[str], team: str) -> str:
-    kind = {"card_": "card", "disp_": "dispute"}[prefix]
-    if not beginning.strip():
-        raise BadInput(
-            f"The {kind}'s id is missing.", f"Give the id or its first letters; see `mneme {kind}s list`."
-        )
-    if check_name(beginning, "id") in ids:
-        return beginning
-    found = [each for each in ids if each.removeprefix(prefix).startswith(beginning.removeprefix(prefix))]
-    if not found:
-        raise NotFound(f"The team {team} has no {kind} {beginning}.", f"See `mneme {kind}s list`.")
-    if len(found) > 1:
-        raise BadInput(f"{len(found)} ids begin with {beginning}.", "Give more letters of the id.")
-    return found[0]
+        return only(beginning, known, f"The team {self._owner}", "dispute", "mneme disputes list")

@@ -17,7 +17,7 @@ from mneme.stores.cards.card_files import Imported
 from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.disputes import Approach, ConflictType, Dispute, DisputeStatus
 from mneme.stores.cards.knowledge_cards import Learned
-from mneme.stores.cards.lifecycle import Approval
+from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import Metrics, Period, Unit
 from mneme.stores.cards.people import Care
 from mneme.stores.cards.sharing import BUDGET, Shared
@@ -26,6 +26,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import unescaped
 from mneme.stores.tuned_models import Archive, Attempt
 
+APPROVED = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
 Sentence = Annotated[str, Field(max_length=2000)]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
 
@@ -118,9 +119,16 @@ class Cards(CardReviews):
         return await self._cards.records.history(await self._card(card_id))
 
     @changes("cards/{card_id}/promote")
-    async def promote(self, card_id: CardId, approval: Approval, reason: Reason = "") -> Card:
+    async def promote(
+        self,
+        card_id: CardId,
+        approval: Annotated[Approval | None, Field(description="None: the caller approves of it.")] = None,
+        reason: Reason = "",
+    ) -> Card:
         """Make a provisional card verified. Raises BadInput with every reason against it, NotFound."""
         change = self._change(reason, "promoted by a person")
+        if approval is None:
+            approval = Approval(by=self._caller, approved=True, rubric=APPROVED, reason=change.reason)
         return await self._cards.promote(await self._card(card_id), approval, change=change)
 
     @changes("cards/{card_id}/deprecate")

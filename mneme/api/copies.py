@@ -1,17 +1,16 @@
 """Where texts were copied to: the folders in which servers ran, and the backups; noted in MNEME_HOME."""
 
-import os
 import zipfile
 import zlib
 from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
 
 from pydantic import BaseModel, ValidationError
 
-from mneme.core.private import make_private_file, make_private_folder
+from mneme.core.durable import write_durably
+from mneme.core.private import make_private_folder
 from mneme.core.settings import settings
 from mneme.stores.ledger.folder import LOG
 from mneme.stores.ledger.upgrading import JOURNAL
@@ -51,16 +50,15 @@ def noted() -> Copies:
 
 def note_backup(file: Path) -> None:
     """Note that a backup was made."""
-    copies, name = noted(), str(file.absolute())
-    others = [each for each in copies.backups if each.file != name]
-    _write(copies.model_copy(update={"backups": [*others, Made(file=name, at=datetime.now(UTC))]}))
+    copies, made = noted(), Made(file=str(file.absolute()), at=datetime.now(UTC))
+    others = [each for each in copies.backups if each.file != made.file]
+    _write(copies.model_copy(update={"backups": [*others, made]}))
 
 
 def note_server() -> None:
     """Note that this process serves from its working directory."""
-    copies, folder = noted(), str(Path.cwd())
-    others = [each for each in copies.servers if each.folder != folder]
-    _write(copies.model_copy(update={"servers": [*others, Ran(folder=folder)]}))
+    copies, ran = noted(), Ran(folder=str(Path.cwd()))
+    _write(copies.model_copy(update={"servers": [*(each for each in copies.servers if each != ran), ran]}))
 
 
 def backups_with(names: Collection[str]) -> list[Made]:
@@ -72,22 +70,17 @@ def backups_with(names: Collection[str]) -> list[Made]:
 
 
 def _may_hold(file: Path, names: Collection[bytes]) -> bool:
+    """Say whether one of the names is in a backup, also where two of the parts meet that are read at once."""
+    before, most = b"", max(map(len, names), default=0)
     try:
         with zipfile.ZipFile(file) as archive:
-            held = JOURNAL if JOURNAL in archive.namelist() else LOG
-            with archive.open(held) as content:
-                return _holds(content, names)
+            content = archive.open(JOURNAL if JOURNAL in archive.namelist() else LOG)
+            while part := content.read(AT_ONCE):
+                if any(name in before + part for name in names):
+                    return True
+                before = part[-most:] if most else b""
     except (OSError, KeyError, zipfile.BadZipFile, zlib.error):
         return True
-
-
-def _holds(content: IO[bytes], names: Collection[bytes]) -> bool:
-    """Say whether one of the names is in a file, also where two of its parts meet."""
-    before, most = b"", max(map(len, names), default=0)
-    while part := content.read(AT_ONCE):
-        if any(name in before + part for name in names):
-            return True
-        before = part[-most:] if most else b""
     return False
 
 
@@ -97,10 +90,6 @@ def _notes() -> Path:
 
 def _write(copies: Copies) -> None:
     """Write the notes; where that cannot be done, the backup is made and the server starts all the same."""
-    file = _notes()
-    draft = file.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
-        make_private_folder(file.parent)
-        make_private_file(draft)
-        draft.write_text(copies.model_dump_json(indent=2))
-        draft.replace(file)
+        make_private_folder(_notes().parent)
+        write_durably(_notes(), copies.model_dump_json(indent=2), 0o600)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from mneme.api.copies import backups_with
+from mneme.api.inbox import Remembered, Remembering, remembered
 from mneme.api.messages import ChatMessage, to_remember
-from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, reads
-from mneme.api.remembering import Remembered, Remembering, Said
-from mneme.core.errors import BadInput, NotFound
+from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
+from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.models.asking.responders import resolve
 from mneme.stores.ledger.forgetting import Forgotten
@@ -142,8 +142,8 @@ class Memories(Operations):
         await self._inbox.must_have_room(self._owner, batch)
         for message in batch:
             await self._inbox.add(self._owner, message)
-        said = Said(self._inbox, self._owner, [each["message_id"] for each in batch])
-        return await said.remembered(self._remembering, memory_agent, seconds)
+        ids, inbox, how = [each["message_id"] for each in batch], self._inbox, self._remembering
+        return await remembered(inbox, self._owner, ids, how, memory_agent, seconds)
 
     @changes("memories")
     async def add(
@@ -427,16 +427,8 @@ class Memories(Operations):
 
     async def _whole(self, beginning: str) -> str:
         """Return the key that begins with this. Raises NotFound, BadInput."""
-        if not beginning.strip():
-            hint = "Give its key or the first letters; `mneme memories list` shows the keys."
-            raise BadInput("The memory's key is missing.", hint)
-        check_name(beginning, "key")
-        keys = await self._kept.keys(beginning)
-        if not keys:
-            raise NotFound(f"{self._owner} has no memory {beginning}.", "See `mneme memories list`.")
-        if len(keys) > 1 and beginning not in keys:
-            raise BadInput(f"{len(keys)} keys begin with {beginning}.", "Give more letters of the key.")
-        return beginning if beginning in keys else keys[0]
+        known = await self._kept.keys(check_name(beginning, "key")) if beginning.strip() else []
+        return only(beginning, known, self._owner, "memory", "mneme memories list")
 
 
 def _filled(text: str) -> str:

@@ -12,7 +12,7 @@ from mneme.core.errors import BadInput
 from mneme.nodes.messages import HINT, PRECEDING, spoken
 from mneme.stores.users.inbox import Message
 
-LONGEST = 32_000
+MAX_MESSAGE_CHARS = 32_000
 """The most characters of a message: about 8000 tokens, the chatbot's window."""
 
 
@@ -33,7 +33,7 @@ class ChatMessage(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
     role: Literal["user", "assistant", "system"] = Field(description="Who speaks.")
-    content: str = Field(max_length=LONGEST, description="The words.", examples=["I live in Oslo."])
+    content: str = Field(max_length=MAX_MESSAGE_CHARS, description="The words.", examples=["I live in Oslo."])
     id: str = Field("", max_length=200, description="The message's id; the same id is remembered once.")
     time: str = Field("", max_length=64, description="When it was said, in ISO 8601; empty: now.")
 

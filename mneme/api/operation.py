@@ -12,11 +12,11 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_type_hi
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from mneme.core.errors import BadInput, MnemeError
+from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.stores.ledger.answers import KeptAnswers
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace, user_namespace
-from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.records import Change, check_name
 
 Owner = Literal["user", "team"]
 Method = Literal["GET", "POST"]
@@ -136,6 +136,14 @@ class Operation:
         return {each.name: each.replace(annotation=hints[each.name]) for each in given}
 
     @cached_property
+    def fields(self) -> Mapping[str, tuple[Any, Any]]:
+        """The type and the default of each parameter, for `pydantic.create_model`."""
+        return {
+            name: (each.annotation, ... if each.default is inspect.Parameter.empty else each.default)
+            for name, each in self.parameters.items()
+        }
+
+    @cached_property
     def in_path(self) -> Mapping[str, inspect.Parameter]:
         """Those of the parameters that stand in the path."""
         return {name: each for name, each in self.parameters.items() if f"{{{name}}}" in self.route.path}
@@ -199,3 +207,19 @@ def problem_of(error: MnemeError, status: int) -> dict[str, Any]:
         "detail": str(error),
         "hint": error.hint,
     }
+
+
+def only(beginning: str, ids: Sequence[str], owner: str, what: str, command: str) -> str:
+    """Return the one of an owner's ids that begins so, also without `card_`. Raises NotFound, BadInput."""
+    if not beginning.strip():
+        hint = f"Give its id or the first letters; `{command}` shows them."
+        raise BadInput(f"The id of the {what} is missing.", hint)
+    if check_name(beginning, "id") in ids:
+        return beginning
+    found = [each for each in ids if each.startswith(beginning)]
+    found = found or [each for each in ids if each.partition("_")[2].startswith(beginning)]
+    if not found:
+        raise NotFound(f"{owner} has no {what} {beginning}.", f"See `{command}`.")
+    if len(found) > 1:
+        raise BadInput(f"{len(found)} ids begin with {beginning}.", "Give more letters of the id.")
+    return found[0]

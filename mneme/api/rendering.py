@@ -8,18 +8,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mneme.api.pools import RetrieverState
     from mneme.nodes.sharing.pools import FrozenRubric
-    from mneme.stores.cards.card import Card, CardVersion, Retrieved
     from mneme.stores.cards.disputes import Dispute
-    from mneme.stores.discussions.discussions import Discussion
-    from mneme.stores.ledger.records import Version
-    from mneme.stores.pools.memory_pool import Pooled
-    from mneme.stores.tuned_models import Attempt
-    from mneme.stores.users.memories import MemoryRecord
 
 Cell = str | int | float | None
 Row = Mapping[str, Cell]
+PARTS = ("similarity", "confidence", "standing", "recency", "success")
 HOLDING = {"now": "", "later": "not yet", "past": "no longer"}
 
 
@@ -43,7 +37,7 @@ def cell_of(value: Any) -> Cell:
     return value if isinstance(value, str | int | float) or value is None else str(value)
 
 
-def memory_row(record: "MemoryRecord") -> Row:
+def _memory_row(record: Any) -> Row:
     memory = record.memory
     period = [f"from {memory.since}" if memory.since else "", f"until {memory.until}" if memory.until else ""]
     holds = ", ".join(filter(None, period))
@@ -57,24 +51,26 @@ def memory_row(record: "MemoryRecord") -> Row:
         "kind": memory.kind,
         "since": (memory.time or record.at.astimezone().isoformat())[:16].replace("T", " "),
         "note": "; ".join(filter(None, [when, memory.attention, read])),
-        "similarity": None if record.similarity is None else round(record.similarity, 2),
+        "similarity": record.similarity,
     }
 
 
-def version_row(version: "Version") -> Row:
+def _version_row(version: Any) -> Row:
     content, flag = version.value.get("content"), version.value.get("flag")
     doubt = f" ({flag})" if isinstance(flag, str) and flag else ""
     return {
         "v": version.version,
         "event": version.event,
         "memory": content if isinstance(content, str) else str(version.value),
-        "when": f"{version.at:%Y-%m-%d %H:%M:%S}",
-        "who": " / ".join(filter(None, (version.change.actor, version.change.model))),
-        "why": f"{version.change.reason}{doubt}",
+        **_changed(version.at, version.change.actor, version.change.model, f"{version.change.reason}{doubt}"),
     }
 
 
-def card_row(card: "Card") -> Row:
+def _changed(at: datetime, actor: str, model: str, why: str) -> Row:
+    return {"when": f"{at:%Y-%m-%d %H:%M:%S}", "who": " / ".join(filter(None, (actor, model))), "why": why}
+
+
+def _card_row(card: Any) -> Row:
     return {
         "id": card.id,
         "v": card.version,
@@ -85,24 +81,13 @@ def card_row(card: "Card") -> Row:
     }
 
 
-def found_card_row(found: "Retrieved") -> Row:
-    """Return a card with the parts of its score (§4)."""
-    parts = ("similarity", "confidence", "standing", "recency", "success")
-    scores = {"score": f"{found.score:.3f}", **{each: f"{found.parts.get(each, 0):.3f}" for each in parts}}
-    return {"id": found.card.id, "status": found.card.status, "claim": found.card.claim, **scores}
-
-
-def card_version_row(version: "CardVersion") -> Row:
-    card = card_row(version.card)
-    return {
-        **{name: card[name] for name in ("v", "status", "confidence", "s/f", "claim")},
-        "when": f"{version.at:%Y-%m-%d %H:%M:%S}",
-        "who": " / ".join(filter(None, (version.actor, version.model))),
-        "why": version.reason,
-    }
+def _card_version_row(version: Any) -> Row:
+    card = {name: cell for name, cell in _card_row(version.card).items() if name != "id"}
+    return {**card, **_changed(version.at, version.actor, version.model, version.reason)}
 
 
 def dispute_row(dispute: "Dispute") -> Row:
+    """Return a dispute, and how it ended."""
     ended = dispute.resolution
     return {
         "id": dispute.id,
@@ -113,38 +98,6 @@ def dispute_row(dispute: "Dispute") -> Row:
     }
 
 
-def pair_row(found: "Pooled") -> Row:
-    pair = found.pair
-    return {
-        "key": found.key,
-        "agent": pair.agent,
-        "score": pair.score,
-        "prompt": pair.prompt,
-        "answer": pair.answer,
-        "similarity": None if found.similarity is None else round(found.similarity, 2),
-    }
-
-
-def pool_row(pool: "RetrieverState") -> Row:
-    return {
-        "pool": pool.pool,
-        "pairs": pool.memories,
-        "retriever": pool.serving,
-        "versions": len(pool.versions),
-        "not learned": pool.waiting,
-    }
-
-
-def rubric_row(found: "FrozenRubric") -> Row:
-    return {
-        "domain": found.rubric.name,
-        "version": found.version,
-        "criteria": len(found.rubric.criteria),
-        "from": origin_of(found),
-        "why": found.reason,
-    }
-
-
 def origin_of(found: "FrozenRubric") -> str:
     """Say where a rubric comes from: shipped, or who drafted it and who approved it."""
     if not found.version:
@@ -152,32 +105,48 @@ def origin_of(found: "FrozenRubric") -> str:
     return f"drafted by {found.drafted_by}, approved by {found.by}" if found.drafted_by else f"by {found.by}"
 
 
-def discussion_row(found: "Discussion") -> Row:
-    return {
+ROWS: Mapping[str, Callable[[Any], Row]] = {
+    "MemoryRecord": _memory_row,
+    "Version": _version_row,
+    "Card": _card_row,
+    "Retrieved": lambda found: {  # with the parts of its score (§4)
+        **{name: getattr(found.card, name) for name in ("id", "status", "claim")},
+        "score": f"{found.score:.3f}",
+        **{each: f"{found.parts.get(each, 0):.3f}" for each in PARTS},
+    },
+    "CardVersion": _card_version_row,
+    "Dispute": dispute_row,
+    "Pooled": lambda found: {
+        "key": found.key,
+        **{name: getattr(found.pair, name) for name in ("agent", "score", "prompt", "answer")},
+        "similarity": found.similarity,
+    },
+    "RetrieverState": lambda pool: {
+        "pool": pool.pool,
+        "pairs": pool.memories,
+        "retriever": pool.serving,
+        "versions": len(pool.versions),
+        "not learned": pool.waiting,
+    },
+    "RubricVersion": lambda found: {
+        "domain": found.rubric.name,
+        "version": found.version,
+        "criteria": len(found.rubric.criteria),
+        "from": origin_of(found),
+        "why": found.reason,
+    },
+    "Discussion": lambda found: {
         "id": found.id,
         "team": found.team["name"],
         "ended": found.ended or "not ended",
         "turns": found.turns,
         "task": found.task.strip().splitlines()[0][:60],
-    }
-
-
-def consolidation_row(attempt: "Attempt") -> Row:
-    promoted = "rolled back" if attempt.taken_back else "yes" if attempt.promoted else "no"
-    return {"tag": attempt.tag, "promoted": promoted, "model": attempt.model, "why": attempt.why}
-
-
-ROWS: Mapping[str, Callable[[Any], Row]] = {
-    "MemoryRecord": memory_row,
-    "Version": version_row,
-    "Card": card_row,
-    "Retrieved": found_card_row,
-    "CardVersion": card_version_row,
-    "Dispute": dispute_row,
-    "Pooled": pair_row,
-    "RetrieverState": pool_row,
-    "RubricVersion": rubric_row,
-    "Discussion": discussion_row,
-    "Attempt": consolidation_row,
+    },
+    "Attempt": lambda attempt: {
+        "tag": attempt.tag,
+        "promoted": "rolled back" if attempt.taken_back else "yes" if attempt.promoted else "no",
+        "model": attempt.model,
+        "why": attempt.why,
+    },
 }
 """How the records of each class are shown; one of another class shows its fields."""

@@ -1,9 +1,8 @@
 """What a LangGraph server keeps of threads beside their checkpoints, seen by whoever erases."""
 
 from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Protocol
 from uuid import UUID
 
 from mneme.api.copies import noted
@@ -12,42 +11,30 @@ FOLDER = Path(".langgraph_api")
 """Where `langgraph dev` keeps its threads and runs, in its working directory."""
 
 
-class ServerState(Protocol):
-    """The threads and runs of the server that runs in this process, or of those that do not run any more."""
+class ServerState:
+    """The threads and runs of a LangGraph server; here of none that runs.
+
+    What servers left that do not run any more are files of a private form: they are named, not changed.
+    """
 
     async def owners(self) -> Mapping[str, str]:
         """Return whose each thread is, by its id."""
-
-    def quiet(
-        self, threads: Collection[str], background: Collection[str]
-    ) -> AbstractAsyncContextManager[None]:
-        """See that nothing runs on these threads meanwhile; what runs in the background goes on afterwards.
-
-        Raises Conflict where a reply does not end.
-        """
-
-    async def delete(self, threads: Collection[str]) -> list[str]:
-        """Delete all that is kept of these threads; return the files where that cannot be done, and why."""
-
-    async def renew(self, threads: Collection[str]) -> list[str]:
-        """Delete what is kept of these threads, but not their checkpoints; return as `delete` does."""
-
-
-class NoServer:
-    """What servers left that do not run any more: files of a private form, which are named, not changed."""
-
-    async def owners(self) -> Mapping[str, str]:
         return {}
 
     @asynccontextmanager
     async def quiet(self, threads: Collection[str], background: Collection[str]) -> AsyncIterator[None]:
-        """Do nothing: whoever has the ledger open without a server starts no run meanwhile."""
+        """See that nothing runs on these threads meanwhile; what runs in the background goes on afterwards.
+
+        Whoever has the ledger open without a server starts no run. Raises Conflict where one does not end.
+        """
         yield
 
     async def delete(self, threads: Collection[str]) -> list[str]:
+        """Delete all that is kept of these threads; return the files where that cannot be done, and why."""
         return _files_with(threads)
 
     async def renew(self, threads: Collection[str]) -> list[str]:
+        """Delete what is kept of these threads, but not their checkpoints; return as `delete` does."""
         return _files_with(threads)
 
 
@@ -57,7 +44,9 @@ def _files_with(threads: Collection[str]) -> list[str]:
     An id stands in them as a text, or as the bytes of its number.
     """
     ids = [each.encode() for each in threads]
-    ids += [UUID(each).int.to_bytes(16, "little") for each in threads if _is_uuid(each)]
+    for each in threads:
+        with suppress(ValueError):  # no number
+            ids.append(UUID(each).int.to_bytes(16, "little"))
     folders = {Path.cwd(), *(Path(each.folder) for each in noted().servers)}
     files = [each for folder in sorted(folders) for each in sorted((folder / FOLDER).glob("*.pckl"))]
     advice = "start the server there and do this again, or delete it"
@@ -70,11 +59,3 @@ def _may_hold(file: Path, ids: Collection[bytes]) -> bool:
     except OSError:
         return True
     return any(each in data for each in ids)
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True

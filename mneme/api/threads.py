@@ -6,16 +6,16 @@ thread belongs to the user that its runs name.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
 from mneme.api.operation import LARGEST, USER, Operations, changes, reads
-from mneme.api.repeating import repeating
-from mneme.api.server_state import NoServer, ServerState
+from mneme.api.server_state import ServerState
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.core.settings import settings
 from mneme.nodes.background import THREAD_NAME, known_id, named_thread
@@ -25,10 +25,17 @@ from mneme.stores.checkpoints.checkpointer import opened_checkpointer
 from mneme.stores.checkpoints.erasing import Eraser
 from mneme.stores.checkpoints.rows import Kept
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.words import words_of
 from mneme.stores.users.threads import ThreadIds
 from mneme.stores.users.traces import Told
 
 CONVERSATION = "chat/{user}/{name}"
+ENOUGH = 2
+"""Words in common that make a reply a repetition, where no name and no number is among them."""
+MARK = re.compile(r"\d+|(?<![.!?] )(?<!^)\b[A-Z]\w+")
+"""A number, or a word with a capital that does not begin a sentence."""
+OURS = frozenset(words_of("user users").indices)
+"""The words that every memory has."""
 
 ThreadName = Annotated[str, Field(description="The thread's name, its id, or the beginning of its id.")]
 
@@ -44,7 +51,7 @@ class Thread(BaseModel):
 
 
 class Cleaned(BaseModel):
-    """What was erased from threads: how many messages, in which threads; and what could not be erased."""
+    """What was erased from threads: how many messages, in which threads (name or id); what was left."""
 
     turns: int = 0
     threads: list[str] = []
@@ -72,7 +79,7 @@ class Threads(Operations):
         self, ledger: Ledger, user: str, caller: str = USER, *, state: ServerState | None = None
     ) -> None:
         super().__init__(ledger, user, caller)
-        self._state: ServerState = state or NoServer()
+        self._state = state or ServerState()
 
     @reads("threads/named")
     async def named(self, name: ThreadName) -> str:
@@ -103,22 +110,11 @@ class Threads(Operations):
     @changes("threads/delete", erases=True)
     async def delete(self, name: ThreadName) -> Cleaned:
         """Delete one of the user's threads everywhere. Raises NotFound, BadInput, Conflict."""
-        threads = {(await self.find(name)).id}
-        background = await self._background() & threads
-        async with self._state.quiet(threads - background, background):
-            return await self._deleted(threads)
-
-    @asynccontextmanager
-    async def deleting_all(self) -> AsyncIterator[Cleaned]:
-        """Delete all threads of the user, and again at the end of the `with`, in which the ledger is erased.
-
-        Raises Conflict where a reply does not end.
-        """
-        background = await self._background()
-        async with self._state.quiet(await self._all() - background, background):
-            cleaned = await self._deleted(await self._all())
-            yield cleaned
-            cleaned.add(await self._once_more(lambda all_, _: self._deleted(all_)))
+        thread = await self.find(name)
+        background = await self._background() & {thread.id}
+        async with self._state.quiet({thread.id} - background, background):
+            done = await self._deleted({thread.id})
+        return done.model_copy(update={"threads": [thread.name or thread.id]})
 
     @changes("threads/prune")
     async def prune(
@@ -136,40 +132,52 @@ class Threads(Operations):
             await saver.give_back()
         return Pruned(threads=len(found), checkpoints=sum(gone))
 
-    @asynccontextmanager
-    async def erasing(self, told: Told, *, whole: bool = False) -> AsyncIterator[Cleaned]:
+    def deleting_all(self) -> AbstractAsyncContextManager[Cleaned]:
+        """Delete all threads of the user, and again at the end of the `with`, in which the ledger is erased.
+
+        Raises Conflict where a reply does not end.
+        """
+
+        async def delete(_: Set[str]) -> Cleaned:
+            return await self._deleted(await self._all())
+
+        return self._cleaning(delete)
+
+    def erasing(self, told: Told, *, whole: bool = False) -> AbstractAsyncContextManager[Cleaned]:
         """Take what was told, and the replies that repeat it, out of all threads of the user.
 
         It is done again at the end of the `with`, in which the ledger is erased: till then a reply can recall
         it. The thread on which is remembered is deleted: nothing on it is needed again. With `whole`, so is
         every conversation in which it was said. Raises Conflict where a reply does not end.
         """
+
+        async def erase(background: Set[str]) -> Cleaned:
+            others, eraser = await self._all() - background, Eraser(told, repeating(told))
+            telling, changed = await _rewritten(others, eraser)
+            left = await self._state.renew(changed)
+            gone = await self._deleted(background | telling if whole else background)
+            cleaned = Cleaned(turns=eraser.turns, threads=sorted(changed), left=left)
+            cleaned.add(gone.left)
+            return cleaned
+
+        return self._cleaning(erase)
+
+    @asynccontextmanager
+    async def _cleaning(self, clean: Callable[[Set[str]], Awaitable[Cleaned]]) -> AsyncIterator[Cleaned]:
+        """Clean the threads, and again at the end what replies wrote that began meanwhile.
+
+        `clean` is given the threads on which is remembered. A reply that does not end at the end is said.
+        """
         background = await self._background()
         async with self._state.quiet(await self._all() - background, background):
-            cleaned = await self._erased(told, background, whole)
+            cleaned = await clean(background)
             yield cleaned
-            cleaned.add(await self._once_more(lambda _, hidden: self._erased(told, hidden, whole)))
-
-    async def _once_more(self, clean: Callable[[Set[str], Set[str]], Awaitable[Cleaned]]) -> Sequence[str]:
-        """Clean what replies wrote that began meanwhile; of one that does not end, say so and do not fail.
-
-        `clean` is given the ids of all threads, and of those among them on which is remembered.
-        """
-        threads, background = await self._all(), await self._background()
-        try:
-            async with self._state.quiet(threads - background, background):
-                return (await clean(threads, background)).left
-        except Conflict:
-            return ["a reply that began meanwhile may repeat it: delete its conversation"]
-
-    async def _erased(self, told: Told, background: Set[str], whole: bool) -> Cleaned:
-        others, eraser = await self._all() - background, Eraser(told, repeating(told))
-        telling, changed = await _rewritten(others, eraser)
-        left = await self._state.renew(changed)
-        gone = await self._deleted(background | telling if whole else background)
-        cleaned = Cleaned(turns=eraser.turns, threads=sorted(changed), left=left)
-        cleaned.add(gone.left)
-        return cleaned
+            background = await self._background()
+            try:
+                async with self._state.quiet(await self._all() - background, background):
+                    cleaned.add((await clean(background)).left)
+            except Conflict:
+                cleaned.add(["a reply that began meanwhile may repeat it: delete its conversation"])
 
     async def forget_ids(self, *, reason: str, actor: str) -> None:
         """Erase the root of the user's thread ids, once the threads are deleted."""
@@ -230,3 +238,24 @@ def _described(kept: Kept) -> Thread:
         checkpoints=kept.checkpoints,
         at=kept.at,
     )
+
+
+def repeating(told: Told) -> Callable[[str], bool]:
+    """Return a test of replies: those with a name, a number or two telling words of the memory.
+
+    A reply puts things in its own words, so it is not looked for as it stands. It is better to erase a reply
+    too many, which costs little, than to leave one that gives the memory away.
+    """
+    known = [words for text in told.texts if (words := _telling(text))]
+    marks = _telling(" ".join(each for text in told.texts for each in MARK.findall(text)))
+
+    def repeats(reply: str) -> bool:
+        said = _telling(reply)
+        return bool(said & marks) or any(len(said & each) >= min(ENOUGH, len(each)) for each in known)
+
+    return repeats
+
+
+def _telling(text: str) -> frozenset[int]:
+    """Return the stems of the words of a text that are no stop words, as the search weighs them."""
+    return frozenset(words_of(text).indices) - OURS

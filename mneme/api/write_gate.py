@@ -6,7 +6,7 @@ from mneme.models.asking.asking import by_rules
 from mneme.prompts.chat.evidence import names
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
 from mneme.rules.chat.memory_agent import entities_of
-from mneme.stores.users.memories import MOST_LINKS, MemoryRecord, UserMemories
+from mneme.stores.users.memories import MAX_LINKS, MemoryRecord, UserMemories
 from mneme.stores.users.valid_time import overlaps
 
 __all__ = ["compared", "entities_of", "still_named"]
@@ -39,7 +39,7 @@ async def compared(
         if relations.get(number, "duplicate") != "duplicate"
         or (number not in relations and (each.similarity or 0.0) >= NEARLY_SAME)
     ]
-    return next(same, None), beside[:MOST_LINKS]
+    return next(same, None), beside[:MAX_LINKS]
 
 
 def still_named(entities: Sequence[str], content: str) -> Sequence[str]:

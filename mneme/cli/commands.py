@@ -61,15 +61,12 @@ def declared() -> dict[str, Any]:
 def add_commands(app: typer.Typer) -> None:
     """Add all commands, in the order in which they are listed."""
     _add(app, declared())
-    evaluations = _group("Run an evaluation and print its table next to the paper's.")
+    about = "Run an evaluation and print its table next to the paper's."
+    evaluations = typer.Typer(cls=Group, no_args_is_help=True, help=about)
     for name, each in import_module(EVALS).EVALUATIONS.items():
         build = partial(_evaluation, name, f"{EVALS}.{each.module}")
         _built(evaluations, name, build, help=each.does, rich_help_panel=each.paper)
     app.add_typer(evaluations, name="eval")
-
-
-def _group(about: str, kind: type[TyperGroup] = Group) -> typer.Typer:
-    return typer.Typer(cls=kind, no_args_is_help=True, help=about)
 
 
 def _add(app: typer.Typer, about: dict[str, Any]) -> None:
@@ -83,9 +80,10 @@ def _add(app: typer.Typer, about: dict[str, Any]) -> None:
         if not isinstance(below, dict):
             continue
         if "calls" in below:
-            _built(app, name, partial(_call, below), help=below["help"])
+            _built(app, name, partial(_call, **below), help=below["help"])
             continue
-        inner = _group(below["help"], TaskFirst if below.get("reads_task_first") else Group)
+        kind = TaskFirst if below.get("reads_task_first") else Group
+        inner = typer.Typer(cls=kind, no_args_is_help=True, help=below["help"])
         _add(inner, below)
         app.add_typer(inner, name=name)
 
@@ -124,10 +122,10 @@ def _function(place: str, prints_json: bool) -> "Command":
     return Command(named(place), prints_json=prints_json)
 
 
-def _call(about: dict[str, Any]) -> "Command":
+def _call(help: str, **about: Any) -> "Command":
     from mneme.cli.derived import call
 
-    return call(**{name: each for name, each in about.items() if name != "help"})
+    return call(**about)
 
 
 def _evaluation(name: str, place: str) -> "Command":

@@ -18,7 +18,7 @@ from mneme.api.operation import CONSOLE_PATH
 from mneme.cli.options import Agents, User
 from mneme.cli.show import console as screen
 from mneme.cli.show import emit, errors
-from mneme.client.announcement import running_server
+from mneme.client.home import running_server
 from mneme.core.errors import MnemeError, needs
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +52,13 @@ async def console(
     if running:
         await _show(running, browser)
         return 0
-    _refuse_taken(port)
+    with socket.socket() as tried:  # the server would take another port, and not say so
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError as error:
+            hint = f"Choose another: mneme console --port {port % 65535 + 1}"
+            raise MnemeError(f"Port {port} cannot be used: {error.strerror}.", hint) from error
     server = await _started(port)
     with suppress(NotImplementedError):  # Windows has no such signal
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.terminate)
@@ -79,26 +85,15 @@ async def _show(server: str, browser: bool) -> None:
 
 async def _answering(server: str) -> str:
     """Return the server's address if it has the page, else ""."""
-    return server if await asyncio.to_thread(_has_page, server) else ""
 
-
-def _has_page(server: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{server}{CONSOLE_PATH}/", timeout=2) as answer:  # noqa: S310  (our own address)
-            return bool(answer.status == 200)
-    except OSError:
-        return False
-
-
-def _refuse_taken(port: int) -> None:
-    """Raise MnemeError where another program listens: the server would take another port, and not say so."""
-    with socket.socket() as tried:
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    def is_there() -> bool:
         try:
-            tried.bind(("127.0.0.1", port))
-        except OSError as error:
-            hint = f"Choose another: mneme console --port {port % 65535 + 1}"
-            raise MnemeError(f"Port {port} cannot be used: {error.strerror}.", hint) from error
+            with urllib.request.urlopen(f"{server}{CONSOLE_PATH}/", timeout=2) as answer:  # noqa: S310  (our own address)
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    return server if await asyncio.to_thread(is_there) else ""
 
 
 async def _started(port: int) -> asyncio.subprocess.Process:
@@ -114,13 +109,10 @@ async def _started(port: int) -> asyncio.subprocess.Process:
             raise ModuleNotFoundError(name="langgraph-cli")
     errors.print("Starting the server; Ctrl-C ends it.")
     words = ["-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--n-jobs-per-worker", "8"]
+    words += ["--config", str(config), "--port", str(port)]
     return await asyncio.create_subprocess_exec(
         sys.executable,
         *words,
-        "--config",
-        str(config),
-        "--port",
-        str(port),
         cwd=ROOT,
         env={**os.environ, "LANGGRAPH_CLI_NO_ANALYTICS": "1"},
         stdout=asyncio.subprocess.DEVNULL,

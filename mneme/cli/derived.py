@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from mneme.cli.options import Agents, Json, Names, Owner, Team, User, Yes, run_command
+from mneme.cli.options import Agents, Json, Names, Owner, Team, User, Yes
 from mneme.core.errors import BadInput
 
 if TYPE_CHECKING:  # slow to import
@@ -188,7 +188,12 @@ class Command:
                 return
             done = self._function(**own, **models)
             if inspect.iscoroutine(done):
-                run_command(done)
+                import asyncio  # `--help` needs none
+
+                try:
+                    done = asyncio.run(done)
+                except KeyboardInterrupt:
+                    raise typer.Exit(130) from None
         raise typer.Exit(done or 0)
 
 
@@ -210,6 +215,7 @@ def call(
     calls: str,
     *,
     names: Names | None = None,
+    without: str = "",
     defaults: Values | None = None,
     owner: str = "",
     shows: str = "show:print_rows",
@@ -223,16 +229,15 @@ def call(
     """Return a command that calls an operation and prints what it returns.
 
     `names` says what a parameter is called on the command line where its own name is not the option's,
-    `defaults` which default it has there, and `owner` what the option is called that says whose data it is.
-    `shows` is the function that prints the result, as `module:name`; `told` makes of the result and what was
-    given the result that is printed; `called` is what one that is no object is called in JSON; `fails` says
-    whether it is a failure; `versions` is the command that lists the versions where one was not found;
-    `searching` says whether vectors are searched, and `erases` whether to ask before.
+    `without` which are no options, `defaults` which default one has there, and `owner` the owner's option.
+    `shows`, a `module:name`, prints the result; `told` makes of it, and of what was given, what is printed;
+    `called` is its name in JSON where it is no object; `fails` says whether it is a failure; `versions` is
+    the command that lists them; `searching` says whether vectors are searched, `erases` whether to ask.
     """
     declared = json.loads(DECLARED.read_text(encoding="utf-8"))[calls]
     for name, default in (defaults or {}).items():
         declared["parameters"][name]["default"] = default
-    fields = Fields(lambda: arguments_of(operation_of(calls)), names, known=declared["parameters"])
+    fields = Fields(lambda: arguments_of(operation_of(calls)), names, without, declared["parameters"])
 
     async def run(
         given: Annotated[Values, fields],
@@ -275,11 +280,8 @@ def arguments_of(operation: "Operation") -> "type[BaseModel]":
     """Return an operation's parameters as a model."""
     from pydantic import ConfigDict, create_model  # slow to import
 
-    taken = {
-        name: (each.annotation, ... if each.default is Parameter.empty else each.default)
-        for name, each in operation.parameters.items()
-    }
-    made: type[BaseModel] = create_model(operation.name, __config__=ConfigDict(frozen=True), **taken)  # type: ignore[call-overload]
+    config, fields = ConfigDict(frozen=True), dict[str, Any](operation.fields)
+    made: type[BaseModel] = create_model(operation.name, __config__=config, **fields)
     return made
 
 

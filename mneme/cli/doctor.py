@@ -221,19 +221,17 @@ async def _checkpoints() -> AsyncIterator[Finding]:
 
 
 async def _surroundings() -> AsyncIterator[Finding]:
-    for each in (_home(), *_settings()):
-        yield each
-
-
-def _home() -> Finding:
     home = settings().home.absolute()
     folder = next(each for each in (home, *home.parents) if each.exists())
     free = shutil.disk_usage(folder).free
     detail = f"{home} keeps memories, checkpoints and runs (MNEME_HOME); {free / 1024**3:.1f} GiB free"
     if not os.access(folder, os.W_OK):
         fix = "Set MNEME_HOME to a folder that you may write to."
-        return _found("home", f"{folder} is read-only", fix, "failure")
-    return _found("home", detail, "Free some space, or set MNEME_HOME." if free < ENOUGH_DISK else "")
+        yield _found("home", f"{folder} is read-only", fix, "failure")
+    else:
+        yield _found("home", detail, "Free some space, or set MNEME_HOME." if free < ENOUGH_DISK else "")
+    for each in _settings():
+        yield each
 
 
 def _settings() -> Iterator[Finding]:

@@ -21,17 +21,8 @@ def graph(
     emit({"graph": name, "mermaid": mermaid})
     if not prints_json():
         print(mermaid)
-    if png is not None:
-        _draw_png(drawing, png)
-
-
-def as_mermaid(drawing: Graph) -> str:
-    """Return a drawing as Mermaid, where `end` is a word of the language and no name of a node."""
-    lines = drawing.draw_mermaid().split("\n")
-    return "\n".join(line if line.strip() == "end" else re.sub(r"\bend\b", "End", line) for line in lines)
-
-
-def _draw_png(drawing: Graph, png: Path) -> None:
+    if png is None:
+        return
     try:
         drawing.draw_png(str(png))
     except ImportError as error:
@@ -40,3 +31,9 @@ def _draw_png(drawing: Graph, png: Path) -> None:
             "apt-get install graphviz libgraphviz-dev && pip install pygraphviz; "
             "or paste the text into any Mermaid viewer.",
         ) from error
+
+
+def as_mermaid(drawing: Graph) -> str:
+    """Return a drawing as Mermaid, where `end` is a word of the language and no name of a node."""
+    lines = drawing.draw_mermaid().split("\n")
+    return "\n".join(line if line.strip() == "end" else re.sub(r"\bend\b", "End", line) for line in lines)

@@ -13,7 +13,6 @@ from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.checkpoints.files import check_checkpoints
 from mneme.stores.ledger import verifying
-from mneme.stores.ledger.verifying import Verified
 
 
 async def verify() -> int:
@@ -23,18 +22,13 @@ async def verify() -> int:
     wrong = await asyncio.to_thread(check_checkpoints, checkpoints)
     found = found.model_copy(update={"problems": [*found.problems, *wrong]})
     emit(found)
-    _print_verified(found)
-    return 1 if found.problems else 0
-
-
-def _print_verified(found: Verified) -> None:
-    console.print(
-        f"{escape(found.location)}: {found.records} records, {found.versions} versions", soft_wrap=True
-    )
+    where = escape(found.location)
+    console.print(f"{where}: {found.records} records, {found.versions} versions", soft_wrap=True)
     for problem in found.problems:
         console.print(f"- {escape(problem)}", soft_wrap=True)
     advice = "`mneme repair` builds the ledger anew from what is whole; `mneme restore` brings back a backup."
     console.print(advice if found.problems else "Everything is whole.", soft_wrap=True)
+    return 1 if found.problems else 0
 
 
 async def repair() -> int:

@@ -1,7 +1,7 @@
-"""The options that commands share, and how a command is run."""
+"""The options that commands share."""
 
-from collections.abc import Coroutine, Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import typer
 
@@ -24,12 +24,7 @@ Names = Mapping[str, str]
 """A field's name to its option's, where the two differ; one without hyphens is an argument."""
 
 
-def run_command(command: Coroutine[Any, Any, int | None]) -> None:
-    """Run a command to its end and leave with its exit status."""
-    import asyncio  # `--help` needs none
-
-    try:
-        status = asyncio.run(command)
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
-    raise typer.Exit(status or 0)
+def by_role(given: Sequence[str], otherwise: str) -> tuple[str, list[str]]:
+    """Return who answers for all, and who for single ones, from words MODEL and ROLE=MODEL."""
+    everyone = [each for each in given if "=" not in each]
+    return everyone[-1] if everyone else otherwise, [each for each in given if "=" in each]

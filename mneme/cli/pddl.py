@@ -42,8 +42,6 @@ SHOWN = (
 )
 GENERATED = re.compile(r"(?P<domain>[a-z]+)(?:/seed(?P<seed>-?\d+)(?:-size(?P<size>\d+))?)?")
 """The name of a generated problem: `gripper`, `gripper/seed3`, `gripper/seed3-size6`."""
-
-
 Data = Annotated[Path | None, typer.Option("--data", help="A folder of PDDL problems, such as AgentBoard's.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the generated problems.")]
 
@@ -127,14 +125,11 @@ async def _play(flows: Workflows, problem: Problem, context: Context, run_id: st
 def print_step(event: dict[str, Any]) -> None:
     """Print an agent's action and its result."""
     emit(event)
-    if "action" not in event:
-        return
-    console.print(
-        f"{event['step']:>3} [cyan]{escape(event['agent'])}[/] {escape(event['action'])} "
-        f"[dim]progress {event['progress']:.2f}[/]",
-        soft_wrap=True,
-    )
-    console.print(f"      [dim]{escape(event['observation'])}[/]", soft_wrap=True)
+    if "action" in event:
+        who, action = escape(event["agent"]), escape(event["action"])
+        progress = f"[dim]progress {event['progress']:.2f}[/]"
+        console.print(f"{event['step']:>3} [cyan]{who}[/] {action} {progress}", soft_wrap=True)
+        console.print(f"      [dim]{escape(event['observation'])}[/]", soft_wrap=True)
 
 
 def _print_result(values: dict[str, Any]) -> None:
@@ -154,12 +149,14 @@ def _print_result(values: dict[str, Any]) -> None:
 def find(names: list[str], data: Path | None, seed: int) -> list[Problem]:
     """Return the problems of these names. Raises BadInput for one that is not there."""
     there = {} if data is None else {problem.name: problem for problem in load_folder(data)}
-    return [_found(name, there, seed) for name in names]
+    if there and (lacking := next((each for each in names if each not in there), "")):
+        has = f"It has {', '.join(list(there)[:5])}, …; see `mneme pddl list`."
+        raise BadInput(f"The folder has no problem {lacking!r}.", has)
+    return [there[name] if there else _single(name, seed) for name in names]
 
 
-def _found(name: str, there: dict[str, Problem], seed: int) -> Problem:
-    if there:
-        return _in_folder(name, there)
+def _single(name: str, seed: int) -> Problem:
+    """Return the problem of a file, or a generated one."""
     if Path(name).suffix == ".pddl":
         return load_one(Path(name))
     generated = GENERATED.fullmatch(name)
@@ -170,10 +167,3 @@ def _found(name: str, there: dict[str, Problem], seed: int) -> Problem:
         )
     size = int(generated["size"]) if generated["size"] else None
     return generate(cast(Domain, generated["domain"]), int(generated["seed"] or seed), size)
-
-
-def _in_folder(name: str, there: dict[str, Problem]) -> Problem:
-    if name not in there:
-        known = ", ".join(list(there)[:5])
-        raise BadInput(f"The folder has no problem {name!r}.", f"It has {known}, …; see `mneme pddl list`.")
-    return there[name]

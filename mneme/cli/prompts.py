@@ -54,18 +54,15 @@ def check() -> int:
     files, wrong = sorted(folder.expanduser().rglob("*.yaml")), 0
     for file in files:
         try:
-            _check(file, known, folder)
+            if file not in known:
+                hint = "`mneme prompts list` shows workflows and names."
+                raise BadInput(f"{file} belongs to no prompt.", hint)
+            worded(known[file], folder)
         except MnemeError as error:
             wrong += 1
             print_error(error)
     console.print(f"{len(files) - wrong} of {len(files)} fit.")
     return 1 if wrong else 0
-
-
-def _check(file: Path, known: dict[Path, Question], folder: Path) -> None:
-    if file not in known:
-        raise BadInput(f"{file} belongs to no prompt.", "`mneme prompts list` shows workflows and names.")
-    worded(known[file], folder)
 
 
 def _named(name: str) -> Question:

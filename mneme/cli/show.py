@@ -40,8 +40,6 @@ from mneme.models.asking.counting import NOTHING, Asked, in_words
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters but tab and newline; without them the rest of a control sequence is plain text."""
-
-
 NARROWEST = 20
 """Columns for a text beside its label, however narrow the window is."""
 KEY, SHORT = re.compile(r"\b[0-9a-f]{32}\b"), 8
@@ -89,9 +87,7 @@ class CleanConsole(Console):
 
 
 console = CleanConsole()
-
 errors = CleanConsole(stderr=True)
-
 SIGNS = {
     "insert": "[green]+ insert[/]",
     "update": "[yellow]~ update[/]",
@@ -264,17 +260,12 @@ def print_outcome(outcome: Mapping[str, Any]) -> None:
     operations = outcome.get("operations", [])
     if not operations:
         console.print(f"  {SIGNS['discard']} [dim]{escape(outcome['rationale'])}[/]")
-    for operation in operations:
-        _print_operation(operation)
-
-
-def _print_operation(operation: Mapping[str, Any]) -> None:
-    sign = SIGNS[operation["event"]]
-    before = f"[strike dim]{escape(operation['before'])}[/] → " if operation["before"] else ""
-    console.print(f"  {sign} {before}{escape(operation['content'])}")
-    console.print(f"    [dim]why: {escape(operation['reason'])}[/]")
-    for each in operation["beside"]:
-        console.print(f"    [dim]may contradict: {escape(each)}[/]")
+    for each in operations:
+        before = f"[strike dim]{escape(each['before'])}[/] → " if each["before"] else ""
+        console.print(f"  {SIGNS[each['event']]} {before}{escape(each['content'])}")
+        console.print(f"    [dim]why: {escape(each['reason'])}[/]")
+        for other in each["beside"]:
+            console.print(f"    [dim]may contradict: {escape(other)}[/]")
 
 
 def print_beside(label: str, text: str) -> None:

@@ -10,24 +10,26 @@ import shutil
 import tempfile
 import zipfile
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
 from mneme.api.copies import note_backup
-from mneme.core.durable import sync
-from mneme.core.errors import BadInput, Damaged, LedgerMismatch, MnemeError, StorageFailure
+from mneme.core.durable import sync, sync_all
+from mneme.core.errors import BadInput, Damaged, LedgerMismatch
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.checkpoints.files import check_sqlite, copy_sqlite, refuse_gone
 from mneme.stores.ledger.addresses import place_of
-from mneme.stores.ledger.checking import problems_of
+from mneme.stores.ledger.checking import problems_in
 from mneme.stores.ledger.database import Sqlite
 from mneme.stores.ledger.folder import GENERATIONS, LOG, MANIFEST, storage_errors
+from mneme.stores.ledger.log import check_format, write_log
 from mneme.stores.ledger.opening import open_store
 from mneme.stores.ledger.reembedding import reembed
-from mneme.stores.ledger.upgrading import JOURNAL, Contents, Manifest, journal_pieces, write_log
+from mneme.stores.ledger.upgrading import FORMER, JOURNAL, Contents, Manifest, journal_points
 from mneme.stores.ledger.verifying import count_of
 
 CHECKPOINTS = "checkpoints.sqlite"
@@ -50,8 +52,6 @@ def back_up(file: Path) -> Backup:
     folder, checkpoints = _places()
     if file.exists():
         raise BadInput(f"{file} exists.", "Give the name of a new file.")
-    if not (folder / LOG).exists() and not [*folder.glob(GENERATIONS)]:
-        raise StorageFailure(f"There is no ledger at {folder}.", "Set MNEME_LEDGER, or MNEME_HOME.")
     with storage_errors(f"write {file}"), tempfile.TemporaryDirectory(dir=file.absolute().parent) as room:
         log, draft = Path(room) / LOG, Path(room) / "draft"
         open_store(str(folder), "", 0).close()  # one of an older version is upgraded, a damaged one refused
@@ -90,7 +90,10 @@ async def restore(file: Path, embedder: Embedder) -> Backup:
                 )
         told = await asyncio.to_thread(_told, file, room / LOG, (room / CHECKPOINTS).exists())
         with storage_errors(f"write {folder}"):
-            await asyncio.to_thread(_put, room / LOG, folder / LOG)
+            await asyncio.to_thread(make_private_folder, folder)
+            await asyncio.to_thread(make_private_file, folder / LOG)
+            await asyncio.to_thread(shutil.copyfile, room / LOG, folder / LOG)
+            await asyncio.to_thread(sync_all, folder)
         if told.checkpoints:
             await asyncio.to_thread(make_private_folder, checkpoints.parent)
             await asyncio.to_thread(copy_sqlite, room / CHECKPOINTS, checkpoints)
@@ -112,14 +115,6 @@ def _places() -> tuple[Path, Path]:
     return place.folder, Path(checkpoints).expanduser().absolute()
 
 
-def _put(log: Path, target: Path) -> None:
-    make_private_folder(target.parent)
-    make_private_file(target)
-    shutil.copyfile(log, target)
-    sync(target)
-    sync(target.parent)
-
-
 def _unpack(file: Path, room: Path) -> None:
     """Write a log and checkpoints into a room; an older backup has a journal in place of a log."""
     try:
@@ -127,8 +122,13 @@ def _unpack(file: Path, room: Path) -> None:
             for name in {LOG, MANIFEST, JOURNAL, CHECKPOINTS} & set(archive.namelist()):
                 archive.extract(name, room)
         if (room / JOURNAL).exists():
+            text = (room / JOURNAL).read_bytes()
+            contents = Contents(points := journal_points(text))
+            if len(points) != text.count(b"\n") or contents.gaps():
+                raise _damaged(file, contents.gaps() or ["lines of the journal"])
             manifest = Manifest.model_validate_json((room / MANIFEST).read_bytes())
-            _write_log(file, room, manifest)
+            check_format(file, manifest.format, FORMER)
+            write_log(room / LOG, (manifest.embedder, manifest.dimension), contents.bring_in)
     except FileNotFoundError as missing:
         raise BadInput(f"There is no file {file}.", "Give a file of `mneme backup`.") from missing
     except (OSError, zipfile.BadZipFile, ValidationError, zlib.error) as broken:
@@ -137,42 +137,16 @@ def _unpack(file: Path, room: Path) -> None:
         ) from broken
     if not (room / LOG).exists():
         raise BadInput(f"{file} lacks {LOG}.", "Give a file of `mneme backup`.")
-    if wrong := [*_log_problems(room / LOG), *_checkpoint_problems(room / CHECKPOINTS)]:
+    wrong = check_sqlite(room / CHECKPOINTS) if (room / CHECKPOINTS).exists() else []
+    if wrong := [*problems_in(room / LOG), *wrong]:
         raise _damaged(file, wrong)
-
-
-def _write_log(file: Path, room: Path, manifest: Manifest) -> None:
-    text = (room / JOURNAL).read_bytes()
-    pieces = [*journal_pieces(text)]
-    contents = Contents(pieces)
-    if len(pieces) != text.count(b"\n") or contents.gaps():
-        raise _damaged(file, contents.gaps() or ["lines of the journal"])
-    write_log(room / LOG, contents, manifest)
 
 
 def _damaged(file: Path, wrong: list[str]) -> Damaged:
     return Damaged(f"{file} is damaged: {wrong[0]}; nothing was restored.", "Use another backup.")
 
 
-def _log_problems(log: Path) -> list[str]:
-    try:
-        database = Sqlite(log)
-    except MnemeError as failure:
-        return [str(failure)]
-    try:
-        return problems_of(database)
-    finally:
-        database.close()
-
-
-def _checkpoint_problems(file: Path) -> list[str]:
-    return check_sqlite(file) if file.exists() else []
-
-
 def _told(file: Path, log: Path, checkpoints: bool) -> Backup:
-    database = Sqlite(log)
-    try:
+    with closing(Sqlite(log)) as database:
         records, versions = count_of(database)
-    finally:
-        database.close()
     return Backup(file=str(file), records=records, versions=versions, checkpoints=checkpoints)

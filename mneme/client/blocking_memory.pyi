@@ -6,10 +6,10 @@ import collections.abc
 import datetime
 import langchain_core.messages.base
 import mneme.api.card_reviews
+import mneme.api.inbox
 import mneme.api.memories
 import mneme.api.messages
 import mneme.api.pools
-import mneme.api.remembering
 import mneme.api.threads
 import mneme.client.blocking
 import mneme.library.agents.rubric
@@ -72,7 +72,7 @@ class BlockingMemories:
         thread: builtins.str = ...,
         memory_agent: builtins.str = ...,
         seconds: builtins.float = ...,
-    ) -> collections.abc.Sequence[mneme.api.remembering.Remembered]: ...
+    ) -> collections.abc.Sequence[mneme.api.inbox.Remembered]: ...
     def recall(
         self,
         query: builtins.str,
@@ -222,7 +222,7 @@ class BlockingCards:
     def promote(
         self,
         card_id: builtins.str,
-        approval: mneme.stores.cards.lifecycle.Approval,
+        approval: mneme.stores.cards.lifecycle.Approval | None = ...,
         reason: builtins.str = ...,
     ) -> mneme.stores.cards.card.Card: ...
     def rate(
@@ -357,7 +357,7 @@ class BlockingMemory:
         *,
         memory_agent: builtins.str = ...,
         seconds: builtins.float = ...,
-    ) -> collections.abc.Sequence[mneme.api.remembering.Remembered]: ...
+    ) -> collections.abc.Sequence[mneme.api.inbox.Remembered]: ...
     def recall(
         self,
         query: builtins.str,

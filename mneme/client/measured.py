@@ -1,11 +1,11 @@
 """What `mneme eval model` found of each model, kept in MNEME_HOME for `mneme doctor`."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, RootModel, ValidationError
 
+from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput, StorageFailure
 from mneme.core.settings import settings
 
@@ -51,16 +51,10 @@ def keep_measured(responder: str, digest: str, roles: Mapping[str, Fitness]) -> 
     before = known.get(responder)
     kept = before.roles if before and before.digest == digest else {}
     known[responder] = Measured(digest=digest, roles={**kept, **roles})
-    _write(_All(known))
-
-
-def _write(known: _All) -> None:
     file = _file()
-    new = file.with_suffix(f".{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(known.model_dump_json(indent=1), encoding="utf-8")
-        new.replace(file)
+        write_durably(file, _All(known).model_dump_json(indent=1))
     except OSError as error:
         raise StorageFailure(f"Cannot write {file}: {error.strerror}.", "Set MNEME_HOME.") from error
 

@@ -23,12 +23,11 @@ from typing import (
 
 from mneme.api.cards import Cards
 from mneme.api.discussions import TeamDiscussions
-from mneme.api.inbox import Messages
+from mneme.api.inbox import Messages, Remembered
 from mneme.api.memories import Memories
 from mneme.api.messages import Spoken, chat_messages
 from mneme.api.operation import Kind, Operations
 from mneme.api.pools import Pools
-from mneme.api.remembering import Remembered
 from mneme.api.threads import Threads
 from mneme.client.blocking import Loop
 from mneme.client.blocking_memory import BlockingMemory

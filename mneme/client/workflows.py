@@ -23,8 +23,7 @@ from langgraph_sdk.errors import APIError, RateLimitError
 
 from mneme.api.operation import Kind
 from mneme.api.threads import Threads
-from mneme.client.announcement import running_server
-from mneme.client.home import Place, opened, operations_at
+from mneme.client.home import Place, opened, operations_at, running_server
 from mneme.client.remote import api_key, gone
 from mneme.core import errors
 from mneme.core.errors import MnemeError, TooMany

@@ -23,12 +23,16 @@ def sync_all(folder: Path) -> None:
         list(pool.map(sync, [folder, *folder.rglob("*")]))
 
 
-def write_durably(path: Path, text: str) -> None:
+def write_durably(path: Path, content: str | bytes, mode: int = 0o666) -> None:
     """Write a file anew: after a power cut it is there as a whole, or the former one is."""
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT, mode), "wb") as file:
+            file.truncate()
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
     sync(path.parent)

@@ -15,7 +15,7 @@ from mneme.importing.files import conversations
 from mneme.importing.item import Item, Reading, as_dict, as_list, clean, first_time, id_of
 from mneme.nodes.messages import PRECEDING
 
-LONGEST_TURN = 2000
+MAX_TURN_CHARS = 2000
 """Characters that are shown of each turn before a message: they only say what it refers to."""
 ROLES = {"user": "user", "human": "user", "assistant": "assistant"}
 SPOKEN = {"text", "multimodal_text"}
@@ -79,9 +79,8 @@ def _take(program: Program, given: Mapping[str, Any], reading: Reading) -> None:
     reading.skipped["of pictures, files or sound alone"] += sum(not each.text for each in users)
     name = next(filter(None, (clean(given.get(each)) for each in program.ids)), "")
     spoken = [each for each in branch if each.role and each.text]
-    shown = [
-        f"{each.role}: {each.text[:LONGEST_TURN]}{'…' * (len(each.text) > LONGEST_TURN)}" for each in spoken
-    ]
+    cut = [each.text[:MAX_TURN_CHARS] + "…" * (len(each.text) > MAX_TURN_CHARS) for each in spoken]
+    shown = [f"{each.role}: {text}" for each, text in zip(spoken, cut, strict=True)]
     for number, each in enumerate(spoken):
         if each.role == "user":
             reading.take(
@@ -130,7 +129,7 @@ def _of_chatgpt(given: Any) -> Iterator[Message]:
 def _words(part: Any) -> str:
     """Return the words of a part of a message; what was spoken counts, pictures and files have none."""
     is_spoken = as_dict(part).get("content_type") == "audio_transcription"
-    return clean(part["text"] if is_spoken else part)
+    return clean(part.get("text") if is_spoken else part)
 
 
 def _of_claude(given: Any) -> Iterator[Message]:

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from mneme.api.messages import LONGEST
+from mneme.api.messages import MAX_MESSAGE_CHARS
 from mneme.core.errors import BadInput
 from mneme.stores.users.memories import Kind
 
-TOO_LONG = f"longer than {LONGEST:,} characters"
+TOO_LONG = f"longer than {MAX_MESSAGE_CHARS:,} characters"
 EMPTY = "without words"
 UNDATED = "without a date"
 OLDER = "older than the date given"
@@ -58,7 +58,7 @@ class Reading:
         """Keep an item, unless it has no words or too many."""
         if not any(each.isalnum() for each in item.text):
             self.skipped[EMPTY] += 1
-        elif len(item.text) > LONGEST:
+        elif len(item.text) > MAX_MESSAGE_CHARS:
             self.skipped[TOO_LONG] += 1
         else:
             self.items.append(item)

@@ -177,9 +177,13 @@ def statements(text: str, skipped: Counter[str]) -> Iterator[Statement]:
     tokens, place, number = _markdown.parse(COMMENTS.sub("", text)), _Place(), 0
     while number < len(tokens):
         token = tokens[number]
-        if token.type in LEFT_OUT and not _is_callout(tokens, number):
+        is_quote = token.type == "blockquote_open"
+        if token.type in LEFT_OUT and not (is_quote and CALLOUT.match(tokens[number + 2].content)):
             skipped[LEFT_OUT[token.type]] += 1
-            number = _end(tokens, number)
+            depth = int(token.nesting)
+            while depth > 0:  # to the end of the block
+                number += 1
+                depth += tokens[number].nesting
         elif token.type == "heading_open":
             level = int(token.tag[1])
             kept = {each: name for each, name in place.headings.items() if each < level}
@@ -190,21 +194,6 @@ def statements(text: str, skipped: Counter[str]) -> Iterator[Statement]:
             yield from _said(_words(token), is_before_list, place)
         else:
             _move(token, place)
-        number += 1
-
-
-def _is_callout(tokens: Sequence[Token], number: int) -> bool:
-    inside = tokens[number + 2] if tokens[number].type == "blockquote_open" else None
-    return inside is not None and CALLOUT.match(inside.content) is not None
-
-
-def _end(tokens: Sequence[Token], number: int) -> int:
-    """Return where a block ends that begins at a number."""
-    depth = 0
-    while True:
-        depth += tokens[number].nesting
-        if depth <= 0:
-            return number
         number += 1
 
 

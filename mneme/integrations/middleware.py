@@ -13,13 +13,13 @@ from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from mneme.api.memories import Memories
-from mneme.api.messages import LONGEST, ROLES, ChatMessage
+from mneme.api.messages import MAX_MESSAGE_CHARS, ROLES, ChatMessage
 from mneme.api.rendering import row_of
 from mneme.client.memory import Owned
 from mneme.core.errors import needs
 from mneme.integrations.offers import FAILURES, told_of
 from mneme.integrations.results import short
-from mneme.integrations.shared import awaited, blocking
+from mneme.integrations.shared import Work, awaited, blocking
 from mneme.integrations.tools import CALLER
 from mneme.nodes.context import LOCAL
 from mneme.nodes.messages import PRECEDING
@@ -87,16 +87,17 @@ class MemoryMiddleware(AgentMiddleware[MemoryState]):
 
     def before_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall what fits the last message of the user."""
-        with _reported("recall") as problem:
-            query = _query(state["messages"])
-            return _recalled(blocking(self._owned, self._recall(query), self._seconds) if query else [])
-        return {"recalled": "", **problem}
+        return blocking(self.abefore_agent(state, runtime))
 
     async def abefore_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall what fits the last message of the user."""
         with _reported("recall") as problem:
-            query = _query(state["messages"])
-            return _recalled(await awaited(self._owned, self._recall(query), self._seconds) if query else [])
+            said = [each.text.strip() for each in state["messages"] if each.type == "human"]
+            if not said or not (query := said[-1][:QUERY]):
+                return _recalled([])
+            limit, least = self._limit, self._min_similarity
+            work: Work[Any] = lambda on: on.recall(query, limit, min_similarity=least)  # noqa: E731
+            return _recalled(await awaited(self._owned, work, self._seconds))
         return {"recalled": "", **problem}
 
     def wrap_model_call(
@@ -115,30 +116,18 @@ class MemoryMiddleware(AgentMiddleware[MemoryState]):
 
     def after_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Let what the user said be remembered."""
-        thread = _thread(runtime)
-        with _reported("remember") as problem:
-            if turns := _turns(state["messages"], thread):
-                blocking(self._owned, self._remember(turns, thread), self._seconds + self._wait)
-        return problem or None
+        return blocking(self.aafter_agent(state, runtime))
 
     async def aafter_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Let what the user said be remembered."""
-        thread = _thread(runtime)
+        info = runtime.execution_info
+        thread = info.thread_id or "" if info else ""
         with _reported("remember") as problem:
             if turns := _turns(state["messages"], thread):
-                await awaited(self._owned, self._remember(turns, thread), self._seconds + self._wait)
+                given = turns, thread[:200], self._memory_agent, self._wait
+                work: Work[Any] = lambda on: on.remember(*given)  # noqa: E731
+                await awaited(self._owned, work, self._seconds + self._wait)
         return problem or None
-
-    def _recall(self, query: str) -> Callable[[Any], Awaitable[Sequence[MemoryRecord]]]:
-        return lambda on: on.recall(query, self._limit, min_similarity=self._min_similarity)
-
-    def _remember(self, turns: Sequence[ChatMessage], thread: str) -> Callable[[Any], Awaitable[Any]]:
-        return lambda on: on.remember(turns, thread[:200], self._memory_agent, self._wait)
-
-
-def _query(messages: Sequence[AnyMessage]) -> str:
-    said = [each.text for each in messages if each.type == "human"]
-    return said[-1].strip()[:QUERY] if said else ""
 
 
 def _recalled(found: Sequence[MemoryRecord]) -> dict[str, Any]:
@@ -169,11 +158,6 @@ def _with_memories(request: ModelRequest[Any]) -> ModelRequest[Any]:
     return request.override(system_message=SystemMessage(content=blocks))
 
 
-def _thread(runtime: Runtime[Any]) -> str:
-    info = runtime.execution_info
-    return info.thread_id or "" if info else ""
-
-
 def _turns(messages: Sequence[AnyMessage], thread: str) -> list[ChatMessage]:
     """Return the user's last message after the turns that led to it, each with an id that stays the same."""
     spoken = [each for each in messages if each.type in ROLES and each.text.strip()]
@@ -181,7 +165,7 @@ def _turns(messages: Sequence[AnyMessage], thread: str) -> list[ChatMessage]:
     ids = _ids(spoken[: last + 1], thread)
     first = max(0, last - PRECEDING)
     return [
-        ChatMessage(role=ROLES[each.type], content=each.text[:LONGEST], id=ids[at])
+        ChatMessage(role=ROLES[each.type], content=each.text[:MAX_MESSAGE_CHARS], id=ids[at])
         for at, each in enumerate(spoken[: last + 1])
         if at >= first
     ]

@@ -4,10 +4,9 @@ Parameters and their bounds are those of the declared operations. `offers.yaml` 
 the name, a description that says when to use it, smaller limits, and how the result is told.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,24 +16,24 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from mneme.api.cards import Cards
 from mneme.api.memories import Memories
-from mneme.api.messages import LONGEST, ChatMessage
-from mneme.api.operation import Operation, Operations
+from mneme.api.messages import MAX_MESSAGE_CHARS, ChatMessage
+from mneme.api.operation import Operation, Operations, complaint
 from mneme.api.pools import Pools
 from mneme.core.errors import BadInput, Conflict, LedgerInUse, MnemeError, NotFound
 from mneme.integrations import results
-from mneme.integrations.results import MOST, bounded, short
+from mneme.integrations.results import MAX_ITEMS, bounded, short
 
 FAILURES = (MnemeError, httpx.HTTPError, OSError)
 """What a model is told of; anything else is a fault of ours."""
 SECONDS = 20.0
 """How long a model waits for the memory agent; it goes on in the background."""
 
-FewAtMost = Annotated[int, Field(ge=1, le=MOST, description="How many at most.")]
+FewAtMost = Annotated[int, Field(ge=1, le=MAX_ITEMS, description="How many at most.")]
 Text = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=LONGEST,
+        max_length=MAX_MESSAGE_CHARS,
         description="What the user said, in the user's words, in the first person.",
         examples=["I moved from Oslo to Bergen in May."],
     ),
@@ -83,17 +82,14 @@ class Offer:
     @cached_property
     def arguments(self) -> type[BaseModel]:
         """The type of what the model gives."""
-        fields: dict[str, Any] = {name: self._taken(name, other) for name, other in self.takes.items()}
+        fields: dict[str, Any] = {}
+        for name, other in self.takes.items():
+            declared = (
+                (FewAtMost, other) if isinstance(other, int) else self.operation.fields.get(other or name)
+            )
+            fields[name] = declared or (Text, ...)
         model: type[BaseModel] = create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
         return model
-
-    def _taken(self, name: str, other: int | str | None) -> tuple[Any, Any]:
-        if name == TEXT:
-            return Text, ...
-        if isinstance(other, int):
-            return FewAtMost, other
-        declared = self.operation.parameters[other or name]
-        return declared.annotation, ... if declared.default is Parameter.empty else declared.default
 
     @cached_property
     def result(self) -> type[BaseModel]:
@@ -110,7 +106,7 @@ class Offer:
         try:
             read = self.arguments.model_validate(dict(given))
         except ValidationError as error:
-            wrong = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+            wrong = [complaint(each["loc"], each["msg"]) for each in error.errors()]
             raise BadInput(f"{self.name} cannot use this: {'; '.join(wrong)}.", "Correct it.") from error
         taken = {
             other if isinstance(other, str) else name: getattr(read, name)
@@ -133,13 +129,8 @@ def told_of(error: BaseException) -> str:
     return short(f"{error} {NEXT.get(type(error), error.hint)}")
 
 
-def _offers() -> Iterator[Offer]:
-    """Read the tools from their file."""
-    read = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-    for name, given in read.items():
-        place, told = given.pop("operation"), getattr(results, given.pop("told"))
-        yield Offer(name, operation_name=place, told=told, **given)
-
-
-OFFERS = tuple(_offers())
+OFFERS = tuple(
+    Offer(name, operation_name=given.pop("operation"), told=getattr(results, given.pop("told")), **given)
+    for name, given in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")).items()
+)
 """All tools, in the order in which a model sees them."""

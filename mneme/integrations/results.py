@@ -7,16 +7,16 @@ line of the result.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mneme.api.inbox import Remembered
 from mneme.api.memories import Erased, Written
-from mneme.api.remembering import Remembered
 from mneme.api.rendering import row_of
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.users.memories import MemoryRecord
 
-LONGEST = 600
+MAX_TEXT_CHARS = 600
 """Characters that are shown of one text."""
-MOST = 20
+MAX_ITEMS = 20
 """Items that are shown of one list."""
 TEXTS = ("memory", "claim", "prompt", "answer")
 """The columns with what a record says; they stand first in its line."""
@@ -27,21 +27,24 @@ FOR_TABLES = {"v", "kind", "confidence", "standing", "recency", "success", "s/f"
 def short(text: str) -> str:
     """Return a text on one line, cut where it is too long."""
     line = " ".join(text.split())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+    return line if len(line) <= MAX_TEXT_CHARS else f"{line[: MAX_TEXT_CHARS - 1]}…"
 
 
 def bounded(value: Any) -> Any:
     """Return JSON with each text and list cut where it is too long."""
     if isinstance(value, str):
-        return value if len(value) <= LONGEST else f"{value[: LONGEST - 1]}…"
+        return value if len(value) <= MAX_TEXT_CHARS else f"{value[: MAX_TEXT_CHARS - 1]}…"
     if isinstance(value, Mapping):
         return {name: bounded(each) for name, each in value.items()}
-    return [bounded(each) for each in value[:MOST]] if isinstance(value, list) else value
+    return [bounded(each) for each in value[:MAX_ITEMS]] if isinstance(value, list) else value
 
 
 def line(record: Any) -> str:
     """Return a record on one line: its key for other tools, what it says, and what is known of it."""
-    row = {name: short(str(each)) for name, each in row_of(record).items() if each not in ("", None)}
+    cells = {name: each for name, each in row_of(record).items() if each not in ("", None)}
+    row = {
+        name: short(f"{each:.2f}" if isinstance(each, float) else str(each)) for name, each in cells.items()
+    }
     first = next(iter(row))
     texts = [name for name in TEXTS if name in row]
     said = [row[name] if len(texts) == 1 else f"{name}: {row[name]}" for name in texts]
@@ -51,14 +54,14 @@ def line(record: Any) -> str:
 
 
 def records(found: Sequence[Any]) -> list[str]:
-    return [line(each) for each in found[:MOST]] or ["Nothing was found."]
+    return [line(each) for each in found[:MAX_ITEMS]] or ["Nothing was found."]
 
 
 def history(versions: Sequence[Any]) -> list[str]:
     return [
         f"version {row['v']}, {row['event']} at {row['when']} by {row['who']}: {short(str(row['memory']))} "
         f"(reason: {short(str(row['why'])) or 'none given'})"
-        for row in map(row_of, versions[-MOST:])
+        for row in map(row_of, versions[-MAX_ITEMS:])
     ]
 
 
@@ -85,7 +88,7 @@ def undone(record: MemoryRecord | None) -> list[str]:
 
 def erased(what: Erased) -> list[str]:
     told = f"Erased for good: {what.records} memories, {what.turns} turns of conversations."
-    return [told, *(f"May still hold it: {each}" for each in [*what.left, *what.backups][:MOST])]
+    return [told, *(f"May still hold it: {each}" for each in [*what.left, *what.backups][:MAX_ITEMS])]
 
 
 def card(found: Card) -> list[str]:
@@ -98,7 +101,7 @@ def card(found: Card) -> list[str]:
     parts["Avoid"] = [
         "; ".join(filter(None, [each.approach, each.reason])) for each in found.deprecated_approaches
     ]
-    said = [f"{name}: {short(each)}" for name, texts in parts.items() for each in texts[:MOST] if each]
+    said = [f"{name}: {short(each)}" for name, texts in parts.items() for each in texts[:MAX_ITEMS] if each]
     known = found.evidence
     tried = f"Evidence: {known.success_count} successes, {known.failure_count} failures"
     return [line(found), *said, f"{tried}; confidence {found.confidence:.2f}."]

@@ -5,7 +5,7 @@ memory agent is no part of the run of the agent that called it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context
 from threading import Lock
 from typing import Any, TypeVar
@@ -24,9 +24,9 @@ _doors: dict[str, Door] = {}
 """By the ledger's location; only the loop's thread uses them."""
 
 
-def blocking(owned: Owned, work: Work[T], seconds: float | None = None) -> T:
-    """Do something with operations on an owner's data. Blocks. Raises TimeoutError after so many seconds."""
-    return Context().run(_loop().run, _do(owned, work, seconds))
+def blocking(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that awaits what is `awaited`, and wait for it. Blocks."""
+    return _loop().run(work)
 
 
 async def awaited(owned: Owned, work: Work[T], seconds: float | None = None) -> T:

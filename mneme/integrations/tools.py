@@ -1,16 +1,16 @@
 """The operations as LangChain tools, for an agent of one's own."""
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from typing import Any
 
 from langchain_core.tools import StructuredTool, ToolException
 from pydantic import ValidationError
 
+from mneme.api.operation import complaint
 from mneme.client.memory import Owned
 from mneme.core.errors import BadInput
 from mneme.integrations.offers import FAILURES, OFFERS, Offer, told_of
-from mneme.integrations.shared import Work, awaited, blocking
+from mneme.integrations.shared import awaited, blocking
 from mneme.nodes.context import LOCAL
 
 CALLER = "agent"
@@ -46,19 +46,15 @@ def tools(
 
 
 def _tool(offer: Offer, owned: Owned, memory_agent: str) -> StructuredTool:
-    def work(given: dict[str, Any]) -> Work[Any]:
-        return lambda on: offer.call(on, given, memory_agent)
-
-    def told(result: Any) -> tuple[str, Any]:
+    async def arun(**given: Any) -> tuple[str, Any]:
+        try:
+            result = await awaited(owned, lambda on: offer.call(on, given, memory_agent))
+        except FAILURES as error:
+            raise ToolException(told_of(error)) from error
         return "\n".join(offer.told(result)), result
 
     def run(**given: Any) -> tuple[str, Any]:
-        with _told_failures():
-            return told(blocking(owned, work(given)))
-
-    async def arun(**given: Any) -> tuple[str, Any]:
-        with _told_failures():
-            return told(await awaited(owned, work(given)))
+        return blocking(arun(**given))
 
     return StructuredTool(
         name=offer.name,
@@ -72,16 +68,8 @@ def _tool(offer: Offer, owned: Owned, memory_agent: str) -> StructuredTool:
     )
 
 
-@contextmanager
-def _told_failures() -> Iterator[None]:
-    try:
-        yield
-    except FAILURES as error:
-        raise ToolException(told_of(error)) from error
-
-
 def _not_valid(error: Any) -> str:
     """Say to a model what of its arguments is wrong."""
     wrong = error.errors() if isinstance(error, ValidationError) else []
-    said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in wrong)
+    said = "; ".join(complaint(each["loc"], each["msg"]) for each in wrong)
     return f"The arguments are not valid: {said or error}. Correct them and call again."

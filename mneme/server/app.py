@@ -30,7 +30,7 @@ from mneme.api.operation import Operations
 from mneme.api.pools import Pools
 from mneme.api.server_state import FOLDER
 from mneme.api.threads import Threads
-from mneme.client.announcement import announced
+from mneme.client.home import announced
 from mneme.core.errors import MnemeError
 from mneme.core.private import close_to_others, make_private_folder
 from mneme.core.settings import settings
@@ -41,9 +41,8 @@ from mneme.server.new_runs import begun_at_once
 from mneme.server.opened import store
 from mneme.server.page import Console
 from mneme.server.problems import not_taken, not_understood, not_valid, refused
-from mneme.server.rest import Api, Opened, offer, refuse_all_else
+from mneme.server.rest import Api, Opened, Segments, offer, refuse_all_else
 from mneme.server.rows import ServerRows
-from mneme.server.segments import Segments
 from mneme.stores.ledger.answers import KEPT_FOR, drop_old_answers
 from mneme.stores.ledger.ledger import Ledger
 

@@ -7,7 +7,6 @@ and of all web pages only LangSmith Studio.
 
 import asyncio
 from ipaddress import IPv6Address, ip_address
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -39,16 +38,13 @@ async def identify(headers: Headers, scope: dict[str, Any]) -> Auth.types.Minima
     if path is None:
         _refuse_strangers(headers, scope)
         return {"identity": LOCAL, "permissions": [ALONE]}
-    return {"identity": await _user_of(path, key_of(headers)), "permissions": []}
-
-
-async def _user_of(path: Path, key: str) -> str:
     try:
-        return await asyncio.to_thread(authenticate, path, key)
+        identity = await asyncio.to_thread(authenticate, path, key_of(headers))
     except Forbidden as refusal:
         raise _refusal(401, str(refusal)) from refusal
     except MnemeError as failure:
         raise _refusal(403, "The server cannot read its users file (MNEME_AUTH).") from failure
+    return {"identity": identity, "permissions": []}
 
 
 def key_of(headers: Headers) -> str:
@@ -67,17 +63,15 @@ def _refusal(status: int, why: str) -> Exception:
 
 def _refuse_strangers(headers: Headers, scope: dict[str, Any]) -> None:
     """Refuse other machines, other host names (DNS rebinding) and other web pages."""
-    host, _ = scope.get("client") or ("", 0)
-    if not _is_loopback(host):
+    if not _is_loopback((scope.get("client") or ("", 0))[0]):
         raise _refusal(403, "Without MNEME_AUTH this server answers only its own machine.")
-    if not _is_here(_hostname(f"//{_text(headers, b'host')}")):
+    host, origin = (headers.get(each, b"").decode("latin-1") for each in (b"host", b"origin"))
+    if not _is_here(_hostname(f"//{host}")):
         raise _refusal(403, "Without MNEME_AUTH this server answers only to the name localhost.")
-    if b"origin" in headers and not _is_trusted(_text(headers, b"origin")):
+    page = _hostname(origin)
+    is_studio = origin.startswith("https://") and (page == STUDIO or page.endswith(f".{STUDIO}"))
+    if b"origin" in headers and not (is_studio or _is_here(page)):
         raise _refusal(403, "Without MNEME_AUTH this server answers no pages of other sites.")
-
-
-def _text(headers: Headers, name: bytes) -> str:
-    return headers.get(name, b"").decode("latin-1")
 
 
 def _hostname(url: str) -> str:
@@ -100,12 +94,6 @@ def _is_here(hostname: str) -> bool:
     return hostname == "localhost" or _is_loopback(hostname)
 
 
-def _is_trusted(origin: str) -> bool:
-    hostname = _hostname(origin)
-    studio = origin.startswith("https://") and (hostname == STUDIO or hostname.endswith(f".{STUDIO}"))
-    return studio or _is_here(hostname)
-
-
 # With keys: several people, each with data of their own
 
 
@@ -118,8 +106,7 @@ async def refuse_the_unknown(ctx: Context, value: Value) -> bool:
 @auth.on.threads
 async def own_threads(ctx: Context, value: Value) -> Filter:
     """Restrict threads and their runs to the user who created them."""
-    if _makes_a_thread(ctx, value):
-        await _refuse_another_s_checkpoints(ctx, value)
+    await _refuse_another_s_checkpoints(ctx, value)
     if ctx.action == "create_run" and ALONE not in ctx.permissions:
         given = value.get("kwargs") or {}
         _refuse_another_user(ctx.user.identity, given)
@@ -166,20 +153,16 @@ def _own(ctx: Context, value: Value) -> Filter:
     return mine
 
 
-def _makes_a_thread(ctx: Context, value: Value) -> bool:
-    if ALONE in ctx.permissions or not value.get("thread_id"):
-        return False
-    return ctx.action == "create" or (ctx.action == "create_run" and value.get("if_not_exists") == "create")
-
-
 async def _refuse_another_s_checkpoints(ctx: Context, value: Value) -> None:
     """Refuse a new thread whose id has checkpoints of another user.
 
     The checkpoints can hold threads that the server has lost (it was killed, or its folder was deleted).
     A user who created such a thread again would read them.
     """
-    thread, me = str(value["thread_id"]), ctx.user.identity
-    if await thread_owner(thread) not in (None, me):
+    makes = ctx.action == "create" or (ctx.action == "create_run" and value.get("if_not_exists") == "create")
+    if ALONE in ctx.permissions or not (makes and value.get("thread_id")):
+        return
+    if await thread_owner(str(value["thread_id"])) not in (None, ctx.user.identity):
         raise _refusal(409, "A thread with this id belongs to another user.")
 
 

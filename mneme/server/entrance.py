@@ -9,8 +9,8 @@ import asyncio
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from math import ceil
-from pathlib import Path
 
 from langgraph_sdk import Auth
 from starlette.responses import JSONResponse, Response
@@ -27,11 +27,11 @@ OPEN = {"", "/ok", "/docs", "/openapi.json"}
 """What is answered to everybody: that the server lives, and which routes it has."""
 CLOSED = {"internal", "deploy"}
 """The first parts of paths that nobody outside is answered."""
-MOST_WRONG = 10
+MAX_WRONG_KEYS = 10
 """Wrong keys that are answered in a window, for one address and one user's key."""
 WINDOW = 60.0
 """Seconds for which a wrong key counts."""
-MOST_REMEMBERED = 1000
+MAX_REMEMBERED = 1000
 MAX_BODY = 16 << 20
 """Bytes of a request: the server holds each several times over while it reads it."""
 MAX_IMPORT = 64 << 20
@@ -51,11 +51,11 @@ class WrongKeys:
     def seconds_to_wait(self, guess: Guess) -> int:
         """Return after how many seconds another key is looked at; 0: now."""
         times = self._recent(guess)
-        return 0 if len(times) < MOST_WRONG else max(1, ceil(times[0] + WINDOW - self._clock()))
+        return 0 if len(times) < MAX_WRONG_KEYS else max(1, ceil(times[0] + WINDOW - self._clock()))
 
     def count(self, guess: Guess) -> None:
         """Count a wrong key."""
-        if len(self._times) >= MOST_REMEMBERED:
+        if len(self._times) >= MAX_REMEMBERED:
             for each in list(self._times):
                 self._recent(each)
         self._times[guess].append(self._clock())
@@ -77,7 +77,9 @@ class Entrance:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request that is refused; pass on every other."""
-        from_outside = scope["type"] in ("http", "websocket") and not _is_the_servers_own(scope)
+        # the server calls itself below a path that no request from outside can set
+        is_own = str(scope.get("root_path", "")).split("/")[:2] == ["", "noauth"]
+        from_outside = scope["type"] in ("http", "websocket") and not is_own
         refusal = await self._refusal(scope) if from_outside else None
         if refusal is None and from_outside and scope["type"] == "http":
             await self._bounded(scope, receive, send)
@@ -119,9 +121,14 @@ class Entrance:
         users, key = (await read_settings()).auth, key_of(headers)
         guess: Guess | None = None
         if users is not None and key:
-            guess = (scope.get("client") or ("", 0))[0], await asyncio.to_thread(_number, users, key)
+            number = ""
+            with suppress(MnemeError):  # the users file is broken: `identify` says so
+                number = await asyncio.to_thread(number_of, users, key)
+            guess = (scope.get("client") or ("", 0))[0], number
             if seconds := self._wrong.seconds_to_wait(guess):
-                return _too_many(seconds)
+                hint = f"Try again in {seconds} seconds."
+                error = TooMany("Too many wrong keys came from your address.", hint)
+                return JSONResponse(problem_of(error, 429), 429, {"retry-after": str(seconds)}, PROBLEM)
         try:
             await identify(headers, dict(scope))
         except Auth.exceptions.HTTPException as refused:
@@ -131,25 +138,8 @@ class Entrance:
         return None
 
 
-def _is_the_servers_own(scope: Scope) -> bool:
-    """Tell whether the server calls itself; no request from outside can set this path."""
-    return str(scope.get("root_path", "")).split("/")[:2] == ["", "noauth"]
-
-
-def _number(users: Path, key: str) -> str:
-    try:
-        return number_of(users, key)
-    except MnemeError:  # the users file is broken: `identify` says so
-        return ""
-
-
 def _answer(status: int, detail: str, path: str, kind: type[MnemeError] = Forbidden) -> Response:
     """Return a refusal that a web page such as Studio can show: it holds nothing of anybody's."""
     answer = problem(kind(detail), status) if is_ours(path) else JSONResponse({"detail": detail}, status)
     answer.headers["access-control-allow-origin"] = "*"
     return answer
-
-
-def _too_many(seconds: int) -> Response:
-    error = TooMany("Too many wrong keys came from your address.", f"Try again in {seconds} seconds.")
-    return JSONResponse(problem_of(error, 429), 429, {"retry-after": str(seconds)}, PROBLEM)

@@ -7,7 +7,6 @@ with each call. Middleware answers them: the server lets no custom route be open
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from starlette.responses import RedirectResponse, Response
@@ -24,12 +23,6 @@ TYPES = {
     ".svg": "image/svg+xml",
 }
 INDEX = "index.html"
-
-
-def _read() -> Mapping[str, bytes]:
-    """Return all files by their paths below the page's."""
-    files = (each for each in FOLDER.rglob("*") if each.suffix in TYPES)
-    return {each.relative_to(FOLDER).as_posix(): each.read_bytes() for each in files}
 
 
 def _policy(index: bytes) -> str:
@@ -55,7 +48,9 @@ class Console:
     """Middleware that answers the page's files; everything else it passes on."""
 
     def __init__(self, app: ASGIApp) -> None:
-        self._app, self._files = app, _read()
+        files = (each for each in FOLDER.rglob("*") if each.suffix in TYPES)
+        self._app = app
+        self._files = {each.relative_to(FOLDER).as_posix(): each.read_bytes() for each in files}
         self._headers = {
             "content-security-policy": _policy(self._files[INDEX]),
             "x-content-type-options": "nosniff",

@@ -1,18 +1,31 @@
-"""Problem details (RFC 9457): how the server says what went wrong, without anything of its inside."""
+"""Answers of the server: problem details (RFC 9457) without anything of its inside; each request done once.
+
+A request with an idempotency key is done once, and its answer given again to whoever repeats it.
+"""
 
 import logging
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Header, Request, Response
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 from starlette.routing import Match
 
-from mneme.api.operation import API_PATH, PROBLEM, complaint, not_allowed, problem_of
+from mneme.api.operation import (
+    API_PATH,
+    ONCE,
+    PROBLEM,
+    Operation,
+    Operations,
+    complaint,
+    not_allowed,
+    problem_of,
+)
 from mneme.core.errors import (
     BadInput,
     Conflict,
@@ -25,6 +38,7 @@ from mneme.core.errors import (
     StorageFailure,
     TooMany,
 )
+from mneme.stores.ledger.answers import Answer
 
 log = logging.getLogger(__name__)
 
@@ -121,3 +135,39 @@ async def no_route(request: Request) -> Response:
 def is_ours(path: str) -> bool:
     """Tell whether a path is that of our operations, and not one of the LangGraph server's."""
     return path == API_PATH or path.startswith(f"{API_PATH}/")
+
+
+JSON = "application/json"
+REPEATED = "Idempotency-Replayed"
+"""The header of an answer that was given before."""
+IdempotencyKey = Annotated[
+    str,
+    Header(
+        alias=ONCE,
+        max_length=255,
+        description="A new random text, such as a UUID, for each request. Repeated with it within a day, the "
+        "request is not done again and gets the same answer; 409 while it is being done, 422 for another "
+        "request. An answer that refuses (400 to 429) is not kept: nothing was done.",
+    ),
+]
+Work = Callable[[], Awaitable[Response]]
+"""Does what is asked, and answers whatever comes of it."""
+
+
+async def once(key: str, request: Request, on: Operations, operation: Operation, work: Work) -> Response:
+    """Do what is asked, once for its key; without one, whenever it is asked."""
+    if not key:
+        return await work()
+    answers = on.answers
+    where = f"{request.method}\n{request.url.path}\n{request.url.query}\n"
+    claim = await answers.claim(key, where.encode() + await request.body())
+    if isinstance(claim, Answer):
+        kind = JSON if claim.status < 400 else PROBLEM
+        return Response(claim.body, claim.status, {REPEATED: "true"}, kind)
+    response = await work()
+    if response.status_code in REFUSED:
+        await answers.release(claim)
+        return response
+    answer = Answer(response.status_code, bytes(response.body).decode())
+    await answers.keep(claim, answer, erases=operation.route.erases)
+    return response

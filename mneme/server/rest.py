@@ -3,16 +3,26 @@
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import Parameter, Signature
 from typing import Annotated, Any
+from urllib.parse import unquote
 
 from fastapi import Body, FastAPI, Header, Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mneme.api.operation import API_PATH, CALLER, USER, Operation, Operations, Owner
 from mneme.nodes.context import LOCAL
-from mneme.server.once import JSON, IdempotencyKey, once
-from mneme.server.problems import METHODS, Problem, documented, failure, no_route
-from mneme.server.segments import AS_SENT
-from mneme.stores.ledger.records import LONGEST_PART
+from mneme.server.problems import (
+    JSON,
+    METHODS,
+    IdempotencyKey,
+    Problem,
+    documented,
+    failure,
+    is_ours,
+    no_route,
+    once,
+)
+from mneme.stores.ledger.records import MAX_NAME_CHARS
 
 Opened = Callable[[Request, str, str], Awaitable[Operations]]
 """Opens the data that a request names, for its caller: the request, the owner, the caller."""
@@ -21,7 +31,11 @@ OWNERS: dict[Owner, str] = {
     "user": "Whose data; with keys, the key's user's: name nobody else.",
     "team": "Which team's data; with keys, one of the key's user.",
 }
-NAME: dict[str, Any] = {"min_length": 1, "max_length": LONGEST_PART}
+SLASH = "\x1f"
+"""What a path has for a slash within a parameter: no name can hold it."""
+AS_SENT = BeforeValidator(lambda parameter: parameter.replace(SLASH, "/"))
+"""Makes a parameter of a path what was sent, before it is read as whatever it is."""
+NAME: dict[str, Any] = {"min_length": 1, "max_length": MAX_NAME_CHARS}
 Caller = Annotated[
     str, Header(alias=CALLER, max_length=100, description="For which program; kept in the history.")
 ]
@@ -34,6 +48,24 @@ LINK = {
     'rel="next" where there may be more, rel="prev" where there is one.',
     "schema": {"type": "string"},
 }
+
+
+class Segments:
+    """Middleware for parameters in paths as they were sent: `%2F` in one is a slash of it, not of the path.
+
+    It takes a path apart before it is decoded, where servers decode it before.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, with `SLASH` for each slash within a parameter."""
+        raw = scope.get("raw_path") or b""
+        if scope["type"] == "http" and b"%2f" in raw.lower() and is_ours(scope["path"]):
+            parts = [unquote(each).replace("/", SLASH) for each in raw.decode("latin-1").split("/")]
+            scope = {**scope, "path": "/".join(parts)}
+        await self._app(scope, receive, send)
 
 
 class Api(FastAPI):
@@ -56,6 +88,7 @@ def offer(app: FastAPI, kind: type[Operations], opened: Opened) -> None:
     """Add the routes of a class of operations to the app itself: LangGraph's server takes no routers."""
     for operation in kind.OFFERED.values():
         summary, _, more = operation.description.partition("\n")
+        linked: dict[int | str, Any] = {200: {"headers": {"Link": LINK}}} if _first(operation) else {}
         app.add_api_route(
             f"{API_PATH}/{operation.route.path}",
             _endpoint(operation, opened),
@@ -63,7 +96,7 @@ def offer(app: FastAPI, kind: type[Operations], opened: Opened) -> None:
             methods=[operation.route.method],
             operation_id=f"{kind.__name__}_{operation.name}".lower().rstrip("_"),
             response_model=operation.result_type,
-            responses=_responses(operation),
+            responses=CHANGING if operation.route.method == "POST" else READING | linked,
             summary=summary,
             description=more.strip() or summary,
         )
@@ -72,12 +105,6 @@ def offer(app: FastAPI, kind: type[Operations], opened: Opened) -> None:
 def refuse_all_else(app: FastAPI) -> None:
     """Answer every other path below that of the operations: call it after the last `offer`."""
     app.add_api_route(f"{API_PATH}/{{path:path}}", no_route, methods=METHODS, include_in_schema=False)
-
-
-def _responses(operation: Operation) -> dict[int | str, dict[str, Any]]:
-    if operation.route.method == "POST":
-        return CHANGING
-    return READING | ({200: {"headers": {"Link": LINK}}} if _first(operation) else {})
 
 
 def _first(operation: Operation) -> str:
@@ -129,7 +156,8 @@ def _links(request: Request, first: str, asked: Mapping[str, Any], found: int) -
 
 def _signature(operation: Operation) -> Signature:
     """Return the parameters of a request: the path's, those of the query or the body, and of the headers."""
-    owner, fields = operation.kind.OWNER, _fields(operation)
+    owner = operation.kind.OWNER
+    fields: dict[str, Any] = {name: operation.fields[name] for name in operation.beside_path}
     caller = _keyword("caller", Caller, USER)
     parameters = [_keyword("request", Request)]
     parameters += [
@@ -148,13 +176,6 @@ def _signature(operation: Operation) -> Signature:
     model = _model(operation, fields)
     body = _keyword("given", Annotated[model, Body()], Parameter.empty if needed else model())
     return Signature([*parameters, whose, body, caller, once_for])
-
-
-def _fields(operation: Operation) -> dict[str, Any]:
-    return {
-        name: (each.annotation, ... if each.default is Parameter.empty else each.default)
-        for name, each in operation.beside_path.items()
-    }
 
 
 def _model(operation: Operation, fields: dict[str, Any]) -> type[BaseModel]:

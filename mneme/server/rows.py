@@ -15,6 +15,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, NotFoundError, UnprocessableEntityError
 
+from mneme.api.server_state import ServerState
 from mneme.core.errors import Conflict
 from mneme.nodes.background import THREAD_NAME
 from mneme.nodes.chat.waking import MEMORY_THREAD, remember_later
@@ -31,7 +32,7 @@ UNKNOWN = (NotFoundError, UnprocessableEntityError)
 """The server knows no such id, or takes none such."""
 
 
-class ServerRows:
+class ServerRows(ServerState):
     """The threads and runs of the server that runs in this process."""
 
     async def owners(self) -> Mapping[str, str]:
@@ -48,17 +49,28 @@ class ServerRows:
     async def quiet(self, threads: Collection[str], background: Collection[str]) -> AsyncIterator[None]:
         client, stopped = _client(), list[dict[str, Any]]()
         for thread in {*background} & await _busy(client):
-            for run in await client.runs.list(thread, limit=PAGE):
+            runs: list[Any] = await client.runs.list(thread, limit=PAGE)
+            for run in runs:
                 if run["status"] in ("pending", "running"):
-                    stopped.append(_context_of(run))
+                    given = (run.get("kwargs") or {}).get("context") or {}
+                    name = str(run["metadata"].get(THREAD_NAME, ""))
+                    user = name.removeprefix(MEMORY_THREAD.format(user="")) or LOCAL
+                    stopped.append({"user": user, **given})
                     with suppress(APIError):  # it has ended meanwhile
                         await client.runs.cancel(thread, run["run_id"], wait=True)
         try:
-            await _until_quiet(client, {*threads, *background})
+            end = time.monotonic() + PATIENCE
+            while {*threads, *background} & await _busy(client):
+                if time.monotonic() > end:
+                    hint = "Wait for its end, then forget again."
+                    raise Conflict("A reply is still being written.", hint)
+                await asyncio.sleep(POLL)
             yield
         finally:
             if stopped:
-                await _go_on(stopped[-1])
+                ledger = (await store()).ledger
+                if await Inbox(ledger).pending(stopped[-1]["user"]):
+                    await remember_later(ledger, stopped[-1])
 
     async def delete(self, threads: Collection[str]) -> list[str]:
         for thread in threads:
@@ -89,28 +101,6 @@ async def _renew(client: LangGraphClient, thread: str) -> None:
     await client.threads.create(thread_id=thread, metadata=known["metadata"], if_exists="do_nothing")
 
 
-def _context_of(run: Any) -> dict[str, Any]:
-    """Return with which context a run was begun on the thread on which is remembered."""
-    given = (run.get("kwargs") or {}).get("context") or {}
-    user = str(run["metadata"].get(THREAD_NAME, "")).removeprefix(MEMORY_THREAD.format(user=""))
-    return {"user": user or LOCAL, **given}
-
-
-async def _go_on(context: dict[str, Any]) -> None:
-    """Let what was stopped go on, if anything still waits to be remembered."""
-    ledger = (await store()).ledger
-    if await Inbox(ledger).pending(context["user"]):
-        await remember_later(ledger, context)
-
-
 async def _busy(client: LangGraphClient) -> set[str]:
     found = await client.threads.search(status="busy", limit=PAGE, select=["thread_id"])
     return {each["thread_id"] for each in found}
-
-
-async def _until_quiet(client: LangGraphClient, threads: set[str]) -> None:
-    end = time.monotonic() + PATIENCE
-    while threads & await _busy(client):
-        if time.monotonic() > end:
-            raise Conflict("A reply is still being written.", "Wait for its end, then forget again.")
-        await asyncio.sleep(POLL)

@@ -6,8 +6,6 @@ constant time.
 """
 
 import hmac
-import json
-import os
 import re
 import secrets
 from collections.abc import Callable, Iterator
@@ -20,6 +18,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput, Conflict, Forbidden, NotFound, StorageFailure
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -56,13 +55,27 @@ def add_user(path: Path, name: str) -> str:
         )
     number, secret, salt = secrets.token_hex(8), secrets.token_hex(32), secrets.token_hex(16)
     user = User(name=name, number=number, salt=salt, digest=_digest(salt, secret), added=datetime.now(UTC))
-    _change(path, lambda users: [*_without_namesake(users, name), user])
+
+    def added(users: list[User]) -> list[User]:
+        if any(each.name == name for each in users):
+            hint = f"For a new key: `mneme users remove {name}`, then add."
+            raise Conflict(f"The user {name} exists already.", hint)
+        return [*users, user]
+
+    _change(path, added)
     return f"mneme-{number}-{secret}"
 
 
 def remove_user(path: Path, name: str) -> None:
     """Remove a user: the key is refused from the next request on; the user's data stays."""
-    _change(path, lambda users: _without(users, name))
+
+    def without(users: list[User]) -> list[User]:
+        left = [user for user in users if user.name != name]
+        if len(left) == len(users):
+            raise NotFound(f"There is no user {name}.", "`mneme users list` shows all users.")
+        return left
+
+    _change(path, without)
 
 
 def list_users(path: Path) -> list[User]:
@@ -96,49 +109,22 @@ def _digest(salt: str, secret: str) -> str:
     return sha256(f"{salt}{secret}".encode()).hexdigest()
 
 
-def _without_namesake(users: list[User], name: str) -> list[User]:
-    if any(user.name == name for user in users):
-        raise Conflict(
-            f"The user {name} exists already.", f"For a new key: `mneme users remove {name}`, then add."
-        )
-    return users
-
-
-def _without(users: list[User], name: str) -> list[User]:
-    left = [user for user in users if user.name != name]
-    if len(left) == len(users):
-        raise NotFound(f"There is no user {name}.", "`mneme users list` shows all users.")
-    return left
-
-
 def _change(path: Path, change: Callable[[list[User]], list[User]]) -> None:
     """Replace the whole file, one writer at a time."""
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{path}.lock", timeout=LOCK_SECONDS, mode=0o600):
             held = _read(path) if path.exists() else UserFile()
-            _write(path, held.model_copy(update={"users": change(held.users)}))
-
-
-def _write(path: Path, held: UserFile) -> None:
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(held.model_dump_json(indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+            changed = held.model_copy(update={"users": change(held.users)})
+            write_durably(path, changed.model_dump_json(indent=2) + "\n", 0o600)
 
 
 def _read(path: Path) -> UserFile:
-    with storage_errors(path):
-        text = path.read_text(encoding="utf-8")
     try:
-        return UserFile.model_validate(json.loads(text))
-    except (ValueError, ValidationError) as failure:
+        with storage_errors(path):
+            text = path.read_text(encoding="utf-8")
+        return UserFile.model_validate_json(text)
+    except ValidationError as failure:
         raise BadInput(
             f"{path} is not a users file.", "Set MNEME_AUTH to the file that `mneme users add` writes."
         ) from failure

@@ -70,17 +70,11 @@ TEXT_TOKENS = 4096
 """Tokens of a reply in free text."""
 
 
-@dataclass(frozen=True)
-class Answered(Generic[A]):
+@dataclass(kw_only=True)
+class Answered(AskRecord, Generic[A]):
     """An answer, who gave it, what it cost, and the doubt that was left when it was given again."""
 
     value: A
-    responder: str
-    attempts: int
-    prompt_tokens: int = 0
-    reply_tokens: int = 0
-    message_id: str = ""
-    doubt: str = ""
 
 
 async def ask(  # noqa: PLR0913  (the interface of every node)
@@ -111,8 +105,7 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
         return value
 
     value = await as_one_run(record, given, answer, config)
-    cost = (record.attempts, record.prompt_tokens, record.reply_tokens, record.message_id)
-    return Answered(value, record.responder, *cost, record.doubt)
+    return Answered(**vars(record), value=value)
 
 
 async def _prepared(prompt: Prompt[G, A], given: G, record: AskRecord) -> A:

@@ -28,14 +28,16 @@ async def say(
     for a reply that is empty or does not end, `ModelUnavailable` where nobody answers.
     """
     chat = await asyncio.to_thread(_open, provider, name, options)
-    system = request.system + (_schema_text(options.schema) if options.schema else "")
+    asks = "\n\nReply with one JSON object and nothing else. It follows this JSON schema:\n"
+    system = f"{request.system}{asks}{options.schema}" if options.schema else request.system
     messages = [SystemMessage(system), *request.history, *request.task]
     runnable: Runnable[Any, Any] = chat
     if options.tools:
         runnable = chat.bind_tools(list(options.tools))
     elif options.schema and provider == "openai":
         told = {"logprobs": True, "top_logprobs": options.top_logprobs} if options.top_logprobs else {}
-        runnable = chat.bind(response_format=_response_format(options.schema), **told)
+        schema = {"name": "answer", "schema": options.schema, "strict": False}
+        runnable = chat.bind(response_format={"type": "json_schema", "json_schema": schema}, **told)
     try:
         return await _whole(runnable.astream(messages, config), options)
     except Unusable:
@@ -92,10 +94,6 @@ async def _whole(stream: AsyncIterator[Any], options: CallOptions) -> AIMessage:
     return cast(AIMessage, message_chunk_to_message(said))
 
 
-def _response_format(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": False}}
-
-
 def _uninstalled(who: str, error: ImportError) -> MnemeError:
     """Return what to install; LangChain names a provider's package only in its message."""
     named = re.search(r"pip install (?:-U )?([\w-]+)", str(error))
@@ -103,7 +101,3 @@ def _uninstalled(who: str, error: ImportError) -> MnemeError:
         return MnemeError(str(error).splitlines()[0], f"Install it: pip install {named[1]}")
     hint = f"{install_hint('providers')}. For a model of Ollama write {in_ollama(who)}."
     return MnemeError(f"{who} needs {error.name}, which is not installed.", hint)
-
-
-def _schema_text(schema: dict[str, Any]) -> str:
-    return f"\n\nReply with one JSON object and nothing else. It follows this JSON schema:\n{schema}"

@@ -56,24 +56,6 @@ def room_for(schema: Json) -> int:
     return max(LEAST_TOKENS, math.ceil(_chars(schema) / CHARS_PER_TOKEN))
 
 
-def unbounded(schema: Json, path: str = "") -> list[str]:
-    """Return the paths of a flat schema's fields in which a reply could run on for ever."""
-    kind = schema.get("type")
-    if "enum" in schema:
-        return []
-    if kind == "object":
-        open_ended = [] if schema.get("properties") else [path]
-        inner = schema.get("properties", {})
-        return open_ended + [
-            at for name in inner for at in unbounded(inner[name], f"{path}.{name}".strip("."))
-        ]
-    if kind == "array":
-        here = [] if "maxItems" in schema else [path]
-        return here + unbounded(schema.get("items", {}), f"{path}[]")
-    bounds = {"string": ("maxLength",), "integer": ("minimum", "maximum"), "number": ("minimum", "maximum")}
-    return [] if all(each in schema for each in bounds.get(str(kind), ())) else [path]
-
-
 def _chars(node: Json) -> int:
     """Return the characters of the longest reply, with quotes, commas and the names of fields."""
     if "enum" in node:

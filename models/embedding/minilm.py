@@ -48,12 +48,11 @@ class MiniLM:
     def __init__(self, cache: Path) -> None:
         self._tokenizer = _tokenizer()
         self._session = _session(cache)
-        self._opening, self._closing = self._tokenizer.encode("").ids
 
     def embed(self, texts: Sequence[str]) -> Iterator[list[list[float]] | None]:
         """Yield None after each batch, so that others may have a turn, and at last one vector a text."""
-        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        windows = [(index, window) for index, e in enumerate(encodings) for window in self._windows(e.ids)]
+        encodings = self._tokenizer.encode_batch(list(texts))
+        windows = [(index, each.ids) for index, e in enumerate(encodings) for each in (e, *e.overflowing)]
         sums = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         ordered = sorted(windows, key=lambda item: len(item[1]))  # so that little is spent on padding
         for start in range(0, len(ordered), BATCH):
@@ -64,11 +63,6 @@ class MiniLM:
             if start + BATCH < len(ordered):
                 yield None
         yield (sums / np.linalg.norm(sums, axis=1, keepdims=True)).tolist()
-
-    def _windows(self, ids: Window) -> Iterator[Window]:
-        room = MAX_TOKENS - 2
-        for start in range(0, max(len(ids), 1), room):
-            yield [self._opening, *ids[start : start + room], self._closing]
 
 
 def _padded(windows: list[Window]) -> dict[str, NDArray[np.int64]]:
@@ -83,7 +77,7 @@ def _padded(windows: list[Window]) -> dict[str, NDArray[np.int64]]:
 def _tokenizer() -> "Tokenizer":
     path = str(weights() / "tokenizer.json")
     tokenizer: Tokenizer = _loaded("tokenizers").Tokenizer.from_file(path)
-    tokenizer.no_truncation()
+    tokenizer.enable_truncation(MAX_TOKENS)  # what is cut off stands in further windows
     tokenizer.no_padding()
     return tokenizer
 

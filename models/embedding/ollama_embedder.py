@@ -65,17 +65,14 @@ class OllamaEmbedder:
         chars = self._chars
         while True:
             parts = pieces(texts, chars)
+            batches = [[part for _, part in parts[at : at + BATCH]] for at in range(0, len(parts), BATCH)]
             try:
-                vectors = await self._in_batches([part for _, part in parts], lane)
+                vectors = [vector for batch in batches for vector in await self._ask(batch, lane)]
             except _TooLong:
                 chars //= 2
                 continue
             self._chars = chars
             return means(len(texts), parts, vectors)
-
-    async def _in_batches(self, texts: list[str], lane: Lane) -> list[list[float]]:
-        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
-        return [vector for batch in batches for vector in await self._ask(batch, lane)]
 
     async def _ask(self, texts: list[str], lane: Lane) -> list[list[float]]:
         async def ask() -> list[list[float]]:

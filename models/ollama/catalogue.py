@@ -137,13 +137,18 @@ def locked(url: str) -> ModelUnavailable:
     return ModelUnavailable(f"{url} does not let us in.", "Set OLLAMA_API_KEY to a valid key.")
 
 
-async def names(url: str) -> list[str]:
-    """Return the names of the models a server has, quickly or not at all."""
+async def digests(url: str) -> dict[str, str]:
+    """Return the digests of the models a server has by their names, quickly or not at all."""
     tags = await _request(url, "/api/tags", GLANCE)
     try:
-        return [model["name"] for model in tags["models"]]
+        return {model["name"]: model.get("digest", "") for model in tags["models"]}
     except (KeyError, TypeError) as error:
         raise stranger(url) from error
+
+
+async def names(url: str) -> list[str]:
+    """Return the names of the models a server has."""
+    return [*await digests(url)]
 
 
 async def facts(url: str, model: str) -> Facts:

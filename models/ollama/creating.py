@@ -1,15 +1,15 @@
 """Make a model in Ollama of one that it has and an adapter: upload the files, then `/api/create`."""
 
-import asyncio
 import hashlib
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
+from ollama import AsyncClient, ResponseError
 
-from mneme.core.errors import BadInput, ModelUnavailable
-from mneme.models.ollama.catalogue import absent, bearer, clear_catalogue, locked, stranger, tls, unreachable
+from mneme.core.errors import BadInput
+from mneme.models.ollama.catalogue import absent, bearer, clear_catalogue, tls
+from mneme.models.ollama.transport import meaning
 
 PATIENCE = httpx.Timeout(600, connect=5)
 """Converting an adapter takes seconds, of a large model minutes."""
@@ -33,47 +33,22 @@ async def create(url: str, name: str, base: str, adapter: Path) -> None:
     Raises BadInput where Ollama refuses the adapter, ModelUnavailable where it has no such base or cannot
     be reached.
     """
-    try:
-        async with httpx.AsyncClient(
-            base_url=url, timeout=PATIENCE, verify=tls(url), headers=bearer()
-        ) as client:
-            files = {each: await _uploaded(client, adapter / each) for each in ADAPTER_FILES}
-            body = {"model": name, "from": base, "adapters": files, "stream": False}
-            answer = await client.post("/api/create", json=body)
-            _check(answer, base, url)
-    except httpx.TransportError as error:
-        raise unreachable(url, error) from error
+    client = AsyncClient(url, timeout=PATIENCE, verify=tls(url), headers=bearer())
+    async with client:
+        try:
+            files = {each: await client.create_blob(adapter / each) for each in ADAPTER_FILES}
+            done = await client.create(name, from_=base, adapters=files)
+        except ResponseError as error:
+            if "pull model manifest" in error.error:  # it has no such base, and its registry neither
+                raise absent(base) from error
+            if error.status_code == 400:
+                raise BadInput(f"Ollama refuses the adapter: {error.error}", HINT) from error
+            raise meaning(error, url, base) from error
+        except (httpx.TransportError, OSError) as error:
+            raise meaning(error, url, base) from error
+    if done.status != "success":
+        raise BadInput(f"Ollama did not make {name} of the adapter.", HINT)
     clear_catalogue()  # what it is now may differ from what was asked of it before
-
-
-async def _uploaded(client: httpx.AsyncClient, file: Path) -> str:
-    """Give Ollama a file that it lacks; return its digest."""
-    content = await asyncio.to_thread(file.read_bytes)
-    digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
-    if (await client.head(f"/api/blobs/{digest}")).status_code == 404:
-        answer = await client.post(f"/api/blobs/{digest}", content=content)
-        _check(answer, file.name, str(client.base_url))
-    return digest
-
-
-def _check(answer: httpx.Response, base: str, url: str) -> None:
-    """Raise what a refusal means."""
-    try:
-        found = answer.json()
-        said = str(found.get("error", "")) if isinstance(found, Mapping) else ""
-    except ValueError:
-        said = "" if answer.is_success else answer.text[:200]
-    if answer.is_success and not said:
-        return
-    if answer.status_code in {401, 403}:
-        raise locked(url)
-    if "pull model manifest" in said:  # it has no such base, and its registry neither
-        raise absent(base)
-    if answer.status_code in {404, 405}:
-        raise stranger(url)
-    if answer.status_code == 400 or answer.is_success:
-        raise BadInput(f"Ollama refuses the adapter: {said}", HINT)
-    raise ModelUnavailable(f"Ollama cannot make the model ({answer.status_code}): {said}", HINT)
 
 
 HINT = "Its base must be the model that was tuned, and of a family that Ollama takes adapters for."

@@ -57,7 +57,7 @@ async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
         OSError,
         httpx.TransportError,
     ) as error:
-        raise _meaning(error, url, model) from error
+        raise meaning(error, url, model) from error
 
 
 def passing(error: BaseException) -> bool:
@@ -73,7 +73,7 @@ def passing(error: BaseException) -> bool:
     )
 
 
-def _meaning(error: Exception, url: str, model: str) -> Exception:
+def meaning(error: Exception, url: str, model: str) -> Exception:
     """Translate what langchain-ollama raises into what the user can do about it."""
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | ConnectionError):
         return unreachable(url, error)

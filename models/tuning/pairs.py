@@ -1,7 +1,6 @@
 """What a model is tuned on and judged by: asked and answered, whatever they were learned from."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -43,14 +42,6 @@ class Pairs(BaseModel):
     keys: list[str] = Field(
         [], description="What the tuned model has learned, and need not be shown any more."
     )
-
-
-class PairSource(Protocol):
-    """Where pairs come from."""
-
-    async def pairs(self) -> Pairs:
-        """Return what there is to be learned; the same for the same state of the source."""
-        ...
 
 
 class Question(BaseModel):

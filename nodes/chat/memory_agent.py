@@ -30,7 +30,7 @@ from mneme.nodes.chat.writing_down import incoming, last_reply, written
 from mneme.nodes.costs import counted
 from mneme.prompts.chat.evidence import rest
 from mneme.prompts.chat.memory_agent.reading import Reading, read_message
-from mneme.stores.users.memories import MOST_LINKS, RULES, MemoryRecord
+from mneme.stores.users.memories import MAX_LINKS, RULES, MemoryRecord
 from mneme.stores.users.valid_time import first_day, holding, holds
 
 MOST_KNOWN = 5
@@ -135,7 +135,7 @@ def decide(state: State) -> Update:
         limited = [each["memory"]["key"] for one in decided[1:] for each in one["touched"]]
         open_ = [each["memory"]["key"] for each in verdicts if _stays_open(each, candidate, today)]
         open_ = [key for key in open_ if key not in limited]
-        candidates.append(candidate | {"may_contradict": open_[:MOST_LINKS] if is_new else []})
+        candidates.append(candidate | {"may_contradict": open_[:MAX_LINKS] if is_new else []})
     if own := state.get("own"):
         decisions = _in_place_of(own, decisions, state["rationale"])
     return {"decisions": decisions, "candidates": candidates}

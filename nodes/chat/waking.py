@@ -10,7 +10,13 @@ from langgraph_sdk import get_client
 from langgraph_sdk.errors import APIError
 
 from mneme.core.errors import MnemeError
-from mneme.nodes.background import LONG, THREAD_NAME, named_thread, owner_of_runs, warn_of_a_single_worker
+from mneme.nodes.background import (
+    RECURSION_LIMIT,
+    THREAD_NAME,
+    named_thread,
+    owner_of_runs,
+    warn_of_a_single_worker,
+)
 from mneme.nodes.chat.chatbot import State
 from mneme.nodes.chat.context import ChatRuntime, MemoryContext
 from mneme.nodes.context import ledger_of, user_of
@@ -131,7 +137,7 @@ async def start_remembering(ledger: Ledger, context: dict[str, Any], after_secon
         input={},
         context=context,
         metadata=owner | {THREAD_NAME: name},
-        config={"recursion_limit": LONG},
+        config={"recursion_limit": RECURSION_LIMIT},
         after_seconds=after_seconds,
         multitask_strategy="enqueue" if works else "interrupt",
     )

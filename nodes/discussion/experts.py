@@ -1,11 +1,12 @@
 """What all agents of a discussion remember, for the one who writes its document: each entry with its turn."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from mneme.nodes.discussion.context import Table
-from mneme.nodes.task_memories.f_context import Count, Window, f_context
+from mneme.nodes.task_memories.f_context import Count, Window, f_context, fitting
 from mneme.stores.discussions.agent_memory import MemoryVersion
 
 SHARE = 0.6
@@ -61,17 +62,13 @@ class Line(NamedTuple):
 
 def _fair_length(lines: Sequence[Line], room: float, count: Count) -> int:
     """Return the greatest length of an entry with which all have room; SHORTEST where there is none."""
+    longest = max([SHORTEST, *(len(line.entry) for line in lines)])
+    lengths = range(SHORTEST, longest + STEP, STEP)
 
-    def has_room(length: int) -> bool:
-        return sum(count(f"{line.within(length)}\n") for line in lines) <= room
+    def lacks_room(length: int) -> bool:
+        return sum(count(f"{line.within(length)}\n") for line in lines) > room
 
-    fitting, too_long = SHORTEST, max((len(line.entry) for line in lines), default=0)
-    if too_long <= SHORTEST or has_room(too_long):
-        return max(too_long, SHORTEST)
-    while too_long - fitting > STEP:
-        middle = (fitting + too_long) // 2
-        fitting, too_long = (middle, too_long) if has_room(middle) else (fitting, middle)
-    return fitting
+    return lengths[max(bisect_left(lengths, True, key=lacks_room) - 1, 0)]
 
 
 def _lines(history: Sequence[MemoryVersion]) -> Iterator[tuple[str, str, int]]:
@@ -100,10 +97,4 @@ def _entries(memory: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, 
 
 def _within(told: Sequence[Sequence[str]], room: float, count: Count) -> str:
     """Return as many entries as have room, of each agent in turn, so that no agent's memory is left out."""
-    kept: list[str] = []
-    for line in (line for layer in zip_longest(*told) for line in layer if line):
-        room -= count(line + "\n")
-        if room < 0:
-            return "\n".join([*kept, LEFT_OUT])
-        kept.append(line)
-    return "\n".join(kept)
+    return fitting([line for layer in zip_longest(*told) for line in layer if line], room, count, LEFT_OUT)

@@ -46,7 +46,7 @@ class HouseholdContext(OwnedByTeam):
     )
     perception: str = Field(
         "segments",
-        description="What sees for members in the visual setting: `segments` (and depth, no model), or a "
+        description="Perception in the visual setting: `segments` (and depth, no model), or a "
         "model with vision, `ollama:<model>` or any LangChain `<provider>:<model>`.",
     )
     simulator: str = Field(

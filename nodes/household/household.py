@@ -49,11 +49,11 @@ async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     """Set the episode up: given, or made from its seed; nobody knows more than the layout and the task."""
     await check_perception(runtime.context)
     asked = read_input(Task, state)
-    if asked.get("episode"):
+    if asked["episode"]:
         episode = await asyncio.to_thread(parse_episode, asked["episode"])
     else:
-        chosen = (asked.get("seed", 0), asked.get("category") or None, asked.get("agents", 2))
-        episode = await asyncio.to_thread(generate, *chosen)
+        drawn = (asked["seed"], asked["category"] or None, asked["agents"])
+        episode = await asyncio.to_thread(generate, *drawn)
     given = as_json(episode)
     if runtime.server_info is not None and runtime.context.simulator:
         raise BadInput("simulator: a server calls no addresses.", "Play on the machine of the simulator.")
@@ -66,7 +66,7 @@ async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
         "world": world.state(),
         "members": [Member(beliefs=as_json(each), plan=None, history=[], heard=[]) for each in beliefs],
         "finds": {},
-        "experience": asked.get("experience", {}),
+        "experience": asked["experience"],
         "decided": [],
         "round": 0,
         "over": False,

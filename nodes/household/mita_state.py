@@ -9,8 +9,7 @@ from typing_extensions import TypedDict
 
 from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.episode import Episode
-from mneme.nodes.household.counters import Counters
-from mneme.nodes.household.household_state import HouseholdState
+from mneme.nodes.household.household_state import Ending, HouseholdState
 from mneme.prompts.household.household import Option
 
 FALLBACK = "fallback: "
@@ -88,15 +87,10 @@ class State(HouseholdState, total=False):
     proposed_in: dict[str, str]
 
 
-class Result(TypedDict, total=False):
+class Result(Ending, total=False):
     """How the episode ended, and what was remembered of it."""
 
-    success: bool
-    steps: int
-    progress: dict[str, int]
-    counters: Counters
     synopses: list[DatedSynopsis]
-    answered_by: list[str]
 
 
 def in_order(state: State) -> list[Proposed]:

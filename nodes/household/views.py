@@ -243,7 +243,7 @@ def _with_progress(state: State, beliefs: Beliefs, workers: Sequence[Worker]) ->
         placed=state["assessed"]["placed"],
         in_hands=state["assessed"]["held"],
         finds=state["finds"],
-        experience=state.get("experience", {}),
+        experience=state["experience"],
     )
 
 
@@ -292,7 +292,7 @@ def usual_places(state: State) -> str:
         *(
             f"{name}: {', '.join(f'{place} {found} times of {of}' for place, (found, of) in best)}."
             for name in wanted_in(episode_of(state))
-            for best in [_most_found(state.get("experience", {}).get(name, {}))]
+            for best in [_most_found(state["experience"].get(name, {}))]
             if best
         )
     )

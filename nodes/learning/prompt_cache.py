@@ -14,7 +14,6 @@ from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.learning.compound_learning.compile import record_of
 from mneme.nodes.learning.compound_learning.research import begin
 from mneme.nodes.learning.compound_learning.state import (
-    Recalled,
     State,
     TriedDraft,
     Update,
@@ -32,7 +31,7 @@ FREE = {"model_calls": 0, "tokens": 0}
 async def look_up(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Answer from the cache where the task was asked before; else begin without memory."""
     began = time.perf_counter()
-    begun = await begin(state, runtime, world, _nothing)
+    begun = await begin(state, runtime, world)
     posed = cast(State, {**state, **begun})
     found = await _cache(runtime).get(_prompt(posed, world))
     if found is None or found.task == posed["task_id"]:  # a killed task goes on as it began
@@ -46,10 +45,6 @@ async def look_up(state: State, runtime: LearningRuntime, world: World | None) -
         "iterations": 1,
         "responders": ["cache: cache"],
     }
-
-
-async def _nothing(_state: State, _world: World | None, _runtime: LearningRuntime) -> list[Recalled]:
-    return []
 
 
 def _cache(runtime: LearningRuntime) -> PromptCache:

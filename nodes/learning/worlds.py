@@ -73,7 +73,7 @@ def refuse_outside(name: str, given: Mapping[str, Any]) -> None:
     if settings().auth and (runs_commands(name) or any(given.get(each) for each in OUTSIDE)):
         raise Forbidden(
             f"This server is for several people: it opens no {name} that a task names.",
-            "Run `mneme learn` on your own machine, or let who runs the server plug a world in.",
+            "Run `mneme learn` on your own machine, or ask the server's administrator to install the world.",
         )
 
 

@@ -28,7 +28,7 @@ from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.costs import counted
 from mneme.nodes.inputs import read_input
 from mneme.nodes.pddl.context import PddlRuntime
-from mneme.nodes.task_memories.interface import FinishedTask, Held, Means, Role, Task, TaskMemory
+from mneme.nodes.task_memories.interface import FinishedTask, Held, MemoryServices, Role, Task, TaskMemory
 from mneme.nodes.task_memories.kinds import open_memory
 from mneme.prompts.pddl.pddl_team import Move, choose_action, choose_otherwise
 from mneme.prompts.prompt import Prompt
@@ -79,9 +79,9 @@ class Given(TypedDict, total=False):
 def problem_given(state: Given) -> Problem:
     """Return the problem of the input: one that is generated, or one that is given whole. Raises BadInput."""
     given = read_input(Given, state)
-    if given.get("problem") and "domain" not in given:
+    if given["problem"] and not state.get("domain"):
         return whole_problem(given["problem"])
-    return generate(given.get("domain", "gripper"), given.get("seed", 1), given.get("size"))
+    return generate(given["domain"], given["seed"], given["size"])
 
 
 def whole_problem(given: Any) -> Problem:
@@ -153,16 +153,17 @@ async def recall(state: Given, runtime: PddlRuntime) -> Update:
     task = await asyncio.to_thread(task_of, problem)
     trial = state.get("task_id") or uuid4().hex
     memory = await _memory(runtime, trial)
-    means = memory.means
-    needed = means.count(task.text) + (means.memory_tokens if memory.name == "intrinsic" else 0)
-    if needed >= means.window:
+    services = memory.services
+    needed = services.count(task.text) + (services.memory_tokens if memory.name == "intrinsic" else 0)
+    if needed >= services.window:
         raise BadInput(
-            f"The task {task.id} and its memory take about {needed} tokens; the window has {means.window}.",
+            f"The task {task.id} and its memory take about {needed} tokens; "
+            f"the window has {services.window}.",
             "Raise `window`, or lower `memory_tokens`.",
         )
     held = await _kept(memory, memory.recall(task), {})
     begun = {"problem": problem.model_dump(), "task_id": trial, "held": held, "valid_steps": 0}
-    return begun | _standing(world) | {"complaints": means.complaints}
+    return begun | _standing(world) | {"complaints": services.complaints}
 
 
 @counted
@@ -181,7 +182,7 @@ async def solve(state: State, runtime: PddlRuntime) -> Update:
         try:
             answered = await ask(question, question.given(example=example, task=task.text, **told), who)
         except BadAnswer as bad:
-            memory.means.complaints.append(str(bad))
+            memory.services.complaints.append(str(bad))
             words = bad.raw
         else:
             by, words = answered.responder, answered.value.action
@@ -192,7 +193,7 @@ async def solve(state: State, runtime: PddlRuntime) -> Update:
         more = {"repeated": chosen["action"]}
         action = await action_of(SECOND, context.second_agent, choose_otherwise, **more)
         chosen = Chosen(agent=SECOND, action=action)
-    return {"held": held, "chosen": chosen, "answered_by": by, "complaints": memory.means.complaints}
+    return {"held": held, "chosen": chosen, "answered_by": by, "complaints": memory.services.complaints}
 
 
 async def act(state: State, runtime: PddlRuntime) -> Update:
@@ -222,7 +223,7 @@ async def observe(state: State, runtime: PddlRuntime) -> Update:
     """Let the memory take in the step."""
     memory, task, turns = await _at_work(state, runtime)
     held = await _kept(memory, memory.observe(task, state["held"], turns), state["held"])
-    return {"held": held, "complaints": memory.means.complaints}
+    return {"held": held, "complaints": memory.services.complaints}
 
 
 def is_over(state: State) -> str:
@@ -238,7 +239,7 @@ async def remember(state: State, runtime: PddlRuntime) -> Update:
         id=state["task_id"], task=task, turns=turns, reward=state["progress"], success=state["success"]
     )
     await _kept(memory, memory.remember(trial, state["held"]), None)
-    return {"complaints": memory.means.complaints}
+    return {"complaints": memory.services.complaints}
 
 
 def _standing(world: PddlWorld) -> Update:
@@ -256,7 +257,7 @@ async def _kept(memory: TaskMemory, work: Awaitable[T], otherwise: T) -> T:
     try:
         return await work
     except BadAnswer as bad:
-        memory.means.complaints.append(str(bad))
+        memory.services.complaints.append(str(bad))
         return otherwise
 
 
@@ -273,7 +274,7 @@ async def _memory(runtime: PddlRuntime, trial: str) -> TaskMemory:
     context, ledger, team = runtime.context, ledger_of(runtime), team_of(runtime)
     responders = {await resolve(who) for who in (context.solver, context.second_agent)}
     counters = [await counter_of(responder) for responder in responders]
-    means = Means(
+    services = MemoryServices(
         ledger=ledger,
         trials=Trials(ledger, team, context.memory),
         who=context.memory_model,
@@ -284,7 +285,7 @@ async def _memory(runtime: PddlRuntime, trial: str) -> TaskMemory:
         team=team,
         roles=await asyncio.to_thread(_roles),
     )
-    return open_memory(context.memory, means)
+    return open_memory(context.memory, services)
 
 
 @lru_cache(maxsize=1)

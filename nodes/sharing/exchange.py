@@ -19,10 +19,9 @@ from mneme.nodes.sharing.choosing import chosen
 from mneme.nodes.sharing.context import ScoredContext, Scoring, Sharing
 from mneme.nodes.sharing.pools import FrozenRubric, watch
 from mneme.nodes.sharing.training_wake import wake_training
-from mneme.prompts.prompt import REPAIRS
 from mneme.prompts.sharing.answering import Asked
 from mneme.prompts.sharing.answering import answer as answer_question
-from mneme.prompts.sharing.examples import Criteria, Criterion, Example, told
+from mneme.prompts.sharing.examples import Criteria, Example, told
 from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, score_pair, score_whole
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.pools.lessons import RetrieverLessons
@@ -74,7 +73,6 @@ class Scored(TypedDict):
     rationale: str
     faults: list[str]
     scored_by: str
-    calls: int
     rubric: int
 
 
@@ -140,12 +138,8 @@ def question_of(exchange: Exchange, examples: Sequence[Pooled]) -> Asked:
         leading=list(exchange.leading),
         question=exchange.question,
         kind=exchange.agent.name,
-        scored_by=_criteria_of(exchange.rubric, exchange.agent) if exchange.rubric else Criteria([]),
+        scored_by=Criteria([*exchange.rubric.of(exchange.agent.name)]) if exchange.rubric else Criteria([]),
     )
-
-
-def _criteria_of(rubric: Rubric, agent: Agent) -> Criteria:
-    return Criteria([Criterion(**each.model_dump(exclude={"agents"})) for each in rubric.of(agent.name)])
 
 
 def composed(question: str, examples: Sequence[Pooled]) -> str:
@@ -177,7 +171,6 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
         rationale=f"The answer has {len(text)} characters; a memory holds at most {LONGEST}.",
         faults=[],
         scored_by="",
-        calls=0,
         rubric=scorer.rubric.version,
     )
     if len(text) > LONGEST:
@@ -191,9 +184,9 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
             whole = Gradeable(rubric=shown, question=question, answer=text)
             number = await ask(score_whole, whole, scorer.who, lane=scorer.lane)
             points, why = {WHOLE: number.value.score}, "One number, without a reason (A.1.5)."
-            by, calls = number.responder, number.attempts
+            by = number.responder
         else:
-            criteria = _criteria_of(rubric, exchange.agent)
+            criteria = Criteria([*rubric.of(exchange.agent.name)])
             scored["most"] = sum(each.points for each in criteria.root)
             judged = Judgeable(
                 question=question,
@@ -205,17 +198,11 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
             )
             answered = await ask(score_pair, judged, scorer.who, lane=scorer.lane)
             points = {each.name: answered.value.points[each.name] for each in criteria.root}
-            why, by, calls = answered.value.rationale, answered.responder, answered.attempts
+            why, by = answered.value.rationale, answered.responder
     except (BadAnswer, PromptTooLong) as unusable:
-        scored.update({"rationale": f"It could not be scored: {unusable}", "calls": calls_of(unusable)})
-        return scored
+        return {**scored, "rationale": f"It could not be scored: {unusable}"}
     total = round(100 * sum(points.values()) / scored["most"])
-    return {**scored, "score": total, "points": points, "rationale": why, "scored_by": by, "calls": calls}
-
-
-def calls_of(unusable: MnemeError) -> int:
-    """Return the calls that a question took which nobody could answer."""
-    return 1 + REPAIRS if isinstance(unusable, BadAnswer) else 0
+    return {**scored, "score": total, "points": points, "rationale": why, "scored_by": by}
 
 
 async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:
@@ -228,7 +215,7 @@ async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:
         raise
     except MnemeError as missing:  # the library is an extra
         return "", [Fault(where="not checked", what=str(missing))]
-    return exchange.agent.form, [Fault(**dict(fault)) for fault in found.faults]
+    return exchange.agent.form, [*found.faults]
 
 
 async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it goes)

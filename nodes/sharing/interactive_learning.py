@@ -33,7 +33,7 @@ from mneme.nodes.costs import counted
 from mneme.nodes.inputs import read_input
 from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
-from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer, Written, calls_of
+from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer, Written
 from mneme.nodes.sharing.pools import agents_in, pool_of, rubric_of, who_answers
 from mneme.prompts.sharing.standard_answers import Standard, ask_for
 from mneme.stores.ledger.records import Change
@@ -79,7 +79,6 @@ class Result(TypedDict, total=False):
 
     pool: str
     memories: int
-    calls: Annotated[int, add]
     stored: Annotated[list[str], add]
     known: Annotated[int, add]
     rejected: Annotated[int, add]
@@ -130,9 +129,8 @@ class Chosen(TypedDict):
 
 
 class Replied(Written):
-    """An answer of a growth, what it cost, and the prompt kept with it; `failed` says why there is none."""
+    """An answer of a growth, and the prompt kept with it; `failed` says why there is none."""
 
-    calls: int
     failed: str
     prompt: str
 
@@ -153,7 +151,7 @@ def members_of(domain: str, context: GrowthContext) -> dict[str, Agent]:
 async def take_in(state: State, runtime: GrowthRuntime) -> Update:
     """Put the given standard answers into the pool."""
     asked = read_input(Wanted, state)
-    members, given = members_of(asked["domain"], runtime.context), asked.get("standards", [])
+    members, given = members_of(asked["domain"], runtime.context), asked["standards"]
     if strangers := [each["agent"] for each in given if each["agent"] not in members]:
         missing = f'The domain {state["domain"]} has no agent "{strangers[0]}".'
         raise BadInput(missing, f"It has: {', '.join(members)}.")
@@ -170,7 +168,6 @@ async def take_in(state: State, runtime: GrowthRuntime) -> Update:
         "position": 0,
         "lap": 1,
         "questions": Overwrite([]),
-        "calls": Overwrite(0),
         "stored": Overwrite([]),
         "known": Overwrite(0),
         "rejected": Overwrite(0),
@@ -195,7 +192,7 @@ async def choose(state: State, runtime: GrowthRuntime) -> Update:
     members, pool = members_of(state["domain"], runtime.context), pool_of(runtime, state["domain"])
     if (until := runtime.context.until) and (held := await pool.count()) >= until:
         return {"chosen": [], "why": f"The pool holds {held} memories; {until} were wanted."}
-    budget, calls, lap = runtime.context.budget, state["calls"], state["lap"]
+    budget, calls, lap = runtime.context.budget, state["asked"]["calls"], state["lap"]
     # The calls of a standard answer: its question, its score, the answers and their scores.
     cost = 2 + 2 * (len(members) if runtime.context.asked == "domain" else 1)
     wanted = min(runtime.context.at_once, (budget - calls) // cost)
@@ -270,11 +267,11 @@ async def ask(state: Chosen, runtime: GrowthRuntime) -> Update:
         answered = await ask_model(ask_for, given, who, lane="background")
     except (BadAnswer, PromptTooLong) as unusable:
         failure = Failure(what=f"a question for {state['key']}", why=str(unusable))
-        return {"calls": calls_of(unusable), "failed": [failure]}
+        return {"failed": [failure]}
     question = answered.value.question
     runtime.stream_writer({"step": "ask", "agent": agent.name, "question": question})
     posed = Posed(key=state["key"], agent=agent.name, question=question)
-    return {"calls": answered.attempts, "questions": [posed]}
+    return {"questions": [posed]}
 
 
 async def pose(state: State, runtime: GrowthRuntime) -> Update:
@@ -319,16 +316,16 @@ async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
     )
     replied = await _reply(state, asked, pool, context)
     if replied["failed"]:
-        return {"calls": replied["calls"], "failed": [Failure(what=asked.question, why=replied["failed"])]}
+        return {"failed": [Failure(what=asked.question, why=replied["failed"])]}
     asked = replace(asked, prompt=replied["prompt"])
     scored = await _score(asked, replied, Scorer(rubric, context.scorer, "background", context.scoring))
-    update: Update = {"calls": replied["calls"] + scored["calls"]}
+    update: Update
     if scored["score"] is None:
-        update |= {"failed": [Failure(what=asked.question, why=scored["rationale"])]}
+        update = {"failed": [Failure(what=asked.question, why=scored["rationale"])]}
     else:
         outcome = await exchanging.keep_good(runtime, pool, asked, replied, scored, state["once"])
         stored: Update = {"stored": [outcome.key]} if outcome.is_new else {"known": 1}
-        update |= stored if outcome.is_good else {"rejected": 1}
+        update = stored if outcome.is_good else {"rejected": 1}
         if outcome.unwoken:
             update |= {"failed": [Failure(what=f"training of {pool.pool}", why=outcome.unwoken)]}
     shown: Update = {
@@ -345,7 +342,7 @@ async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
 @task
 async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: GrowthContext) -> Replied:
     """Let an agent answer; the standard answer itself is only to be scored."""
-    replied = Replied(text=state["standard"], by="user", seen=[], retriever=0, calls=0, failed="", prompt="")
+    replied = Replied(text=state["standard"], by="user", seen=[], retriever=0, failed="", prompt="")
     if state["is_standard"]:
         return replied
     number, found = await exchanging.examples_for(pool, asked, context, state["standard"])
@@ -353,13 +350,12 @@ async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: Growt
         who = await who_answers(pool, context.answerer_of(asked.agent.name))
         answered, shown = await exchanging.answer(asked, found, who, "background")
     except (BadAnswer, PromptTooLong) as unusable:
-        return {**replied, "calls": calls_of(unusable), "failed": str(unusable)}
+        return {**replied, "failed": str(unusable)}
     return Replied(
         text=answered.value,
         by=answered.responder,
         seen=[each.pair.answer for each in shown],
         retriever=number,
-        calls=answered.attempts,
         failed="",
         prompt=exchanging.composed(asked.question, shown) if context.stored == "prompt" else "",
     )

@@ -93,7 +93,7 @@ async def retrieve(state: State, runtime: SharingRuntime) -> Update:
     """Find the memories that are most similar to the question (§3.2)."""
     agent = agent_of(runtime.context.agent)
     given = read_input(Question, state)
-    question, leading = given.get("question", ""), given.get("leading", [])
+    question, leading = given["question"], given["leading"]
     if state.get("messages"):
         said = said_in(state["messages"])
         question, leading = said.text, [each[:LONGEST] for each in said.before[-DEEPEST:]]

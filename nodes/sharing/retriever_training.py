@@ -60,10 +60,10 @@ TOO_FEW = (
 
 
 class Wanted(TypedDict):
-    """Whose retriever learns."""
+    """The pool whose retriever is trained."""
 
     pool: Annotated[
-        str, Field(description="The pool whose retriever learns.", examples=[*DOMAINS, SINGLE_POOL])
+        str, Field(description="The pool whose retriever is trained.", examples=[*DOMAINS, SINGLE_POOL])
     ]
 
 

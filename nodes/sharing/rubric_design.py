@@ -21,6 +21,7 @@ from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.inputs import read_input
 from mneme.nodes.sharing.context import DesignRuntime
 from mneme.nodes.sharing.pools import rubrics_of
+from mneme.prompts.sharing.examples import Criterion
 from mneme.prompts.sharing.rubric_design import Domain, draft_rubric
 from mneme.stores.ledger.records import Change
 
@@ -61,18 +62,10 @@ class Result(TypedDict, total=False):
     drafted_by: str
 
 
-class Points(BaseModel):
-    """One criterion in a person's words."""
-
-    name: str = Field(description="At most 80 characters.")
-    points: int = Field(description="The most that it can earn; all together sum to 100.")
-    looks_at: str = Field(description="What earns the points.")
-
-
 class Args(BaseModel):
     """The arguments of the one action that a person reviews."""
 
-    criteria: Listed[Points]
+    criteria: Listed[Criterion]
 
 
 class Review(BaseModel):
@@ -81,7 +74,7 @@ class Review(BaseModel):
     decision: Literal["approve", "edit", "redraft", "reject"] = Field(
         description="What becomes of the draft."
     )
-    criteria: Listed[Points] = Field([], description="For edit: the rubric as it shall be.")
+    criteria: Listed[Criterion] = Field([], description="For edit: the rubric as it shall be.")
     wishes: str = Field("", description="For redraft: what the next draft shall do.")
     reason: str = Field("", description="Why; kept with the version.")
     by: str = Field("a person", description="Who reviews.")
@@ -100,8 +93,8 @@ Update = dict[str, Any]
 async def draft(state: State, runtime: DesignRuntime) -> Update:
     """Let a model draft the criteria with their points."""
     asked = read_input(Wanted, state)
-    tasks = asked.get("tasks") or _tasks_of(asked["domain"])
-    given = Domain(domain=asked["domain"], tasks=tasks, wishes=asked.get("wishes", ""))
+    tasks = asked["tasks"] or _tasks_of(asked["domain"])
+    given = Domain(domain=asked["domain"], tasks=tasks, wishes=asked["wishes"])
     answered = await ask(draft_rubric, given, runtime.context.designer)
     rubric = rubric_from(state["domain"], answered.value.criteria)
     runtime.stream_writer({"step": "draft", "rubric": rubric.as_text()})

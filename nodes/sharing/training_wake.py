@@ -8,7 +8,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.errors import LangGraphError
 
 from mneme.core.errors import MnemeError
-from mneme.nodes.background import LONG, named_thread, warn_of_a_single_worker
+from mneme.nodes.background import RECURSION_LIMIT, named_thread, warn_of_a_single_worker
 from mneme.nodes.context import LOCAL, ledger_of, team_of
 from mneme.nodes.sharing.context import PoolContext, Pools
 from mneme.stores.ledger.ledger import Ledger
@@ -54,6 +54,6 @@ async def start_training(ledger: Ledger, owner: str, pool: str, context: dict[st
         input={"pool": pool},
         context=context,
         metadata={"owner": owner},
-        config={"recursion_limit": LONG},
+        config={"recursion_limit": RECURSION_LIMIT},
         multitask_strategy="enqueue",
     )

@@ -33,11 +33,11 @@ class ChatDev(TaskMemory):
         counted = {"prompts": int(held.get("prompts", BEFORE)) + 1}
         if counted["prompts"] % PHASE or not turns:
             return counted
-        given = Phase(goal=task.goal, before="", steps=self.means.condensed([str(turn) for turn in turns]))
+        given = Phase(goal=task.goal, before="", steps=self.services.condensed([str(turn) for turn in turns]))
         try:
-            answered = await ask(summarise_phase, given, self.means.who, lane="background")
+            answered = await ask(summarise_phase, given, self.services.who, lane="background")
         except BadAnswer as bad:
-            self.means.complaints.append(str(bad))
+            self.services.complaints.append(str(bad))
             return counted
         return {**counted, "summary": answered.value.summary}
 
@@ -45,5 +45,5 @@ class ChatDev(TaskMemory):
         """Show the summary that was made for this prompt, else the turns."""
         summary = str(held.get("summary", ""))
         if not summary:
-            return self.means.within(task, "", turns)
-        return self.means.within(task, f"The task so far, summed up:\n{summary}", [])
+            return self.services.within(task, "", turns)
+        return self.services.within(task, f"The task so far, summed up:\n{summary}", [])

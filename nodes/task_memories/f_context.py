@@ -13,6 +13,17 @@ Count = Callable[[str], int]
 """The tokens of a text, by the tokenizer of the model that is to read it."""
 
 
+def fitting(texts: Sequence[str], room: float, count: Count, left_out: str) -> str:
+    """Return as many texts, from the first, as there is room for; `left_out` says that there are more."""
+    kept: list[str] = []
+    for text in texts:
+        room -= count(text + "\n")
+        if room < 0:
+            return "\n".join([*kept, left_out])
+        kept.append(text)
+    return "\n".join(kept)
+
+
 @dataclass(frozen=True)
 class Window:
     """What an agent is shown: C_{n,m} of equation 1. `first` is the place of the oldest turn shown."""

@@ -68,14 +68,14 @@ class GMemory(Recollecting):
         rules = ["What earlier tasks taught:", *(f"- {each.text}" for each in used)] if used else []
         texts = [*rules, *(line for each in found for line in _telling(each))]
         return {
-            MEMORY: self.means.shortened(task, texts),
+            MEMORY: self.services.shortened(task, texts),
             "recalled": [each.id for each in found],
             "insights": [each.id for each in used],
         }
 
     async def found(self, task: Task) -> list[TrialRecord]:
         """Return the most relevant success of the nearest task and its neighbours, else of all."""
-        trials = self.means.trials
+        trials = self.services.trials
         nearest = await trials.nearest(task.goal, 1)
         around = [near for each in nearest for near in await trials.neighbours(each)]
         ids = {each.id for each in (*nearest, *around)}
@@ -88,16 +88,16 @@ class GMemory(Recollecting):
         near = [
             trial
             for shelf, most in RELATED.items()
-            for trial in await self.means.trials.nearest(task.goal, most, shelf=shelf)  # type: ignore[arg-type]
+            for trial in await self.services.trials.nearest(task.goal, most, shelf=shelf)  # type: ignore[arg-type]
         ]
-        standing = await self.means.trials.insights()
+        standing = await self.services.trials.insights()
         borne = Counter({each.id: sum(trial.id in each.trials for trial in near) for each in standing})
         return sorted((each for each in standing if borne[each.id]), key=lambda each: -borne[each.id])
 
     async def remember(self, trial: FinishedTask, held: Held) -> None:
         """Keep the trial, pay the insights that were used, and revise and merge them when it is time."""
         await super().remember(trial, held)
-        trials, change = self.means.trials, self.change(trial)
+        trials, change = self.services.trials, self.change(trial)
         standing = [each for each in await trials.insights() if each.id in held.get("insights", [])]
         paid: list[Edit] = [(each, scored(each, USED[trial.success])) for each in standing]
         reason = "used in a success" if trial.success else "used in a failure"
@@ -110,7 +110,7 @@ class GMemory(Recollecting):
 
     async def kept(self, trial: FinishedTask) -> TrialRecord:
         """Return the trajectory with its key steps or the reason why it failed, and its edges."""
-        near = await self.means.trials.nearest(trial.task.goal, EDGES, min_score=SIMILAR)
+        near = await self.services.trials.nearest(trial.task.goal, EDGES, min_score=SIMILAR)
         more = {"neighbours": [each.id for each in near if each.id != trial.id]}
         led_on = [turn for turn in trial.turns if not (turn.failed or turn.thought)]
         sparse = trial.model_copy(update={"turns": led_on or trial.turns})
@@ -126,7 +126,7 @@ class GMemory(Recollecting):
 
         A success beside a failure first, in pairs; then the successes together; failures alone teach nothing.
         """
-        trials = self.means.trials
+        trials = self.services.trials
         drawn = Random(f"insights {trial.id}").choices(await trials.latest(count), k=POINTS)  # noqa: S311
         for point, chosen in enumerate(drawn):
             succeeded = await trials.nearest(chosen.goal, SUCCESSES, shelf="succeeded")
@@ -143,7 +143,7 @@ class GMemory(Recollecting):
 
         Only the insights that half of the trials concerned confirm are offered.
         """
-        standing = await self.means.trials.insights()
+        standing = await self.services.trials.insights()
         offered = [each for each in standing if 2 * len(ids.intersection(each.trials)) >= len(ids)]
         won, lost = compared
         is_pair = bool(won and lost)
@@ -157,11 +157,11 @@ class GMemory(Recollecting):
         named = Standing(standing, [each.id for each in (*won, *lost)], f"{trial.id}-{place}")
         changed = carried_out(offered, revision.operations, named)
         reason = f"revised by trials ({place})"
-        await self.means.trials.revise(changed, self.change(trial).model_copy(update={"reason": reason}))
+        await self.services.trials.revise(changed, self.change(trial).model_copy(update={"reason": reason}))
 
     async def merge(self, change: Change) -> None:
         """Merge what is about the same thing: clusters of insights that are each other's nearest."""
-        trials = self.means.trials
+        trials = self.services.trials
         for cluster in await trials.clusters():
             merged: Merged = await self.ask(merge_insights, Alike(rules=[each.text for each in cluster]))
             kept = into(cluster, [text.strip() for text in merged.rules], change)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mneme.environments.turns import Turn
 from mneme.models.asking.budget import tokens
-from mneme.nodes.task_memories.f_context import Count, f_context
+from mneme.nodes.task_memories.f_context import Count, f_context, fitting
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.task_memories.trials import Trials
 
@@ -66,7 +66,7 @@ class Shown(NamedTuple):
 
 
 @dataclass
-class Means:
+class MemoryServices:
     """What a memory works with, made anew for each step of a graph.
 
     `who` answers the memory's own questions; `window` is the budget of a context in tokens (task, memory and
@@ -101,13 +101,8 @@ class Means:
     def shortened(self, task: Task, texts: Sequence[str]) -> str:
         """Return as many of the texts, from the first, as a recollection has room for."""
         room = max(0, self.window - self.count(task.text)) * SHARE - self.count(LEFT_OUT)
-        kept: list[str] = []
-        for text in texts:
-            room -= self.count(text + "\n")
-            if room < 0:
-                return "\n".join([*kept, LEFT_OUT]) if kept else ""
-            kept.append(text)
-        return "\n".join(kept)
+        shown = fitting(texts, room, self.count, LEFT_OUT)
+        return "" if shown == LEFT_OUT else shown
 
     def condensed(self, texts: Sequence[str]) -> list[str]:
         """Return the texts for a question about them all; where they are too long, each loses its end."""
@@ -129,8 +124,8 @@ class TaskMemory(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, means: Means) -> None:
-        self.means = means
+    def __init__(self, services: MemoryServices) -> None:
+        self.services = services
 
     async def recall(self, task: Task) -> Held:
         """Look up what other tasks left that may help with this one."""

@@ -30,12 +30,12 @@ class Intrinsic(TaskMemory):
 
     async def recall(self, task: Task) -> Held:
         """Begin with empty memories."""
-        return {agent: await self._begun(agent, role) for agent, role in self.means.roles.items()}
+        return {agent: await self._begun(agent, role) for agent, role in self.services.roles.items()}
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
         """Show the agent its own memory, and the newest turns that fit."""
         known = held.get(agent)
-        return self.means.within(
+        return self.services.within(
             task, json.dumps(known["memory"], indent=1, ensure_ascii=False) if known else "", turns
         )
 
@@ -60,19 +60,19 @@ class Intrinsic(TaskMemory):
         return {"memory": known.memory, "version": known.version}
 
     async def _updated(self, memory: dict[str, Any], turn: Turn, task: Task) -> MemoryUpdate:
-        role, means = self.means.roles[turn.agent], self.means
-        about = (role.description, role.template, means.memory_tokens, means.who)
+        role, services = self.services.roles[turn.agent], self.services
+        about = (role.description, role.template, services.memory_tokens, services.who)
         agent = Agent(*about, "background", task.text or task.goal)
         done = await f_memory_update(agent, memory, _output(turn))
-        means.complaints += [done.complaint] if done.complaint else []
+        services.complaints += [done.complaint] if done.complaint else []
         return done
 
     def _store(self, agent: str) -> AgentMemory:
-        within_task = team_namespace(self.means.team, "task_memory", self.name, self.means.trial)
-        return AgentMemory(self.means.ledger, within_task, agent)
+        within_task = team_namespace(self.services.team, "task_memory", self.name, self.services.trial)
+        return AgentMemory(self.services.ledger, within_task, agent)
 
     def _change(self, reason: str, model: str) -> Change:
-        return Change(reason=reason, actor=self.name, model=model, source=Source(tasks=[self.means.trial]))
+        return Change(reason=reason, actor=self.name, model=model, source=Source(tasks=[self.services.trial]))
 
 
 def _output(turn: Turn) -> str:

@@ -36,19 +36,19 @@ class Recollecting(TaskMemory):
         """Look up trials that may help, and hold what is shown of them."""
         found = await self.found(task)
         texts = [line for each in found for line in telling(each)]
-        return {MEMORY: self.means.shortened(task, texts), "recalled": [each.id for each in found]}
+        return {MEMORY: self.services.shortened(task, texts), "recalled": [each.id for each in found]}
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
         """Show what was recalled, then the newest turns that fit."""
-        return self.means.within(task, str(held.get(MEMORY, "")), turns)
+        return self.services.within(task, str(held.get(MEMORY, "")), turns)
 
     async def remember(self, trial: FinishedTask, held: Held) -> None:
         """Keep the raw trajectory and its label."""
-        await self.means.trials.keep(await self.kept(trial), self.change(trial))
+        await self.services.trials.keep(await self.kept(trial), self.change(trial))
 
     async def found(self, task: Task) -> list[TrialRecord]:
         """Return the nearest trial that succeeded."""
-        return await self.means.trials.nearest(task.goal, 1, shelf="succeeded")
+        return await self.services.trials.nearest(task.goal, 1, shelf="succeeded")
 
     async def kept(self, trial: FinishedTask) -> TrialRecord:
         """Return what is kept of a trial: its trajectory, keyed by the goal."""
@@ -58,14 +58,14 @@ class Recollecting(TaskMemory):
         """Return a trial as the memory's questions take it."""
         ended = "succeeded" if trial.success else "failed"
         result = f"{ended} after {len(trial.turns)} turns with {trial.reward:.0%} of the goal reached"
-        steps = self.means.condensed([str(turn) for turn in trial.turns])
+        steps = self.services.condensed([str(turn) for turn in trial.turns])
         return Course(goal=trial.task.goal, result=result, steps=steps)
 
     async def most_relevant(self, task: Task, trials: Sequence[TrialRecord]) -> list[TrialRecord]:
         """Ask how much each trial helps with the task, from 1 to 10, and return the best; k of them."""
         rated = []
         for each in trials:
-            steps = self.means.condensed(each.key_steps or each.trajectory)
+            steps = self.services.condensed(each.key_steps or each.trajectory)
             given = Comparison(goal=task.goal, other_goal=each.goal, steps=steps)
             rated.append((int((await self.ask(rate_relevance, given)).score), each))
         return [each for _, each in sorted(rated, key=lambda pair: -pair[0])[:SHOWN]]
@@ -77,7 +77,7 @@ class Recollecting(TaskMemory):
 
     async def ask(self, question: Prompt[Any, Any], given: Any) -> Any:
         """Put one of the memory's own questions."""
-        answered = await ask(question, given, self.means.who, lane="background")
+        answered = await ask(question, given, self.services.who, lane="background")
         self.decided_by = answered.responder
         return answered.value
 
@@ -142,5 +142,5 @@ class Generative(Recollecting):
     async def found(self, task: Task) -> list[TrialRecord]:
         """Return k of the 2k nearest; of equals, the nearer."""
         return await self.most_relevant(
-            task, await self.means.trials.nearest(task.goal, 2 * SHOWN, shelf="succeeded")
+            task, await self.services.trials.nearest(task.goal, 2 * SHOWN, shelf="succeeded")
         )

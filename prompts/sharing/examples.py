@@ -33,9 +33,9 @@ class Example(BaseModel):
 class Criterion(BaseModel):
     """One thing that a pair is scored by."""
 
-    name: str
-    points: int = Field(description="The most that it can earn.")
-    looks_at: str
+    name: str = Field(description="At most 80 characters.")
+    points: int = Field(description="The most that it can earn; all together sum to 100.")
+    looks_at: str = Field(description="What earns the points.")
 
     def __str__(self) -> str:
         return f"{self.name} (0 to {self.points}): {self.looks_at}"

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from pydantic import JsonValue
-
 from mneme.prompts.discussion import document as questions
 from mneme.prompts.discussion.document import (
     HIGHEST,
@@ -12,7 +10,6 @@ from mneme.prompts.discussion.document import (
     TURNS,
     UNSAID,
     Documenting,
-    Outline,
     Written,
 )
 from mneme.prompts.discussion.memory_template import Slots
@@ -24,17 +21,17 @@ from mneme.rules.registry import rule
 def write_document(given: Documenting) -> Written:
     """List the items. Rules cannot rate: every rating is the middle of the scale, and the report says so."""
     found, outline = list(visible(given).values()), given.outline
+    entries = []
+    for item in found:
+        parts = {name: item.because if name.lower() == "because" else UNSAID for name in outline.item_fields}
+        name = f"{item.name} ({item.choice})"
+        entries.append(Slots({TURNS: [*item.turns[-MOST_TURNS:]], "name": name, **parts}))
     return Written(
         report=Slots({name: _prose(name, found, given) for name in outline.report}),
         fields=Slots(dict.fromkeys(outline.fields, UNSAID)),
-        items=[Slots(_entry(item, outline)) for item in found],
+        items=entries,
         ratings=Slots(dict.fromkeys(outline.ratings, (LOWEST + HIGHEST) // 2)),
     )
-
-
-def _entry(item: Item, outline: Outline) -> dict[str, JsonValue]:
-    parts = {name: item.because if name.lower() == "because" else UNSAID for name in outline.item_fields}
-    return {TURNS: [*item.turns[-MOST_TURNS:]], "name": f"{item.name} ({item.choice})", **parts}
 
 
 def _prose(name: str, found: Sequence[Item], given: Documenting) -> str:

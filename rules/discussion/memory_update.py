@@ -97,14 +97,15 @@ def _take_in(slots: Mapping[Path, Slot], statement: str) -> Path:
 
     path = max(slots, key=fit)
     slot, said = slots[path], said[:LONGEST_ENTRY]
-    kept = [each for each in slot.entries if not _same_subject(each, said)]
+    subject = SUBJECT.match(said)
+    same = subject[1].strip().lower() if subject else None
+    kept = [
+        each
+        for each in slot.entries
+        if each != said and not (same and (old := SUBJECT.match(each)) and old[1].strip().lower() == same)
+    ]
     slot.entries = [*kept, said][-slot.most :]
     return path
-
-
-def _same_subject(one: str, other: str) -> bool:
-    subjects = [found[1].strip().lower() for found in map(SUBJECT.match, (one, other)) if found]
-    return one == other or (len(subjects) == 2 and subjects[0] == subjects[1])
 
 
 def _drop(slots: Mapping[Path, Slot], excess: int) -> None:

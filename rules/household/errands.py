@@ -27,7 +27,13 @@ class Errands:
         self.targets = {need.thing: need.id for need in knowledge.needs if need.placed < need.wanted}
         self._home = next(iter(self.targets.values()), knowledge.needs[0].id)
         self._homes = {item.id: self.targets.get(item.name, self._home) for item in knowledge.items}
-        self.wanted = [item for item in _wanted(knowledge) if item.id not in self.taken]
+        missing = knowledge.missing()
+        self.wanted = [
+            item
+            for item in knowledge.items
+            if missing.get(item.name, 0) > 0 and item.held_by is None and not item.placed
+            if item.id not in self.taken
+        ]
         self.whereabouts = Whereabouts(knowledge)
         gains = self.whereabouts.gains()
         self.gains = {place: gain for place, gain in gains.items() if place not in self.taken}
@@ -68,22 +74,13 @@ class Errands:
         """Choose as many things of each class as are missing, those that are fetched and brought soonest."""
         left = dict(self.knowledge.missing())
         chosen: list[Item] = []
-        for item in sorted(self.wanted, key=lambda item: self._trip(workers, item)):
+
+        def trip(item: Item) -> int:
+            nearest = min(self.steps(worker.corner, item.id) for worker in workers)
+            return nearest + self.steps(item.corner, self.home(item.id))
+
+        for item in sorted(self.wanted, key=trip):
             if left.get(item.name, 0) > 0:
                 left[item.name] -= 1
                 chosen.append(item)
         return chosen
-
-    def _trip(self, workers: Sequence[Worker], item: Item) -> int:
-        nearest = min(self.steps(worker.corner, item.id) for worker in workers)
-        return nearest + self.steps(item.corner, self.home(item.id))
-
-
-def _wanted(knowledge: Knowledge) -> list[Item]:
-    """List the loose things of classes of which some are missing."""
-    missing = knowledge.missing()
-    return [
-        item
-        for item in knowledge.items
-        if missing.get(item.name, 0) > 0 and item.held_by is None and not item.placed
-    ]

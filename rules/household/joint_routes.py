@@ -87,7 +87,11 @@ class JointRoutes(Routes):
     def _build(self) -> None:
         super()._build()
         self._finds, self._loads = self._samples()
-        self._helps = [self._next_nearest(number) for number in range(len(self._workers))]
+        self._helps: list[list[int]] = []  # how far the nearest teammate of each member is from each stop
+        for number in range(len(self._workers)):
+            others = [ways for n, ways in enumerate(self._from_starts) if n != number]
+            nearest = [min((ways[stop] for ways in others), default=NEVER) for stop in range(len(self.stops))]
+            self._helps.append(nearest)
         plan = _plan(self._routes, self._delivers)
         best, tried = self._end(plan), {plan}
         for _ in range(PASSES):
@@ -102,11 +106,6 @@ class JointRoutes(Routes):
                     self._routes, self._delivers, best = routes, delivers, end
             if best >= before:
                 return
-
-    def _next_nearest(self, number: int) -> list[int]:
-        """Return how far the nearest teammate of a member is from each stop."""
-        others = [ways for n, ways in enumerate(self._from_starts) if n != number]
-        return [min((ways[stop] for ways in others), default=NEVER) for stop in range(len(self.stops))]
 
     def _samples(self) -> tuple[Counts, Counts]:
         """Draw for each place and sample how many finds, and how many things to take, it has."""
@@ -151,7 +150,9 @@ class JointRoutes(Routes):
         least = float(ends.sum()) / SAMPLES + soon - bonus
         if least >= best:
             return least
-        ends = np.maximum.reduce([ends, *(_home_at(last, trail) for trail in trails)])
+        for reached, done, homeward in (trail.rows for trail in trails):
+            stop = np.maximum((reached <= last).sum(axis=0) - 1, 0)  # where the last find turns it home
+            ends = np.maximum(ends, np.maximum(done[stop, EACH], last) + homeward[stop, EACH])
         return float(ends.sum()) / SAMPLES + soon - bonus
 
     def _bonus(self, routes: Sequence[Stops], delivers: Sequence[bool]) -> float:
@@ -182,7 +183,8 @@ class JointRoutes(Routes):
         _, time, load = self._starts[number]
         away, ways = self._ways_home[number], self._from_starts[number]
         if delivers:
-            ways = self._ways_from(self.errands.targets_of(self._workers[number])[0])
+            home = self.errands.targets_of(self._workers[number])[0]
+            ways = self._row(self.errands.spots[home].corner)
             time, load = time + away, 0
         nothing = np.zeros(SAMPLES)
         start = [[time], [time], [away + load - 1 if load else 0]]
@@ -205,32 +207,20 @@ class JointRoutes(Routes):
         if stop < self._fetched:
             known = np.maximum(known, done + np.where(held > 0, home, 0))
         if left.any():
-            known = np.maximum(known, self._brought_later(number, stop, done, reached, left))
+            # A teammate comes for what is left, or the member itself, who is sooner.
+            fetched = np.minimum(np.maximum(reached, self._helps[number][stop]), done + home)
+            known = np.maximum(known, np.where(left > 0, fetched + left + home, 0.0))
         row = np.array([reached, done, np.where(held > 0, home + held - 1, 0)])
         return Trail(
             np.concatenate([trail.rows, row[:, None]], axis=1),
             held,
             is_home,
             self._between[stop],
-            self._ways_from(self._homes[stop]),
+            self._from_homes[self._homes[stop]],
             np.where(finds > 0, reached, trail.found),
             known,
             trail.soon + float((reached * finds).sum()),
         )
-
-    def _brought_later(
-        self, number: int, stop: int, done: Numbers, reached: Numbers, left: Counts
-    ) -> Numbers:
-        """Return when what is left is home: a teammate comes for it, or the member itself, who is sooner."""
-        home = self._away[stop]
-        fetched = np.minimum(np.maximum(reached, self._helps[number][stop]), done + home)
-        later: Numbers = np.where(left > 0, fetched + left + home, 0.0)
-        return later
-
-    def _ways_from(self, home: int) -> list[int]:
-        if home not in self._from_homes:
-            self._from_homes[home] = self._row(self.errands.spots[home].corner)
-        return self._from_homes[home]
 
 
 def _drawn(chances: dict[int, float], chance: np.random.Generator) -> Counts:
@@ -244,14 +234,6 @@ def _drawn(chances: dict[int, float], chance: np.random.Generator) -> Counts:
 
 def _plan(routes: Sequence[Route], delivers: Sequence[bool]) -> JointPlan:
     return tuple(tuple(route) for route in routes), tuple(delivers)
-
-
-def _home_at(last: Numbers, trail: Trail) -> Numbers:
-    """Return when a member is home that turns home, with what it holds, at the last find."""
-    reached, done, homeward = trail.rows
-    stop = np.maximum((reached <= last).sum(axis=0) - 1, 0)
-    ends: Numbers = np.maximum(done[stop, EACH], last) + homeward[stop, EACH]
-    return ends
 
 
 def _exchanges(routes: Sequence[Route]) -> Iterator[list[Route]]:

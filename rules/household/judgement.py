@@ -6,7 +6,7 @@ first. With one thing in hand it goes on, unless the target lies about on its wa
 shortest rounds decide (`rules/household/rounds.py`).
 """
 
-from mneme.prompts.household.household import Option, View, Worker
+from mneme.prompts.household.household import View, Worker
 from mneme.rules.household.errands import HANDS, Aim, Errands
 from mneme.rules.household.rounds import Rounds
 from mneme.rules.household.search_routes import KEEPING, Routes
@@ -20,14 +20,15 @@ def merits(view: View) -> list[float]:
     """Return what each option is worth to the member whose view it is; more is better, nothing below 0."""
     errands = Errands(view, view.taken)
     me = view.myself
-    values = _merits_of_rounds(errands, me) if errands.is_all_found else _merits_of_search(errands, me)
-    return [_merit(option, values) for option in view.options]
-
-
-def _merit(option: Option, values: dict[Aim, float]) -> float:
-    if option.kind == "wait":
-        return WAITING
-    return 0.0 if option.target is None else values.get(Aim(option.kind, option.target), 0.0)
+    if errands.is_all_found:
+        openings = Rounds(errands, [me]).openings(me)
+        values = {aim: 1 / (1 + steps) for aim, steps in openings.items()}
+    else:
+        values = _merits_of_search(errands, me)
+    return [
+        WAITING if option.kind == "wait" else values.get(Aim(option.kind, option.target or -1), 0.0)
+        for option in view.options
+    ]
 
 
 def best(view: View) -> int:
@@ -53,9 +54,3 @@ def _is_on_the_way(errands: Errands, me: Worker, target: int, following: int) ->
         return True
     around = errands.steps(me.corner, target) + errands.steps(errands.spots[target].corner, following)
     return around - errands.steps(me.corner, following) <= DETOUR
-
-
-def _merits_of_rounds(errands: Errands, me: Worker) -> dict[Aim, float]:
-    """Weigh each first action by how soon the rounds that begin so are over."""
-    rounds = Rounds(errands, [me])
-    return {aim: 1 / (1 + steps) for aim, steps in rounds.openings(me).items()}

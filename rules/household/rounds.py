@@ -18,12 +18,9 @@ class Rounds:
     def __init__(self, errands: Errands, workers: Sequence[Worker]) -> None:
         self.errands = errands
         self.items = errands.needed(workers)[:MOST_ITEMS]
+        self.all = (1 << len(self.items)) - 1
+        """The set of all items, one bit for each."""
         self._costs: dict[tuple[Corner, Held, int], int] = {}
-
-    @property
-    def all(self) -> int:
-        """Return the set of all items, one bit for each."""
-        return (1 << len(self.items)) - 1
 
     def cost(self, start: Corner, held: Held, items: int) -> int:
         """Return the steps until everything in hand and all these items are where they belong."""
@@ -39,23 +36,20 @@ class Rounds:
         return dict(self._moves(worker.corner, held, self.all if items is None else items))
 
     def _moves(self, start: Corner, held: Held, items: int) -> list[tuple[Aim, int]]:
-        moves = [self._put(start, held, items, target) for target in dict.fromkeys(held)]
+        """Return each first action with the steps until all is done."""
+        errands, moves = self.errands, []
+        for target in dict.fromkeys(held):
+            steps = errands.steps(start, target) + held.count(target) - 1
+            rest = tuple(each for each in held if each != target)
+            after = self.cost(errands.spots[target].corner, rest, items)
+            moves.append((Aim("goput", target), steps + after))
         if len(held) < HANDS:
-            moves += [self._grab(start, held, items, n) for n in range(len(self.items)) if items >> n & 1]
+            for number, item in enumerate(self.items):
+                if items >> number & 1:
+                    now_held = tuple(sorted((*held, errands.home(item.id))))
+                    after = self.cost(item.corner, now_held, items & ~(1 << number))
+                    moves.append((Aim("gograb", item.id), errands.steps(start, item.id) + after))
         return moves
-
-    def _put(self, start: Corner, held: Held, items: int, target: int) -> tuple[Aim, int]:
-        errands = self.errands
-        steps = errands.steps(start, target) + held.count(target) - 1
-        rest = tuple(each for each in held if each != target)
-        after = self.cost(errands.spots[target].corner, rest, items)
-        return Aim("goput", target), steps + after
-
-    def _grab(self, start: Corner, held: Held, items: int, number: int) -> tuple[Aim, int]:
-        item, errands = self.items[number], self.errands
-        now_held = tuple(sorted((*held, errands.home(item.id))))
-        after = self.cost(item.corner, now_held, items & ~(1 << number))
-        return Aim("gograb", item.id), errands.steps(start, item.id) + after
 
     def shares(self, workers: Sequence[Worker]) -> list[int]:
         """Share the items out so that the last worker is done as early as possible, then all others."""

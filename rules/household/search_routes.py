@@ -68,16 +68,24 @@ class Routes:
             errands.steps(errands.spots[stop].corner, home)
             for stop, home in zip(self.stops, self._homes, strict=True)
         ]
-        self._tails = [self._tail(place) for place in range(len(self.stops))]
+        # The steps from finding something at a stop to its being home.
+        self._tails = [
+            away + (0 if stop < self._fetched else self._taking(stop)) for stop, away in enumerate(self._away)
+        ]
         self._stays = [LOOKING_AROUND * errands.whereabouts.crowd(stop) for stop in self.stops]
         self._gains = [errands.gains.get(stop, 1.0) for stop in self.stops]
         self._chances = _chances(errands, self.stops)
         self._from_starts = [self._row(start.corner) for start in self._starts]
         self._between = [self._row(errands.spots[stop].corner) for stop in self.stops]
         self._from_homes = {home: self._row(errands.spots[home].corner) for home in {*self._homes}}
-        self._ways_home = [self._way_home(worker) for worker in workers]
-        self._promised = [_place_of(worker.promised, self.stops) for worker in workers]
-        self._proposed = [_place_of(target, self.stops) for target in proposed or [None] * len(workers)]
+        targets = [errands.targets_of(worker) for worker in workers]
+        self._ways_home = [  # of those with one thing in hand
+            errands.steps(worker.corner, held[0]) if len(held) == 1 else 0
+            for worker, held in zip(workers, targets, strict=True)
+        ]
+        places = {stop: place for place, stop in reversed([*enumerate(self.stops)])}
+        self._promised = [places.get(worker.promised or -1) for worker in workers]
+        self._proposed = [places.get(target or -1) for target in proposed or [None] * len(workers)]
         self._routes: list[Route] = [[] for _ in workers]
         self._costs: dict[tuple[tuple[int, ...], ...], float] = {}
         self._build()
@@ -91,15 +99,6 @@ class Routes:
             time += self.errands.steps(corner, target)
             corner = self.errands.spots[target].corner
         return Start(corner, time + 1, 0)
-
-    def _way_home(self, worker: Worker) -> int:
-        """Return how far home a worker with one thing in hand is; 0 for any other."""
-        targets = self.errands.targets_of(worker)
-        return self.errands.steps(worker.corner, targets[0]) if len(targets) == 1 else 0
-
-    def _tail(self, stop: int) -> int:
-        """Return the steps from finding something at a stop to its being home."""
-        return self._away[stop] + (0 if stop < self._fetched else self._taking(stop))
 
     def _taking(self, stop: int) -> int:
         return AFTER_ENTRY if self.stops[stop] in self.errands.rooms else 1
@@ -178,7 +177,8 @@ class Routes:
                 below[number] += shares[stop]
                 reached *= below[number] ** units
             found = ends[stop] - self._tails[stop]
-            end = max(end, ends[stop], *(found + _way_home_at(found, trail) for trail in trails))
+            turning = (trail[max(0, bisect_right(trail, (found, NEVER)) - 1)] for trail in trails)
+            end = max(end, ends[stop], *(found + way_home for _, way_home in turning))
             expected += end * (reached - before)
             before = reached
         return expected + certain * (1.0 - before)
@@ -192,7 +192,9 @@ class Routes:
         for _ in range(PASSES):
             before = best
             for stop in order:
-                best = self._move(stop, best)
+                routes = min(insertions(without(self._routes, stop), stop), key=self._cost)
+                if (cost := self._cost(routes)) < best - 1e-9:
+                    self._routes, best = routes, cost
             if best >= before:
                 return
 
@@ -200,14 +202,6 @@ class Routes:
         """Return the stops, the most pressing first."""
         press = [gain * (1 + tail) for gain, tail in zip(self._gains, self._tails, strict=True)]
         return sorted(range(len(press)), key=lambda stop: (stop >= self._fetched, -press[stop]))
-
-    def _move(self, stop: int, best: float) -> float:
-        """Put one stop where it costs least, if that gains something."""
-        found = min(insertions(without(self._routes, stop), stop), key=self._cost)
-        cost = self._cost(found)
-        if cost < best - 1e-9:
-            self._routes, best = found, cost
-        return best
 
 
 def _chances(errands: Errands, stops: Sequence[int]) -> list[tuple[int, list[float]]]:
@@ -217,16 +211,6 @@ def _chances(errands: Errands, stops: Sequence[int]) -> list[tuple[int, list[flo
         key = tuple(shares.get(stop, 0.0) for stop in stops)
         together[key] = together.get(key, 0) + units
     return [(units, list(shares)) for shares, units in together.items()]
-
-
-def _way_home_at(time: int, trail: Trail) -> int:
-    """Return how far home it is for what is held, at a time on a route."""
-    number = bisect_right(trail, (time, NEVER)) - 1
-    return trail[max(0, number)][1]
-
-
-def _place_of(promised: int | None, stops: Sequence[int]) -> int | None:
-    return stops.index(promised) if promised in stops else None
 
 
 def without(routes: Sequence[Route], stop: int) -> list[Route]:

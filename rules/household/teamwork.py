@@ -52,11 +52,26 @@ def share_out(knowledge: Knowledge, team: Sequence[Hand]) -> list[int]:
     is free: only those are weighed.
     """
     errands = Errands(knowledge)
-    wishes = _of_rounds(errands, team) if errands.is_all_found else _of_routes(errands, team)
+    workers = [each.worker for each in team]
+    if errands.is_all_found:
+        rounds = Rounds(errands, workers)
+        shares = zip(team, rounds.shares(workers), strict=True)
+        wishes = [
+            {
+                aim: 1 / (1 + steps - HEEDING * (aim == hand.proposed))
+                for aim, steps in rounds.openings(hand.worker, share).items()
+            }
+            for hand, share in shares
+        ]
+    else:
+        wishes = [*_of_routes(errands, team)]
     rows = [_best(hand, wish)[: len(team)] for hand, wish in zip(team, wishes, strict=True)]
-    apart = (choice for choice in product(*rows) if _are_apart(choice))
-    chosen = max(apart, key=lambda choice: sum(each.value for each in choice))
-    return [each.number for each in chosen]
+    apart = []
+    for choice in product(*rows):
+        claims = [each.claim for each in choice if each.claim is not None]
+        if len(claims) == len({*claims}):
+            apart.append(choice)
+    return [each.number for each in max(apart, key=lambda choice: sum(each.value for each in choice))]
 
 
 def _of_routes(errands: Errands, team: Sequence[Hand]) -> Iterator[dict[Aim, float]]:
@@ -71,15 +86,6 @@ def _of_routes(errands: Errands, team: Sequence[Hand]) -> Iterator[dict[Aim, flo
         yield values
 
 
-def _of_rounds(errands: Errands, team: Sequence[Hand]) -> Iterator[dict[Aim, float]]:
-    """Yield how good each first action of a member's own share is, once all is found."""
-    workers = [each.worker for each in team]
-    rounds = Rounds(errands, workers)
-    for hand, share in zip(team, rounds.shares(workers), strict=True):
-        openings = rounds.openings(hand.worker, share)
-        yield {aim: 1 / (1 + steps - HEEDING * (aim == hand.proposed)) for aim, steps in openings.items()}
-
-
 def _best(hand: Hand, values: dict[Aim, float]) -> list[Valued]:
     """Return a member's options, the best first; of those with the same claim the best alone.
 
@@ -89,17 +95,10 @@ def _best(hand: Hand, values: dict[Aim, float]) -> list[Valued]:
         Valued(
             number,
             option.claim,
-            WAITING
-            if option.kind == "wait"
-            else values.get(Aim(option.kind, -1 if option.target is None else option.target), -1.0),
+            WAITING if option.kind == "wait" else values.get(Aim(option.kind, option.target or -1), -1.0),
         )
         for number, option in enumerate(hand.options)
     ]
     ordered = sorted(valued, key=lambda each: -each.value)
     claims = [each.claim for each in ordered]
     return [each for n, each in enumerate(ordered) if each.claim is None or each.claim not in claims[:n]]
-
-
-def _are_apart(options: Sequence[Valued]) -> bool:
-    claims = [each.claim for each in options if each.claim is not None]
-    return len(claims) == len(set(claims))

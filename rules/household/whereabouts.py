@@ -19,7 +19,7 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel
 
-from mneme.prompts.household.household import STANDS, Container, Knowledge, Need, Room
+from mneme.prompts.household.household import STANDS, Knowledge, Need, Room
 
 Sort = Literal["food", "dish", "other"]
 
@@ -127,10 +127,14 @@ class Whereabouts:
 
     def _shares(self, name: str) -> dict[int, float]:
         """Return the chances of all places to have one thing of a class; together 1."""
-        weights = {each.id: self._inside_of(name, each) for each in self._unopened}
-        weights |= {
-            each.id: self._lying(name, each.name) + self._hidden(name, each) for each in self._unexplored
+        weights = {  # what lies in the target already would have been counted as placed
+            each.id: 0.0 if (name, each.id) in self._targets else self._inside(name, each.name, each.room)
+            for each in self._unopened
         }
+        for room in self._unexplored:
+            hidden = self._hidden_places[room.id].items()
+            lying = self._usual.weight(name, room.name, SENSE.weight(name, room.name))
+            weights[room.id] = lying + sum(n * self._inside(name, place, room.id) for place, n in hidden)
         whole = sum(weights.values())
         return {place: weight / whole for place, weight in weights.items() if weight}
 
@@ -140,22 +144,9 @@ class Whereabouts:
         weights = {each.id: LIKELY if each.name == usual else POSSIBLE for each in self._unexplored}
         return {room: weight / sum(weights.values()) for room, weight in weights.items()}
 
-    def _inside_of(self, name: str, container: Container) -> float:
-        """Weigh a container; what lies in the target already would have been counted as placed."""
-        if (name, container.id) in self._targets:
-            return 0.0
-        return self._inside(name, container.name, container.room)
-
     def _inside(self, name: str, place: str, room: int) -> float:
         expected = SENSE.weight(name, place) / max(1, self._many[room, place])
         return self._usual.weight(name, place, expected) * self._lessons.get(place, 1.0)
-
-    def _lying(self, name: str, room: str) -> float:
-        return self._usual.weight(name, room, SENSE.weight(name, room))
-
-    def _hidden(self, name: str, room: Room) -> float:
-        expected = self._hidden_places[room.id].items()
-        return sum(count * self._inside(name, place, room.id) for place, count in expected)
 
 
 def _longest_unseen(knowledge: Knowledge) -> list[Room]:

@@ -58,30 +58,13 @@ def challenge_draft(given: Review) -> Objections:
     """Object to what the plan and the trial show, to pitfalls repeated, to verified cards ignored."""
     found = [*_dead_ends(given), *_contradictions(given)]
     if given.trial is None:
-        found.append(_unverified())
-        return Objections(objections=found)
+        unproven = "Nothing was run: that the answer holds is assumed."
+        assumed = Objection(evidence=unproven, kind="unstated_assumption", severity="advisory")
+        return Objections(objections=[*found, assumed])
     known = [*given.cards, *given.pitfalls]
     remedies = [each for each in given.remedies if dead_end(each, known) is None]
     seen = (given.features, given.pattern, given.trial, given.tried, remedies, given.proven)
-    for symptom in tuning.symptoms(*seen):
-        blocking: Severity = "blocking" if symptom.blocking else "advisory"
-        found.append(
-            Objection(
-                evidence=symptom.evidence,
-                kind="unstated_assumption" if symptom.assumed else "missing_edge_case",
-                remedy=symptom.remedy,
-                severity=blocking,
-            )
-        )
-    return Objections(objections=found)
-
-
-def _unverified() -> Objection:
-    return Objection(
-        evidence="Nothing was run: that the answer holds is assumed.",
-        kind="unstated_assumption",
-        severity="advisory",
-    )
+    return Objections(objections=[*found, *tuning.symptoms(*seen)])
 
 
 def _dead_ends(given: Review) -> list[Objection]:

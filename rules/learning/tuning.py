@@ -2,33 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 
-from pydantic import BaseModel
-
+from mneme.prompts.learning.compound_learning.challenge import Objection
+from mneme.prompts.learning.compound_learning.task import Severity
 from mneme.prompts.learning.trials import Measurement, about
 
 CLEARLY = 10.0
 """A draft with a weakness in its plan passes where it makes the query an order of magnitude faster."""
 
 
-class Symptom(BaseModel):
-    evidence: str
-    blocking: bool
-    remedy: str = ""
-    assumed: bool = False
-
-
 def claim(condition: str, pattern: str, noun: str) -> str:
     """Say a lesson in one sentence, the same for the same lesson."""
-    return f"{about(condition, noun)}, {_verb(pattern)} {pattern}"
+    verb = "build" if "INDEX" in pattern.partition("(")[0] else "the remedy is"
+    return f"{about(condition, noun)}, {verb} {pattern}"
 
 
 def in_vain(condition: str, noun: str) -> str:
     """Say which tasks a card of dead ends is about; the approaches themselves stand beside it."""
     return f"{about(condition, noun)}, what was tried without success"
-
-
-def _verb(pattern: str) -> str:
-    return "build" if "INDEX" in pattern.partition("(")[0] else "the remedy is"
 
 
 def symptoms(  # noqa: PLR0913, PLR0917  (all that the devil's advocate looks at)
@@ -38,7 +28,7 @@ def symptoms(  # noqa: PLR0913, PLR0917  (all that the devil's advocate looks at
     tried: Sequence[str],
     remedies: Sequence[str],
     proven: bool,
-) -> Iterator[Symptom]:
+) -> Iterator[Objection]:
     """Yield what is wrong with a tried draft, worst first; each with the next remedy to think of.
 
     A weakness in the plan of a draft that solves its task does not block what a card has proven before.
@@ -48,17 +38,18 @@ def symptoms(  # noqa: PLR0913, PLR0917  (all that the devil's advocate looks at
         open_ = [each for each in remedies if each not in (*tried, pattern)]
     remedy = open_[0] if open_ else ""
     if trial.problem:
-        yield Symptom(evidence=f"The trial says: {trial.problem}", blocking=True, remedy=remedy)
+        evidence = f"The trial says: {trial.problem}"
+        yield Objection(evidence=evidence, kind="missing_edge_case", remedy=remedy, severity="blocking")
         return
     weakness = _weakness(features, trial)
-    if trial.solved:
+    if not trial.solved:
+        plan = "; ".join(line.strip() for line in trial.evidence.splitlines()[-5:])
+        evidence = f"{trial.summary} {weakness or f'The trial shows: {plan}.'}"
+        yield Objection(evidence=evidence, kind="missing_edge_case", remedy=remedy, severity="blocking")
+    elif weakness:
         passes = proven or trial.gain >= CLEARLY or not remedy
-        if weakness:
-            yield Symptom(evidence=weakness, blocking=not passes, remedy=remedy, assumed=True)
-        return
-    yield Symptom(
-        evidence=f"{trial.summary} {weakness or _plainly(trial.evidence)}", blocking=True, remedy=remedy
-    )
+        severity: Severity = "advisory" if passes else "blocking"
+        yield Objection(evidence=weakness, kind="unstated_assumption", remedy=remedy, severity=severity)
 
 
 def _weakness(features: str, trial: Measurement) -> str:
@@ -76,10 +67,6 @@ def _weakness(features: str, trial: Measurement) -> str:
             "while the rows lie in the order of the index."
         )
     return ""
-
-
-def _plainly(plan: str) -> str:
-    return f"The trial shows: {'; '.join(line.strip() for line in plan.splitlines()[-5:])}."
 
 
 def _ladder(features: str, trial: Measurement) -> Iterator[str]:

@@ -49,7 +49,9 @@ class Manual:
 
     def facts_in(self, text: str) -> Facts:
         """Return the sentences of a text that have a form which the descriptions use."""
-        return frozenset(each for each in sentences(text) if self._form(each) in self._forms)
+        literals = (each.requires + each.adds + each.deletes for each in self.actions.values())
+        forms = {self._form(literal) for part in literals for literal in part}
+        return frozenset(each for each in sentences(text) if self._form(each) in forms)
 
     @cached_property
     def possible(self) -> list[GroundAction]:
@@ -63,14 +65,6 @@ class Manual:
             bindable = replace(action, requires=fixed).instances(self.objects, self.start)
             found += [action.ground(each.words[1:]) for each in bindable]
         return found
-
-    @cached_property
-    def _forms(self) -> set[Sentence]:
-        return {
-            self._form(each)
-            for action in self.actions.values()
-            for each in action.requires + action.adds + action.deletes
-        }
 
     def _form(self, sentence: Sentence) -> Sentence:
         """Return a sentence with a gap for each parameter or object."""

@@ -8,34 +8,20 @@ value of an example can be measured.
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
 
 from mneme.prompts.sharing.examples import HAN, WORD, words
 from mneme.rules.words import words_in
 
-FUNCTION_WORDS = words_in(
-    "a about across after against all along although am among an and another any are around as at be "
-    "because been before behind being beside besides between beyond both but by can cause could "
-    "despite did do does down during each every except few for from had has have having he him his "
-    "how i if in inside instead into is it its like many may me might must my near never no nor not "
-    "of off on once onto or our out outside over per plus several shall she should since so some than "
-    "the their them these they this those though through till toward towards under unless unlike "
-    "until up upon us versus via was we were what when whenever where whereas whether which while who "
-    "whom whose why will with within without would yet you your"
-)
-ASKING = words_in(
-    "answer compose craft create describe design draft explain give help how make need pen plan "
-    "please solve suggest tell want what when where which who whom whose why write"
-)
-"""Words by which a question asks, that name no topic."""
+_WORDS = yaml.safe_load(Path(__file__).with_name("topics.yaml").read_text(encoding="utf-8"))
+FUNCTION_WORDS, ASKING = words_in(_WORDS["function_words"]), words_in(_WORDS["asking"])
 
 
 def topic(question: str) -> list[str]:
     """Return the words of a question that carry its topic, each once, in order."""
-    return list(dict.fromkeys(each for each in words(question) if is_topical(each)))
-
-
-def is_topical(word: str) -> bool:
-    return word not in FUNCTION_WORDS and word not in ASKING
+    return [each for each in dict.fromkeys(words(question)) if each not in FUNCTION_WORDS | ASKING]
 
 
 def likeness(one: str, other: str) -> float:

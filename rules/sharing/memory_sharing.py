@@ -47,8 +47,8 @@ def _evidence(given: Judgeable) -> dict[str, float]:
     """
     faults = sum(WHOLE if each.where == "the whole" else 1 for each in given.faults)
     wanted, said = topic(given.question), words(given.answer)
-    stems = {word[:5] for word in wanted}
-    shared = len(stems & {word[:5] for word in said}) / len(stems) if stems else 1.0
+    stems = {word[:4] for word in wanted}
+    shared = len(stems & {word[:4] for word in said}) / len(stems) if stems else 1.0
     alike = max(likeness(given.answer, each) for each in [*given.examples, given.question])
     return {
         "form": 1 / (1 + faults / 4),

@@ -52,12 +52,12 @@ def summarise_trial(given: Course) -> Summary:
         "What led on was": [brief(turns[place].output) for place in key_turns(turns)],
         "Without effect:": [*failed],
     }
-    told = (f"{begun} {_one_sentence(', '.join(listed))}." for begun, listed in said.items() if listed)
+    told = []
+    for begun, listed in said.items():
+        one_sentence = re.sub(r"[.!?]+(?=\s|$)", ",", ", ".join(listed))
+        if listed:
+            told.append(f"{begun} {shorten(one_sentence, ROOM, placeholder=' …').rstrip(', ')}.")
     return Summary(summary=" ".join(told).strip())
-
-
-def _one_sentence(text: str) -> str:
-    return shorten(re.sub(r"[.!?]+(?=\s|$)", ",", text), ROOM, placeholder=" …").rstrip(", ")
 
 
 @rule(questions.rate_relevance)
@@ -84,15 +84,12 @@ def summarise_phase(given: Phase) -> PhaseSummary:
     lines = []
     for name, share in SHARES.items():
         listed = [*filter(None, before.get(name, "").split("; ")), *new[name]]
-        if kept := _newest(listed, given.limit * share // 5 - len(name) - 3):
-            lines.append(f"{name}: {kept}")
+        room = given.limit * share // 5 - len(name) - 3
+        while listed and sum(map(len, listed)) + 2 * len(listed) > room:
+            listed = listed[1:]
+        if listed:
+            lines.append(f"{name}: {'; '.join(listed)}")
     return PhaseSummary(summary="\n".join(lines) or "Nothing was done yet.")
-
-
-def _newest(listed: Sequence[str], room: int) -> str:
-    while listed and sum(map(len, listed)) + 2 * len(listed) > room:
-        listed = listed[1:]
-    return "; ".join(listed)
 
 
 @rule(questions.extract_key_steps)
@@ -107,13 +104,12 @@ def key_turns(turns: Sequence[Turn]) -> list[int]:
     kept: list[int] = []
     for place, turn in enumerate(turns):
         if turn.worked:
-            seen = [at for at, earlier in enumerate(kept) if _same_sight(turns[earlier], turn)]
+            is_scene = len(turn.outcome.split(". ")) > 3
+            seen = [
+                at for at, before in enumerate(kept) if is_scene and turns[before].outcome == turn.outcome
+            ]
             kept = kept[: seen[-1] + 1] if seen else [*kept, place]
     return kept
-
-
-def _same_sight(one: Turn, other: Turn) -> bool:
-    return len(one.outcome.split(". ")) > 3 and one.outcome == other.outcome
 
 
 @rule(questions.explain_failure)

@@ -13,7 +13,7 @@ Retrieved cards are ranked by §4's weights and the numbers of a card that they 
 
 from collections.abc import Sequence
 
-from mneme.stores.cards.card import Card, CardVersion, Evidence, Status
+from mneme.stores.cards.card import Card, CardVersion, Status
 from mneme.stores.cards.check import flags_of
 from mneme.stores.cards.lifecycle import Decide, Decision
 from mneme.stores.cards.settings import CardSettings
@@ -43,31 +43,17 @@ def ranking(settings: CardSettings) -> Ranking:
 
 def derived(card: Card, settings: CardSettings) -> Value:
     """Return the numbers that the formula and upkeep read; `renewed` and `expires` in days since 1970."""
-    renewed = card.renewed_at or card.provenance.created_at
-    ends = card.expires_at
-    return {
-        **({"expires": ends.timestamp() / SECONDS_A_DAY} if ends else {}),
-        "standing": STANDING.get(card.status, 0.0),
-        "success": success_share(card.evidence, settings),
-        "proven": 1.0 if is_proven(card, settings) else 0.0,
-        "renewed": renewed.timestamp() / SECONDS_A_DAY,
-    }
-
-
-def success_share(evidence: Evidence, settings: CardSettings) -> float:
-    """Return 0 to 1: how often the card was right, and how often it has been tried."""
+    evidence, rate = card.evidence, card.evidence.success_rate
     successes = evidence.success_count
-    return evidence.success_rate * successes / (successes + settings.saturation)
-
-
-def is_proven(card: Card, settings: CardSettings) -> bool:
-    """Say whether a card has been right so often that it does not age."""
-    evidence = card.evidence
-    return (
-        card.status == "verified"
-        and evidence.success_count >= settings.proven_successes
-        and evidence.success_rate >= settings.proven_rate
-    )
+    is_proven = successes >= settings.proven_successes and rate >= settings.proven_rate
+    ends = {"expires": card.expires_at.timestamp() / SECONDS_A_DAY} if card.expires_at else {}
+    return {
+        **ends,
+        "standing": STANDING.get(card.status, 0.0),
+        "success": rate * successes / (successes + settings.saturation),
+        "proven": 1.0 if card.status == "verified" and is_proven else 0.0,
+        "renewed": (card.renewed_at or card.provenance.created_at).timestamp() / SECONDS_A_DAY,
+    }
 
 
 class CardRecords(Shelf[Card, Card]):

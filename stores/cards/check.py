@@ -15,101 +15,25 @@ A person looks at each flag, and may clear it with a reason.
 import re
 import unicodedata
 from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
 
 from mneme.stores.cards.card import Lesson
 
-ANSWERING = r"(?:answer|reply|respond)"
-CONDUCT = rf"(?:{ANSWERING}|obey|comply|approve|agree|pretend|role-?play|promote|object|challenge|disregard)"
-JUDGING = (
-    r"(?:approve|agree|object|challenge|comply|disclose|reveal|accept|reject|refuse|trust|believe|ignore)"
-)
-ROLE = (
-    r"(?:ai|llm|assistants?|agents?|(?:language )?models?|chat ?bots?|researchers?|leaders?|monitors?"
-    r"|devil.?s advocates?|reviewers?|readers? of this)"
-)
-ORDERS = r"(?:must|shall|should|have to|has to|need to|needs to|will|are to|is to|are required to)"
-TALK = (
-    r"(?:yes|positively|approved?|in (?:\w+ )?(?:english|french|german|spanish|russian|chinese|one word)"
-    r"|only in \w+|to (?:the |any |every |all )?(?:users?|questions?|prompts?|me|anything|everything)\b"
-    r"|the (?:user|question)s?\b|with (?:approval|agreement|exactly|only|the words?|yes)|as (?:if|an?)\b)"
-)
-"""What is answered to whom and how in a conversation; a server answers 400, and no reader of a card does."""
-TEAMS = (
-    r"(?:drafts?|this|these|cards?|objections?|leader|proposals?|everything|anything|all of|instructions?"
-    r"|prompts?|rules?|me)\b"
-)
-"""What the agents of a team judge; a client may reject a certificate, and no reader of a card does."""
+_FILE = yaml.safe_load(Path(__file__).with_name("injections.yaml").read_text(encoding="utf-8"))
 
-PATTERNS: dict[str, str] = {
-    "takes instructions back": (
-        r"\b(?:ignore|disregard|forget|override|bypass|discard|drop|neglect|skip)\b[^.\n]{0,40}"
-        r"\b(?:previous|prior|above|earlier|preceding|foregoing|existing|other|all|any|every|your|the|these|system)\b"
-        r"(?: \w+){0,2} (?:instructions?|prompts?|guidelines?|directives?|objections?|safety|told)\b"
-        r"|\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,20}"
-        r"\b(?:previous|prior|above|earlier|preceding|foregoing|your|system)\b(?: \w+){0,2}"
-        r" (?:rules|messages?|cards?|constraints?|polic(?:y|ies))\b"
-        r"|\b(?:ignore|disregard) (?:all |the )?(?:instructions?|prompts?)\b"
-    ),
-    "gives new instructions": (
-        r"\b(?:new|updated|real|actual|following|these) (?:instructions?|directives?|orders?)"
-        r" ?(?:are|is|:|follow)"
-        r"|\bfrom now on\b[^.\n]{0,40}\b(?:you|your|always|never|answer|reply|respond)\b"
-    ),
-    "tells the reader how to behave": (
-        rf"\byou\b {ORDERS}\b(?: \w+){{0,2}} {CONDUCT}\b"
-        rf"|\byou\b {ORDERS}\b(?: \w+){{0,2}} {JUDGING} (?:\w+ ){{0,3}}{TEAMS}"
-        rf"|\b(?:always|never|only|do not|don'?t) {ANSWERING}\b(?: \w+){{0,2}} {TALK}"
-        rf"|\b(?:always|never|only|do not|don'?t) {JUDGING}\b(?: \w+){{0,3}} {TEAMS}"
-        r"|\b(?:always|never|only|do not|don'?t) (?:obey|pretend|role-?play)\b"
-        rf"|\byou are (?:now |actually |really )(?:an? |the )?(?:\w+ ){{0,3}}{ROLE}\b"
-        rf"|\byou are (?:an? |the )(?:\w+ ){{0,2}}{ROLE}\b"
-        r"|\byou are now (?:an? |the )\w+\b"
-        r"|\b(?:pretend|act as|roleplay|behave) (?:if |as |that |like )?(?:an? |you)\b[^.\n]{0,30}"
-        rf"\b(?:{ROLE}|person|human|unrestricted|no (?:rules|limits|restrictions))\b"
-    ),
-    "speaks to a role": (
-        rf"\b(?:dear |attention |note to (?:the )?|hey ){ROLE}\b|(?:^|\n)to the {ROLE} ?[:,]"
-        rf"|\b{ROLE} {ORDERS} (?:\w+ ){{0,3}}(?:{CONDUCT}|{JUDGING} (?:\w+ ){{0,3}}{TEAMS})"
-        rf"|\bas an? (?:\w+ )?{ROLE} ?,? you (?:{ORDERS}|are)\b"
-    ),
-    "poses as a turn of the conversation": (
-        r"(?:^|\n)[ \t>#*\-]*(?:system|assistant|user|human|developer|tool|ai)[ \t*]*"
-        r"(?:message|prompt)?[ \t]*:(?!:)"
-        r"|<\|[^|>\n]{1,40}\|>|\[/?inst\]|<</?sys>>"
-        r"|</?(?:system|assistant|user|human|instructions?|prompt)\b[^>]*>"
-        r"|(?:^|\n)[ \t]*#{2,} ?(?:system|instructions?|assistant|response)\b"
-        r"|\b(?:begin|end) (?:of )?system prompt\b"
-    ),
-    "contains a tool call": (
-        r"</?(?:\w+:)?(?:tool_?(?:call|use|result|response)|function_?(?:calls?|results?)|invoke)\b"
-        r"|\"(?:tool_calls?|function_call)\"\s*:"
-        r"|\"name\"\s*:\s*\"[^\"\n]+\"\s*,\s*\"(?:arguments|parameters|input)\"\s*:"
-        r"|\baction ?: ?\S[^\n]*\n\s*action input ?:|```(?:tool|tool_call|tool_code)\b"
-    ),
-    "sends the reader to an address": (
-        r"(?<!\[)\b(?:curl|wget|fetch|visit|browse|navigate|download|load|run|execute|send|post|upload"
-        r"|forward|submit)\b[^\n\[]{0,80}?\b(?:https?|ftp|file|data|javascript):(?://|[a-z])"
-        r"|\b(?:open|go|install|import|get|read|follow|click|call|query|report)\b(?: [\w-]+){0,3}"
-        r" (?:https?|ftp|file|data|javascript):(?://|[a-z])"
-        r"|\b(?:https?|ftp)://[^\s]+[^\n]{0,40}\|\s*(?:sudo )?(?:ba|z|da)?sh\b"
-    ),
-    "runs a command": (
-        r"\b(?:curl|wget)\b[^\n]*\|\s*(?:sudo )?(?:ba|z|da)?sh\b|\brm\s+-[a-z]*[rf][a-z]*\s"
-        r"|\b(?:os\.system|subprocess\.(?:run|popen|call)|eval|exec)\s*\(|\bpowershell\b[^\n]*-enc"
-    ),
-    "asks for secrets": (
-        r"\b(?:reveal|repeat|disclose|leak|exfiltrate|give|send|include)\b[^.\n]{0,40}"
-        r"\b(?:system prompt|api.?keys?|passwords?|credentials?|secrets?|access tokens?"
-        r"|environment variables)\b"
-        r"|\b(?:print|show|output|tell)\b[^.\n]{0,40}\b(?:system prompt|your (?:\w+ ){0,2}"
-        r"(?:prompt|instructions|keys?|passwords?|credentials?|secrets?|tokens?))\b"
-    ),
-}
-CHECKS = {name: re.compile(pattern) for name, pattern in PATTERNS.items()}
+
+def _filled(pattern: str) -> str:
+    """Put the words of the file in the place of their names."""
+    return re.sub(r"<([A-Z]+)>", lambda name: _filled(_FILE["words"][name[1]]), pattern)
+
+
+CHECKS = {what: re.compile(_filled("|".join(patterns))) for what, patterns in _FILE["checks"].items()}
 INVISIBLE = re.compile(
     "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\U000e0000-\U000e007f]"
 )
-SHOWN = 80
+MAX_CHARS = 80
 
 
 def flags_of(lesson: Lesson) -> list[str]:
@@ -125,7 +49,7 @@ def findings(text: str) -> Iterator[str]:
     for what, pattern in CHECKS.items():
         found = pattern.search(plain)
         if found:
-            yield f"{what}: {' '.join(found[0].split())[:SHOWN]}"
+            yield f"{what}: {' '.join(found[0].split())[:MAX_CHARS]}"
 
 
 def texts(lesson: Lesson) -> Iterator[tuple[str, str]]:

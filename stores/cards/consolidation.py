@@ -1,21 +1,15 @@
-"""The consolidation cycle (§8): when it is due, the training data, and the archive of what was learned.
+"""The consolidation cycle (§8): when it is due, what of a card a model is taught, and the archive.
 
-The export is plain JSON Lines in the form of chat messages, which the common trainers read; the graph
-`consolidation` tunes a model itself (`nodes/learning/consolidation/`).
-
-What a promotion changes is one write: the cards that the tuned model has learned are archived under the
-version's tag, and the model answers for the team. So is what takes it back.
+The graph `consolidation` makes the training pairs and tunes a model (`nodes/learning/consolidation/`). What a
+promotion changes is one write: the cards that the tuned model has learned are archived under the version's
+tag, and the model answers for the team. So is what takes it back.
 """
 
 import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from pydantic import BaseModel, ConfigDict
-
 from mneme.stores.cards.card import Card, DeprecatedApproach
-from mneme.stores.cards.check import findings
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Decision, archived
 from mneme.stores.cards.metrics import Metrics
@@ -26,36 +20,11 @@ from mneme.stores.ledger.records import Change, Write
 from mneme.stores.tuned_models import Archive, Archived, TunedModels
 
 HELD_OUT = 0.20
-
-
-class TrainingData(BaseModel):
-    """Lines of JSON, to train on and held out; 20 % of the verified cards are held out."""
-
-    model_config = ConfigDict(frozen=True)
-
-    train: list[str]
-    held_out: list[str]
-
-
-def training_data(
-    cards: Sequence[Card], tasks: Mapping[str, str], settings: Consolidation | None = None
-) -> TrainingData:
-    """Return input-output pairs of the verified cards, and of the deprecated ones what is wrong with them.
-
-    What is asked is the latest logged task that a card rests on (`tasks`: id to words), or its conditions.
-    A card falls on one side by a digest of its id, whatever other cards there are, so that what was once
-    held out stays so. Only verified cards are held out: the others teach what not to do.
-    """
-    limits = settings or Consolidation()
-    good = [card for card in cards if is_good(card, limits)]
-    bad = [card for card in cards if card.status == "deprecated" and not card.flags]
-    train = [_positive(card, tasks) for card in good if not is_held_out(card)]
-    held_out = [_positive(card, tasks) for card in good if is_held_out(card)]
-    return TrainingData(train=[*train, *map(_negative, bad)], held_out=held_out)
+"""The share of the verified cards that no model is trained on."""
 
 
 def is_held_out(card: Card) -> bool:
-    """Say on which side a card falls: a fifth of all ids is held out."""
+    """Say on which side a card falls by a digest of its id, so that what was held out once stays so."""
     digest = hashlib.sha256(card.id.encode()).digest()
     return int.from_bytes(digest[:8], "big") < HELD_OUT * 2**64
 
@@ -68,21 +37,6 @@ def is_good(card: Card, limits: Consolidation) -> bool:
         and card.confidence > limits.confidence_over
         and card.evidence.success_count >= limits.successes
     )
-
-
-def _positive(card: Card, tasks: Mapping[str, str]) -> str:
-    logged = [tasks[task] for task in card.evidence.task_ids if task in tasks]
-    return _line(card, "positive", logged[-1] if logged else situation_of(card), lesson_of(card))
-
-
-def _negative(card: Card) -> str:
-    return _line(card, "negative", f"Is this right? {card.claim}", warning_of(card))
-
-
-def _line(card: Card, label: str, asked: str, answer: str) -> str:
-    messages = [{"role": "user", "content": asked}, {"role": "assistant", "content": answer}]
-    pair = {"card": card.id, "version": card.version, "label": label, "messages": messages}
-    return json.dumps(pair, ensure_ascii=False)
 
 
 def situation_of(card: Card) -> str:
@@ -158,15 +112,6 @@ class ConsolidationCycle(TunedModels):
             model=model,
             settings=settings,
         )
-
-    async def training_data(self, settings: Consolidation | None = None) -> TrainingData:
-        """Return what a model can be tuned with, as JSON Lines (§8, step 1).
-
-        Words of a task that read like an instruction to agents are left out, as flagged cards are.
-        """
-        tasks = {task.id: task.task for task in await self._cards.tasks.all() if task.task}
-        plain = {name: text for name, text in tasks.items() if not any(findings(text))}
-        return training_data(await self._cards.records.list(), plain, settings)
 
     async def _learned(
         self, tag: str, keep: Sequence[str], only: Sequence[str] | None, change: Change

@@ -3,8 +3,8 @@
 While a dispute is open its card is `disputed`: still retrieved, but marked as such. It ends with one of
 four resolutions; an escalated dispute waits for a person, who gives one of the other three.
 
-Each is a record of the ledger. A card and its dispute change in one batch, which the embedded ledger stores
-as a whole or not at all.
+Each is a record of the ledger. A card and its dispute change in one batch, which the ledger stores as a whole
+or not at all.
 """
 
 import hashlib

@@ -15,9 +15,8 @@ alone.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -57,8 +56,6 @@ from mneme.stores.ledger.records import Change, Hit
 
 Fits = Callable[[Card], bool]
 """Says whether a card is of use for a task."""
-Search = Callable[..., Awaitable[Sequence[Hit]]]
-"""Finds the most similar cards, up to its argument `limit`."""
 NO_CARE = Care()
 UNTESTED = 0.5
 """The confidence in a lesson that no task has tested: the least with which a card is retrieved."""
@@ -96,23 +93,18 @@ class KnowledgeCards:
         One task teaches a lesson once, however often it is asked. A deprecated card stays so, and learns
         further dead ends.
         """
-        card = learned_card(lesson, outcome, change)
-        write = self.records.write(card.id, card, change, idempotency_key=f"learn:{outcome.task}")
+        card, once = learned_card(lesson, outcome, change), f"learn:{outcome.task}"
         try:
-            [made] = await self._ledger.write([write])
+            made = await self.records.insert(card, change=change, key=card.id, idempotency_key=once)
         except Conflict:
             return await self._learned_again(lesson, outcome, change)
-        return Learned(event="created", card=Card.of(made))
+        return Learned(event="created", card=made)
 
     async def propose(self, lesson: Lesson, *, change: Change, care: Care = NO_CARE) -> Learned:
         """Make a provisional card of a lesson that no task has tested; a card that is there already stays."""
         made = care.of(untested_card(lesson, change, UNTESTED))
-        write = self.records.write(made.id, made, change)
-        try:
-            [version] = await self._ledger.write([write])
-        except Conflict:
-            return Learned(event="unchanged", card=await self.records.get(lesson.card_id))
-        return Learned(event="created", card=Card.of(version))
+        is_new = await self.records.add_new(made.id, made, change=change)
+        return Learned(event="created" if is_new else "unchanged", card=await self.records.get(made.id))
 
     async def _learned_again(self, lesson: Lesson, outcome: TaskOutcome, change: Change) -> Learned:
         before = await self.records.get(lesson.card_id)
@@ -188,14 +180,19 @@ class KnowledgeCards:
 
         Whether it is disputed does not go back with it: that is for its disputes to say.
         """
-        versions = {each.card.version: each.card for each in await self.records.history(card_id)}
+        versions = {card.version: card for card in await self.records.versions(card_id)}
         if to_version not in versions:
             known = f"{min(versions)} to {max(versions)}"
             raise NotFound(f"{card_id} has no version {to_version}; it has {known}.")
-        reason = f"rolled back to version {to_version}: {change.reason}"
-        return await self.records.change(
-            card_id, lambda card: (_as_it_was(versions[to_version], card), reason), change
-        )
+        then, reason = versions[to_version], f"rolled back to version {to_version}: {change.reason}"
+        stood = then.returns_to if then.disputed else then.status
+
+        def decide(card: Card) -> Decision:
+            return then.model_copy(
+                update={"status": "disputed" if card.disputed else stood, "version": card.version}
+            ), reason
+
+        return await self.records.change(card_id, decide, change)
 
     async def clear_flag(self, card_id: str, *, change: Change) -> Card:
         """Let a flagged card be retrieved, on a person's word; a later change is checked anew."""
@@ -217,14 +214,16 @@ class KnowledgeCards:
         Where there are clusters, only the cards of the nearest ones are looked at, and those in none. Where
         the embedder is absent all cards are looked at, since a search by words is fast in any case.
         """
-        vector = await self._ledger.vector_of(text)
+        vector, now = await self._ledger.vector_of(text), datetime.now(UTC)
         near = await self.clusters.nearest(text, vector, self.settings.probed)
-        groups, now = [*near, ""] if near else None, datetime.now(UTC)
-
-        search = partial(
-            self._search("active", text, scope), ranking=ranking(self.settings), groups=groups, vector=vector
+        options = {"vector": vector, "groups": [*near, ""] if near else None}
+        found = await self._fitting(
+            ("active", text, scope),
+            k,
+            lambda card: not card.expired(now) and fits(card),
+            ranking=ranking(self.settings),
+            **options,
         )
-        found = await self._fitting(search, k, lambda card: not card.expired(now) and fits(card))
         return [Retrieved(card=card, score=hit.score, parts=hit.parts) for card, hit in found]
 
     async def pitfalls(
@@ -232,26 +231,23 @@ class KnowledgeCards:
     ) -> Sequence[Retrieved]:
         """Return the deprecated cards most similar to a task or a draft that fit: what has failed before."""
         vector = await self._ledger.vector_of(text)
-        found = await self._fitting(partial(self._search("pitfall", text, scope), vector=vector), k, fits)
+        found = await self._fitting(("pitfall", text, scope), k, fits, vector=vector)
         return [Retrieved(card=card, score=hit.score, parts={"similarity": hit.score}) for card, hit in found]
 
-    def _search(self, shelf: str, text: str, scope: str | None) -> Search:
-        """Return a search among a shelf's cards of a scope, and of none, by their likeness to a text."""
-        return partial(
-            self._ledger.search,
-            self.records.namespace,
-            text,
-            mode="dense",
-            filter=_of_scope(scope),
-            shelf=shelf,
-            sections=_of_worlds(scope),
-        )
+    async def _fitting(
+        self, asked: tuple[str, str, str | None], k: int, fits: Fits, **options: Any
+    ) -> list[tuple[Card, Hit]]:
+        """Return the first k cards of a shelf, most like a text, of a scope and of none, that fit.
 
-    async def _fitting(self, search: Search, k: int, fits: Fits) -> list[tuple[Card, Hit]]:
-        """Return the first k cards that fit; where the nearest do not, all candidates are looked through."""
+        Where the nearest do not, all candidates are looked through. Each scope's cards are one section.
+        """
+        shelf, text, scope = asked
+        if scope is not None:
+            options |= {"filter": {"scope": {"$in": ["", scope]} if scope else ""}}
+            options |= {"sections": tuple({"", scope})}
         found: list[tuple[Card, Hit]] = []
         for limit in (k, max(k, self.settings.candidates)):
-            hits = await search(limit=limit)
+            hits = await self.records.search(text, limit=limit, mode="dense", shelf=shelf, **options)
             read = [(Card.of(hit.version), hit) for hit in hits]
             found = [(card, hit) for card, hit in read if fits(card)][:k]
             if len(found) == k or len(hits) < limit:
@@ -295,17 +291,3 @@ class KnowledgeCards:
         """Return the last periods, oldest first, each a unit of the calendar (UTC) or so many tasks."""
         histories = [await self.records.history(each.id) for each in await self.records.list()]
         return periods(await self.tasks.all(), histories, by, now or datetime.now(UTC), last)
-
-
-def _of_scope(scope: str | None) -> dict[str, Any] | None:
-    return None if scope is None else {"scope": {"$in": ["", scope]} if scope else ""}
-
-
-def _of_worlds(scope: str | None) -> tuple[str, ...]:
-    """Return the sections of a shelf that `_of_scope` lets through: each world's cards are one."""
-    return () if scope is None else tuple({"", scope})
-
-
-def _as_it_was(then: Card, now: Card) -> Card:
-    stood = then.returns_to if then.status == "disputed" else then.status
-    return then.model_copy(update={"status": "disputed" if now.disputed else stood})

@@ -63,8 +63,8 @@ class Approval(BaseModel):
     at_creation: bool = Field(False, description="Of a card whose one task was measured (§3, step 5).")
 
 
-MOSTLY = 0.5
-SURE = 0.8
+MAJORITY = 0.5
+SURE_CONFIDENCE = 0.8
 """The confidence above which a card may be verified as it is created."""
 
 
@@ -72,19 +72,28 @@ def with_outcomes(card: Card, outcomes: Sequence[TaskOutcome]) -> Card:
     """Add tasks to a card's evidence; a task that it knows already changes nothing."""
     for outcome in outcomes:
         if outcome.task not in card.evidence.task_ids:
-            card = _with_outcome(card, outcome)
+            card = _counted(card, outcome, 1)
     return card
 
 
-def _with_outcome(card: Card, outcome: TaskOutcome) -> Card:
+def without_outcome(card: Card, outcome: TaskOutcome) -> Card:
+    """Return the card as it would be without one of its outcomes."""
+    return _counted(card, outcome, -1) if outcome.task in card.evidence.task_ids else card
+
+
+def _counted(card: Card, outcome: TaskOutcome, times: Literal[1, -1]) -> Card:
+    """Count an outcome once more or once less; confidence is a mean."""
     before = card.evidence
+    others = [each for each in before.task_ids if each != outcome.task]
+    recent = [each for each in before.recent if each.task != outcome.task]
     evidence = Evidence(
-        task_ids=[*before.task_ids, outcome.task],
-        success_count=before.success_count + outcome.success,
-        failure_count=before.failure_count + (not outcome.success),
-        recent=[*before.recent, outcome][-WINDOW:],
+        task_ids=[*others, outcome.task] if times > 0 else others,
+        success_count=before.success_count + times * outcome.success,
+        failure_count=before.failure_count + times * (not outcome.success),
+        recent=[*recent, outcome][-WINDOW:] if times > 0 else recent,
     )
-    confidence = card.confidence + (outcome.worth - card.confidence) / evidence.count
+    total = card.confidence * before.count + times * outcome.worth
+    confidence = total / evidence.count if evidence.count else card.confidence
     return card.model_copy(update={"evidence": evidence, "confidence": min(1.0, max(0.0, confidence))})
 
 
@@ -128,9 +137,9 @@ def against_promotion(card: Card, approval: Approval, settings: CardSettings) ->
     a gain like that of speed (rule 3).
     """
     rubric, needed = approval.rubric, settings.successes_to_verify
-    if (card.satisfaction or 0.0) > MOSTLY:
+    if (card.satisfaction or 0.0) > MAJORITY:
         rubric = rubric.model_copy(update={"faster_or_novel": True})
-    if approval.at_creation and card.confidence > SURE:
+    if approval.at_creation and card.confidence > SURE_CONFIDENCE:
         needed = 1
     tests = [
         (card.status == "provisional", f"it is {card.status}, not provisional"),

@@ -30,7 +30,7 @@ from mneme.stores.cards.lifecycle import is_in_service
 from mneme.stores.cards.task_log import TaskRecord
 
 MONTH = timedelta(days=30)
-FEWEST = 5
+MIN_TASKS = 5
 OUT_OF_SERVICE: Set[Status] = {"deprecated", "archived"}
 
 
@@ -44,7 +44,7 @@ class Thresholds(BaseModel):
     deprecated_a_month: float = Field(0.10, description="Critical: more of the cards are deprecated.")
     precision: float = Field(0.60, description="Warning: less of what is retrieved is used.")
     provisional_to_verified: float = Field(5.0, description="Warning: more provisional cards for each.")
-    compared_tasks: int = Field(50, ge=FEWEST)
+    compared_tasks: int = Field(50, ge=MIN_TASKS)
 
 
 class Alert(BaseModel):
@@ -170,7 +170,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 def _increase(seconds: Sequence[float], compared: int) -> float | None:
     count = min(compared, len(seconds) // 2)
-    if count < FEWEST:
+    if count < MIN_TASKS:
         return None
     before, latest = np.median(seconds[-2 * count : -count]), np.median(seconds[-count:])
     return float(latest / before - 1) if before else None
@@ -191,28 +191,20 @@ def duplicate_mistakes(tasks: Iterable[Iterable[str]], known: Iterable[Iterable[
     seen = {name for before in known for name in before}
     made = repeated = 0
     for task in tasks:
-        mistakes = {name for name in task if _is_named(name)}
+        # earlier versions logged some without an approach, as " for …"
+        mistakes = {name for name in task if f" {name}".partition(" for ")[0].strip()}
         made += len(mistakes)
         repeated += len(mistakes & seen)
         seen |= mistakes
     return repeated / made if made else None
 
 
-def _is_named(mistake: str) -> bool:
-    """Say whether a mistake names an approach; earlier versions logged some without, as " for …"."""
-    return bool(f" {mistake}".partition(" for ")[0].strip())
-
-
-def _is_dead_end(card: Card) -> bool:
-    """Say whether a card was kept as what not to try: it never was in service."""
-    return card.status == "deprecated" and card.evidence.success_count == 0
-
-
 def _deprecated_rate(cards: Mapping[str, Card], month_ago: Mapping[str, Card]) -> float | None:
     was_out = {card_id for card_id, card in month_ago.items() if card.status in OUT_OF_SERVICE}
-    in_service = {card_id for card_id in cards.keys() - was_out if not _is_dead_end(cards[card_id])}
-    gone = sum(cards[card_id].status == "deprecated" for card_id in in_service)
-    return gone / len(in_service) if in_service else None
+    known = [card for card_id, card in cards.items() if card_id not in was_out]
+    # What was kept as not to be tried never was in service.
+    in_service = [card for card in known if card.status != "deprecated" or card.evidence.success_count]
+    return _mean([card.status == "deprecated" for card in in_service])
 
 
 Unit = Literal["day", "week", "month", "quarter", "year"]
@@ -273,19 +265,15 @@ def periods(
     until_now = [at for at in moments if at <= now]
     if not until_now:
         return []
-    edges = (
-        _by_count([at for at, _ in logged if at <= now], by, min(until_now), now)
-        if isinstance(by, int)
-        else list(_by_calendar(by, min(until_now), now))
-    )
+    if isinstance(by, int):  # a task's cards are written just before it is logged
+        edges = [min(until_now) - INSTANT, *[at for at, _ in logged if at <= now][by - 1 : -1 : by], now]
+    else:
+        edges = list(_by_calendar(by, min(until_now), now))
     changes = [each for history in histories for each in _changes(history)]
-    past = _Past(logged, histories, changes, _ratings(histories))
+    given = [rating for _, version in changes for rating in version.card.ratings]
+    ratings = list({each.model_dump_json(): each for each in given}.values())
+    past = _Past(logged, histories, changes, ratings)
     return [_period(between, past) for between in list(pairwise(edges))[-last if last else None :]]
-
-
-def _by_count(logged: Sequence[datetime], count: int, first: datetime, now: datetime) -> list[datetime]:
-    """Return the edges of periods of so many tasks: a task's cards are written just before it is logged."""
-    return [first - INSTANT, *logged[count - 1 : -1 : count], now]
 
 
 def _by_calendar(unit: Unit, first: datetime, now: datetime) -> Iterator[datetime]:
@@ -327,7 +315,9 @@ def _period(between: tuple[datetime, datetime], past: _Past) -> Period:
     before = [task for at, task in past.tasks if at <= begins]
     changes = [(old, new.card) for old, new in past.changes if is_within(new.at)]
     ratings = [each for each in past.ratings if is_within(each.at)]
-    standing = [_as_of(history, ends) for history in past.histories]
+    standing = [
+        next((each.card for each in reversed(history) if each.at <= ends), None) for history in past.histories
+    ]
     return Period(
         begins=begins + INSTANT,
         ends=ends,
@@ -359,16 +349,6 @@ def _changes(history: History) -> Iterator[tuple[Card | None, CardVersion]]:
     for version in history:
         yield before, version
         before = version.card
-
-
-def _ratings(histories: Sequence[History]) -> list[Rating]:
-    """Return every rating that was ever given, once."""
-    given = [rating for history in histories for each in history for rating in each.card.ratings]
-    return list({each.model_dump_json(): each for each in given}.values())
-
-
-def _as_of(history: History, at: datetime) -> Card | None:
-    return next((each.card for each in reversed(history) if each.at <= at), None)
 
 
 def _success(changes: Sequence[tuple[Card | None, Card]]) -> float | None:

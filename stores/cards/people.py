@@ -14,8 +14,8 @@ from packaging.version import InvalidVersion, Version
 from pydantic import BaseModel, ConfigDict
 
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import Card, Evidence, Rating, TaskOutcome
-from mneme.stores.cards.lifecycle import Decision, is_in_service, out_of_service, reinforced
+from mneme.stores.cards.card import Card, Rating, TaskOutcome
+from mneme.stores.cards.lifecycle import Decision, is_in_service, out_of_service, reinforced, without_outcome
 from mneme.stores.cards.settings import CardSettings
 
 
@@ -86,7 +86,7 @@ def rated(card: Card, rating: Rating, settings: CardSettings) -> Decision:
     others = [each for each in card.ratings if each not in earlier]
     heard = card.model_copy(update={"ratings": others})
     for each in earlier:
-        heard = _without(heard, _outcome(each))
+        heard = without_outcome(heard, _outcome(each))
     counted = heard.model_copy(update={"ratings": [*others, rating]})
     said = f"{rating.by} says that it {'served' if rating.good else 'did not serve'}"
     said += f": {rating.comment}" if rating.comment else ""
@@ -98,22 +98,6 @@ def rated(card: Card, rating: Rating, settings: CardSettings) -> Decision:
 def _outcome(rating: Rating) -> TaskOutcome:
     name = f"rated by {rating.by}" + (f" in {rating.task}" if rating.task else "")
     return TaskOutcome(task=name, success=rating.good, confidence=SERVED)
-
-
-def _without(card: Card, outcome: TaskOutcome) -> Card:
-    """Return the card as it would be without one of its outcomes; confidence is a mean."""
-    before = card.evidence
-    if outcome.task not in before.task_ids:
-        return card
-    left = before.count - 1
-    evidence = Evidence(
-        task_ids=[each for each in before.task_ids if each != outcome.task],
-        success_count=before.success_count - outcome.success,
-        failure_count=before.failure_count - (not outcome.success),
-        recent=[each for each in before.recent if each.task != outcome.task],
-    )
-    mean = (card.confidence * before.count - outcome.worth) / left if left else card.confidence
-    return card.model_copy(update={"evidence": evidence, "confidence": min(1.0, max(0.0, mean))})
 
 
 def superseded(card: Card, by: Card, reason: str) -> Decision:

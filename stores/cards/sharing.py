@@ -25,10 +25,11 @@ and one that would pass the budget is refused.
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -39,12 +40,9 @@ from mneme.stores.cards.card import (
     SHARER,
     Card,
     CardVersion,
-    DeprecatedApproach,
     Evidence,
-    FailureMode,
     Lesson,
     Provenance,
-    Rule,
 )
 from mneme.stores.cards.card_files import dump
 from mneme.stores.cards.card_records import CardRecords
@@ -67,25 +65,7 @@ PIECES = re.compile(
 )
 WORDS = re.compile(r"\w+")
 BEGINS = re.compile(r"(?:^|[.:;!?(\[\"'\n])\s*$")
-FUNCTION_WORDS = frozenset(
-    re.findall(
-        r"\S+",
-        """
-        a about above across after again against all almost along already also although always among
-        an and any anything are around as at away be because been before behind being below beneath
-        beside besides between beyond both but by can cannot could did do does down during each
-        either else enough even ever every everything few for from further had has have he hence her
-        here his how however if in instead into is it its itself just least less like many may me
-        might more most much must my near neither never no nobody none nor not nothing now of off
-        often on once one only onto or other others our out over own per perhaps quite rather same
-        several shall she should since so some something soon still such than that the their them
-        themselves then there these they this those though through throughout thus till to together
-        too toward towards twice under unless until up upon us very was we were what whatever when
-        where whereas whether which while who whole whom whose why will with within without would
-        yet you your don't doesn't isn't can't won't aren't wasn't didn't ms kb mb gb sql
-        """,
-    )
-)
+FUNCTION_WORDS = frozenset(Path(__file__).with_name("function_words.txt").read_text(encoding="utf-8").split())
 """Words that the dictionary of inflected words does not hold, and units."""
 
 
@@ -107,28 +87,15 @@ class Abstraction:
         def plain(text: str) -> str:
             return self._plain(text, known)
 
-        return Lesson(
-            claim=plain(lesson.claim),
-            rationale=plain(lesson.rationale),
-            rules=[
-                Rule(condition=plain(each.condition), pattern=plain(each.pattern)) for each in lesson.rules
-            ],
-            deprecated_approaches=[
-                DeprecatedApproach(
-                    approach=plain(each.approach),
-                    reason=plain(each.reason),
-                    # without the figure of what it gained, that it falls short is not known elsewhere
-                    condition=plain(each.condition) if each.gained is None else "",
-                )
-                for each in lesson.deprecated_approaches
-            ],
-            failure_modes=[
-                FailureMode(**{name: plain(text) for name, text in each.model_dump().items()})
-                for each in lesson.failure_modes
-            ],
-            tags=list(dict.fromkeys(map(plain, lesson.tags))),
-            scope=lesson.scope if lesson.scope.casefold() in self._public else plain(lesson.scope),
-        )
+        told = lesson.model_dump(include={*Lesson.model_fields})
+        for each in told["deprecated_approaches"]:
+            del each["failed_in"]
+            if each.pop("gained") is not None:  # without that figure, that it falls short is not known
+                each["condition"] = ""
+        scope = told.pop("scope")
+        told = _each_text(told, plain)
+        told["tags"] = list(dict.fromkeys(told["tags"]))
+        return Lesson(**told, scope=scope if scope.casefold() in self._public else plain(scope))
 
     def _plain(self, text: str, known: dict[str, str]) -> str:
         """Return a text with placeholders, numbered as the card has used them so far."""
@@ -161,6 +128,15 @@ class Abstraction:
         if small in FUNCTION_WORDS or len(word) == 1:
             return True
         return (begins or not capital) and _is_english(small)
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a value of JSON with every text in it changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {name: _each_text(each, change) for name, each in value.items()}
+    return [_each_text(each, change) for each in value] if isinstance(value, list) else value
 
 
 def leaks(text: str, names: Collection[str]) -> list[str]:
@@ -218,7 +194,8 @@ def bounded(outcomes: Mapping[str, Outcomes]) -> dict[str, Counts]:
         for task in tasks:
             touched.setdefault(task, []).append(card)
     kept = {
-        task: sorted(cards, key=lambda card: _lot(task, card))[:A_TASK] for task, cards in touched.items()
+        task: sorted(cards, key=lambda card: hashlib.sha256(f"{task}\x1f{card}".encode()).digest())[:A_TASK]
+        for task, cards in touched.items()
     }
     return {card: _counted(card, tasks, kept) for card, tasks in outcomes.items()}
 
@@ -226,10 +203,6 @@ def bounded(outcomes: Mapping[str, Outcomes]) -> dict[str, Counts]:
 def _counted(card: str, tasks: Outcomes, kept: Mapping[str, Sequence[str]]) -> Counts:
     mine = [success for task, success in tasks.items() if card in kept[task]]
     return sum(mine), len(mine) - sum(mine)
-
-
-def _lot(task: str, card: str) -> bytes:
-    return hashlib.sha256(f"{task}\x1f{card}".encode()).digest()
 
 
 def noisy(counts: Mapping[str, Counts], epsilon: float) -> dict[str, Counts]:
@@ -328,7 +301,8 @@ class SharedFiles:
             await self.account.spend(epsilon, budget, change=change)
         made = [_card(lesson, counts.get(key)) for key, lesson in lessons.items()]
         return Shared(
-            text=_written(made),
+            # in the order of their ids, which says nothing of when they were learned
+            text="".join(dump(card) for card in sorted(made, key=lambda card: card.id)),
             cards=len(made),
             names=len(abstraction.names),
             figures=abstraction.figures,
@@ -349,8 +323,3 @@ def _card(lesson: Lesson, counts: Counts | None) -> Card:
         provenance=Provenance(created_by=SHARER, created_at=today),
         confidence=successes / known if known else QUARANTINE,
     )
-
-
-def _written(cards: Sequence[Card]) -> str:
-    """Return the cards in the order of their ids, which says nothing of when they were learned."""
-    return "".join(dump(card) for card in sorted(cards, key=lambda card: card.id))

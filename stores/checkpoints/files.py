@@ -8,7 +8,7 @@ from mneme.core.durable import sync
 from mneme.core.errors import Damaged, StorageFailure
 from mneme.core.private import make_private_file
 
-MOST = 20
+MAX_PROBLEMS = 20
 """Problems that a check lists."""
 KEPT = "-kept"
 """What follows the file's name in that of an empty file, which says that the file has been made."""
@@ -51,7 +51,7 @@ def check_sqlite(path: Path) -> list[str]:
     """Read the whole file and compare its tables with their indexes; return what is wrong."""
     try:
         with closing(_open(path)) as connection:
-            rows = connection.execute(f"PRAGMA integrity_check({MOST})").fetchall()
+            rows = connection.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})").fetchall()
     except sqlite3.Error as failure:
         return [f"{path}: {failure}"]
     return [f"{path}: {row[0]}" for row in rows if row[0] != "ok"]

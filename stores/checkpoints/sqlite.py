@@ -12,7 +12,7 @@ from typing import Any
 
 import aiosqlite
 import ormsgpack
-from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
+from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_random
 
 from mneme.core.errors import BadInput, Damaged, StorageFailure
 from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
@@ -231,13 +231,9 @@ async def _refuse_foreign(connection: aiosqlite.Connection, path: Path) -> None:
         raise BadInput(f"{path} is a database of another program.", "Set MNEME_CHECKPOINTS to another file.")
 
 
-def _is_locked(failure: BaseException) -> bool:
-    return isinstance(failure, sqlite3.OperationalError) and "locked" in str(failure)
-
-
 # SQLite does not wait its busy time-out where two processes turn a new file into WAL mode at once.
 @retry(
-    retry=retry_if_exception(_is_locked),
+    retry=retry_if_exception_message(match=".*locked"),
     stop=stop_after_delay(BUSY_SECONDS),
     wait=wait_random(0.01, 0.1),
     reraise=True,

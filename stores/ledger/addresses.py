@@ -80,7 +80,8 @@ def address_of(location: str) -> Address:
     nodes, _, asked = location.partition("?")
     options = {name: values[-1] for name, values in parse_qs(asked).items()}
     counts = [options.get(name) for name in COUNTS]
-    if options.keys() - {"collection", *COUNTS} or not all(map(_is_count, counts)):
+    are_counts = all(each is None or (each.isdigit() and int(each) > 0) for each in counts)
+    if options.keys() - {"collection", *COUNTS} or not are_counts:
         raise BadInput(
             f"The index's address {location!r} has unknown or invalid options.",
             "There are collection=NAME, shards=N, replicas=N and writes=N.",
@@ -93,10 +94,6 @@ def address_of(location: str) -> Address:
         )
     urls, prefix = _nodes(nodes)
     return Address(urls, prefix, options.get("collection", "mneme"), shards, replicas, writes)
-
-
-def _is_count(text: str | None) -> bool:
-    return text is None or (text.isdigit() and int(text) > 0)
 
 
 def _nodes(text: str) -> tuple[tuple[str, ...], str | None]:

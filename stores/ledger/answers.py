@@ -20,7 +20,7 @@ from mneme.stores.ledger.records import Change, Namespace, Value, Version
 
 ROOT = "answers"
 KEPT_FOR = timedelta(days=1)
-LONGEST = 1_000_000
+MAX_BODY_CHARS = 1_000_000
 """Characters of an answer that are kept; of a longer one only that it was given."""
 CHANGE = Change(reason="for a repetition of the request", actor="server")
 
@@ -85,9 +85,10 @@ class KeptAnswers:
 
         What `erases` answers with no text that it erased.
         """
-        body = answer.body if len(answer.body) <= LONGEST else None
+        body = answer.body if len(answer.body) <= MAX_BODY_CHARS else None
         await self._write(claim.name, {**claim.value, "status": answer.status, "body": body})
-        if not erases and await self._was_erased_since(claim.at):
+        marks = [] if erases else await self._ledger.forgotten(self._owner)
+        if any(mark.at >= claim.at for mark in marks):
             await self._ledger.forget_records([], reason="", actor="", rewritten=await self.without_texts())
 
     # Whatever forgets something of the owner may write the claim anew, or drop it.
@@ -101,12 +102,9 @@ class KeptAnswers:
             self._namespace, name, value, text="", change=CHANGE, expected_version=head.version
         )
 
-    async def _was_erased_since(self, moment: datetime) -> bool:
-        return any(mark.at >= moment for mark in await self._ledger.forgotten(self._owner))
-
     async def all(self) -> Sequence[Version]:
         """Return everything that is kept."""
-        return await _below(self._ledger, self._namespace)
+        return await self._ledger.records(self._namespace, limit=None, include_retired=True)
 
     async def without_texts(self) -> Sequence[tuple[Version, Value]]:
         """Return what has a text, and what is to be left of it: for `Ledger.forget_records`."""
@@ -119,15 +117,11 @@ class KeptAnswers:
 
 async def drop_old_answers(ledger: Ledger) -> int:
     """Erase the answers of all owners that have been kept for a day; return how many there were."""
-    old = [each for each in await _below(ledger, (ROOT,)) if _is_old(each)]
+    kept = await ledger.records((ROOT,), limit=None, include_retired=True)
+    old = [each for each in kept if _is_old(each)]
     if old:
         await ledger.drop(old)
     return len(old)
-
-
-async def _below(ledger: Ledger, namespace: Namespace) -> Sequence[Version]:
-    count = await ledger.count(namespace, include_retired=True)
-    return await ledger.records(namespace, limit=count, include_retired=True)
 
 
 def _given(head: Version, asked: str) -> Answer:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
+from operator import ge, gt, le, lt
 from typing import Any, cast
 
 from langchain_core.runnables.config import ensure_config
@@ -27,19 +28,14 @@ from langgraph.store.base import (
     get_text_at_path,
     tokenize_path,
 )
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
 
-from mneme.core.errors import BadInput, Conflict
+from mneme.core.errors import BadInput
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import MAX_QUERY, Mode
 from mneme.stores.ledger.records import Change, Namespace, Source, Value, Version, Write, make_write
+from mneme.stores.ledger.writing import retry_on_conflict
 
-RANGES: dict[str, Callable[[float, float], bool]] = {
-    "$gt": lambda value, bound: value > bound,
-    "$gte": lambda value, bound: value >= bound,
-    "$lt": lambda value, bound: value < bound,
-    "$lte": lambda value, bound: value <= bound,
-}
+RANGES: dict[str, Callable[[float, float], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 PAGE = 100
 
 
@@ -70,7 +66,8 @@ class LedgerStore(BaseStore):
 
     async def _read(self, op: Op) -> Result:
         if isinstance(op, GetOp):
-            return await self._get(op)
+            version = await self.ledger.get(op.namespace, op.key)
+            return Item(**_fields(version)) if version and version.live else None
         if isinstance(op, SearchOp):
             return await self._search(op)
         if isinstance(op, ListNamespacesOp):
@@ -78,10 +75,6 @@ class LedgerStore(BaseStore):
         if isinstance(op, PutOp):
             return None
         raise BadInput(f"The store has no operation {type(op).__name__}.")
-
-    async def _get(self, op: GetOp) -> Item | None:
-        version = await self.ledger.get(op.namespace, op.key)
-        return Item(**_fields(version)) if version and version.live else None
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
         """Read pages until enough items pass the whole filter, which the engine can test only in part."""
@@ -121,12 +114,7 @@ class LedgerStore(BaseStore):
         cut = sorted({each[: op.max_depth] for each in matching})
         return cut[op.offset : op.offset + op.limit]
 
-    @retry(
-        retry=retry_if_exception_type(Conflict),
-        stop=stop_after_attempt(50),
-        wait=wait_random(0, 0.02),
-        reraise=True,
-    )
+    @retry_on_conflict
     async def _put(self, ops: Sequence[PutOp]) -> None:
         """Write on top of whatever is there: a store's caller has no version to compare."""
         heads = await asyncio.gather(*(self.ledger.get(op.namespace, op.key) for op in ops))
@@ -139,6 +127,7 @@ class LedgerStore(BaseStore):
         if op.value is None and (head is None or not head.live):
             return None
         gone = op.value is None
+        thread = ensure_config().get("configurable", {}).get("thread_id", "")
         event = "retire" if gone else "insert" if head is None else "update" if head.live else "restore"
         value = None if gone else dict(op.value or {})
         return make_write(
@@ -147,14 +136,10 @@ class LedgerStore(BaseStore):
             key=op.key,
             value=value,
             text=None if value is None else _text(value, op.index),
-            change=self._change(),
+            change=Change(
+                reason="put through LangGraph's store", actor=self._actor, source=Source(thread=str(thread))
+            ),
             expected_version=head and head.version,
-        )
-
-    def _change(self) -> Change:
-        thread = ensure_config().get("configurable", {}).get("thread_id", "")
-        return Change(
-            reason="put through LangGraph's store", actor=self._actor, source=Source(thread=str(thread))
         )
 
 
@@ -211,21 +196,17 @@ def _check_operators(wanted: Mapping[str, Any]) -> None:
 
 def _testable(wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a filter that the engine can test; what else is asked is tested here."""
-    return {name: test for name, each in wanted.items() if (test := _engine_test(each)) is not None}
+    found: dict[str, Any] = {}
+    for name, each in wanted.items():
+        tests = each if isinstance(each, Mapping) else {"$eq": each}
+        found[name] = {operator: bound for operator, bound in tests.items() if _can_test(operator, bound)}
+    return {name: tests for name, tests in found.items() if tests}
 
 
-def _engine_test(wanted: Any) -> Any:
-    if isinstance(wanted, (str, int, float)):
-        return wanted
-    if not isinstance(wanted, Mapping):
-        return None
-    kept = {
-        name: operand
-        for name, operand in wanted.items()
-        if (name == "$eq" and isinstance(operand, (str, int, float)))
-        or (name in RANGES and isinstance(operand, (int, float)) and not isinstance(operand, bool))
-    }
-    return kept or None
+def _can_test(operator: str, bound: object) -> bool:
+    if operator == "$eq":
+        return isinstance(bound, (str, int, float))
+    return operator in RANGES and isinstance(bound, (int, float)) and not isinstance(bound, bool)
 
 
 def _passes(value: Any, wanted: Mapping[str, Any]) -> bool:

@@ -11,20 +11,20 @@ one of the other. The weights were chosen on three conversations of LoCoMo, whic
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC
 from itertools import chain
 from operator import mul
 from typing import NamedTuple
 
 from mneme.stores.ledger.database import Cursor
+from mneme.stores.ledger.engine import Scores
 from mneme.stores.ledger.filters import passes
 from mneme.stores.ledger.hints import Hints
-from mneme.stores.ledger.index import is_searched
 from mneme.stores.ledger.listing import Sides, around, vectors_by_ids
 from mneme.stores.ledger.log import Head, heads_of
 from mneme.stores.ledger.query import DENSE, SPARSE, Query
-from mneme.stores.ledger.records import Value, Version, microseconds
+from mneme.stores.ledger.records import Hit, Version, microseconds
 
 WORDS = 0.5
 NAMED = 0.1
@@ -52,137 +52,112 @@ class Own(NamedTuple):
         return thread if isinstance(thread, str) else ""
 
 
-class Blended(NamedTuple):
-    """A record with its score in the mode `blend`, and the score's parts."""
-
-    version: Version
-    score: float
-    parts: dict[str, float]
-
-
-def blended(
-    cursor: Cursor, pool: Mapping[str, Mapping[str, float]], query: Query, hints: Hints
-) -> list[Blended]:
+def blended(cursor: Cursor, pool: Scores, query: Query, hints: Hints) -> list[Hit]:
     """Search in the mode `blend`; a score's parts are `dense`, `bm25`, `words`, `hints` and `lent`.
 
     The cosine and BM25 propose their best records, the `pool`, and the best of these are weighed in full. A
     record that words did not propose counts as sharing none.
     """
-    words = {record: parts[SPARSE] for record, parts in pool.items() if SPARSE in parts}
-    weighed = _weighed(cursor, _promising(pool, words, query, hints), query)
-    cosines = _cosines(cursor, pool, weighed, query)
-    worth = _worth(weighed, hints)
-    own = _owned(weighed, cosines, words, hints, worth)
-    weighed = {record: head for record, head in weighed.items() if record in own}
+    scoring = _Scoring(cursor, pool, query, hints)
+    weighed = scoring.weigh(scoring.promising())
+    own = scoring.own
     best = heapq.nlargest(LENDERS, own, key=lambda record: (own[record].score, record))
     lenders = {record: own[record].head for record in best if own[record].thread}
     places = {record: (head.scope, microseconds(head.version.created)) for record, head in lenders.items()}
     sides = around(cursor, places, REACH)
-    beside = {record for two in sides.values() for side in two for record in side} - weighed.keys()
-    near = _weighed(cursor, [*beside], query)
-    own |= _owned(near, _cosines(cursor, pool, near, query), words, hints, worth)
+    scoring.weigh({record for two in sides.values() for side in two for record in side} - own.keys())
     lent = _lent(own, sides)
-    total = {record: own[record].score + lent.get(record, 0.0) for record in weighed.keys() | lent.keys()}
+    total = {record: own[record].score + lent.get(record, 0.0) for record in {*weighed, *lent}}
     ranked = sorted(total, key=lambda record: (-total[record], record))
     wanted = [record for record in ranked if query.min_score is None or total[record] >= query.min_score]
     wanted = wanted[query.offset : query.offset + query.limit]
     return [
-        Blended(own[record].head.version, total[record], own[record].parts | {"lent": lent.get(record, 0.0)})
+        Hit(
+            version=own[record].head.version,
+            score=total[record],
+            parts=own[record].parts | {"lent": lent.get(record, 0.0)},
+        )
         for record in wanted
     ]
 
 
-def _weighed(cursor: Cursor, records: Sequence[str], query: Query) -> dict[str, Head]:
-    """Return those of the records that search looks at, and the query's conditions let through."""
-    heads = heads_of(cursor, records)
-    return {
-        record: head
-        for record, head in heads.items()
-        if is_searched(head) and passes(head.version.value, query.where.conditions)
-    }
+class _Scoring:
+    """The scores of records by themselves, for one query."""
 
+    def __init__(self, cursor: Cursor, pool: Scores, query: Query, hints: Hints) -> None:
+        self._cursor, self._pool, self._query, self._hints = cursor, pool, query, hints
+        self._words = {record: parts[SPARSE] for record, parts in pool.items() if SPARSE in parts}
+        best = max(self._words.values(), default=0.0) or 1.0
+        self._shares = {record: WORDS * score / best for record, score in self._words.items()}
+        self._worth: float | None = None
+        self.own: dict[str, Own] = {}
 
-def _cosines(
-    cursor: Cursor, pool: Mapping[str, Mapping[str, float]], heads: Mapping[str, Head], query: Query
-) -> dict[str, float] | None:
-    """Return the cosine of each record; of those that the cosine did not propose, by their vectors."""
-    if query.dense is None:
-        return None
-    known = {record: pool[record][DENSE] for record in heads if DENSE in pool.get(record, ())}
-    others = vectors_by_ids(cursor, [record for record in heads if record not in known])
-    length = math.hypot(*query.dense) or 1.0
-    return known | {
-        record: sum(map(mul, query.dense, vector)) / (length * (math.hypot(*vector) or 1.0))
-        for record, vector in others.items()
-    }
+    def promising(self) -> list[str]:
+        """Return the records that can be among the best; all where a date in the question may lift any.
 
+        The cosine of a record that the cosine did not propose is at most the lowest of those that it did.
+        """
+        if self._hints.periods:
+            return list(self._pool)
+        lowest = min((parts[DENSE] for parts in self._pool.values() if DENSE in parts), default=0.0)
+        most = {
+            record: parts.get(DENSE, lowest) + self._shares.get(record, 0.0)
+            for record, parts in self._pool.items()
+        }
+        return heapq.nlargest(self._query.weighed, most, key=lambda record: (most[record], record))
 
-def _promising(
-    pool: Mapping[str, Mapping[str, float]], words: Mapping[str, float], query: Query, hints: Hints
-) -> list[str]:
-    """Return the records that can be among the best; all where a date in the question may lift any.
+    def weigh(self, records: Iterable[str]) -> list[str]:
+        """Score the records that search looks at and the query's conditions let through; return their ids.
 
-    The cosine of a record that the cosine did not propose is at most the lowest of those that it did.
-    """
-    if hints.periods:
-        return list(pool)
-    lowest = min((parts[DENSE] for parts in pool.values() if DENSE in parts), default=0.0)
-    share = _shares(words)
-    most = {record: parts.get(DENSE, lowest) + share.get(record, 0.0) for record, parts in pool.items()}
-    return heapq.nlargest(query.weighed, most, key=lambda record: (most[record], record))
+        One without a vector is not found by a query that has one.
+        """
+        heads = {
+            record: head
+            for record, head in heads_of(self._cursor, records).items()
+            if head.version.is_searched and passes(head.version.value, self._query.where.conditions)
+        }
+        if self._worth is None:  # what a name is worth: little where most of the records carry it
+            named = sum(self._hints.names(head.version.value) for head in heads.values())
+            self._worth = NAMED * (1 - named / max(len(heads), 1))
+        compares = self._query.dense is not None
+        cosines = self._cosines(heads) if compares else dict.fromkeys(heads, 0.0)
+        for record in cosines:
+            parts = {DENSE: cosines[record]} if compares else {}
+            parts |= {SPARSE: self._words[record]} if record in self._words else {}
+            hinted = self._hinted(heads[record].version, self._worth)
+            parts |= {"words": self._shares.get(record, 0.0), "hints": hinted}
+            self.own[record] = Own(parts, heads[record])
+        return list(cosines)
 
+    def _cosines(self, heads: Mapping[str, Head]) -> dict[str, float]:
+        """Return the cosine of each record; of those that the cosine did not propose, by their vectors."""
+        dense = self._query.dense or ()
+        known = {record: self._pool[record][DENSE] for record in heads if DENSE in self._pool.get(record, ())}
+        others = vectors_by_ids(self._cursor, heads.keys() - known.keys())
+        length = math.hypot(*dense) or 1.0
+        return known | {
+            record: sum(map(mul, dense, vector)) / (length * (math.hypot(*vector) or 1.0))
+            for record, vector in others.items()
+        }
 
-def _shares(words: Mapping[str, float]) -> dict[str, float]:
-    """Return what the words of each record add to its score."""
-    best = max(words.values(), default=0.0) or 1.0
-    return {record: WORDS * score / best for record, score in words.items()}
-
-
-def _worth(weighed: Mapping[str, Head], hints: Hints) -> float:
-    """Return what a name in the question adds: little where most of the records carry one."""
-    named = sum(hints.names(head.version.value) for head in weighed.values())
-    return NAMED * (1 - named / max(len(weighed), 1))
-
-
-def _owned(
-    weighed: Mapping[str, Head],
-    cosines: Mapping[str, float] | None,
-    words: Mapping[str, float],
-    hints: Hints,
-    worth: float,
-) -> dict[str, Own]:
-    """Score records by themselves; one without a vector is not found by one."""
-    share = _shares(words)
-    owned: dict[str, Own] = {}
-    for record, head in weighed.items():
-        if cosines is not None and record not in cosines:
-            continue
-        parts = {} if cosines is None else {DENSE: cosines[record]}
-        parts |= {SPARSE: words[record]} if record in words else {}
-        parts |= {"words": share.get(record, 0.0), "hints": _hinted(head.version, hints, worth)}
-        owned[record] = Own(parts, head)
-    return owned
-
-
-def _hinted(version: Version, hints: Hints, worth: float) -> float:
-    value: Value = version.value
-    hinted = worth * hints.names(value) + HAPPENS * hints.suits(value)
-    if hints.periods:
-        hinted += DATED * hints.dates(value, version.created.astimezone(UTC).date())
-    return hinted
+    def _hinted(self, version: Version, worth: float) -> float:
+        hinted = worth * self._hints.names(version.value) + HAPPENS * self._hints.suits(version.value)
+        if self._hints.periods:
+            hinted += DATED * self._hints.dates(version.value, version.created.astimezone(UTC).date())
+        return hinted
 
 
 def _lent(own: Mapping[str, Own], around: Mapping[str, Sides]) -> dict[str, float]:
     """Return what the best records lend to the others."""
     lent: dict[str, float] = {}
     for lender, sides in around.items():
-        for record, distance in chain.from_iterable(_told_beside(own, lender, side) for side in sides):
+        for record, distance in chain.from_iterable(_neighbours(own, lender, side) for side in sides):
             rise = (own[lender].score - own[record].score) / (1 + distance)
             lent[record] = max(lent.get(record, 0.0), rise)
     return lent
 
 
-def _told_beside(own: Mapping[str, Own], lender: str, side: Sequence[str]) -> Iterator[tuple[str, int]]:
+def _neighbours(own: Mapping[str, Own], lender: str, side: Sequence[str]) -> Iterator[tuple[str, int]]:
     """Yield the neighbours on one side with their distance, up to where another thread begins.
 
     One that the query's filters exclude was not weighed, and ends it too: its thread is not known.

@@ -3,6 +3,7 @@
 
 import json
 import zlib
+from pathlib import Path
 from typing import Any
 
 from mneme.core.errors import MnemeError
@@ -10,13 +11,14 @@ from mneme.stores.ledger.database import Cursor, Database, Sqlite
 from mneme.stores.ledger.log import (
     SUM,
     Entry,
+    Rows,
     chained,
-    digest_of,
-    head_row,
+    is_whole,
     rows_of_forgotten,
+    rows_of_version,
     state_of,
 )
-from mneme.stores.ledger.records import Version, receipt_id
+from mneme.stores.ledger.records import Version, gaps
 
 ENTRIES = "SELECT seq, kind, record, number, nonce, body, digest, chain FROM ledger_entries ORDER BY seq"
 
@@ -29,94 +31,81 @@ def problems_of(database: Database) -> list[str]:
                 found = cursor.execute("PRAGMA integrity_check").fetchall()
                 if found != [("ok",)]:
                     return [str(row[0]) for row in found]
-            return _chain_problems(cursor) or [*_table_problems(cursor), *_vector_problems(cursor)]
+            return _entry_problems(cursor) or _vector_problems(cursor)
     except MnemeError as failure:
         return [str(failure)]
 
 
-def _chain_problems(cursor: Cursor) -> list[str]:
-    state, found = state_of(cursor), list[str]()
+def problems_in(path: Path) -> list[str]:
+    """Read everything in a log's file; return in words what is wrong."""
+    try:
+        database = Sqlite(path)
+    except MnemeError as failure:
+        return [str(failure)]
+    try:
+        return problems_of(database)
+    finally:
+        database.close()
+
+
+def _entry_problems(cursor: Cursor) -> list[str]:
+    """Return what is wrong with the entries, else with the tables that follow from them."""
+    state, found, tables = state_of(cursor), list[str](), Tables()
     expected, chain = 1, bytes(SUM)
     for seq, kind, record, number, nonce, body, digest, stored in cursor.execute(ENTRIES):
         if seq != expected:
             found.append(f"entries {expected} to {seq - 1} are missing")
         elif chained(chain, seq, Entry(kind, record, number, ""), digest) != stored:
             found.append(f"the checksum of entry {seq} is wrong")
-        if body is not None and digest_of(nonce, body) != digest:
-            found.append(f"entry {seq} is damaged")
-        elif body is None and nonce is not None:
+        if body is None and nonce is not None:
             found.append(f"entry {seq} has lost its content")
+        elif body is not None and not is_whole(nonce, body, digest):
+            found.append(f"entry {seq} is damaged")
+        elif body is not None and not found:
+            tables.add(seq, Entry(kind, record, number, body))
         expected, chain = seq + 1, stored
     if (expected - 1, chain) != (state.seq, state.chain):
         found.append(f"the log ends at entry {expected - 1}, and {state.seq} were written")
-    return found
+    return found or tables.problems(cursor)
 
 
 class Tables:
     """The rows that follow from the entries, by their keys."""
 
     def __init__(self) -> None:
-        self.heads: dict[str, tuple[Any, ...]] = {}
-        self.receipts: dict[str, tuple[Any, ...]] = {}
-        self.tombstones: dict[str, tuple[Any, ...]] = {}
-        self._numbers: dict[tuple[str, int], None] = {}
-        self._first: dict[str, int] = {}
+        self._rows: dict[str, dict[str, tuple[Any, ...]]] = {"heads": {}, "receipts": {}, "tombstones": {}}
+        self._heads: dict[str, Version] = {}
+        self._known = set[tuple[str, int]]()
 
-    def add(self, seq: int, kind: str, record: str, number: int, body: str) -> None:
+    def add(self, seq: int, entry: Entry) -> None:
         """Add what follows from an entry whose body was not erased."""
-        if kind == "version":
-            version = Version.model_validate_json(body)
-            self.heads[record] = head_row(record, seq, version)
-            self._numbers[record, version.version] = None
-            self._first[record] = version.first
-            if version.idempotency_key:
-                receipt = receipt_id(record, version.idempotency_key)
-                self.receipts[receipt] = (receipt, record, version.version)
-        elif kind == "forget":
-            for table, row in rows_of_forgotten(record, body):
-                getattr(self, table)[row[0]] = row
-        elif kind == "place":
-            self._place(body)
-        elif kind == "lost":
-            self._numbers[record, number] = None
+        rows: Rows = []
+        if entry.kind == "version":
+            version = self._heads[entry.record] = Version.model_validate_json(entry.body)
+            rows = rows_of_version(seq, entry.record, version)
+        elif entry.kind == "forget":
+            rows = rows_of_forgotten(entry.record, entry.body)
+        elif entry.kind == "place":
+            heads = self._rows["heads"]
+            for place, records in json.loads(entry.body).items():
+                known = (heads[record] for record in records if record in heads)
+                rows += [("heads", (*row[:4], place, *row[5:])) for row in known]
+        for table, row in rows:
+            self._rows[table][row[0]] = row
+        if entry.kind in ("version", "lost"):
+            self._known.add((entry.record, entry.number))
 
-    @property
-    def gaps(self) -> list[tuple[str, int]]:
-        """Return which versions before the last ones are missing, and were not known to be lost."""
-        return [
-            (record, number)
-            for record, row in self.heads.items()
-            for number in range(self._first[record], row[2])
-            if (record, number) not in self._numbers
-        ]
-
-    def _place(self, body: str) -> None:
-        for place, records in json.loads(body).items():
-            for record in records:
-                if record in self.heads:
-                    row = self.heads[record]
-                    self.heads[record] = (*row[:4], place, *row[5:])
-
-
-def tables_of(cursor: Cursor) -> Tables:
-    """Return what follows from all entries that are whole."""
-    tables = Tables()
-    for seq, kind, record, number, nonce, body, digest, _ in cursor.execute(ENTRIES):
-        if body is not None and digest_of(nonce, body) == digest:
-            tables.add(seq, kind, record, number, body)
-    return tables
-
-
-def _table_problems(cursor: Cursor) -> list[str]:
-    tables, found = tables_of(cursor), list[str]()
-    for name in ("heads", "receipts", "tombstones"):
-        rows = {row[0]: tuple(row) for row in cursor.execute(f"SELECT * FROM ledger_{name}").fetchall()}
-        expected = getattr(tables, name)
-        if wrong := [key for key in expected if rows.get(key) != expected[key]]:
-            found.append(f"{len(wrong)} rows of {name} are missing or wrong")
-        if name != "receipts" and (more := rows.keys() - expected.keys()):
-            found.append(f"{len(more)} rows of {name} follow from no entry")
-    return found + [f"version {number} of record {record} is missing" for record, number in tables.gaps]
+    def problems(self, cursor: Cursor) -> list[str]:
+        """Compare the tables with what they must be."""
+        found: list[str] = []
+        for name, expected in self._rows.items():
+            rows = {row[0]: tuple(row) for row in cursor.execute(f"SELECT * FROM ledger_{name}").fetchall()}
+            if wrong := [key for key in expected if rows.get(key) != expected[key]]:
+                found.append(f"{len(wrong)} rows of {name} are missing or wrong")
+            if name != "receipts" and (more := rows.keys() - expected.keys()):
+                found.append(f"{len(more)} rows of {name} follow from no entry")
+        missing = gaps(self._heads, self._known)
+        return found + [f"version {number} of record {record} is missing" for record, number in missing]
 
 
 def _vector_problems(cursor: Cursor) -> list[str]:

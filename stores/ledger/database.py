@@ -9,11 +9,15 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Union
 
 from mneme.core.errors import Damaged, MnemeError, NotWritable, StorageFailure
 from mneme.core.private import make_private_file
 
+if TYPE_CHECKING:
+    from mneme.stores.ledger.postgres import Postgres
+
+Database = Union["Sqlite", "Postgres"]
 BUSY_SECONDS = 60.0
 """The longest that a write waits for other processes, which hold the database for milliseconds each."""
 LOG_WAITS = (0.0, 0.01, 0.05, 0.1, 0.2, *[0.4] * 75)
@@ -33,36 +37,12 @@ class Cursor(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-class Database(Protocol):
-    """A database with its connections; safe from any thread."""
-
-    place: str
-    blob: str
-    """The type of a column for bytes."""
-    text: str
-    """The type of a column for text that is compared byte by byte."""
-    locked: str
-    """What follows the statement that begins a write, so that another writer waits."""
-
-    @contextmanager
-    def reading(self, *, snapshot: bool = False) -> Iterator[Cursor]:
-        """Give a cursor to read with; of a `snapshot`, all statements see one state."""
-        ...
-
-    @contextmanager
-    def writing(self) -> Iterator[Cursor]:
-        """Give a cursor for one transaction, which is on the disk when the context ends without an error."""
-        ...
-
-    def erased(self) -> None:
-        """Remove what was deleted from the files, as far as the database can."""
-        ...
-
-    def close(self) -> None: ...
-
-
 class Sqlite:
-    """A log in an SQLite file: readers never wait, writers for one another's transaction alone."""
+    """A log in an SQLite file: readers never wait, writers for one another's transaction alone.
+
+    `blob` is the type of a column for bytes, `text` of one for text that is compared byte by byte; `locked`
+    follows the statement that begins a write, so that another writer waits.
+    """
 
     blob, text, locked = "BLOB", "TEXT", ""
 
@@ -75,6 +55,7 @@ class Sqlite:
 
     @contextmanager
     def reading(self, *, snapshot: bool = False) -> Iterator[Cursor]:
+        """Give a cursor to read with; of a `snapshot`, all statements see one state."""
         with self._failing(), self._connection() as connection:
             if snapshot:
                 connection.execute("BEGIN")
@@ -86,6 +67,7 @@ class Sqlite:
 
     @contextmanager
     def writing(self) -> Iterator[Cursor]:
+        """Give a cursor for one transaction, which is on the disk when the context ends without an error."""
         with self._failing(), self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:

@@ -4,10 +4,8 @@
 list-valued field passes `$eq` and `$in` when one of its items does; text in a range is a time.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from operator import eq, ge, gt, le, lt
 from typing import Any, cast, get_args
 
@@ -15,6 +13,7 @@ from mneme.core.errors import BadInput
 from mneme.stores.ledger.query import Condition, Operator, filterable
 
 OPERATORS = tuple(f"${name}" for name in get_args(Operator))
+Path = tuple[str, ...]
 RANGES = ("gt", "gte", "lt", "lte")
 COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     "eq": eq,
@@ -27,17 +26,17 @@ COMPARED: dict[str, Callable[[Any, Any], bool]] = {
 
 def conditions(filter: Mapping[str, Any] | None) -> tuple[Condition, ...]:
     """Translate a filter, or say what the engine cannot test."""
-    return tuple(_of_object("value", filter or {}))
+    return tuple(_of_object((), filter or {}))
 
 
-def _of_object(path: str, fields: Mapping[str, Any]) -> Iterator[Condition]:
+def _of_object(path: Path, fields: Mapping[str, Any]) -> Iterator[Condition]:
     for name, wanted in fields.items():
         if not isinstance(name, str) or '"' in name or not name:
             raise BadInput(f"A filter cannot name the field {name!r}.")
-        yield from _of_field(f'{path}."{name}"', wanted)
+        yield from _of_field((*path, name), wanted)
 
 
-def _of_field(path: str, wanted: Any) -> Iterator[Condition]:
+def _of_field(path: Path, wanted: Any) -> Iterator[Condition]:
     if not isinstance(wanted, Mapping):
         yield _condition(path, "eq", wanted)
     elif any(str(name).startswith("$") for name in wanted):
@@ -49,7 +48,7 @@ def _of_field(path: str, wanted: Any) -> Iterator[Condition]:
         yield from _of_object(path, wanted)
 
 
-def _condition(path: str, operator: Operator, operand: Any) -> Condition:
+def _condition(path: Path, operator: Operator, operand: Any) -> Condition:
     if operator in RANGES:
         return Condition(path, operator, _bound(operand))
     if operator == "in":
@@ -81,16 +80,10 @@ def passes(value: Mapping[str, Any], wanted: Sequence[Condition]) -> bool:
     return all(_passes(_at(value, condition.path), condition) for condition in wanted)
 
 
-def _at(value: Any, path: str) -> Any:
-    for name in _names(path):
+def _at(value: Any, path: Path) -> Any:
+    for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return filterable(value)
-
-
-@lru_cache(maxsize=1024)
-def _names(path: str) -> list[str]:
-    """Return the names of the fields in a path."""
-    return re.findall(r'"([^"]*)"', path)
 
 
 def _passes(found: Any, condition: Condition) -> bool:

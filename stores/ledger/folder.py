@@ -9,6 +9,7 @@ import fcntl
 import json
 import logging
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,9 +27,10 @@ from mneme.core.private import (
 )
 
 LOCK, LOG, MANIFEST = "mneme.lock", "log.sqlite", "mneme.json"
-LOG_SEAL = "mneme.seal"
 GENERATIONS = "generation-*"
 """The folders of older ledgers."""
+MAKING = "mneme.making"
+"""Where a new log is written before it takes its place."""
 OURS = ("mneme.", LOG, "index-", "set-aside-", "generation-", "making-")
 ASIDE = "set-aside-"
 RESERVE = 64 * 1024 * 1024
@@ -51,6 +53,11 @@ def storage_errors(what: str) -> Iterator[None]:
         raise kind(f"Cannot {what}: {reason}.", hint) from refusal
 
 
+def has_ledger(path: Path) -> bool:
+    """Say whether a folder has a ledger of this or an older version."""
+    return any(path.glob(f"{LOG}*")) or any(path.glob(GENERATIONS))
+
+
 class Folder:
     """A ledger's folder, which this process has open with others, or alone, until `release`."""
 
@@ -71,10 +78,6 @@ class Folder:
     @property
     def log(self) -> Path:
         return self.path / LOG
-
-    @property
-    def seal(self) -> Path:
-        return self.path / LOG_SEAL
 
     def is_alone(self) -> bool:
         """Try to have the folder alone; say whether that is so, until `share` or `release`."""
@@ -104,17 +107,28 @@ class Folder:
             "End that process first: a chat, an MCP client, `langgraph dev`, or a program of yours.",
         )
 
-    def set_aside(self, path: Path, why: str) -> Path:
-        """Move away what is not used any more, and say so; return where it is."""
-        aside = self.path / f"{ASIDE}{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
-        with storage_errors(f"move {path} to {aside}"):
-            aside.mkdir(mode=0o700)
-            for each in (path, path.with_name(f"{path.name}-wal")):
-                if each.exists():
-                    each.rename(aside / each.name)
-            path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
+    @contextmanager
+    def new_log(self) -> Iterator[Path]:
+        """Give the path for a new log, which takes its place at the end: whole, or not at all."""
+        making = self.path / MAKING
+        with storage_errors(f"write {self.log}"):
+            shutil.rmtree(making, ignore_errors=True)
+            making.mkdir(mode=0o700)
+            yield making / LOG
+            sync(making / LOG)
+            (making / LOG).rename(self.log)
             sync(self.path)
-        log.warning("%s %s. It was moved to %s. Delete it if you do not need it.", path, why, aside)
+            shutil.rmtree(making)
+
+    def set_aside(self, why: str) -> Path:
+        """Move away a log that is not used any more, and say so; return where it is."""
+        aside = self.path / f"{ASIDE}{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+        with storage_errors(f"move {self.log} to {aside}"):
+            aside.mkdir(mode=0o700)
+            for each in self.path.glob(f"{LOG}*"):
+                each.rename(aside / each.name)
+            sync(self.path)
+        log.warning("%s %s. It was moved to %s. Delete it if you do not need it.", self.log, why, aside)
         return aside
 
     def warn_of_aside(self) -> None:
@@ -122,7 +136,7 @@ class Folder:
         for path in sorted(self.path.glob(f"{ASIDE}*")):
             log.warning("%s was set aside, and may still hold what has been forgotten now: delete it.", path)
 
-    def check_space(self, needed: int = 0) -> None:
+    def check_space(self) -> None:
         """Refuse to write when the disk is nearly full.
 
         The index maps its files: on a full disk a page that cannot be allocated kills the whole process
@@ -130,13 +144,11 @@ class Folder:
         """
         with storage_errors(f"look at the disk of {self.path}"):
             disk = os.statvfs(self.path)
-        if disk.f_bavail * disk.f_frsize >= RESERVE + needed:
-            return
-        missing = (RESERVE + needed) // 2**20 + 1
-        raise NotWritable(
-            f"The disk of {self.path} is nearly full; nothing was written.",
-            f"Free some space: the ledger needs {missing} MB to write safely.",
-        )
+        if disk.f_bavail * disk.f_frsize < RESERVE:
+            raise NotWritable(
+                f"The disk of {self.path} is nearly full; nothing was written.",
+                f"Free some space: the ledger needs {RESERVE // 2**20 + 1} MB to write safely.",
+            )
 
     def note_format(self, format: int, embedder: str, dimension: int) -> None:
         """Write down the format, by which older versions know that they cannot read the ledger."""

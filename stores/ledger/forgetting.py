@@ -18,7 +18,7 @@ from mneme.stores.ledger.log import (
     put_forgotten,
     put_version,
 )
-from mneme.stores.ledger.records import Namespace, Value, Version, microseconds, record_id
+from mneme.stores.ledger.records import Namespace, Value, Version, microseconds
 
 
 class Forgotten(BaseModel):
@@ -49,37 +49,28 @@ def forget(
 
     def work(transaction: Transaction) -> list[Forgotten | None]:
         known = [*heads, *(head for head, _ in rewritten), *dropped]
-        found = heads_of(transaction.cursor, map(id_of, known))
-        now = {id_of(head): found[id_of(head)].version for head in known if id_of(head) in found}
-        now = {id_of(head): now[id_of(head)] for head in known if _is_same(head, now.get(id_of(head)))}
-        gone = {id_of(head): now[id_of(head)] for head in heads if id_of(head) in now}
+        found = heads_of(transaction.cursor, (head.record for head in known))
+        now: dict[str, Version] = {}
+        for head in known:  # which are there still, maybe in a later version; not under the name of a new one
+            latest = found[head.record].version if head.record in found else None
+            if latest is not None and latest.first <= head.version <= latest.version:
+                now[head.record] = latest
+        gone = {head.record: now[head.record] for head in heads if head.record in now}
         anew = [
-            (now[id_of(head)], value)
+            (now[head.record], value)
             for head, value in rewritten
-            if id_of(head) in now
-            and id_of(head) not in gone
-            and _needs_emptying(head, now[id_of(head)], value)
+            if head.record in now.keys() - gone.keys() and _needs_emptying(head, now[head.record], value)
         ]
-        unnoted = {id_of(head) for head in dropped if id_of(head) in now} - gone.keys()
-        erased = [*gone, *(id_of(head) for head, _ in anew), *unnoted]
+        unnoted = {head.record for head in dropped} & now.keys() - gone.keys()
         notes = _noted(transaction, gone, mark)
-        _erase(transaction, erased, unnoted)
+        _erase(transaction, [*gone, *(head.record for head, _ in anew), *unnoted], unnoted)
         for record in unnoted:
             transaction.add(Entry("drop", record, 0, ""))
         for head, value in anew:
-            put_version(transaction, id_of(head), _written_anew(head, value, mark.at))
-        return [notes.get(id_of(head)) for head in heads]
+            put_version(transaction, _written_anew(head, value, mark.at))
+        return [notes.get(head.record) for head in heads]
 
     return work
-
-
-def id_of(head: Version) -> str:
-    return record_id(head.namespace, head.key)
-
-
-def _is_same(head: Version, now: Version | None) -> bool:
-    """Say whether a record is the one that was read, or one of its later versions."""
-    return now is not None and now.first <= head.version <= now.version
 
 
 def _needs_emptying(head: Version, now: Version, value: Value) -> bool:

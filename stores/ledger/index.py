@@ -8,20 +8,17 @@ So it can be built anew at any time, and a search that finds an old state of a r
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
-
-from pydantic import BaseModel, ConfigDict
+from typing import Any, NamedTuple
 
 from mneme.stores.ledger.database import Cursor
-from mneme.stores.ledger.log import Head, State, dense_of, each_value, heads_of, state_of
+from mneme.stores.ledger.listing import vectors_by_ids
+from mneme.stores.ledger.log import Head, State, heads_of, state_of
 from mneme.stores.ledger.query import (
     CHANGED,
     Condition,
-    Found,
-    LedgerInfo,
     Payload,
     Query,
     filterable,
@@ -29,6 +26,7 @@ from mneme.stores.ledger.query import (
 from mneme.stores.ledger.records import LEDGER
 from mneme.stores.ledger.words import Words, words_of
 
+BATCH_SIZE = 500
 STAMP_ID = str(LEDGER)
 """The id of the point that holds the stamp."""
 DATED = re.compile(r"\d{4}-\d\d-\d\d([T ][\d:.,]+)?(Z|[+-][\d:]+)?")
@@ -44,26 +42,9 @@ class Point(NamedTuple):
     words: Words
 
 
-class Stamp(BaseModel):
-    """Up to which entry of which log an index has followed it, and with whose vectors."""
-
-    model_config = ConfigDict(frozen=True)
-
-    ledger: str
-    embedder: str
-    dimension: int
-    seq: int
-    chain: str
-
-    @classmethod
-    def of(cls, state: State) -> "Stamp":
-        return cls(
-            ledger=state.ledger,
-            embedder=state.embedder,
-            dimension=state.dimension,
-            seq=state.seq,
-            chain=state.chain.hex(),
-        )
+def stamp_of(state: State) -> str:
+    """Return up to which entry of which log an index has followed it, and with whose vectors."""
+    return json.dumps(state._asdict() | {"chain": state.chain.hex()})
 
 
 class Changes(NamedTuple):
@@ -73,48 +54,6 @@ class Changes(NamedTuple):
     points: list[Point]
     gone: list[str]
     erases: bool
-
-
-class Index(Protocol):
-    """An index of a log; its methods block, and are safe from any thread."""
-
-    def follow(self) -> None:
-        """Bring the index to the end of the log."""
-        ...
-
-    def written(self) -> None:
-        """Follow what this process has written, where the index is open in it; see to it later otherwise."""
-        ...
-
-    def search(self, query: Query) -> list[Found]:
-        """Return records, best first, as the index has them."""
-        ...
-
-    def pool(self, query: Query) -> dict[str, dict[str, float]]:
-        """Return the records that each part of a query proposes, by their ids, with those parts' scores."""
-        ...
-
-    def compact(self) -> bool:
-        """Put what is searched side by side in the files where it is scattered; say whether it was."""
-        ...
-
-    def erased(self) -> None:
-        """Remove what was erased from the files of the index."""
-        ...
-
-    def verify(self) -> list[str]:
-        """Compare the index with the log; return what differs, in words."""
-        ...
-
-    def rebuild(self) -> None:
-        """Build the index anew from the log."""
-        ...
-
-    def info(self, info: LedgerInfo) -> LedgerInfo:
-        """Add what the index says of itself."""
-        ...
-
-    def close(self) -> None: ...
 
 
 def changes(cursor: Cursor, after: int) -> Changes:
@@ -132,28 +71,23 @@ def changes(cursor: Cursor, after: int) -> Changes:
     return Changes(state, points, [*gone], any(kind in ("forget", "drop") for kind, *_ in rows))
 
 
-def searched(cursor: Cursor) -> list[str]:
-    """Return the ids of all records that an index has, those of one namespace side by side."""
+def all_points(cursor: Cursor, state: State) -> Iterator[list[Point]]:
+    """Yield all that an index has, some at a time, and those of one namespace side by side."""
     rows = cursor.execute("SELECT record FROM ledger_heads WHERE searched = 1 ORDER BY scope, created")
-    return [row[0] for row in rows]
+    records = [row[0] for row in rows.fetchall()]
+    for start in range(0, len(records), BATCH_SIZE):
+        yield points_of(cursor, records[start : start + BATCH_SIZE], state)
 
 
 def points_of(cursor: Cursor, records: Iterable[str], state: State) -> list[Point]:
     """Return those of the records that an index has, as they are now."""
     heads = heads_of(cursor, records)
-    heads = {record: head for record, head in heads.items() if is_searched(head)}
-    statement = "SELECT record, dense, sum FROM ledger_vectors WHERE record IN ({}) AND embedder = ?"
-    rows = each_value(cursor, statement, heads, state.embedder)
-    vectors = {record: dense_of(blob, total, record).tolist() for record, blob, total in rows}
+    heads = {record: head for record, head in heads.items() if head.version.is_searched}
+    vectors = {record: dense.tolist() for record, dense in vectors_by_ids(cursor, heads).items()}
     return [
         Point(record, _payload(head, state.ledger), vectors.get(record), words_of(head.version.text))
         for record, head in heads.items()
     ]
-
-
-def is_searched(head: Head) -> bool:
-    """Say whether search looks at a record."""
-    return head.version.live and bool(head.version.text.strip())
 
 
 def _payload(head: Head, key: str) -> Payload:
@@ -167,14 +101,11 @@ def _payload(head: Head, key: str) -> Payload:
 
 def concealed(query: Query, key: str) -> Query:
     """Return a query that compares with what an index has in place of texts."""
-    conditions = tuple(_condition(each, key) for each in query.where.conditions)
-    return query._replace(where=query.where._replace(conditions=conditions))
-
-
-def _condition(condition: Condition, key: str) -> Condition:
-    first, *below = re.findall(r'"([^"]*)"', condition.path)
-    path = ".".join(["value", *(f'"{name}"' for name in (first, *(_hash(each, key) for each in below)))])
-    return Condition(path, condition.operator, _concealed(condition.value, key))
+    conditions: list[Condition] = []
+    for (first, *below), operator, value in query.where.conditions:
+        path = (first, *(_hash(name, key) for name in below))
+        conditions.append(Condition(path, operator, _concealed(value, key)))
+    return query._replace(where=query.where._replace(conditions=tuple(conditions)))
 
 
 def _concealed(value: Any, key: str) -> Any:
@@ -205,37 +136,38 @@ def chain_at(cursor: Cursor, seq: int) -> str:
     return "" if row is None else bytes(row[0]).hex()
 
 
-def agrees(cursor: Cursor, stamp: Stamp | None) -> str:
+def agrees(cursor: Cursor, stamp: Payload) -> str:
     """Return why an index cannot go on from its stamp; an empty text where it can."""
     state = state_of(cursor)
-    if stamp is None:
+    if not stamp:
         return "it is not whole"
-    if (stamp.ledger, stamp.embedder, stamp.dimension) != (state.ledger, state.embedder, state.dimension):
+    if any(stamp[name] != getattr(state, name) for name in ("ledger", "embedder", "dimension")):
         return "it is of another ledger, or has the vectors of another embedder"
-    if chain_at(cursor, stamp.seq) != stamp.chain:
+    if chain_at(cursor, stamp["seq"]) != stamp["chain"]:
         return (
-            f"it has followed the log to entry {stamp.seq}, and the log, which ends at {state.seq} now, is "
-            "another: the end of the log was lost, or an older copy was put in its place"
+            f"it has followed the log to entry {stamp['seq']}, and the log, which ends at {state.seq} now, "
+            "is another: the end of the log was lost, or an older copy was put in its place"
         )
     return ""
 
 
-def differences(expected: Sequence[Point], found: dict[str, Point]) -> list[str]:
+def differences(cursor: Cursor, points: Iterable[Point]) -> list[str]:
     """Return in words how what an index has differs from what it must have."""
-    missing = [point.id for point in expected if point.id not in found]
-    more = found.keys() - {point.id for point in expected}
-    wrong = [point.id for point in expected if point.id in found and _differs(point, found[point.id])]
-    counted = (("lacks", missing), ("has too many:", [*more]), ("has wrong:", wrong))
+    found = {point.id: point for point in points}
+    expected = {point.id: point for some in all_points(cursor, state_of(cursor)) for point in some}
+    missing, more = expected.keys() - found.keys(), found.keys() - expected.keys()
+    wrong = [record for record in expected.keys() & found.keys() if _differs(expected[record], found[record])]
+    counted = (("lacks", missing), ("has too many:", more), ("has wrong:", wrong))
     return [f"the index {what} {len(ids)} records" for what, ids in counted if ids]
 
 
-def _rounded(value: Any) -> Any:
-    """Return a value with its numbers as far as an engine keeps them: not to the last of 17 digits."""
-    if isinstance(value, float | int) and not isinstance(value, bool):
-        return float(f"{value:.14g}")
-    if isinstance(value, dict):
-        return {name: _rounded(each) for name, each in value.items()}
-    return [_rounded(each) for each in value] if isinstance(value, list) else value
+def _rounded(payload: Payload) -> Any:
+    """Return a payload with its numbers as far as an engine keeps them: not to the last of 17 digits."""
+    return json.loads(json.dumps(payload), parse_float=_digits, parse_int=_digits)
+
+
+def _digits(number: str) -> str:
+    return f"{float(number):.14g}"
 
 
 def _differs(point: Point, found: Point) -> bool:

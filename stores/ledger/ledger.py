@@ -11,15 +11,13 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from mneme.core.errors import Conflict, NotWritable
-from mneme.models.embedding.absent import Absent
-from mneme.models.embedding.embedders import EMBEDDED_AT_ONCE, Embedder, vectors_of
+from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger import listing
 from mneme.stores.ledger.forgetting import Forgotten, forget
-from mneme.stores.ledger.log import Entry, Transaction, heads_of, put_vector
-from mneme.stores.ledger.lookup import MOST, Lookup, known_version, log, where_below
-from mneme.stores.ledger.opening import open_store
+from mneme.stores.ledger.log import Transaction, heads_of
+from mneme.stores.ledger.lookup import Lookup, known_version, log, where_below
+from mneme.stores.ledger.opening import open_copy, open_store
 from mneme.stores.ledger.query import scope
-from mneme.stores.ledger.reading import open_copy
 from mneme.stores.ledger.records import (
     Change,
     Namespace,
@@ -32,7 +30,8 @@ from mneme.stores.ledger.records import (
     key_of,
     make_write,
 )
-from mneme.stores.ledger.transfer import Accepted, ImportReport, import_lines
+from mneme.stores.ledger.reembedding import embed_waiting
+from mneme.stores.ledger.transfer import Import, ImportReport
 from mneme.stores.ledger.upgrading import put_places
 from mneme.stores.ledger.writing import Prepared, append, missing
 
@@ -53,15 +52,7 @@ class Ledger(Lookup):
         idempotency_key: str | None = None,
     ) -> Version:
         """Add a record. Raises Conflict where the key is taken, live or retired."""
-        return await self._one(
-            event="insert",
-            namespace=namespace,
-            key=key,
-            value=value,
-            text=text,
-            change=change,
-            idempotency_key=idempotency_key,
-        )
+        return await self._one("insert", namespace, key, change, idempotency_key, value=value, text=text)
 
     async def update(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,
@@ -75,16 +66,8 @@ class Ledger(Lookup):
         idempotency_key: str | None = None,
     ) -> Version:
         """Give a live record a new value; a text of None keeps the text. Raises Conflict, NotFound."""
-        return await self._one(
-            event="update",
-            namespace=namespace,
-            key=key,
-            value=value,
-            text=text,
-            change=change,
-            expected_version=expected_version,
-            idempotency_key=idempotency_key,
-        )
+        stated = {"value": value, "text": text, "expected_version": expected_version}
+        return await self._one("update", namespace, key, change, idempotency_key, **stated)
 
     async def retire(
         self,
@@ -96,14 +79,8 @@ class Ledger(Lookup):
         idempotency_key: str | None = None,
     ) -> Version:
         """Take a record out of every search, keeping its history. Raises Conflict, NotFound."""
-        return await self._one(
-            event="retire",
-            namespace=namespace,
-            key=key,
-            change=change,
-            expected_version=expected_version,
-            idempotency_key=idempotency_key,
-        )
+        stated = {"expected_version": expected_version}
+        return await self._one("retire", namespace, key, change, idempotency_key, **stated)
 
     async def restore(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,
@@ -117,16 +94,8 @@ class Ledger(Lookup):
         idempotency_key: str | None = None,
     ) -> Version:
         """Bring a retired record back, as it was or with a new value. Raises Conflict, NotFound."""
-        return await self._one(
-            event="restore",
-            namespace=namespace,
-            key=key,
-            value=value,
-            text=text,
-            change=change,
-            expected_version=expected_version,
-            idempotency_key=idempotency_key,
-        )
+        stated = {"value": value, "text": text, "expected_version": expected_version}
+        return await self._one("restore", namespace, key, change, idempotency_key, **stated)
 
     async def write(self, writes: Sequence[Write]) -> list[Version]:
         """Store a batch, in order; a write whose idempotency key is known returns what it made then."""
@@ -153,16 +122,10 @@ class Ledger(Lookup):
         if not target.live and not head.live:
             raise Conflict(f"Record {key} is retired now, as it was at version {to_version}.")
         event = "retire" if not target.live else "update" if head.live else "restore"
+        stated = {"value": target.value, "text": target.text, "shelf": target.shelf}
+        expected = head.version if expected_version is None else expected_version
         return await self._one(
-            event=event,
-            namespace=namespace,
-            key=key,
-            value=target.value,
-            text=target.text,
-            shelf=target.shelf,
-            change=change,
-            expected_version=head.version if expected_version is None else expected_version,
-            idempotency_key=idempotency_key,
+            event, namespace, key, change, idempotency_key, expected_version=expected, **stated
         )
 
     async def group(self, namespace: Namespace, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
@@ -199,18 +162,19 @@ class Ledger(Lookup):
         The numbers of its versions are not used again: a later record of that key goes on after them.
         The embedded index is built anew without it: some seconds for 20,000 records.
         """
-        head = await self._head(namespace, key)
-        [mark] = await self.forget_records([head], reason=reason, actor=actor)
-        if mark is None:
-            raise missing(namespace, key)
-        return mark
+        head = await self.get(namespace, key)
+        marks = [] if head is None else await self.forget_records([head], reason=reason, actor=actor)
+        for mark in marks:
+            if mark is not None:
+                return mark
+        raise missing(namespace, key)
 
     async def forget_all(
         self, namespace_prefix: Namespace, *, reason: str, actor: str, dropped: Sequence[Version] = ()
     ) -> int:
         """Erase every record below a prefix, retired ones too; return how many. `dropped` ones go as well."""
         where = where_below(check_namespace(namespace_prefix), retired=True)
-        heads = await self._log.read(listing.records, where, MOST)
+        heads = await self._log.read(listing.records, where)
         if not (heads or dropped):
             return 0
         marks = await self.forget_records(heads, reason=reason, actor=actor, dropped=dropped)
@@ -259,8 +223,7 @@ class Ledger(Lookup):
         What has been forgotten here stays forgotten. Lines outside the prefix `within` are refused, and
         those for whose value `check` raises BadInput.
         """
-        accepted = Accepted(within, check)
-        return await import_lines(self._written, self._log, self._embedder, lines, accepted)
+        return await Import(self._written, self._log, self._embedder, within, check).run(lines)
 
     async def _written(self, work: Callable[[Transaction], T], *, erases: bool = False) -> T:
         """Write, and let the index follow where it is open here; elsewhere it follows with a search."""
@@ -275,20 +238,17 @@ class Ledger(Lookup):
         self._store.index.rebuild()
         self._store.index.erased()  # what nobody has open of it is removed
 
-    async def embed_what_waits(self) -> None:
-        """Embed every record that has a text and no vector, unless the embedder is absent still."""
-        count, name = 0, self._embedder.name
-        while not isinstance(self._embedder, Absent):
-            waiting = await self._log.read(listing.unembedded, name, EMBEDDED_AT_ONCE)
-            if not waiting:
-                return
-            vectors = await vectors_of(self._embedder, [each.text for each in waiting.values()])
-            await self._written(_embedded(waiting, vectors))
-            count += len(waiting)
-            log.info("Embedded %d records that were written without an embedder.", count)
-
-    async def _one(self, **fields: Any) -> Version:
-        return (await self.write([make_write(**fields)]))[0]
+    async def _one(
+        self,
+        event: str,
+        namespace: Namespace,
+        key: str | None,
+        change: Change,
+        idempotency_key: str | None,
+        **stated: Any,
+    ) -> Version:
+        stated |= {"event": event, "namespace": namespace, "key": key, "change": change}
+        return (await self.write([make_write(**stated, idempotency_key=idempotency_key)]))[0]
 
     async def _prepare(self, writes: Sequence[Write]) -> list[Prepared]:
         texts = [await self._text(write) for write in writes]
@@ -325,7 +285,9 @@ async def open_ledger(
             raise
         return Ledger(await asyncio.to_thread(open_copy, *given[:3], why), embedder)
     try:
-        await ledger.embed_what_waits()
+        if not ledger.goes_by_words and (count := await embed_waiting(ledger._store, embedder)):
+            log.info("Embedded %d records that had no vectors.", count)
+            await ledger._log.thread(ledger._store.index.written)
     except BaseException:
         await ledger.close()
         raise
@@ -339,18 +301,3 @@ def _check(write: Write) -> None:
             check_name(name, what)
     if write.value is not None or write.text is not None:
         check_value(write.value or {}, write.text or "")
-
-
-def _embedded(
-    waiting: Mapping[str, Version], vectors: Mapping[str, Sequence[float]]
-) -> Callable[[Transaction], None]:
-    """Return the work that keeps the vectors of records, but of those that have been written to since."""
-
-    def work(transaction: Transaction) -> None:
-        now = heads_of(transaction.cursor, waiting)
-        for record, version in waiting.items():
-            if record in now and now[record].version.version == version.version:
-                transaction.add(Entry("vector", record, version.version, ""))
-                put_vector(transaction, record, vectors[version.text])
-
-    return work

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 from mneme.core.errors import Damaged
 from mneme.stores.ledger.database import REPAIR, Cursor
 from mneme.stores.ledger.filters import passes
-from mneme.stores.ledger.log import BODY, Head, body_of, dense_of, each_value, heads_of, state_of
-from mneme.stores.ledger.query import Where
-from mneme.stores.ledger.records import Version, tombstone_id
+from mneme.stores.ledger.log import BODY, HEADS, body_of, dense_of, each_value, head_of, heads_of, state_of
+from mneme.stores.ledger.query import LAST, Where
+from mneme.stores.ledger.records import Version, gaps, tombstone_id
 
-LAST = "\U0010ffff"
-"""The character that sorts after all others."""
+ALL = 10**9
 SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-PUSHED = {'value."expires"': "h.expires", 'value."may_contradict"': "h.contradicts"}
+PUSHED: dict[tuple[str, ...], tuple[str, Any]] = {
+    ("expires",): ("h.expires", int | float),
+    ("may_contradict",): ("h.contradicts", str),
+}
 """Fields that conditions find few records of many by; the database has indexes of them."""
-JOINED = f"""SELECT {BODY}, h.record, h.scope FROM ledger_heads h
-    LEFT JOIN ledger_entries e ON e.seq = h.seq AND e.record = h.record"""
 EMBEDDED = """SELECT h.record, v.dense, v.sum FROM ledger_heads h JOIN ledger_vectors v
     ON v.record = h.record AND v.embedder = ? WHERE h.searched = 1"""
 
@@ -46,8 +46,9 @@ def _selected(where: Where, order: Order = CREATED) -> tuple[str, list[Any]]:
         tests.append("(" + " OR ".join(["(h.scope >= ? AND h.scope < ?)"] * len(where.scopes)) + ")")
         given += [bound for prefix in where.scopes for bound in (prefix, prefix + LAST)]
     for path, operator, value in where.conditions:
-        if path in PUSHED and operator in SQL and _is_pushed(path, value):
-            tests.append(f"{PUSHED[path]} {SQL[operator]} ?")
+        column, kind = PUSHED.get(path, ("", ()))
+        if operator in SQL and isinstance(value, kind) and not isinstance(value, bool):
+            tests.append(f"{column} {SQL[operator]} ?")
             given.append(value)
     for bound, sign in ((order.since, ">="), (order.until, "<")):
         if bound is not None:
@@ -56,42 +57,32 @@ def _selected(where: Where, order: Order = CREATED) -> tuple[str, list[Any]]:
     return (" WHERE " + " AND ".join(tests) if tests else ""), given
 
 
-def _is_pushed(path: str, value: object) -> bool:
-    wanted = str if path.endswith('"may_contradict"') else int | float
-    return isinstance(value, wanted) and not isinstance(value, bool)
-
-
-def _head(row: Sequence[Any]) -> Head:
-    return Head(Version.model_validate_json(body_of((row[0], row[5], *row[2:5]))), row[6])
-
-
 def records(
-    cursor: Cursor, where: Where, limit: int, offset: int = 0, order: Order = CREATED
+    cursor: Cursor, where: Where, limit: int | None = None, offset: int = 0, order: Order = CREATED
 ) -> list[Version]:
-    """Return records as they are now."""
+    """Return records as they are now; all where there is no limit."""
     tests, given = _selected(where, order)
     way = " DESC" if order.descending else ""
-    statement = f"{JOINED}{tests} ORDER BY h.{order.column}{way}, h.record{way}"
+    statement = f"{HEADS}{tests} ORDER BY h.{order.column}{way}, h.record{way}"
     if not where.conditions:
-        rows = cursor.execute(f"{statement} LIMIT ? OFFSET ?", [*given, limit, offset]).fetchall()
-        return [_head(row).version for row in rows]
+        rows = cursor.execute(f"{statement} LIMIT ? OFFSET ?", [*given, limit or ALL, offset]).fetchall()
+        return [head_of(row).version for row in rows]
     found: list[Version] = []
     for row in cursor.execute(statement, given):
-        version = _head(row).version
+        version = head_of(row).version
         if passes(version.value, where.conditions):
             found.append(version)
-            if len(found) == offset + limit:
+            if limit and len(found) == offset + limit:
                 break
     return found[offset:]
 
 
 def count(cursor: Cursor, where: Where) -> int:
     """Return how many records there are."""
-    if where.conditions:
-        tests, given = _selected(where)
-        rows = cursor.execute(JOINED + tests, given)
-        return sum(passes(_head(row).version.value, where.conditions) for row in rows)
     tests, given = _selected(where)
+    if where.conditions:
+        rows = cursor.execute(HEADS + tests, given)
+        return sum(passes(head_of(row).version.value, where.conditions) for row in rows)
     counted: int = cursor.execute(f"SELECT count(*) FROM ledger_heads h{tests}", given).fetchone()[0]
     return counted
 
@@ -124,16 +115,15 @@ def versions_of(cursor: Cursor, wanted: Sequence[tuple[str, int]]) -> dict[tuple
 def histories(cursor: Cursor, wanted: Sequence[str]) -> dict[str, list[Version]]:
     """Return all versions of these records, each oldest first. Raises Damaged where one is missing."""
     heads = {record: head.version for record, head in heads_of(cursor, wanted).items()}
-    numbers = [(record, n) for record, head in heads.items() for n in range(head.first, head.version + 1)]
+    numbers = [*gaps(heads, ())]
     known = versions_of(cursor, numbers)
-    gone = {number for number in numbers if number not in known}
+    gone = set(gaps(heads, known))
     if gone and (gone := gone - lost(cursor, heads)):
         record, number = min(gone)
         raise Damaged(f"{heads[record].key} has lost its version {number}.", REPAIR)
     found: dict[str, list[Version]] = {record: [] for record in wanted if record in heads}
     for record, number in numbers:
-        if (record, number) in known:
-            found[record].append(known[record, number])
+        found[record] += [known[record, number]] if (record, number) in known else []
     return found
 
 
@@ -170,23 +160,20 @@ def vectors(cursor: Cursor, where: Where) -> dict[str, "array[float]"]:
     return {record: dense_of(blob, checksum, record) for record, blob, checksum in rows}
 
 
-def vectors_by_ids(cursor: Cursor, wanted: Sequence[str]) -> dict[str, "array[float]"]:
+def vectors_by_ids(cursor: Cursor, wanted: Iterable[str]) -> dict[str, "array[float]"]:
     """Return the vectors of these records; those that have none are left out."""
-    name = state_of(cursor).embedder
-    statement = """SELECT h.record, v.dense, v.sum FROM ledger_heads h JOIN ledger_vectors v
-        ON v.record = h.record WHERE h.record IN ({}) AND h.searched = 1 AND v.embedder = ?"""
-    rows = each_value(cursor, statement, wanted, name)
+    rows = each_value(cursor, f"{EMBEDDED} AND h.record IN ({{}})", wanted, state_of(cursor).embedder)
     return {record: dense_of(blob, checksum, record) for record, blob, checksum in rows}
 
 
 def unembedded(cursor: Cursor, embedder: str, limit: int) -> dict[str, Version]:
     """Return live records with a text and without its vector by this embedder."""
     rows = cursor.execute(
-        f"""{JOINED} LEFT JOIN ledger_vectors v ON v.record = h.record AND v.embedder = ?
+        f"""{HEADS} LEFT JOIN ledger_vectors v ON v.record = h.record AND v.embedder = ?
         WHERE h.searched = 1 AND v.record IS NULL LIMIT ?""",
         (embedder, limit),
     ).fetchall()
-    return {row[5]: _head(row).version for row in rows}
+    return {row[1]: head_of(row).version for row in rows}
 
 
 def tombstones(cursor: Cursor, prefix: str) -> list[str]:

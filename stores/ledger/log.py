@@ -21,19 +21,21 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
 from uuid import uuid4
 
 from mneme.core.errors import Damaged, LedgerMismatch, MnemeError
-from mneme.stores.ledger.database import REPAIR, Cursor, Database
-from mneme.stores.ledger.query import FORMAT, REEMBED, scope
-from mneme.stores.ledger.records import Version, microseconds, receipt_id, tombstone_id
+from mneme.stores.ledger.database import REPAIR, Cursor, Database, Sqlite
+from mneme.stores.ledger.query import FORMAT, scope
+from mneme.stores.ledger.records import Version, microseconds, tombstone_id
 
 T = TypeVar("T")
 P = ParamSpec("P")
+Rows = list[tuple[str, tuple[Any, ...]]]
 Kind = Literal["version", "vector", "place", "forget", "drop", "embedder", "lost"]
 READERS = 4
-AT_ONCE = 500
+MAX_MARKS = 500
 """Values in one statement."""
 SUM = 16
 """Bytes of a digest and of a checksum."""
@@ -59,6 +61,9 @@ CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {bl
 """
 BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
 """What is read of an entry to take its body from it: see `body_of`."""
+HEADS = """SELECT e.seq, h.record, e.nonce, e.body, e.digest, h.scope FROM ledger_heads h
+    LEFT JOIN ledger_entries e ON e.seq = h.seq AND e.record = h.record"""
+"""Reads records as they are now: see `head_of`."""
 
 
 class State(NamedTuple):
@@ -186,14 +191,6 @@ class Log:
             await asyncio.wrap_future(self._writer.submit(self.database.erased))
         return result
 
-    def write_now(self, work: Callable[[Transaction], T]) -> T:
-        """Do the same, and block meanwhile."""
-        with self.database.writing() as cursor:
-            transaction = Transaction(cursor, state_of(cursor, self.database.locked))
-            result = work(transaction)
-            transaction.flush()
-            return result
-
     def close(self) -> None:
         """Wait for what is being written, and close the database."""
         self._writer.shutdown()
@@ -207,10 +204,7 @@ class Log:
             return
         try:
             self._check()
-            with self.database.writing() as cursor:
-                transaction = Transaction(cursor, state_of(cursor, self.database.locked))
-                for job in jobs:
-                    _attempt(transaction, job)
+            transact(self.database, lambda transaction: _attempt(transaction, jobs))
         except BaseException as failure:  # noqa: BLE001  (it goes to those who wait)
             for job in jobs:
                 job.refusal = job.refusal or failure
@@ -220,18 +214,39 @@ class Log:
             job.done.set_exception(job.refusal) if job.refusal else job.done.set_result(job.outcome)
 
 
-def _attempt(transaction: Transaction, job: _Job) -> None:
-    """Do one of several jobs; where it is refused, nothing of it stays, and the others go on."""
-    before = transaction.state
-    transaction.cursor.execute("SAVEPOINT job")
-    try:
-        job.outcome = job.work(transaction)
+def _attempt(transaction: Transaction, jobs: Iterable[_Job]) -> None:
+    """Do several jobs; where one is refused, nothing of it stays, and the others go on."""
+    for job in jobs:
+        before = transaction.state
+        transaction.cursor.execute("SAVEPOINT job")
+        try:
+            job.outcome = job.work(transaction)
+            transaction.flush()
+        except MnemeError as refusal:
+            job.refusal = refusal
+            transaction.state, transaction.rows = before, {}
+            transaction.cursor.execute("ROLLBACK TO SAVEPOINT job")
+        transaction.cursor.execute("RELEASE SAVEPOINT job")
+
+
+def transact(database: Database, work: Callable[[Transaction], T]) -> T:
+    """Do work in a transaction, and block meanwhile."""
+    with database.writing() as cursor:
+        transaction = Transaction(cursor, state_of(cursor, database.locked))
+        result = work(transaction)
         transaction.flush()
-    except MnemeError as refusal:
-        job.refusal = refusal
-        transaction.state, transaction.rows = before, {}
-        transaction.cursor.execute("ROLLBACK TO SAVEPOINT job")
-    transaction.cursor.execute("RELEASE SAVEPOINT job")
+        return result
+
+
+def write_log(path: Path, made_with: tuple[str, int], work: Callable[[Transaction], T]) -> T:
+    """Make a new log in a file, and write its first entries."""
+    database = Sqlite(path)
+    try:
+        with database.writing() as cursor:
+            make_tables(cursor, database, *made_with)
+        return transact(database, work)
+    finally:
+        database.close()
 
 
 def make_tables(cursor: Cursor, database: Database, embedder: str, dimension: int) -> None:
@@ -254,45 +269,62 @@ def state_of(cursor: Cursor, locked: str = "") -> State:
     return State(*row)
 
 
-def check_embedder(place: str, state: State, embedder: str, dimension: int) -> None:
-    """Refuse a log of another embedder, or of a newer version. Raises LedgerMismatch."""
-    if state.format > FORMAT:
+def current_state(database: Database) -> State:
+    """Return what the log says of itself now. Raises Damaged."""
+    with database.reading() as cursor:
+        return state_of(cursor)
+
+
+def check_format(place: object, format: int, oldest: int = FORMAT) -> None:
+    """Refuse a ledger that this version cannot read or upgrade. Raises LedgerMismatch."""
+    if format > FORMAT:
         raise LedgerMismatch(
-            f"{place} has the ledger format {state.format}; this version reads up to {FORMAT}.",
+            f"{place} has the ledger format {format}; this version reads up to {FORMAT}.",
             "Install the version of Mneme that wrote it, or a newer one.",
         )
+    if format < oldest:
+        raise LedgerMismatch(
+            f"{place} has the ledger format {format}; this version upgrades only {oldest}.",
+            "`mneme memories export` with the version that wrote it, then `mneme memories import`.",
+        )
+
+
+def check_embedder(place: str, state: State, embedder: str, dimension: int) -> None:
+    """Refuse a log of another embedder, or of a newer version. Raises LedgerMismatch."""
+    check_format(place, state.format)
     if (state.embedder, state.dimension) != (embedder, dimension):
         raise LedgerMismatch(
             f"The ledger at {place} was made with the embedder {state.embedder} "
             f"({state.dimension} dimensions), not {embedder} ({dimension}).",
-            REEMBED,
+            "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with.",
         )
 
 
-def put_version(transaction: Transaction, record: str, version: Version, place: str = "") -> None:
+def put_version(transaction: Transaction, version: Version) -> None:
     """Add a version, which is the record as it is from now on, and the receipt of its idempotency key."""
+    record = version.record
     seq = transaction.add(Entry("version", record, version.version, version.model_dump_json()))
-    transaction.put("heads", head_row(record, seq, version, place))
-    if version.idempotency_key:
-        receipt = receipt_id(record, version.idempotency_key)
-        transaction.put("receipts", (receipt, record, version.version))
+    for table, row in rows_of_version(seq, record, version):
+        transaction.put(table, row)
 
 
-def head_row(record: str, seq: int, version: Version, place: str = "") -> tuple[Any, ...]:
-    """Return the row of a record as it is now, at a place that it was given, or at its usual one."""
+def rows_of_version(seq: int, record: str, version: Version) -> Rows:
+    """Return the rows that follow from a record's last version, each with its table."""
     expires, contradicts = version.value.get("expires"), version.value.get("may_contradict")
     is_number = isinstance(expires, int | float) and not isinstance(expires, bool)
-    return (
+    head = (
         record,
         seq,
         version.version,
-        int(version.live and bool(version.text.strip())),
-        place or scope_of(version),
+        int(version.is_searched),
+        scope_of(version),
         microseconds(version.created),
         microseconds(version.at),
         expires if is_number else None,
         contradicts if isinstance(contradicts, str) else None,
     )
+    receipt = [("receipts", (version.receipt, record, version.version))] if version.idempotency_key else []
+    return [("heads", head), *receipt]
 
 
 def scope_of(version: Version) -> str:
@@ -315,7 +347,7 @@ def put_forgotten(transaction: Transaction, record: str, body: str) -> None:
         transaction.put(table, row)
 
 
-def rows_of_forgotten(record: str, body: str) -> list[tuple[str, tuple[Any, ...]]]:
+def rows_of_forgotten(record: str, body: str) -> Rows:
     """Return the rows that follow from the note of a forgotten record, each with its table."""
     note = json.loads(body)
     mark = json.dumps(note["mark"], ensure_ascii=False)
@@ -330,6 +362,11 @@ def digest_of(nonce: bytes, body: str) -> bytes:
     return hashlib.sha256(nonce + body.encode()).digest()[:SUM]
 
 
+def is_whole(nonce: bytes | None, body: str | None, digest: bytes) -> bool:
+    """Say whether a body is as it was written."""
+    return isinstance(nonce, bytes) and isinstance(body, str) and digest_of(nonce, body) == digest
+
+
 def chained(before: bytes, seq: int, entry: Entry, digest: bytes) -> bytes:
     """Return the checksum of an entry and all before it."""
     what = f"{seq} {entry.kind} {entry.record} {entry.number} ".encode()
@@ -339,7 +376,7 @@ def chained(before: bytes, seq: int, entry: Entry, digest: bytes) -> bytes:
 def body_of(row: Sequence[Any]) -> str:
     """Return the body of an entry, of which the columns `BODY` were read. Raises Damaged."""
     seq, record, nonce, body, digest = row[:5]
-    if body is None or digest_of(nonce, body) != digest:
+    if not is_whole(nonce, body, digest):
         raise Damaged(f"Entry {seq} of the ledger's log, of record {record}, is damaged or missing.", REPAIR)
     text: str = body
     return text
@@ -354,8 +391,8 @@ def dense_of(blob: bytes, checksum: int, record: str) -> "array[float]":
 
 def listed(values: Sequence[T]) -> Iterable[tuple[list[T], str]]:
     """Yield values in groups that a statement can take, each with its marks."""
-    for start in range(0, len(values), AT_ONCE):
-        some = [*values[start : start + AT_ONCE]]
+    for start in range(0, len(values), MAX_MARKS):
+        some = [*values[start : start + MAX_MARKS]]
         yield some, ", ".join("?" * len(some))
 
 
@@ -363,16 +400,19 @@ def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: An
     """Return the rows of a statement with `{}` in place of a list of values, for all of them."""
     found: list[Any] = []
     for some, marks in listed([*dict.fromkeys(values)]):
-        found += cursor.execute(statement.format(marks), [*some, *given]).fetchall()
+        found += cursor.execute(statement.format(marks), [*given, *some]).fetchall()
     return found
+
+
+def head_of(row: Sequence[Any]) -> Head:
+    """Return a record as it is now, of which `HEADS` was read. Raises Damaged."""
+    return Head(Version.model_validate_json(body_of(row)), row[5])
 
 
 def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Head]:
     """Return those of the records that are there, as they are now."""
-    statement = f"""SELECT {BODY}, h.record, h.scope FROM ledger_heads h LEFT JOIN ledger_entries e
-        ON e.seq = h.seq AND e.record = h.record WHERE h.record IN ({{}})"""
-    rows = each_value(cursor, statement, records)
-    return {row[5]: Head(Version.model_validate_json(body_of(row)), row[6]) for row in rows}
+    rows = each_value(cursor, f"{HEADS} WHERE h.record IN ({{}})", records)
+    return {row[1]: head_of(row) for row in rows}
 
 
 def numbers_of(cursor: Cursor, receipts: Iterable[str]) -> Mapping[str, int]:

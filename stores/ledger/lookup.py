@@ -18,7 +18,7 @@ from mneme.stores.ledger.blending import blended
 from mneme.stores.ledger.filters import conditions
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.hints import Hints, hints_of
-from mneme.stores.ledger.index import concealed, is_searched
+from mneme.stores.ledger.index import concealed
 from mneme.stores.ledger.listing import CREATED, Order
 from mneme.stores.ledger.log import heads_of, last_numbers
 from mneme.stores.ledger.opening import Store
@@ -26,9 +26,9 @@ from mneme.stores.ledger.query import (
     DENSE,
     MAX_QUERY,
     SPARSE,
-    Condition,
     Found,
     LedgerInfo,
+    Mark,
     Mode,
     Query,
     Ranking,
@@ -52,11 +52,10 @@ from mneme.stores.ledger.words import words_asked, words_of
 from mneme.stores.ledger.writing import missing
 
 log = logging.getLogger(__name__)
-PAGE = 500
-MOST = 10**9
-TRIES = 10
+PAGE_SIZE = 500
+ATTEMPTS = 10
 """How often a search is done where records change at the same moment."""
-MOMENT = 2.0
+CLOSING_SECONDS = 2.0
 """Seconds that work beside has to end in where a ledger is closed."""
 
 
@@ -102,10 +101,9 @@ class Lookup:
         """Return the records that were live at that time, as they were; forgotten ones are gone."""
         if at.tzinfo is None:
             raise BadInput("A time needs its zone, e.g. 2026-01-31T12:00:00+00:00.")
-        prefix = check_namespace(namespace_prefix, prefix=True)
         then: list[Version] = []
         existing = Order(until=microseconds(at) + 1)
-        async for page in self._pages(where_below(prefix, retired=True), existing):
+        async for page in self._pages(where_below(namespace_prefix, retired=True), existing):
             for versions in page.values():
                 then += [version for version in versions if version.at <= at][-1:]
         return [version for version in then if version.live]
@@ -115,7 +113,7 @@ class Lookup:
         namespace_prefix: Namespace,
         *,
         filter: Mapping[str, Any] | None = None,
-        limit: int = 100,
+        limit: int | None = 100,
         offset: int = 0,
         include_retired: bool = False,
         shelf: str = "",
@@ -123,26 +121,24 @@ class Lookup:
     ) -> list[Version]:
         """Return records in the order in which they were first written; a shelf's are always live.
 
-        With `newest_first` it is the opposite order. Both take the longer the more are passed over.
+        Without a limit (None) all are returned. With `newest_first` it is the opposite order. Both take the
+        longer the more are passed over.
         """
-        prefix = check_namespace(namespace_prefix, prefix=True)
-        if limit <= 0:
-            return []
-        where = where_below(prefix, conditions(filter), retired=include_retired)
-        if shelf:
-            where = where._replace(scopes=(scope("+", prefix, shelf),))
+        where = where_below(namespace_prefix, filter, retired=include_retired, shelf=shelf)
         order = Order(descending=newest_first)
+        if limit is not None and limit <= 0:
+            return []
         return await self._log.read(listing.records, where, limit, offset, order)
 
     async def changed(self, namespace: Namespace, since: datetime, until: datetime) -> list[Version]:
         """Return the live records that were last written from one moment on, and before another."""
         where = where_below(check_namespace(namespace))
         between = Order("updated", since=microseconds(since), until=microseconds(until))
-        return await self._log.read(listing.records, where, MOST, order=between)
+        return await self._log.read(listing.records, where, order=between)
 
     async def latest(self, namespace_prefix: Namespace, limit: int) -> list[Version]:
         """Return records, retired ones too, in the order of their last change, the latest first."""
-        where = where_below(check_namespace(namespace_prefix, prefix=True), retired=True)
+        where = where_below(namespace_prefix, retired=True)
         order = Order("updated", descending=True)
         return await self._log.read(listing.records, where, limit, order=order) if limit > 0 else []
 
@@ -203,12 +199,12 @@ class Lookup:
 
     def _found(self, asked: Query) -> list[tuple[Version, Found]]:
         """Search, and join what was found with the log: one that changed just now is looked for again."""
-        for _ in range(TRIES):
+        for _ in range(ATTEMPTS):
             self._store.index.follow()
             found = self._store.index.search(concealed(asked, self._store.key))
             with self._store.log.database.reading() as cursor:
                 heads = heads_of(cursor, [each.record for each in found])
-            now = {record: head.version for record, head in heads.items() if is_searched(head)}
+            now = {record: head.version for record, head in heads.items() if head.version.is_searched}
             joined = [(now[each.record], each) for each in found if each.record in now]
             joined = [(version, each) for version, each in joined if version.version == each.number]
             if len(joined) == len(found):
@@ -219,14 +215,13 @@ class Lookup:
         self._store.index.follow()
         pool = self._store.index.pool(concealed(asked, self._store.key))
         with self._store.log.database.reading(snapshot=True) as cursor:
-            found = blended(cursor, pool, asked, hints)
-        return [Hit(version=each.version, score=each.score, parts=each.parts) for each in found]
+            return blended(cursor, pool, asked, hints)
 
     async def _unrankable(self, asked: Query) -> BadInput | None:
         """Return the error for a record that has several numbers to be ranked by, over which engines fail."""
         fields = asked.ranking.paths if asked.ranking is not None else ()
         where = asked.where if asked.where.scopes else where_below(())
-        heads = await self._log.read(listing.records, where._replace(conditions=()), MOST) if fields else []
+        heads = await self._log.read(listing.records, where._replace(conditions=())) if fields else []
         for head, name in product(heads, fields):
             if isinstance(head.value.get(name), list):
                 place = "/".join(head.namespace)
@@ -274,7 +269,7 @@ class Lookup:
 
     async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
         """Return the namespaces that hold records, sorted."""
-        where = where_below(check_namespace(prefix, prefix=True), retired=include_retired)
+        where = where_below(prefix, retired=include_retired)
         return sorted({namespace_of(word) for word in await self._log.read(listing.scopes, where)})
 
     async def count(
@@ -285,9 +280,7 @@ class Lookup:
         include_retired: bool = False,
     ) -> int:
         """Return the number of records."""
-        below = check_namespace(prefix, prefix=True)
-        where = where_below(below, conditions(filter), retired=include_retired)
-        return await self._log.read(listing.count, where)
+        return await self._log.read(listing.count, where_below(prefix, filter, retired=include_retired))
 
     async def last_forgotten(self, namespace: Namespace, key: str) -> int:
         """Return the highest number of a version that was forgotten under a name; 0 where there is none.
@@ -306,8 +299,7 @@ class Lookup:
 
     async def export(self, namespace_prefix: Namespace = ()) -> AsyncIterator[str]:
         """Yield every version as a line of JSON, record by record, oldest first."""
-        where = where_below(check_namespace(namespace_prefix, prefix=True), retired=True)
-        async for page in self._pages(where):
+        async for page in self._pages(where_below(namespace_prefix, retired=True)):
             for versions in page.values():
                 for version in versions:
                     yield f'{{"of":{len(versions)},{version.model_dump_json()[1:]}'
@@ -336,29 +328,26 @@ class Lookup:
             self._closed = True
             here = asyncio.get_running_loop()
             mine = [task for task in self._beside if task.get_loop() is here]
-            _, late = await asyncio.wait(mine, timeout=MOMENT) if mine else (set(), set())
+            _, late = await asyncio.wait(mine, timeout=CLOSING_SECONDS) if mine else (set(), set())
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
             await asyncio.to_thread(self._store.close)
 
-    async def _head(self, namespace: Namespace, key: str) -> Version:
-        head = await self.get(namespace, key)
-        if head is None:
-            raise missing(namespace, key)
-        return head
-
     async def _pages(self, where: Where, order: Order = CREATED) -> AsyncIterator[dict[str, list[Version]]]:
         """Go through the histories of records in the order of their creation, some at a time."""
         ids = await self._log.read(listing.ids, where, order)
-        for start in range(0, len(ids), PAGE):
-            yield await self._log.read(listing.histories, ids[start : start + PAGE])
+        for start in range(0, len(ids), PAGE_SIZE):
+            yield await self._log.read(listing.histories, ids[start : start + PAGE_SIZE])
 
 
-def where_below(prefix: Namespace, extra: tuple[Condition, ...] = (), *, retired: bool = False) -> Where:
-    """Return which records are meant: those below a prefix, the live ones or all."""
-    scopes = (scope("+", prefix), scope("-", prefix)) if retired else (scope("+", prefix),)
-    return Where(scopes, extra)
+def where_below(
+    prefix: Namespace, filter: Mapping[str, Any] | None = None, *, retired: bool = False, shelf: str = ""
+) -> Where:
+    """Return which records are meant: those below a prefix, or on a shelf, the live ones or all."""
+    check_namespace(prefix, prefix=True)
+    marks: tuple[Mark, ...] = ("+", "-") if retired and not shelf else ("+",)
+    return Where(tuple(scope(mark, prefix, shelf) for mark in marks), conditions(filter))
 
 
 def _hit(version: Version, found: Found, ranking: Ranking | None, now: float) -> Hit:

@@ -5,11 +5,7 @@ full stops, so a full stop in a name becomes %2E, and a per cent sign becomes %2
 namespace.
 """
 
-import re
-
 from mneme.stores.ledger.records import Namespace, check_name, check_namespace
-
-UNESCAPED = re.compile(r"\.|%(?!25|2E)")
 
 
 def user_namespace(user: str, *below: str) -> Namespace:
@@ -30,8 +26,3 @@ def escaped(name: str) -> str:
 def unescaped(part: str) -> str:
     """Return the name that a part of a namespace stands for."""
     return part.replace("%2E", ".").replace("%25", "%")
-
-
-def is_escaped(part: str) -> bool:
-    """Say whether `escaped` may have made this part."""
-    return not UNESCAPED.search(part)

@@ -1,24 +1,38 @@
 """Opening a ledger: its log in the home or in Postgres, and its index beside it or on a Qdrant server."""
 
 import shutil
+import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mneme.core.durable import sync
-from mneme.core.errors import Damaged, NotWritable, StorageFailure, needs
+from mneme.core.errors import Damaged, LedgerMismatch, NotWritable, StorageFailure, needs
 from mneme.stores.ledger.addresses import Place, place_of
 from mneme.stores.ledger.checking import problems_of
-from mneme.stores.ledger.database import REPAIR, Database, Sqlite
+from mneme.stores.ledger.database import REPAIR, Sqlite
 from mneme.stores.ledger.edge_index import EdgeIndex, copies_in
-from mneme.stores.ledger.folder import LOG, Folder, storage_errors
-from mneme.stores.ledger.index import Index
-from mneme.stores.ledger.log import Log, check_embedder, make_tables, state_of
+from mneme.stores.ledger.folder import (
+    GENERATIONS,
+    LOG,
+    MANIFEST,
+    RESERVE,
+    Folder,
+    has_ledger,
+    storage_errors,
+)
+from mneme.stores.ledger.log import Log, check_embedder, current_state, make_tables, write_log
 from mneme.stores.ledger.query import FORMAT, LedgerInfo
 from mneme.stores.ledger.sealing import is_sealed, seal, unseal
-from mneme.stores.ledger.upgrading import MAKING, is_older, upgrade
+from mneme.stores.ledger.server_index import ServerIndex
+from mneme.stores.ledger.upgrading import JOURNAL, is_older, upgrade
+
+LOG_FILES = f"{LOG}*"
+"""The files of the log: a write-ahead log is there only after a kill."""
+MEMORY = "/dev/shm"  # noqa: S108  (the folder in it has a name by chance, and is for its owner alone)
+Index = EdgeIndex | ServerIndex
 
 _OPEN: dict[str, "Store"] = {}
 _OPENING = threading.RLock()
@@ -33,23 +47,20 @@ class Store:
         self.refusal: NotWritable | None = None
         self.origin = place
         self.room: Path | None = None  # of a copy that is only read, what it is a copy of, and where
-        with log.database.reading() as cursor:
-            self.state = state_of(cursor)
-        self.key = self.state.ledger
+        self.key = current_state(log.database).ledger
 
     def info(self) -> LedgerInfo:
         """Return what the ledger says of itself."""
-        with self.log.database.reading() as cursor:
-            state = state_of(cursor)
-        info = LedgerInfo(
+        state = current_state(self.log.database)
+        return LedgerInfo(
             kind="server" if self.place.index else "edge",
             location=self.origin.shown,
             entries=state.seq,
             embedder=state.embedder,
             dimension=state.dimension,
             format=state.format,
+            layout=self.index.layout(),
         )
-        return self.index.info(info)
 
     def close(self) -> None:
         """Close it once its last user in this process has closed it."""
@@ -60,14 +71,15 @@ class Store:
                 self._shut()
 
     def _shut(self) -> None:
-        try:
-            self.index.close()
-        finally:
-            self.log.close()
-            if self.folder is not None:
-                _let_go(self.folder)
+        """Close everything; whoever is the last one in a folder seals its log."""
+        with ExitStack() as closed:
             if self.room is not None:
-                shutil.rmtree(self.room, ignore_errors=True)
+                closed.callback(shutil.rmtree, self.room, ignore_errors=True)
+            if self.folder is not None:
+                closed.callback(self.folder.release)
+                closed.callback(_seal_log, self.folder)
+            closed.callback(self.log.close)
+            self.index.close()
 
 
 def open_store(location: str, embedder: str, dimension: int, api_key: str = "") -> Store:
@@ -77,13 +89,14 @@ def open_store(location: str, embedder: str, dimension: int, api_key: str = "") 
     Damaged, StorageFailure; then nothing has been touched.
     """
     place = place_of(location)
+    if not embedder and place.folder is not None and not has_ledger(place.folder):
+        raise LedgerMismatch(f"There is no ledger at {place.folder}.", "Set MNEME_LEDGER, or MNEME_HOME.")
     with _OPENING:
         found = _OPEN.get(str(place))
         store = found or _opened(place, embedder, dimension, api_key)
         try:
             if embedder:
-                with store.log.database.reading() as cursor:
-                    check_embedder(place.shown, state_of(cursor), embedder, dimension)
+                check_embedder(place.shown, current_state(store.log.database), embedder, dimension)
         except BaseException:
             if found is None:
                 store._shut()
@@ -94,41 +107,31 @@ def open_store(location: str, embedder: str, dimension: int, api_key: str = "") 
 
 
 def _opened(place: Place, embedder: str, dimension: int, api_key: str) -> Store:
-    if place.folder is None:
-        with needs("A ledger in Postgres", "postgres"):
-            module: Any = import_module("mneme.stores.ledger.postgres")
-        database = module.Postgres(place.log)
-        try:
+    folder: Folder | None = None
+    database: Any
+    with ExitStack() as opened:
+        if place.folder is None:
+            with needs("A ledger in Postgres", "postgres"):
+                module: Any = import_module("mneme.stores.ledger.postgres")
+            database = module.Postgres(place.log)
+            opened.callback(database.close)
             with database.alone() as cursor:
                 make_tables(cursor, database, embedder, dimension)
-            return _with_index(place, database, None, api_key)
-        except BaseException:
-            database.close()
-            raise
-    folder = Folder(place.folder)
-    try:
-        database = open_log(folder, embedder, dimension)
-        try:
-            return _with_index(place, database, folder, api_key)
-        except BaseException:
-            database.close()
-            raise
-    except BaseException:
-        folder.release()
-        raise
-
-
-def _with_index(place: Place, database: Database, folder: Folder | None, api_key: str) -> Store:
-    check_space: Callable[[], None] = folder.check_space if folder else lambda: None
-    log = Log(database, check_space)
-    if place.index:
-        with needs("An index on a Qdrant server", "qdrant"):
-            module: Any = import_module("mneme.stores.ledger.server_index")
-        index: Index = module.ServerIndex.open(place.index, log, api_key)
-    else:
-        assert folder is not None
-        index = EdgeIndex(folder.path, database, check_space)
-    return Store(place, log, index, folder)
+        else:
+            folder = Folder(place.folder)
+            opened.callback(folder.release)
+            database = open_log(folder, embedder, dimension)
+            opened.callback(database.close)
+        check_space: Callable[[], None] = folder.check_space if folder else lambda: None
+        log = Log(database, check_space)
+        index: Index
+        if place.index:
+            index = ServerIndex.open(place.index, database, api_key)
+        else:
+            index = EdgeIndex(Path(place.log), database, check_space)
+        store = Store(place, log, index, folder)
+        opened.pop_all()
+        return store
 
 
 def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
@@ -138,64 +141,68 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
         folder.share()
         return Sqlite(folder.log)
     if is_older(folder):
-        upgrade(folder, embedder, dimension)
-    is_new = not folder.log.exists()
-    if is_new and copies_in(folder.path):
-        raise StorageFailure(
-            f"{folder.log} is missing.", "Restore the ledger from a backup: `mneme restore`."
-        )
-    sealed = None if is_new else is_sealed(folder.path, folder.seal, log_files(folder))
-    if is_new:
-        _make_log(folder, embedder, dimension)
-    database = Sqlite(folder.log)
-    try:
-        if not is_new and not sealed:
-            _check(database)
-        unseal(folder.path, folder.seal)
+        upgrade(folder)
+    is_trusted = is_sealed(folder.path, LOG_FILES)
+    if not folder.log.exists():
+        if copies_in(folder.path):
+            hint = "Restore the ledger from a backup: `mneme restore`."
+            raise StorageFailure(f"{folder.log} is missing.", hint)
+        with folder.new_log() as path:
+            write_log(path, (embedder, dimension), lambda transaction: None)
+        is_trusted = True
+    with ExitStack() as opened:
+        database = Sqlite(folder.log)
+        opened.callback(database.close)
+        if not is_trusted and (wrong := problems_of(database)):
+            more = f" and {len(wrong) - 1} more" if wrong[1:] else ""
+            raise Damaged(f"The ledger's log {database.place} is damaged: {wrong[0]}{more}.", REPAIR)
+        unseal(folder.path)
         with database.writing() as cursor:
             make_tables(cursor, database, embedder, dimension)
         folder.note_format(FORMAT, embedder, dimension)
-    except BaseException:
-        database.close()
-        raise
+        opened.pop_all()
     folder.share()
     return database
 
 
-def _make_log(folder: Folder, embedder: str, dimension: int) -> None:
-    """Make an empty log beside its place, so that a power cut leaves a whole one or none."""
-    making = folder.path / MAKING
-    shutil.rmtree(making, ignore_errors=True)
-    with storage_errors(f"make {folder.log}"):
-        making.mkdir(mode=0o700)
-        database = Sqlite(making / LOG)
-        try:
-            with database.writing() as cursor:
-                make_tables(cursor, database, embedder, dimension)
-        finally:
-            database.close()
-        sync(making / LOG)
-        (making / LOG).rename(folder.log)
-        sync(folder.path)
-        making.rmdir()
+def _seal_log(folder: Folder) -> None:
+    if folder.log.exists() and folder.is_alone():
+        seal(folder.path, LOG_FILES)
 
 
-def _check(database: Sqlite) -> None:
-    """Read everything in a log that was not sealed as it is. Raises Damaged."""
-    if wrong := problems_of(database):
-        more = f" and {len(wrong) - 1} more" if wrong[1:] else ""
-        raise Damaged(f"The ledger's log {database.place} is damaged: {wrong[0]}{more}.", REPAIR)
+def open_copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Store:
+    """Open a copy of the ledger at a location, which cannot be written for this reason. Blocks.
+
+    The copy of the log is in a temporary folder (in memory, where no disk has room for it), which is removed
+    on closing. Writes are refused, and the index is made with the first search. Raises LedgerMismatch,
+    StorageFailure, and the reason itself where there is no ledger.
+    """
+    place = place_of(location)
+    path = place.folder
+    if path is None or not has_ledger(path):
+        raise why
+    files = [*path.glob(LOG_FILES), path / MANIFEST, *path.glob(f"{GENERATIONS}/{JOURNAL}")]
+    files = [file for file in files if file.exists() and not file.name.endswith("-shm")]
+    with storage_errors(f"copy the ledger at {path} to read it"), ExitStack() as copied:
+        needed = 5 * sum(file.stat().st_size for file in files) + RESERVE
+        room = Path(tempfile.mkdtemp(prefix="mneme-reading-", dir=_place(needed)))
+        copied.callback(shutil.rmtree, room, ignore_errors=True)
+        for file in files:
+            copy = room / "ledger" / file.relative_to(path)
+            copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+        store = open_store(str(room / "ledger"), embedder, dimension)
+        copied.pop_all()
+    store.refusal, store.origin, store.room = why, place, room
+    return store
 
 
-def log_files(folder: Folder) -> list[Path]:
-    """Return the files of the log: a write-ahead log is there only after a kill."""
-    return [*folder.path.glob(f"{LOG}*")]
-
-
-def _let_go(folder: Folder) -> None:
-    """Release a folder; whoever is the last one seals its log."""
+def _place(needed: int) -> str | None:
+    """Return a folder with room for so many bytes; None for the usual one, where no other is better."""
     try:
-        if folder.log.exists() and folder.is_alone():
-            seal(folder.path, folder.seal, log_files(folder))
-    finally:
-        folder.release()
+        places = [tempfile.gettempdir(), MEMORY]
+    except FileNotFoundError:  # there is none that can be written
+        places = [MEMORY]
+    return next(
+        (each for each in places if Path(each).is_dir() and shutil.disk_usage(each).free > needed), None
+    )

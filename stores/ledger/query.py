@@ -5,7 +5,7 @@ below it are one condition on one index, and a search reads only the records bel
 scope of a live record starts with the mark `+`, of a retired one with `-`, of a forgotten one with `x`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
@@ -23,20 +23,26 @@ DENSE, SPARSE = "dense", "bm25"
 RRF_K = 60  # Cormack, Clarke, Büttcher 2009
 HALF_ALIKE = 8.0
 """The BM25 score that counts as a similarity of one half where there are no vectors."""
+LAST = "\U0010ffff"
+"""The character that sorts after all others."""
 CHANGED = "updated"
 """The field that says when a record was last changed, in days since 1970."""
 MAX_QUERY = 8000
 """Characters of a query that are compared: what is longer is a document, and would take others' time."""
 FORMAT = 3  # of ledgers; `upgrading` brings the older ones to it
-REEMBED = "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with."
 
 
 class Condition(NamedTuple):
-    """A test of one payload field; `path` is a JSON path."""
+    """A test of one field of the value; `path` has the names that lead to it."""
 
-    path: str
+    path: tuple[str, ...]
     operator: Operator
     value: Any
+
+
+def json_path(names: Iterable[str]) -> str:
+    """Return the path of a field of the value in a payload."""
+    return ".".join(["value", *(f'"{name}"' for name in names)])
 
 
 class Where(NamedTuple):
@@ -79,7 +85,7 @@ class Ranking(BaseModel):
     def paths(self) -> dict[str, str]:
         """Return the payload path of each field of the value that the formula reads."""
         names = [*self.fields, *filter(None, (self.aged_from, self.ageless))]
-        return {name: f'value."{name}"' for name in names}
+        return {name: json_path([name]) for name in names}
 
     def parts(self, cosine: float, value: Mapping[str, Any], updated: float, now: float) -> dict[str, float]:
         """Return what each term adds to the score of a record; times in days since 1970."""
@@ -103,6 +109,11 @@ class Query(NamedTuple):
     min_score: float | None = None
     ranking: Ranking | None = None
     now: float = 0.0
+
+    @property
+    def is_plain(self) -> bool:
+        """Say whether the query has one part, whose scores are the result's."""
+        return self.mode != "hybrid" and self.ranking is None
 
     @property
     def candidates(self) -> int:
@@ -213,11 +224,8 @@ def defaults(query: Query) -> dict[str, Any]:
 
 def compared_texts(where: Where) -> list[str]:
     """Return the paths of the fields that conditions compare with texts."""
-    return [path for path, _, value in where.conditions if isinstance(value, str) or _are_texts(value)]
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    tested = [(path, value if isinstance(value, list) else [value]) for path, _, value in where.conditions]
+    return [json_path(path) for path, values in tested if all(isinstance(each, str) for each in values)]
 
 
 def _number(value: Mapping[str, Any], name: str, default: float) -> float:

@@ -5,7 +5,7 @@ import math
 import re
 import threading
 import uuid
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -18,10 +18,10 @@ Event = Literal["insert", "update", "retire", "restore"]
 Value = dict[str, JsonValue]
 
 LEDGER = uuid.UUID("6d6e656d-652d-5c6c-a564-6765722d7631")  # root of every id; never change it
-LONGEST_PART = 256
-DEEPEST_NAMESPACE = 16
-DEEPEST_VALUE = 64
-LARGEST_VALUE = 8 * 1024 * 1024  # bytes; a record is something remembered, not a file
+MAX_NAME_CHARS = 256
+MAX_NAMESPACE_DEPTH = 16
+MAX_VALUE_DEPTH = 64
+MAX_VALUE_BYTES = 8 * 1024 * 1024  # bytes; a record is something remembered, not a file
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
 SHELF = r"^[a-z]*(/[\w.~%-]*)?$"
 SEPARATOR = "\x1f"  # cannot occur inside a part: control characters are refused
@@ -79,6 +79,21 @@ class Version(BaseModel):
     )
     idempotency_key: str | None = None
 
+    @property
+    def is_searched(self) -> bool:
+        """Say whether search looks at the record."""
+        return self.live and bool(self.text.strip())
+
+    @property
+    def record(self) -> str:
+        """Return the record's id."""
+        return record_id(self.namespace, self.key)
+
+    @property
+    def receipt(self) -> str | None:
+        """Return the id of the proof that the write with the version's idempotency key has been done."""
+        return receipt_id(self.record, self.idempotency_key) if self.idempotency_key else None
+
 
 class Hit(BaseModel):
     """A found record with its score; `parts` holds the cosine and the BM25 score where known."""
@@ -134,9 +149,12 @@ def record_id(namespace: Namespace, key: str) -> str:
     return _uuid5(LEDGER.bytes, SEPARATOR.join((*namespace, key)))
 
 
-def version_id(record: str, number: int) -> str:
-    """Return the id of version `number` of a record."""
-    return _uuid5(_bytes_of(record), str(number))
+def gaps(heads: Mapping[str, Version], known: Container[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    """Yield the record and the number of each version, up to those given, that is not known."""
+    for record, head in heads.items():
+        for number in range(head.first, head.version + 1):
+            if (record, number) not in known:
+                yield record, number
 
 
 def receipt_id(record: str, idempotency_key: str) -> str:
@@ -178,8 +196,8 @@ def check_namespace(namespace: Iterable[str], *, prefix: bool = False) -> Namesp
     parts = tuple(namespace)
     if not parts and not prefix:
         raise BadInput("A namespace needs at least one part.")
-    if len(parts) > DEEPEST_NAMESPACE:
-        raise BadInput(f"A namespace has at most {DEEPEST_NAMESPACE} parts, not {len(parts)}.")
+    if len(parts) > MAX_NAMESPACE_DEPTH:
+        raise BadInput(f"A namespace has at most {MAX_NAMESPACE_DEPTH} parts, not {len(parts)}.")
     for part in parts:
         check_name(part, "part of a namespace")
     return parts
@@ -189,8 +207,8 @@ def check_name(name: object, what: str) -> str:
     """Return a key or a namespace part, or say what is wrong with it."""
     if not isinstance(name, str) or not name.strip():
         raise BadInput(f"A {what} must be text that is not empty, not {name!r}.", "Give a name.")
-    if len(name) > LONGEST_PART:
-        raise BadInput(f"A {what} has at most {LONGEST_PART} characters, not {len(name)}.")
+    if len(name) > MAX_NAME_CHARS:
+        raise BadInput(f"A {what} has at most {MAX_NAME_CHARS} characters, not {len(name)}.")
     if name == "*":
         raise BadInput(f"'*' cannot be a {what}: it means any part in a search.")
     if UNPRINTABLE.search(name):
@@ -200,39 +218,32 @@ def check_name(name: object, what: str) -> str:
 
 def check_value(value: Value, text: str) -> None:
     """Refuse what cannot be kept without loss: non-finite or huge numbers, broken text, huge values."""
-    size = _size(value, 0) + _size_of_text(text)
-    if size > LARGEST_VALUE:
-        raise BadInput(f"A record's value may have {LARGEST_VALUE} bytes; this one has {size}.")
+    size = _size(value) + _size(text)
+    if size > MAX_VALUE_BYTES:
+        raise BadInput(f"A record's value may have {MAX_VALUE_BYTES} bytes; this one has {size}.")
 
 
-def _size(value: Any, depth: int) -> int:
+def _size(value: Any, depth: int = 0) -> int:
     """Return about how many bytes a value takes as JSON; refuse what JSON cannot hold."""
-    if depth > DEEPEST_VALUE:
-        raise BadInput(f"A value may be nested {DEEPEST_VALUE} levels deep.")
-    if isinstance(value, str):
-        return _size_of_text(value)
-    if isinstance(value, dict):
-        return 2 + sum(_size_of_text(key) + 2 + _size(item, depth + 1) for key, item in value.items())
-    if isinstance(value, list):
-        return 2 + sum(1 + _size(item, depth + 1) for item in value)
-    return _size_of_scalar(value)
-
-
-def _size_of_text(text: str) -> int:
-    try:
-        return len(text.encode()) + 2
-    except UnicodeEncodeError as broken:
-        raise BadInput(f"A value cannot hold broken Unicode: {broken.reason}.") from broken
-
-
-def _size_of_scalar(value: Any) -> int:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise BadInput(f"A value cannot hold the number {value}.")
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise BadInput(f"A value cannot hold an integer beyond 64 bits: {value}.")
-    if value is not None and not isinstance(value, (float, int)):
-        raise BadInput(f"A value holds plain JSON, not {type(value).__name__}.")
-    return 8
+    if depth > MAX_VALUE_DEPTH:
+        raise BadInput(f"A value may be nested {MAX_VALUE_DEPTH} levels deep.")
+    match value:
+        case str():
+            try:
+                return len(value.encode()) + 2
+            except UnicodeEncodeError as broken:
+                raise BadInput(f"A value cannot hold broken Unicode: {broken.reason}.") from broken
+        case dict():
+            return 2 + sum(1 + _size(each, depth + 1) for item in value.items() for each in item)
+        case list():
+            return 2 + sum(1 + _size(item, depth + 1) for item in value)
+        case float() if not math.isfinite(value):
+            raise BadInput(f"A value cannot hold the number {value}.")
+        case int() if not -(2**63) <= value < 2**63:
+            raise BadInput(f"A value cannot hold an integer beyond 64 bits: {value}.")
+        case None | float() | int():
+            return 8
+    raise BadInput(f"A value holds plain JSON, not {type(value).__name__}.")
 
 
 def make_write(**fields: Any) -> Write:

@@ -6,15 +6,14 @@ moment leaves the old vectors in use, and what was computed is used by the next 
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-from mneme.core.errors import LedgerMismatch, MnemeError
+from mneme.core.errors import MnemeError
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import EMBEDDED_AT_ONCE, Embedder, vectors_of
 from mneme.stores.ledger import listing
-from mneme.stores.ledger.addresses import place_of
-from mneme.stores.ledger.folder import GENERATIONS, LOG
 from mneme.stores.ledger.log import Entry, Transaction, heads_of, put_vector
-from mneme.stores.ledger.opening import open_store
+from mneme.stores.ledger.opening import Store, open_store
 from mneme.stores.ledger.records import Version
 
 Progress = Callable[[int], None]
@@ -28,18 +27,10 @@ async def reembed(location: str, embedder: Embedder, *, api_key: str = "", progr
     """
     if isinstance(embedder, Absent):
         raise MnemeError(*embedder.missing)
-    folder = place_of(location).folder
-    if folder is not None and not any([*folder.glob(LOG), *folder.glob(GENERATIONS)]):
-        raise LedgerMismatch(f"There is no ledger at {location}.")
     store = await asyncio.to_thread(open_store, location, "", 0, api_key)
-    count = 0
     try:
-        while waiting := await store.log.read(listing.unembedded, embedder.name, EMBEDDED_AT_ONCE):
-            vectors = await vectors_of(embedder, [each.text for each in waiting.values()])
-            await store.log.write(_computed(waiting, vectors, embedder.name))
-            count += len(waiting)
-            progress(count)
-        await store.log.write(_switched(embedder.name, embedder.dimension))
+        count = await embed_waiting(store, embedder, progress)
+        await store.log.write(partial(_switch, embedder=embedder.name, dimension=embedder.dimension))
         if store.place.index:
             await store.log.thread(store.index.rebuild)
     finally:
@@ -47,26 +38,34 @@ async def reembed(location: str, embedder: Embedder, *, api_key: str = "", progr
     return count
 
 
-def _computed(
-    waiting: Mapping[str, Version], vectors: Mapping[str, Sequence[float]], embedder: str
-) -> Callable[[Transaction], None]:
-    """Return the work that keeps vectors of an embedder that is not in use yet."""
-
-    def work(transaction: Transaction) -> None:
-        now = heads_of(transaction.cursor, waiting)
-        for record, version in waiting.items():
-            if record in now and now[record].version.version == version.version:
-                put_vector(transaction, record, vectors[version.text], embedder)
-
-    return work
+async def embed_waiting(store: Store, embedder: Embedder, progress: Progress = lambda count: None) -> int:
+    """Embed every record that has a text and no vector by this embedder; return how many there were."""
+    count = 0
+    while waiting := await store.log.read(listing.unembedded, embedder.name, EMBEDDED_AT_ONCE):
+        vectors = await vectors_of(embedder, [each.text for each in waiting.values()])
+        await store.log.write(partial(_keep, waiting=waiting, vectors=vectors, embedder=embedder.name))
+        count += len(waiting)
+        progress(count)
+    return count
 
 
-def _switched(embedder: str, dimension: int) -> Callable[[Transaction], None]:
-    """Return the work that puts the new vectors in the place of the old ones."""
+def _keep(
+    transaction: Transaction,
+    waiting: Mapping[str, Version],
+    vectors: Mapping[str, Sequence[float]],
+    embedder: str,
+) -> None:
+    """Keep the vectors of records, but of those that have been written to since."""
+    now = heads_of(transaction.cursor, waiting)
+    for record, version in waiting.items():
+        if record in now and now[record].version.version == version.version:
+            if embedder == transaction.state.embedder:  # so that the index follows
+                transaction.add(Entry("vector", record, version.version, ""))
+            put_vector(transaction, record, vectors[version.text], embedder)
 
-    def work(transaction: Transaction) -> None:
-        transaction.add(Entry("embedder", "", 0, embedder))
-        transaction.state = transaction.state._replace(embedder=embedder, dimension=dimension)
-        transaction.cursor.execute("DELETE FROM ledger_vectors WHERE embedder <> ?", (embedder,))
 
-    return work
+def _switch(transaction: Transaction, embedder: str, dimension: int) -> None:
+    """Put the new vectors in the place of the old ones."""
+    transaction.add(Entry("embedder", "", 0, embedder))
+    transaction.state = transaction.state._replace(embedder=embedder, dimension=dimension)
+    transaction.cursor.execute("DELETE FROM ledger_vectors WHERE embedder <> ?", (embedder,))

@@ -7,10 +7,7 @@ records in one namespace that saves a seventh of a search in the mode `blend`.
 from bisect import bisect_left
 from collections.abc import Iterable
 
-from mneme.stores.ledger.query import Where, section_of
-
-LAST = "\U0010ffff"
-"""The character that sorts after all others."""
+from mneme.stores.ledger.query import LAST, Where, section_of
 
 
 class Scopes:

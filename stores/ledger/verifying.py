@@ -7,32 +7,31 @@ import shutil
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from mneme.core.durable import sync
-from mneme.core.errors import Damaged, LedgerMismatch, MnemeError
+from mneme.core.errors import Damaged, MnemeError
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.addresses import place_of
-from mneme.stores.ledger.checking import ENTRIES, problems_of
-from mneme.stores.ledger.database import Database, Sqlite
-from mneme.stores.ledger.folder import GENERATIONS, LOG, MANIFEST, Folder, storage_errors
+from mneme.stores.ledger.checking import ENTRIES, problems_in, problems_of
+from mneme.stores.ledger.database import Database
+from mneme.stores.ledger.folder import LOG, MANIFEST, Folder
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.log import (
     Entry,
-    Log,
     Transaction,
-    digest_of,
-    make_tables,
+    is_whole,
     put_forgotten,
     put_version,
+    write_log,
 )
 from mneme.stores.ledger.opening import open_store
-from mneme.stores.ledger.records import Version
-from mneme.stores.ledger.sparse import copy_file
-from mneme.stores.ledger.upgrading import MAKING, put_places, read_manifest
+from mneme.stores.ledger.records import Version, gaps
+from mneme.stores.ledger.sealing import unseal
+from mneme.stores.ledger.upgrading import put_places, read_manifest
 
 VECTORS = "SELECT record, dense, embedder, sum FROM ledger_vectors"
 MANY = 1000
@@ -65,7 +64,6 @@ async def verify(location: str, api_key: str = "") -> Verified:
 
 def _verify(location: str, api_key: str = "") -> Verified:
     place = place_of(location)
-    _must_be(place.folder)
     try:
         store = open_store(location, "", 0, api_key)
     except Damaged as damage:
@@ -102,7 +100,7 @@ async def repair(location: str, embedder: Embedder, api_key: str = "") -> Repair
         return Repaired(**found.model_dump(exclude={"problems"}))
     folder = place_of(location).folder
     done = Repaired(location=found.location, old=found.location)
-    if folder is not None and (wrong := await asyncio.to_thread(_wrong_in, folder / LOG)):
+    if folder is not None and (wrong := await asyncio.to_thread(problems_in, folder / LOG)):
         done = await asyncio.to_thread(_repair_log, Folder(folder), wrong)
     ledger = await open_ledger(location, embedder, api_key=api_key)
     try:
@@ -113,60 +111,35 @@ async def repair(location: str, embedder: Embedder, api_key: str = "") -> Repair
     return done.model_copy(update={"records": again.records, "versions": again.versions})
 
 
-def _wrong_in(log: Path) -> list[str]:
-    try:
-        database = Sqlite(log)
-    except MnemeError as damage:
-        return [str(damage)]
-    try:
-        return problems_of(database)
-    finally:
-        database.close()
-
-
-def _must_be(folder: Path | None) -> None:
-    if folder is not None and not any(folder.glob(LOG)) and not any(folder.glob(GENERATIONS)):
-        raise LedgerMismatch(f"There is no ledger at {folder}.", "Set MNEME_LEDGER, or MNEME_HOME.")
-
-
 def _repair_log(folder: Folder, wrong: list[str]) -> Repaired:
     """Write a damaged log anew. Raises LedgerInUse."""
     try:
         if not folder.is_alone():
             raise folder.in_use()
-        folder.seal.unlink(missing_ok=True)
-        lost = _rewritten(folder)
-        old = folder.set_aside(folder.log, f"is damaged ({wrong[0]}), and has been built anew")
-        with storage_errors(f"write {folder.log}"):
-            (folder.path / MAKING / LOG).rename(folder.log)
-            sync(folder.path)
-        shutil.rmtree(folder.path / MAKING, ignore_errors=True)
+        unseal(folder.path)
+        with folder.new_log() as path:
+            lost = _rewritten(folder, path)
+            old = folder.set_aside(f"is damaged ({wrong[0]}), and has been built anew")
         return Repaired(location=str(folder.path), lost=lost, old=str(old))
     finally:
         folder.release()
 
 
-def _rewritten(folder: Folder) -> list[str]:
+def _rewritten(folder: Folder, path: Path) -> list[str]:
     """Write a new log with the entries that can be read; return what is lost."""
-    making = folder.path / MAKING
-    shutil.rmtree(making, ignore_errors=True)
-    making.mkdir(mode=0o700)
-    connection = sqlite3.connect(_lengthened(folder.log, making), isolation_level=None)
+    connection = sqlite3.connect(_lengthened(folder.log, path.parent), isolation_level=None)
     try:
-        made_with = _first(connection, "SELECT embedder, dimension FROM ledger_state") or _noted(folder)
-        last = (_first(connection, "SELECT seq FROM ledger_state") or (0,))[0]
+        state = _first(connection, "SELECT embedder, dimension, seq FROM ledger_state")
+        if state is None and (manifest := read_manifest(folder.path / MANIFEST)):
+            state = (manifest.embedder, manifest.dimension, 0)
+        if state is None:
+            raise Damaged(f"Nothing of {folder.log} can be read.", "Restore a backup: `mneme restore`.")
         rows = _readable(connection, "entries", ENTRIES.partition(" ORDER")[0])
         vectors = _readable(connection, "vectors", VECTORS)
     finally:
         connection.close()
-    database = Sqlite(making / LOG)
-    writer = Log(database)
-    try:
-        with database.writing() as cursor:
-            make_tables(cursor, database, *made_with)
-        return writer.write_now(lambda transaction: _salvaged(transaction, rows, vectors, last))
-    finally:
-        writer.close()
+    embedder, dimension, last = state
+    return write_log(path, (embedder, dimension), lambda given: _salvaged(given, rows, vectors, last))
 
 
 def _lengthened(log: Path, room: Path) -> Path:
@@ -174,7 +147,7 @@ def _lengthened(log: Path, room: Path) -> Path:
     copy = room / "damaged.sqlite"
     for ending in ("", "-wal"):
         if (file := log.with_name(f"{log.name}{ending}")).exists():
-            copy_file(file, copy.with_name(f"{copy.name}{ending}"))
+            shutil.copyfile(file, copy.with_name(f"{copy.name}{ending}"))
     with copy.open("r+b") as opened:
         first = opened.read(32)
         page, count = int.from_bytes(first[16:18]), int.from_bytes(first[28:32])
@@ -185,14 +158,8 @@ def _lengthened(log: Path, room: Path) -> Path:
 
 def _readable(connection: sqlite3.Connection, table: str, statement: str) -> list[tuple[Any, ...]]:
     """Return the rows of a table that a damaged file still gives, one after the other where it must be."""
-    try:
-        rows = connection.execute(statement).fetchall()
-    except sqlite3.DatabaseError:
-        rows = _one_by_one(connection, table, statement)
-    return rows
-
-
-def _one_by_one(connection: sqlite3.Connection, table: str, statement: str) -> list[tuple[Any, ...]]:
+    with suppress(sqlite3.DatabaseError):
+        return connection.execute(statement).fetchall()
     last = (_first(connection, f"SELECT max(rowid) FROM ledger_{table}") or (None,))[0]
     found, failed = list[tuple[Any, ...]](), 0
     for number in range(1, (last or MANY**2) + 1):
@@ -205,19 +172,10 @@ def _one_by_one(connection: sqlite3.Connection, table: str, statement: str) -> l
 
 
 def _first(connection: sqlite3.Connection, statement: str) -> tuple[Any, ...] | None:
-    try:
-        row: tuple[Any, ...] | None = connection.execute(statement).fetchone()
-    except sqlite3.DatabaseError:
-        row = None
+    row: tuple[Any, ...] | None = None
+    with suppress(sqlite3.DatabaseError):
+        row = connection.execute(statement).fetchone()
     return row
-
-
-def _noted(folder: Folder) -> tuple[str, int]:
-    """Return the embedder where the log does not say it any more. Raises Damaged."""
-    manifest = read_manifest(folder.path / MANIFEST)
-    if manifest is None:
-        raise Damaged(f"Nothing of {folder.log} can be read.", "Restore a backup: `mneme restore`.")
-    return manifest.embedder, manifest.dimension
 
 
 def _salvaged(
@@ -233,11 +191,11 @@ def _salvaged(
         unknown, expected = unknown + seq - expected, seq + 1
         if body is None and nonce is None:
             continue
-        if not _is_whole(nonce, body, digest):
+        if not is_whole(nonce, body, digest):
             broken.append((record, number))
         elif kind == "version":
             kept[record, number] = Version.model_validate_json(body)
-            put_version(transaction, record, kept[record, number])
+            put_version(transaction, kept[record, number])
         elif kind == "forget":
             put_forgotten(transaction, record, body)
         elif kind == "place":
@@ -246,28 +204,14 @@ def _salvaged(
     for record, dense, embedder, checksum in vectors:
         if record in heads and zlib.crc32(dense) == checksum and heads[record].live:
             transaction.put("vectors", (record, embedder, dense, checksum))
-    lost = [*_gaps(transaction, kept, heads), *_ends(heads, broken)]
+    lost: list[str] = []
+    for record, number in gaps(heads, kept):
+        transaction.add(Entry("lost", record, number, ""))
+        lost.append(f"{heads[record].key}, version {number}")
     unknown += max(0, last + 1 - expected)
     more = [f"{unknown} entries of the log"] if unknown else []
-    return [*lost, *more, *([] if last else ["how many entries there were is not known"])]
-
-
-def _is_whole(nonce: Any, body: Any, digest: Any) -> bool:
-    try:
-        return bool(digest_of(nonce, body) == digest)
-    except (TypeError, AttributeError):
-        return False
-
-
-def _gaps(
-    transaction: Transaction, kept: Mapping[tuple[str, int], Version], heads: Mapping[str, Version]
-) -> Iterator[str]:
-    """Note which versions before the last ones are lost, and name them."""
-    for record, head in heads.items():
-        for number in range(head.first, head.version):
-            if (record, number) not in kept:
-                transaction.add(Entry("lost", record, number, ""))
-                yield f"{head.key}, version {number}"
+    more += [] if last else ["how many entries there were is not known"]
+    return [*lost, *_ends(heads, broken), *more]
 
 
 def _ends(heads: Mapping[str, Version], broken: Iterable[tuple[str, int]]) -> Iterator[str]:

@@ -89,7 +89,7 @@ def append(
 
 def _store(transaction: Transaction, prepared: Prepared, version: Version) -> None:
     """Put a version, and the vector of its text where it is searched; another vector would not be its own."""
-    put_version(transaction, prepared.record, version)
+    put_version(transaction, version)
     if version.live and prepared.dense is not None:
         put_vector(transaction, prepared.record, prepared.dense)
     elif version.version > version.first:
@@ -108,55 +108,44 @@ def next_version(
     somebody else wrote first, NotFound where there is no record.
     """
     write, head = prepared.write, found and found.version
-    if write.event == "insert":
-        return _first(prepared, head, now, forgotten.get(prepared.record, 0) + 1)
-    if head is None:
-        raise missing(write.namespace, prepared.key)
-    if write.expected_version != head.version:
-        raise Conflict(
-            f"Record {prepared.key} is at version {head.version}, not {write.expected_version}.",
-            "Read it again and decide again.",
-        )
-    if head.live is (write.event == "restore"):
-        raise Conflict(f"Cannot {write.event} {prepared.key}: it is {'live' if head.live else 'retired'}.")
+    _check_state(prepared, head)
+    number = head.version + 1 if head else forgotten.get(prepared.record, 0) + 1
+    value, text, shelf = (head.value, head.text, head.shelf) if head else ({}, "", "")
     return Version(
         namespace=write.namespace,
         key=prepared.key,
-        version=head.version + 1,
-        first=head.first,
+        version=number,
+        first=head.first if head else number,
         event=write.event,
-        value=head.value if write.value is None else write.value,
-        text=head.text if write.text is None else write.text,
-        at=max(now, head.at + timedelta(microseconds=1)),
-        created=head.created,
+        value=value if write.value is None else write.value,
+        text=text if write.text is None else write.text,
+        at=max(now, head.at + timedelta(microseconds=1)) if head else now,
+        created=head.created if head else now,
         change=write.change,
         live=write.event != "retire",
-        shelf=head.shelf if write.shelf is None else write.shelf,
+        shelf=shelf if write.shelf is None else write.shelf,
         idempotency_key=write.idempotency_key,
     )
+
+
+def _check_state(prepared: Prepared, head: Version | None) -> None:
+    """Refuse a write that does not follow the record as it is."""
+    write, key = prepared.write, prepared.key
+    if write.event == "insert":
+        if head is not None:
+            raise Conflict(f"Record {key} exists already, at version {head.version}.")
+        return
+    if head is None:
+        raise missing(write.namespace, key)
+    if write.expected_version != head.version:
+        raise Conflict(
+            f"Record {key} is at version {head.version}, not {write.expected_version}.",
+            "Read it again and decide again.",
+        )
+    if head.live is (write.event == "restore"):
+        raise Conflict(f"Cannot {write.event} {key}: it is {'live' if head.live else 'retired'}.")
 
 
 def missing(namespace: Namespace, key: str) -> NotFound:
     """Return the error for a record that is not there."""
     return NotFound(f"There is no record {key} in {'/'.join(namespace)}.")
-
-
-def _first(prepared: Prepared, head: Version | None, now: datetime, number: int) -> Version:
-    write = prepared.write
-    if head is not None:
-        raise Conflict(f"Record {prepared.key} exists already, at version {head.version}.")
-    return Version(
-        namespace=write.namespace,
-        key=prepared.key,
-        version=number,
-        first=number,
-        event="insert",
-        value=write.value or {},
-        text=write.text or "",
-        at=now,
-        created=now,
-        change=write.change,
-        live=True,
-        shelf=write.shelf or "",
-        idempotency_key=write.idempotency_key,
-    )

@@ -29,9 +29,6 @@ class Scores(BaseModel):
     def mean(self) -> float:
         return self.total / self.count if self.count else 0.0
 
-    def with_score(self, score: int) -> "Scores":
-        return Scores(count=self.count + 1, total=self.total + score, squares=self.squares + score**2)
-
     @property
     def error(self) -> float:
         """Return the squared standard error of the mean."""
@@ -58,7 +55,12 @@ class LiveScores:
 
     async def add(self, retriever: int, score: int, *, change: Change) -> None:
         """Add a score."""
+
+        def decide(old: Scores) -> tuple[Scores, str]:
+            new = Scores(count=old.count + 1, total=old.total + score, squares=old.squares + score**2)
+            return new, change.reason
+
         key = f"{retriever:06d}"
         if await self._kept.find(key) is None:
             await self._kept.add_new(key, Scores(), change=change)
-        await self._kept.change(key, lambda old: (old.with_score(score), change.reason), change)
+        await self._kept.change(key, decide, change)

@@ -196,9 +196,13 @@ class MemoryPool(Shelf[Pair, Pooled]):
         return [Pooled.of(hit.version, hit.score) for hit in hits]
 
     async def candidates(self, pair: Pooled, n: int) -> list[Pooled]:
-        """Return the n pairs whose words fit a pair's question best by BM25, itself not among them (§3.2)."""
-        hits = await self.search(pair.pair.asked, limit=n + 1, mode="bm25")
-        return self.read(hit.version for hit in hits if hit.version.key != pair.key)[:n]
+        """Return the n pairs whose words fit a pair's question best by BM25, itself not among them (§3.2).
+
+        The index orders pairs that fit equally well by where they lie, which no seed repeats: their keys do.
+        """
+        hits = await self.search(pair.pair.asked, limit=3 * n, mode="bm25")
+        ordered = sorted(hits, key=lambda hit: (-round(hit.score, 3), hit.version.key))
+        return self.read(hit.version for hit in ordered if hit.version.key != pair.key)[:n]
 
     async def nearly(self, pair: Pair) -> Pooled | None:
         """Return a pair whose question and answer are nearly this new one's; else None.
@@ -208,8 +212,11 @@ class MemoryPool(Shelf[Pair, Pooled]):
         """
         if await self.by_keys([pair.key]):
             return None
-        similar = await self.retrieve(pair.text, SIMILAR, mode="bm25")
-        return next((each for each in similar if _is_nearly(each.pair, pair)), None)
+        for each in await self.retrieve(pair.text, SIMILAR, mode="bm25"):
+            one = each.pair
+            if one.leading == pair.leading and near(one.asks, pair.asks) and near(one.answer, pair.answer):
+                return each
+        return None
 
     async def vectors(self) -> Mapping[str, Sequence[float]]:
         """Return the vectors of all pairs, by their point ids."""
@@ -228,10 +235,6 @@ class MemoryPool(Shelf[Pair, Pooled]):
         """Take a pair out of every retrieval; its history stays. Raises NotFound, BadInput, Conflict."""
         head = await self.head((await self.get(key)).key)
         await self.retire(head.key, change=change, expected_version=head.version)
-
-
-def _is_nearly(one: Pair, other: Pair) -> bool:
-    return one.leading == other.leading and near(one.asks, other.asks) and near(one.answer, other.answer)
 
 
 def read_lines(lines: Sequence[str], first: int = 1) -> tuple[list[Pair], list[str]]:

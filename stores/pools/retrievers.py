@@ -8,8 +8,6 @@ and of those that were kept only the latest FILES have one, so that the disk doe
 
 import asyncio
 import hashlib
-import os
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,7 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
-from mneme.core.errors import BadInput, Conflict, StorageFailure
+from mneme.core.durable import write_durably
+from mneme.core.errors import BadInput, Conflict, NotFound, StorageFailure
 from mneme.core.private import make_private_folder
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import MemoryPool
@@ -31,7 +30,6 @@ from mneme.stores.shelf import Shelf, kind_of
 Weights = dict[str, NDArray[np.float32]]
 """What a training learned: its arrays by name."""
 SERVING = "serving"
-PART = ".part"
 UNTRAINED = 0
 """The number of the retriever that is the untrained embedder."""
 AT_ONCE = 8
@@ -134,7 +132,9 @@ class Retrievers(Shelf[Retriever, Retriever]):
 
     async def get(self, key: int | str) -> Retriever:
         """Return a version by its number. Raises NotFound."""
-        return await super().get(f"{int(key):06d}")
+        if (found := await self.find(f"{int(key):06d}")) is None:
+            raise NotFound(self.kind.missing.replace("{key}", str(key)), self.kind.hint)
+        return found
 
     async def weights(self, number: int) -> Weights:
         """Return what a version learned. Raises NotFound, StorageFailure."""
@@ -150,12 +150,7 @@ class Retrievers(Shelf[Retriever, Retriever]):
         name = hashlib.sha256(content).hexdigest()
         try:
             make_private_folder(self._folder)
-            self._sweep()
-            with tempfile.NamedTemporaryFile(dir=self._folder, suffix=PART, delete=False) as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(file.name).replace(self._file(name))
+            write_durably(self._file(name), content)
         except OSError as error:
             raise StorageFailure(
                 f"The retriever cannot be written to {self._folder}: {error.strerror}.",
@@ -163,22 +158,23 @@ class Retrievers(Shelf[Retriever, Retriever]):
             ) from error
         return name
 
-    def _sweep(self) -> None:
-        """Remove what killed processes left half written."""
-        for part in self._folder.glob(f"*{PART}"):
-            with suppress(FileNotFoundError):  # another process swept it
-                if time.time() - part.stat().st_mtime > STALE_SECONDS:
-                    part.unlink()
-
     async def prune(self) -> None:
-        """Remove the files of kept versions but the latest FILES, and but the one that serves."""
+        """Remove what killed processes left half written, and files of kept versions.
+
+        Of these the latest FILES stay, and the one that serves.
+        """
         serving = await self.serving()
         kept = [each for each in await self.latest(10 * FILES) if each.kept]
-        needed = {each.weights for each in kept if each.number == serving} | {
-            each.weights for each in kept[-FILES:]
-        }
+        needed = {each.weights for each in kept[-FILES:]}
+        needed |= {each.weights for each in kept if each.number == serving}
         past = [self._file(each.weights) for each in kept[-2 * FILES : -FILES] if each.weights not in needed]
-        await asyncio.to_thread(_remove, past)
+        await asyncio.to_thread(self._remove, past)
+
+    def _remove(self, files: Sequence[Path]) -> None:
+        for file in (*files, *self._folder.glob("*.part"), *self._folder.glob(".*")):
+            with suppress(FileNotFoundError):  # another process removed it
+                if file in files or time.time() - file.stat().st_mtime > STALE_SECONDS:
+                    file.unlink()
 
     async def record(self, retriever: Retriever, *, change: Change) -> None:
         """Log a version, kept or not. Raises Conflict where another training took its number."""
@@ -240,8 +236,3 @@ class Retrievers(Shelf[Retriever, Retriever]):
 
 CHOOSE = "See `mneme share retriever status` for one that was kept lately; 0 is the untrained embedder."
 ROLL_BACK = "`mneme share retriever rollback` lets an earlier one serve."
-
-
-def _remove(files: Sequence[Path]) -> None:
-    for file in files:
-        file.unlink(missing_ok=True)

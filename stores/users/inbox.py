@@ -92,9 +92,9 @@ def _discarded(rationale: str) -> MessageOutcome:
 FORGOTTEN = _discarded("It was forgotten, and stays so.")
 
 
-MOST_TRIES = 5
+MAX_TRIES = 5
 """Runs of the memory agent in which a message may fail before it is set aside."""
-LONGEST_REPLY = 2000
+MAX_REPLY_CHARS = 2000
 """Characters kept of a reply that could not be used."""
 
 
@@ -169,7 +169,7 @@ class Inbox:
     async def pending(self, user: str) -> list[Message]:
         """Return one user's open messages, oldest first, but those that are set aside."""
         return [
-            _message(head) for head in await self._open(user) if trouble_of(head.value)["tries"] < MOST_TRIES
+            _message(head) for head in await self._open(user) if trouble_of(head.value)["tries"] < MAX_TRIES
         ]
 
     async def letters(self, user: str) -> list[Letter]:
@@ -198,7 +198,7 @@ class Inbox:
         if head is None or not head.live:
             return
         before = trouble_of(head.value)
-        trouble = Trouble(tries=before["tries"] + counts, error=error, reply=reply[:LONGEST_REPLY])
+        trouble = Trouble(tries=before["tries"] + counts, error=error, reply=reply[:MAX_REPLY_CHARS])
         if trouble != before:
             await self._note(head, trouble, error)
 
@@ -216,7 +216,7 @@ class Inbox:
 
     async def _open(self, user: str) -> list[Version]:
         namespace = user_namespace(user, "inbox")
-        return await self._ledger.records(namespace, limit=await self._ledger.count(namespace))
+        return await self._ledger.records(namespace, limit=None)
 
     async def _find(self, user: str, message_id: str) -> Version:
         check_name(message_id, "message's id")
@@ -327,6 +327,6 @@ def _letter(head: Version) -> Letter:
         message_id=head.key,
         message=message["message"],
         time=message["time"],
-        status="waiting" if trouble["tries"] < MOST_TRIES else "set aside",
+        status="waiting" if trouble["tries"] < MAX_TRIES else "set aside",
         **trouble,
     )

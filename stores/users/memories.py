@@ -28,9 +28,9 @@ from mneme.stores.users.valid_time import Holding, holding, valid_at
 
 Kind = Literal["semantic", "episodic"]
 RULES = "rules"
-MOST_LINKS = 3
+MAX_LINKS = 3
 """Memories that a new one is linked with at most, since it may contradict them."""
-MOST_LINKED = 1000
+MAX_LINKED = 1000
 """Memories that are looked at for a link to those that are shown."""
 RANK_CONSTANT = 10
 """Dampens the weight of the first ranks where rankings are added up (reciprocal rank fusion)."""
@@ -140,7 +140,7 @@ def newest_of_linked_first(found: Sequence[MemoryRecord]) -> list[MemoryRecord]:
     return ordered
 
 
-def both_sides(found: Iterable[MemoryRecord], among: Iterable[MemoryRecord]) -> list[MemoryRecord]:
+def both_sides(found: Sequence[MemoryRecord], among: Iterable[MemoryRecord]) -> list[MemoryRecord]:
     """Show each link between two live memories of `among` with both of them; drop every other link."""
     live = {each.key: each for each in among if each.live}
     links = defaultdict[str, list[str]](list)
@@ -149,12 +149,11 @@ def both_sides(found: Iterable[MemoryRecord], among: Iterable[MemoryRecord]) -> 
         if older in live:
             links[newer].append(older)
             links[older].append(newer)
-    return [_with_links(each, [*dict.fromkeys(links[each.key])] if each.live else []) for each in found]
-
-
-def _with_links(record: MemoryRecord, keys: list[str]) -> MemoryRecord:
-    memory = record.memory.model_copy(update={"may_contradict": keys})
-    return record.model_copy(update={"memory": memory})
+    shown = [[*dict.fromkeys(links[each.key])] if each.live else [] for each in found]
+    return [
+        each.model_copy(update={"memory": each.memory.model_copy(update={"may_contradict": keys})})
+        for each, keys in zip(found, shown, strict=True)
+    ]
 
 
 class UserMemories(Shelf[Memory, MemoryRecord]):
@@ -254,7 +253,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         """Return the live memories that are stored with a link to one of these."""
         if not keys:
             return []
-        return await self.all(MOST_LINKED, filter={"may_contradict": {"$in": [*keys]}})
+        return await self.all(MAX_LINKED, filter={"may_contradict": {"$in": [*keys]}})
 
     async def accept(self, key: str) -> MemoryRecord:
         """Take the flag and the links off a memory that is right as it stands. Raises NotFound, Conflict."""

@@ -6,12 +6,11 @@ from functools import cached_property
 from typing import NamedTuple, cast
 
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.lookup import MOST
 from mneme.stores.ledger.namespaces import user_namespace
 from mneme.stores.ledger.records import Value, Version
 from mneme.stores.users.inbox import Message, outcome_of, trouble_of, untroubled
 
-SHORTEST = 8
+MIN_CHARS = 8
 """Characters of words that are looked for inside of other texts."""
 
 
@@ -41,7 +40,7 @@ class Told:
     @cached_property
     def passages(self) -> frozenset[str]:
         """The texts of several words."""
-        return frozenset(text for text in self.sayings if len(text) >= SHORTEST and " " in text.strip())
+        return frozenset(text for text in self.sayings if len(text) >= MIN_CHARS and " " in text.strip())
 
 
 def told_by(history: Sequence[Version]) -> Told:
@@ -90,7 +89,7 @@ class InboxTraces:
         return Traces(gone, [(head, value) for head, value in stays if value != head.value])
 
     async def _heads(self) -> list[Version]:
-        return await self._ledger.records(self._namespace, limit=MOST, include_retired=True)
+        return await self._ledger.records(self._namespace, limit=None, include_retired=True)
 
     async def _said(self, messages: Set[str]) -> set[str]:
         """Return the words of messages as they came in; closing one takes them out of its latest version."""

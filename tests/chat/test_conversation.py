@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mneme.api.messages import LONGEST, to_remember
-from mneme.cli.chat.conversation import read_conversation
+from mneme.api.messages import MAX_MESSAGE_CHARS, to_remember
+from mneme.cli.chat.remember import read_conversation
 from mneme.core.errors import BadInput
 
 
@@ -52,7 +52,7 @@ def test_a_json_array_is_read_element_by_element(tmp_path: Path) -> None:
 
 
 def test_a_message_that_is_too_long_is_named(tmp_path: Path) -> None:
-    read = read_conversation(write(tmp_path, f"user: {'x' * (LONGEST + 1)}\nuser: short\n"))
+    read = read_conversation(write(tmp_path, f"user: {'x' * (MAX_MESSAGE_CHARS + 1)}\nuser: short\n"))
     assert [turn.content for turn in read.turns] == ["short"]
     assert read.broken[0][0] == 1
 

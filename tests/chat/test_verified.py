@@ -21,7 +21,7 @@ from mneme.prompts.every import questions
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.users.inbox import MOST_TRIES, Inbox
+from mneme.stores.users.inbox import MAX_TRIES, Inbox
 from mneme.stores.users.memories import Memory, Statement, UserMemories
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.ollama import Model
@@ -505,13 +505,13 @@ async def test_a_message_that_fails_too_often_is_set_aside_until_somebody_decide
 ) -> None:
     operations = Messages(ledger, "local")
     with served(monkeypatch, Model("small"), brain=lambda _: "I live in Nonsense."):
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             report = await run(ledger, SMALL, "I live in Ulm.", "I like tea.")
             assert len(report["failed"]) == 2
         assert (await run(ledger, SMALL))["failed"] == []
     assert await operations.waiting() == 0
     first, second = await operations.list()
-    assert (first["status"], first["tries"], first["message"]) == ("set aside", MOST_TRIES, "I live in Ulm.")
+    assert (first["status"], first["tries"], first["message"]) == ("set aside", MAX_TRIES, "I live in Ulm.")
     assert first["reply"] == "I live in Nonsense."
     assert "3 attempts" in first["error"]
 
@@ -532,7 +532,7 @@ async def test_a_server_that_is_down_sets_nothing_aside(
 ) -> None:
     monkeypatch.setenv("MNEME_RETRIES", "0")
     with served(monkeypatch, Model("another")):
-        for _ in range(MOST_TRIES + 1):
+        for _ in range(MAX_TRIES + 1):
             await run(ledger, SMALL, "I live in Ulm.")
     (letter,) = await Messages(ledger, "local").list()
     assert (letter["status"], letter["tries"]) == ("waiting", 0)

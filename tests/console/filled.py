@@ -17,7 +17,7 @@ from mneme.stores.ledger.namespaces import user_namespace
 from mneme.stores.ledger.records import Change, Write, make_write
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.pools.retrievers import Judged, Retriever, Retrievers
-from mneme.stores.users.inbox import MOST_TRIES, Inbox, Message
+from mneme.stores.users.inbox import MAX_TRIES, Inbox, Message
 from mneme.stores.users.memories import Memory
 from tests.doubles.embedding import WordEmbedder
 
@@ -72,7 +72,7 @@ async def _set_aside(ledger: Ledger, user: str, texts: tuple[str, ...]) -> None:
     inbox = Inbox(ledger)
     for number, text in enumerate(texts):
         await inbox.add(user, Message(message=text, message_id=f"m{number}"))
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             await inbox.fail(user, f"m{number}", "no model made sense of it", "{broken")
 
 

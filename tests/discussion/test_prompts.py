@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from mneme.evals.discussion.judges import Design, judge_as_printed, judge_design
 from mneme.library.teams.team import load_team, shipped
 from mneme.models.asking.replies import Unusable, read
-from mneme.models.asking.schema import flat, unbounded
+from mneme.models.asking.schema import flat
 from mneme.prompts.discussion.document import Documenting, Outline, write_document, write_document_as
 from mneme.prompts.discussion.intrinsic_memory import (
     ROOM_TO_SPARE,
@@ -26,7 +26,7 @@ from mneme.prompts.discussion.team_making import Assignment, design_team
 from mneme.prompts.discussion.template_making import LEAST, LONGEST_PURPOSE, MOST, Place, make_template
 from mneme.prompts.prompt import Prompt
 from mneme.rules.registry import answer as by_rule
-from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
+from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of, unbounded
 
 OUTLINE = Outline(
     fields={"Platform": "where it runs"},

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from mneme.models.asking.replies import objects, read
-from mneme.models.asking.schema import bounded, flat, unbounded
+from mneme.models.asking.schema import Json, bounded, flat
 from mneme.prompts.prompt import Prompt
 
 
@@ -32,3 +32,21 @@ def assert_examples_hold(prompt: Prompt[Any, Any]) -> None:
         read(reply, answer)
         assert said.keys() <= flat(answer)["properties"].keys()
         assert reply not in prompt.system
+
+
+def unbounded(schema: Json, path: str = "") -> list[str]:
+    """Return the paths of a flat schema's fields in which a reply could run on for ever."""
+    kind = schema.get("type")
+    if "enum" in schema:
+        return []
+    if kind == "object":
+        open_ended = [] if schema.get("properties") else [path]
+        inner = schema.get("properties", {})
+        return open_ended + [
+            at for name in inner for at in unbounded(inner[name], f"{path}.{name}".strip("."))
+        ]
+    if kind == "array":
+        here = [] if "maxItems" in schema else [path]
+        return here + unbounded(schema.get("items", {}), f"{path}[]")
+    bounds = {"string": ("maxLength",), "integer": ("minimum", "maximum"), "number": ("minimum", "maximum")}
+    return [] if all(each in schema for each in bounds.get(str(kind), ())) else [path]

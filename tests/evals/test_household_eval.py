@@ -11,9 +11,8 @@ from typer.testing import CliRunner
 from mneme.cli.main import app
 from mneme.core.errors import BadInput
 from mneme.evals.household import evaluation
-from mneme.evals.household.arms import Arm, Plan, table_arms
+from mneme.evals.household.arms import CATEGORIES, Arm, Plan, paper_steps, table_arms
 from mneme.evals.household.evaluation import Options
-from mneme.evals.household.paper import CATEGORIES, paper_steps
 from mneme.evals.household.results import AVERAGE, Results, mean_of
 from mneme.evals.report import Report
 

@@ -70,31 +70,13 @@ def test_a_memory_is_measured_against_none(tmp_path: Path) -> None:
     assert told.plots[0].stat().st_size > 10_000
 
 
-def test_a_tight_window_is_compared_over_the_problems_that_fit_it(tmp_path: Path) -> None:
-    wide = [row(name, n, 0.5 + n / 40) for name in ("none", "intrinsic", "voyager") for n in range(12)]
-    tight = {"window": 2500, "memory_tokens": 400}
-    less = [row("none", n, 0.25, **tight) for n in range(10)]
-    less += [row("intrinsic", n, 0.5, **tight) for n in range(10)]
-    told = reported(wide + less, tmp_path)
-    assert set(told.summary["memories"]) == {"none", "intrinsic", "voyager"}
-    assert told.summary["memories"]["none"]["reward"] == pytest.approx(0.6375), "the wide window's alone"
-    assert told.summary["tight"]["intrinsic"]["reward"] == 0.5 and told.summary["tight"]["none"]["p"] is None
-    assert told.summary["tight"]["intrinsic"]["p"] < 0.01
-    text = printed(told)
-    assert "A tight window (10 problems that fit)" in text
-    bare, noted = (line for line in text.splitlines() if "2500" in line and "400" in line)
-    assert "no memory" in bare and "0.2500" in bare and "Intrinsic" in noted and "0.5000" in noted
-    assert "0.6125" in text, "the wide window's figure over the same ten problems"
-
-
 @pytest.mark.parametrize("orders", [1, 2])
 def test_tables_are_whole_in_80_columns(tmp_path: Path, orders: int) -> None:
     seeds = tuple(range(1, orders + 1))
     domains = ("gripper", "barman", "blockworld", "tyreworld")
-    tight = [("none", 2500), ("intrinsic", 2500)]
     rows = [
-        row(name, n, n / 7, seed=seed, tokens=123456, domain=domains[n % 4], window=window)
-        for name, window in [*((name, 4096) for name in LABELS), *tight]
+        row(name, n, n / 7, seed=seed, tokens=123456, domain=domains[n % 4])
+        for name in LABELS
         for n in range(8)
         for seed in seeds
     ]
@@ -145,7 +127,7 @@ def test_what_rules_cannot_tell_is_said_and_only_of_rules(tmp_path: Path) -> Non
     assert not any("Answered by rules" in note for note in by_model.notes)
 
 
-SMALL = {"problems": 2, "agents": "rules", "workers": 2, "tight_window": 0}
+SMALL = {"problems": 2, "agents": "rules", "workers": 2}
 
 
 @pytest.mark.long
@@ -169,19 +151,12 @@ async def test_every_problem_is_played_with_every_memory_once(tmp_path: Path) ->
     assert first.raw.read_text() == raw
 
 
-@pytest.mark.long
-async def test_the_tight_window_is_played_by_default_with_the_problems_that_fit(tmp_path: Path) -> None:
+async def test_problems_that_leave_no_room_in_the_window_are_not_played(tmp_path: Path) -> None:
     options = evaluation.Options(
-        problems=2, agents="rules", memories=["none", "intrinsic", "chat_dev"], workers=1, out=tmp_path
+        problems=2, agents="rules", memories=["none"], window=1600, memory_tokens=400, workers=1, out=tmp_path
     )
-    told = await evaluation.run(options)
-    rooms = [(row["memory"], row["window"], row["memory_tokens"]) for row in told.rows]
-    fit = rooms.count(("none", 2500, 400))
-    assert 0 < fit == rooms.count(("intrinsic", 2500, 400)) <= 2
-    assert rooms.count(("chat_dev", 4096, 700)) == 2 and len(rooms) == 6 + 2 * fit
-    narrow = options.model_copy(update={"tight_window": 700, "memories": ["none"]})
-    nothing = await evaluation.run(narrow)
-    assert {row["window"] for row in nothing.rows} == {4096} and nothing.summary["tight"] == {}
+    played = (await evaluation.run(options)).rows
+    assert 0 < len(played) <= 2 and {row["window"] for row in played} == {1600}
 
 
 @pytest.mark.long
@@ -198,7 +173,6 @@ async def test_problems_come_from_a_folder_in_a_seeded_order(tmp_path: Path) -> 
         seeds=[1, 2],
         agents="rules",
         workers=1,
-        tight_window=0,
         out=tmp_path / "runs",
     )
     told = await evaluation.run(options)
@@ -217,9 +191,7 @@ async def test_data_are_found_where_mneme_data_is_unless_our_own_are_asked_for(
     (folder / "mine.pddl").write_text(problem.problem_pddl)
     monkeypatch.setenv("MNEME_DATA", str(tmp_path / "data"))
     settings.cache_clear()
-    options = evaluation.Options(
-        memories=["none"], agents="rules", workers=1, tight_window=0, out=tmp_path / "runs"
-    )
+    options = evaluation.Options(memories=["none"], agents="rules", workers=1, out=tmp_path / "runs")
     found = await evaluation.run(options)
     assert [row["problem"] for row in found.rows] == [f"{problem.domain}/mine"]
     own = await evaluation.run(options.model_copy(update={"problems": 1}))

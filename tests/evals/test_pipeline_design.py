@@ -10,8 +10,7 @@ from rich.console import Console
 from mneme.core.errors import BadAnswer, BadInput
 from mneme.evals.discussion import pipeline_design
 from mneme.evals.discussion.judges import SCORES, Design, Judgement, Scored, judge_design
-from mneme.evals.discussion.pipeline_design_tables import breaks_down, summarise, worse
-from mneme.evals.report import Row
+from mneme.evals.discussion.pipeline_design_tables import summarise
 from mneme.models.asking.asking import ask, script
 
 GOOD = {
@@ -26,34 +25,6 @@ GOOD = {
 def design(*components: dict[str, str]) -> Design:
     file = {"Platform": "AWS", **{f"Component {n}": each for n, each in enumerate(components, start=1)}}
     return Design(document=json.dumps(file))
-
-
-def test_where_memory_is_worse_and_where_the_baseline_breaks_down_is_said() -> None:
-    def rows(size: int, agreed: str, score: int) -> list[Row]:
-        both = (("none", agreed, 5), ("intrinsic", "consensus", score))
-        return [
-            {
-                "arm": arm,
-                "size": size,
-                "tokens": 1,
-                "turns": 5,
-                "ended": ended,
-                "document": {},
-                "judgement": {metric: {"score": each} for metric in SCORES},
-            }
-            for arm, ended, each in both
-        ]
-
-    summary = {
-        "1536": summarise(rows(1536, "turn limit", 4), []),
-        "2048": summarise(rows(2048, "turn limit", 6), []),
-        "4096": summarise(rows(4096, "consensus", 6), []),
-    }
-    assert breaks_down(summary) == [
-        "Largest size where the baseline fails to agree: 2048 tokens; 0 % of its runs do."
-    ]
-    (told,) = worse(summary)
-    assert told.startswith("At 1536 tokens") and "usability, cost-effectiveness" in told
 
 
 def test_the_head_of_the_report_is_the_teams_own_size() -> None:
@@ -79,7 +50,7 @@ async def test_table_2_stands_beside_the_papers_and_resumes(out: Path) -> None:
     options = pipeline_design.Options(agents="rules", quick=True, out=out, context_tokens=2048)
     report = await pipeline_design.run(options)
     assert report.answered_by == "rules" and report.plots[0].exists()
-    main = report.summary["sizes"]["2048"]
+    main = report.summary["wordings"]["ours"]
     assert report.summary["context_tokens"] == 2048
     assert {"tokens", "turns", "components", "agreed"} <= set(main)
     assert main["components"]["none"]["mean"] > 0

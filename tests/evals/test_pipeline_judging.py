@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from mneme.evals.discussion.discussions import hold
 from mneme.evals.discussion.judges import PRINTED, judge_as_printed
+from mneme.evals.discussion.pipeline_design import hold
 from mneme.evals.discussion.pipeline_design_tables import METRICS
 from mneme.library.teams.team import load_team
 from mneme.models.asking.responders import CallOptions, as_drawn, drawn

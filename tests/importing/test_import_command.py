@@ -52,9 +52,9 @@ def test_an_import_that_is_killed_or_loses_its_model_goes_on(export: Path, tmp_p
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["remembered"] + told["nothing"] + told["known"] == told["messages"] == 4
     assert sorted(listed(run_mneme(("memories", "list", "--json"), home))) == [
-        ("The user has a cat called Zoe.", 1),
-        ("The user lives in Austin.", 1),
-        ("The user moved to Denver.", 1),
+        ("I have a cat called Zoe.", 1),
+        ("I live in Austin.", 1),
+        ("I moved to Denver.", 1),
     ], "each once; what may contradict stands beside"
 
 
@@ -83,5 +83,5 @@ def test_imports_go_through_the_server(server: Server, tmp_path: Path) -> None:
     assert json.loads(server.mneme(*words).stdout)["known"] == 1
     assert listed(server.mneme("memories", "list", *zoe)) == [
         ("Owns a red kayak", 1),
-        ("The user has a parrot called Rio.", 1),
+        ("I have a parrot called Rio.", 1),
     ]

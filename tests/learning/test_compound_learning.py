@@ -627,8 +627,8 @@ def test_tasks_of_the_suite_can_all_be_laid_out() -> None:
 async def test_the_evaluation_can_be_interrupted_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mneme.evals.learning import arms  # noqa: PLC0415
     from mneme.evals.learning import compound_learning as evaluation  # noqa: PLC0415
+    from mneme.evals.learning import studies as arms  # noqa: PLC0415
 
     monkeypatch.setattr(evaluation, "STORY_ROWS", 4_000)
     options = evaluation.Options(tasks=3, seeds=[2], rows=4_000, repeats=1, agents="rules", out=tmp_path)
@@ -637,7 +637,6 @@ async def test_the_evaluation_can_be_interrupted_and_goes_on(
     assert {*whole.summary["compared"]["all"]} == {*arms.RIVALS}
     cached = whole.summary["compared"]["put once more"]["prompt cache"]
     assert cached["model calls"]["theirs"] == 0, "the cache asks nobody what it was asked before"
-    assert sum(each["tasks"] for each in whole.summary["trend"]) == 4
     assert whole.plots[0].stat().st_size > 10_000
     lines = whole.raw.read_text().splitlines()
     whole.raw.write_text("\n".join([*lines[:7], lines[7][: len(lines[7]) // 2]]))

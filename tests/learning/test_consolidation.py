@@ -21,7 +21,7 @@ from mneme.models.ollama import catalogue
 from mneme.models.tuning.lora import Training
 from mneme.models.tuning.pairs import LEARNED
 from mneme.nodes.learning.consolidation import deploy
-from mneme.nodes.learning.consolidation.sources import CardPairs
+from mneme.nodes.learning.consolidation.sources import card_pairs
 from mneme.nodes.learning.consolidation.state import TuningContext
 from mneme.stores.cards.card import Card, Lesson, TaskOutcome
 from mneme.stores.cards.consolidation import ConsolidationCycle, is_held_out, lesson_of
@@ -224,7 +224,7 @@ async def test_what_cannot_end_well_is_said_before_anything_is_trained(
 
 async def test_the_latest_task_of_a_card_is_replayed_and_not_trained_on(edge_ledger: Ledger) -> None:
     cards = await learned(edge_ledger)
-    pairs = await CardPairs(cards, Consolidation(), recall=3).pairs()
+    pairs = await card_pairs(cards, Consolidation(), recall=3)
     known = {card.id: card for card in await cards.records.list()}
     trained = {each.asked for each in pairs.train}
     assert all(" 2\n\nSELECT" in each.asked for each in pairs.replays)
@@ -240,9 +240,9 @@ async def test_the_latest_task_of_a_card_is_replayed_and_not_trained_on(edge_led
 async def test_a_later_consolidation_trains_what_an_earlier_one_archived(edge_ledger: Ledger) -> None:
     cards = await learned(edge_ledger, WORDS[:8])
     cycle = ConsolidationCycle(edge_ledger, cards)
-    first = await CardPairs(cards, Consolidation(), recall=3, before=await cycle.learned()).pairs()
+    first = await card_pairs(cards, Consolidation(), recall=3, before=await cycle.learned())
     await cycle.archive("v1", change=CHANGE, only=first.keys, serves="ollama:mneme-tuners:v1")
-    again = await CardPairs(cards, Consolidation(), recall=3, before=await cycle.learned()).pairs()
+    again = await card_pairs(cards, Consolidation(), recall=3, before=await cycle.learned())
     assert {each.key for each in again.train} == {*first.keys} and not again.keys, (
         "trained, not archived anew"
     )

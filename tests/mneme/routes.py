@@ -10,7 +10,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from mneme.server.entrance import MOST_WRONG
+from mneme.server.entrance import MAX_WRONG_KEYS
 
 WORD = "Zanzibar"
 """What Ann said, and nobody else may read."""
@@ -134,13 +134,13 @@ async def answers(url: str, key: str, ids: Ids) -> list[tuple[Ask, int, str]]:
         described = (await anybody.get(f"{url}/openapi.json")).json()
     every = [*asks(described, ids)]
     found = []
-    for start in range(0, len(every), MOST_WRONG):
-        address = f"127.0.0.{10 + start // MOST_WRONG + 100 * bool(key)}" if LINUX else None
+    for start in range(0, len(every), MAX_WRONG_KEYS):
+        address = f"127.0.0.{10 + start // MAX_WRONG_KEYS + 100 * bool(key)}" if LINUX else None
         through = httpx.AsyncHTTPTransport(local_address=address)
         async with httpx.AsyncClient(
             base_url=url, timeout=SECONDS, headers=headers, transport=through
         ) as client:
-            found += [(each, *await _told(client, each)) for each in every[start : start + MOST_WRONG]]
+            found += [(each, *await _told(client, each)) for each in every[start : start + MAX_WRONG_KEYS]]
     return found
 
 

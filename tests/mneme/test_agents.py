@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 import mneme
 from mneme.core.settings import settings
 from mneme.evals.commands import NOWHERE, quiet
-from mneme.integrations.results import LONGEST
+from mneme.integrations.results import MAX_TEXT_CHARS
 from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.pools.memory_pool import Pair
 
@@ -81,7 +81,7 @@ async def test_a_result_is_bounded_and_one_line_for_each_memory() -> None:
             await memory.memories.add(f"{number}")
     listed = await by_name()["list_memories"].ainvoke({})
     lines = listed.split("\n")
-    assert len(lines) == 20 and LONGEST < len(lines[0]) < LONGEST + 100
+    assert len(lines) == 20 and MAX_TEXT_CHARS < len(lines[0]) < MAX_TEXT_CHARS + 100
     too_many = asked_for(by_name()["list_memories"], limit=21)
     assert too_many.status == "error" and "limit" in too_many.text
     assert await by_name("bob")["list_memories"].ainvoke({}) == "Nothing was found."

@@ -117,7 +117,7 @@ def hostile_export(mneme: Run, elsewhere: str) -> str:
     mneme("chat", stdin="I own a kite.\n", MNEME_HOME=elsewhere)
     text = mneme("memories", "export", MNEME_HOME=elsewhere).stdout
     hostile = json.dumps(HOSTILE, ensure_ascii=False)[1:-1]
-    changed = text.replace("The user owns a kite.", hostile)
+    changed = text.replace(json.loads(text)["text"], hostile)
     assert changed != text
     return changed
 

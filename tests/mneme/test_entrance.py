@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from mneme.core.settings import settings
-from mneme.server.entrance import MAX_BODY, MOST_WRONG, WINDOW, Entrance, WrongKeys
+from mneme.server.entrance import MAX_BODY, MAX_WRONG_KEYS, WINDOW, Entrance, WrongKeys
 from mneme.server.users import add_user
 
 WRONG = f"mneme-{'0' * 16}-{'0' * 64}"
@@ -60,12 +60,12 @@ async def told(_: Request) -> Response:
 async def test_wrong_keys_are_looked_at_a_few_times_in_a_window(users: Path, clock: Time) -> None:
     alice, bob, ask = add_user(users, "alice"), add_user(users, "bob"), entering(clock)
     guess = alice[:-1] + ("0" if alice[-1] != "0" else "1")
-    for _ in range(MOST_WRONG):
+    for _ in range(MAX_WRONG_KEYS):
         assert (await ask("/info", guess)).status_code == 401
         clock.now += 1
     refused = await ask("/info", guess)
     assert refused.status_code == 429
-    assert int(refused.headers["retry-after"]) == WINDOW - MOST_WRONG
+    assert int(refused.headers["retry-after"]) == WINDOW - MAX_WRONG_KEYS
     assert refused.json()["type"] == "urn:mneme:TooMany"
     assert (await ask("/info", alice)).status_code == 429, "not even the right one is looked at"
     assert (await ask("/info", bob)).status_code == 200, "another user's is"
@@ -76,7 +76,7 @@ async def test_wrong_keys_are_looked_at_a_few_times_in_a_window(users: Path, clo
 
 async def test_keys_of_nobody_keep_no_user_out(users: Path, clock: Time) -> None:
     alice, ask = add_user(users, "alice"), entering(clock)
-    for number in range(MOST_WRONG + 1):
+    for number in range(MAX_WRONG_KEYS + 1):
         answer = await ask("/info", f"{WRONG[:6]}{number:016x}{WRONG[22:]}" if number % 2 else "nonsense")
     assert answer.status_code == 429
     assert (await ask("/info", alice)).status_code == 200

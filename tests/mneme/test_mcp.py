@@ -85,7 +85,7 @@ async def test_a_client_remembers_recalls_explains_undoes_and_forgets(tmp_path: 
         (told,) = await called(client, "remember", text="I live in Oslo.")
         assert told["status"] == "stored"
         (found,) = await called(client, "search_memories", query="Where does the user live?")
-        assert found["memory"]["content"] == "The user lives in Oslo."
+        assert found["memory"]["content"] == "I live in Oslo."
         assert found["key"] in [each["key"] for each in told["outcome"]["operations"]]
         beside = run_mneme(("memories", "list", "--user", "ann", "--json"), quiet(tmp_path))
         assert "Oslo" in beside.stdout  # an idle client lets other processes at the memories
@@ -108,7 +108,7 @@ async def test_a_client_remembers_recalls_explains_undoes_and_forgets(tmp_path: 
             ("list_memories", {}),
         ):
             then = await called(client, name, as_of=recorded, **query)
-            assert [each["memory"]["content"] for each in then] == ["The user lives in Oslo."]
+            assert [each["memory"]["content"] for each in then] == ["I live in Oslo."]
         (held,) = await called(client, "list_memories", at="2027-06-01")
         assert "950" in held["memory"]["content"] and held["memory"]["since"] == "2026-12"
         key = later["key"]

@@ -28,6 +28,7 @@ from mneme.server.app import OFFERED, api_of, opens
 from mneme.stores.ledger import answers
 from mneme.stores.ledger.answers import drop_old_answers
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.shelf import Shelf
 from tests.mneme.test_erasing import holding
 
 API = api_of({each: opens(each) for each in OFFERED})
@@ -275,7 +276,7 @@ class TestProblems:
 
         async with asking() as client:
             await post(client, "memories", content="Ann has a dog.")
-            monkeypatch.setattr(Ledger, "insert", broken)
+            monkeypatch.setattr(Shelf, "insert", broken)
             answer = await post(client, "memories", content="Ann has a cat.")
             assert (answer.status_code, answer.headers["content-type"]) == (500, PROBLEM)
             assert WORD not in answer.text and "ZeroDivision" not in answer.text

@@ -241,7 +241,7 @@ async def test_two_users_see_nothing_of_one_another(tmp_path: Path) -> None:
             assert refusal.value.status_code == 403
             thread, _ = await say(anns, "I live in Austin.")
             await eventually(lambda: remembered(anns, "ann"))
-            assert await remembered(anns, "ann") == ["The user lives in Austin."], "the key decides"
+            assert await remembered(anns, "ann") == ["I live in Austin."], "the key decides"
             remembering: Any = await anns.threads.get_state(server.thread("memory/ann", key=ann))
             assert remembering["metadata"]["owner"] == "ann", "so the gate knows whose work it is"
             await bob_finds_nothing(bobs, thread)

@@ -15,8 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from mneme.client.announcement import ANNOUNCEMENT, Announcement
-from mneme.client.home import opened
+from mneme.client.home import ANNOUNCEMENT, Announcement, opened
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
 from mneme.stores.ledger.ledger import Ledger, open_ledger

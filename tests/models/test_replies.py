@@ -9,9 +9,10 @@ import pytest
 from pydantic import BaseModel, Field
 
 from mneme.models.asking.replies import Unusable, calls_in, copied, objects, read
-from mneme.models.asking.schema import bounded, flat, room_for, unbounded
+from mneme.models.asking.schema import bounded, flat, room_for
 from mneme.models.asking.streaming import RepetitionDetector, countable, repeats
 from mneme.prompts.prompt import LONGEST_REASON, Reason, one_of
+from tests.doubles.questions import unbounded
 
 
 class Parcel(BaseModel):

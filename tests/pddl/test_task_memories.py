@@ -14,7 +14,7 @@ from mneme.models.asking.budget import tokens
 from mneme.models.asking.counting import counting
 from mneme.nodes.task_memories import g_memory as insights
 from mneme.nodes.task_memories.chat_dev import PHASE
-from mneme.nodes.task_memories.interface import FinishedTask, Means, Role, Task, TaskMemory
+from mneme.nodes.task_memories.interface import FinishedTask, MemoryServices, Role, Task, TaskMemory
 from mneme.nodes.task_memories.kinds import MEMORIES, open_memory
 from mneme.nodes.task_memories.recollecting import raw, retention
 from mneme.prompts.discussion.memory_template import departures
@@ -43,14 +43,14 @@ ROLES = {"solver": Role("Solves.", TEMPLATE), "second": Role("Solves otherwise."
 NOTHING = "The action is not valid and has no effect."
 
 
-def means(ledger: Ledger, name: str, **more: Any) -> Means:
+def services(ledger: Ledger, name: str, **more: Any) -> MemoryServices:
     known: dict[str, Any] = {"who": "rules", "trial": "t0", "window": 2000, "team": "team", "roles": ROLES}
     given = {**known, **more}
-    return Means(ledger=ledger, trials=Trials(ledger, given["team"], name), **given)
+    return MemoryServices(ledger=ledger, trials=Trials(ledger, given["team"], name), **given)
 
 
 def memory(ledger: Ledger, name: str, **more: Any) -> TaskMemory:
-    return open_memory(name, means(ledger, name, **more))
+    return open_memory(name, services(ledger, name, **more))
 
 
 def task(goal: str = GOAL) -> Task:
@@ -105,7 +105,7 @@ async def test_no_memory_shows_the_newest_turns_that_fit_and_keeps_nothing(edge_
 
 async def test_an_unknown_memory_is_refused(edge_ledger: Ledger) -> None:
     with pytest.raises(BadInput, match="no memory elephant"):
-        open_memory("elephant", means(edge_ledger, "none"))
+        open_memory("elephant", services(edge_ledger, "none"))
 
 
 async def test_meta_gpt_shows_the_nearest_success_as_it_was(ledger: Ledger) -> None:
@@ -122,7 +122,7 @@ async def test_a_trial_is_kept_once_and_by_one_memory_of_one_team(ledger: Ledger
     told = memory(ledger, "meta_gpt")
     for _ in range(2):
         await told.remember(trial("t0", GOAL), {})
-    assert await told.means.trials.count() == 1
+    assert await told.services.trials.count() == 1
     assert await shown(told)
     assert not await shown(memory(ledger, "meta_gpt", team="others"))
     assert not await shown(memory(ledger, "voyager"))
@@ -143,7 +143,7 @@ async def test_voyager_finds_a_trial_by_what_was_done(edge_ledger: Ledger) -> No
     with counting() as asked:
         await told.remember(trial("balls", "First goal.", "juggle torches", "juggle knives"), {})
         await told.remember(trial("drinks", "Second goal.", "shake cocktail", "pour cocktail"), {})
-    (found,) = await told.means.trials.nearest("Somebody who can juggle knives", 1)
+    (found,) = await told.services.trials.nearest("Somebody who can juggle knives", 1)
     assert found.id == "balls" and "juggle torches" in found.key
     assert asked["calls"] == 2 and asked["prompt_tokens"] > 0
 
@@ -162,7 +162,7 @@ async def test_generative_rates_twice_as_many_and_shows_the_most_relevant(edge_l
     told = memory(edge_ledger, "generative", who="scripted:taste")
     for name, goal in (("a", "Bring ball1 home."), ("b", "Bring ball1 away."), ("c", "Mix a drink.")):
         await told.remember(trial(name, goal, f"act {name}"), {})
-    nearest = [each.id for each in await told.means.trials.nearest("Bring ball1 home.", 2)]
+    nearest = [each.id for each in await told.services.trials.nearest("Bring ball1 home.", 2)]
     ratings = [Relevance(reason="Hardly.", score=2), Relevance(reason="Very.", score=9)]
     script("taste", {"rate_relevance": ratings})
     with counting() as asked:
@@ -203,7 +203,7 @@ async def test_a_summary_that_cannot_be_used_leaves_the_turns_and_is_complained_
     told = memory(edge_ledger, "chat_dev", who="scripted:mute")
     held = await told.prepare(task(), {"prompts": PHASE - 1}, turns("step 1"))
     assert told.context(task(), held, turns("step 1"), "solver").turns == turns("step 1")
-    assert held["prompts"] == PHASE and len(told.means.complaints) == 1
+    assert held["prompts"] == PHASE and len(told.services.complaints) == 1
 
 
 async def test_a_summary_too_long_for_the_window_is_cut(edge_ledger: Ledger) -> None:
@@ -221,7 +221,7 @@ async def test_g_memory_links_similar_tasks_and_withholds_failures(ledger: Ledge
     await told.remember(trial("t2", "Shake a cocktail.", "shake"), {})
     lost = trial("t3", ball.format(2), *[("fly away", NOTHING)] * 3, success=False)
     await told.remember(lost, {})
-    trials = told.means.trials
+    trials = told.services.trials
     first, third = await trials.get("t1"), await trials.get("t3")
     assert first and third and third.neighbours == ["t1"], "an edge only where tasks are similar"
     assert [each.id for each in await trials.neighbours(first)] == ["t3"], "edges hold both ways"
@@ -244,12 +244,12 @@ async def test_insights_are_those_that_related_tasks_bear_out(ledger: Ledger) ->
     script("role", {"rate_relevance": [Relevance(reason="So.", score=5)] * 2})
     told = memory(ledger, "g_memory", who="scripted:role")
     for name, goal in (("ball", "Carry ball1 to the attic."), ("tyre", "Change the tyre of the car.")):
-        await told.means.trials.keep(raw(trial(name, goal), goal), CHANGE)
+        await told.services.trials.keep(raw(trial(name, goal), goal), CHANGE)
     known = [Insight(id=name, text=f"On {name}s.", trials=[name]) for name in ("tyre", "ball")]
-    await told.means.trials.revise([(None, each) for each in [*known, insight(7)]], CHANGE)
+    await told.services.trials.revise([(None, each) for each in [*known, insight(7)]], CHANGE)
     for number in range(4):  # of the tyre's, none is among the four nearest successes to a ball's
         goal = f"Carry ball{number} to the attic."
-        await told.means.trials.keep(raw(trial(f"b{number}", goal), goal), CHANGE)
+        await told.services.trials.keep(raw(trial(f"b{number}", goal), goal), CHANGE)
     held = await told.recall(task("Carry ball9 to the attic."))
     assert held["insights"] in (["ball"], []) and "tyre" not in held["insights"]
     if held["insights"]:
@@ -260,9 +260,9 @@ async def test_insights_come_every_five_tasks_and_are_paid_by_use(edge_ledger: L
     told = memory(edge_ledger, "g_memory")
     for number in range(insights.REVISED_EVERY - 1):
         await told.remember(trial(f"t{number}", f"Bring ball{number} home.", success=number > 0), {})
-        assert await told.means.trials.insights() == []
+        assert await told.services.trials.insights() == []
     await told.remember(trial("t4", "Bring ball4 home."), {})
-    standing = await told.means.trials.insights()
+    standing = await told.services.trials.insights()
     assert NOT_AGAIN in {each.text for each in standing}, "drawn from a success beside a failure"
     assert any("pick, then drop" in each.text for each in standing)
     assert all(set(each.trials) <= {f"t{number}" for number in range(5)} for each in standing)
@@ -278,7 +278,7 @@ async def test_insights_come_every_five_tasks_and_are_paid_by_use(edge_ledger: L
 
 async def scores(told: TaskMemory, held: dict[str, Any]) -> dict[str, int]:
     """Return the scores of the insights that were shown, as far as they still stand."""
-    standing = await told.means.trials.insights()
+    standing = await told.services.trials.insights()
     return {each.id: each.score for each in standing if each.id in held["insights"]}
 
 
@@ -328,7 +328,7 @@ def test_operations_on_rules_that_are_not_there_are_refused() -> None:
 
 async def test_insights_about_the_same_are_merged_every_twenty_tasks(edge_ledger: Ledger) -> None:
     told = memory(edge_ledger, "g_memory")
-    trials = told.means.trials
+    trials = told.services.trials
     alike = [
         Insight(id="a", text="Never repeat an action that had no effect.", score=4),
         Insight(id="b", text="Never repeat an action that had no effect at all.", score=3),
@@ -365,7 +365,7 @@ async def test_intrinsic_memories_are_private_versioned_and_keep_their_slots(led
 
 async def test_intrinsic_memory_tells_what_worked_what_failed_and_what_holds(edge_ledger: Ledger) -> None:
     told = memory(edge_ledger, "intrinsic")
-    told.means.roles = {"solver": Role("plans", load_team("pddl").role("solver").memory)}
+    told.services.roles = {"solver": Role("plans", load_team("pddl").role("solver").memory)}
     held = await told.recall(task())
     done = turns(
         ("open boot", "Boot is open. Jack is in boot."),

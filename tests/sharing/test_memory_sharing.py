@@ -307,7 +307,7 @@ def scored(agent: str, question: str, answer: str, examples: list[str] | None = 
         answer=answer,
         criteria=[Criterion(**each.model_dump()) for each in load_rubric(own.domain).criteria],
         examples=examples or [],
-        faults=[Fault(**each.model_dump()) for each in faults],
+        faults=faults,
         form=own.form or "",
     )
     return sum(score_pair.verify(given, by_rule(score_pair, given)).points.values())
@@ -438,13 +438,13 @@ async def test_a_pool_grows_from_one_record_within_its_budget(
         sent = len(double.chats)
     assert result["memories"] == await pool_in(edge_ledger).count() > 6
     assert len(set(result["stored"])) == len(result["stored"]) == result["memories"] - 1
-    assert sent <= result["calls"] <= 40
-    left = 40 - result["calls"]
+    assert sent <= result["asked"]["calls"] <= 40
+    left = 40 - result["asked"]["calls"]
     told = f"has {left} left; one standard answer takes up to 4." if left else "is spent."
     assert result["why"] == f"The budget of 40 calls {told}"
     unasked = await graph.ainvoke(ONE, context=growth(budget=3))
     assert unasked["why"] == "The budget of 3 calls is too small: one standard answer takes up to 4."
-    assert unasked["calls"] == 0
+    assert unasked["asked"]["calls"] == 0
 
 
 async def test_a_growth_goes_on_where_it_broke_off(
@@ -459,9 +459,9 @@ async def test_a_growth_goes_on_where_it_broke_off(
         with pytest.raises(ModelUnavailable):
             await graph.ainvoke(ONE, config, context=growth(budget=60))
         before = (await graph.aget_state(config)).values
-        assert 0 < before["calls"] < 60
+        assert 0 < before["asked"]["calls"] < 60
         result = await graph.ainvoke(None, config, context=growth(budget=60))
-    assert result["calls"] <= 60 and set(before["stored"]) <= set(result["stored"])
+    assert result["asked"]["calls"] <= 60 and set(before["stored"]) <= set(result["stored"])
     assert len(set(result["stored"])) == len(result["stored"]) == result["memories"] - 1
 
 
@@ -488,7 +488,7 @@ async def test_a_growth_needs_a_domain_agents_and_something_to_begin_with(edge_l
     long = {"agent": "limerick", "answer": "x" * 50_000}
     mixed: Any = {"domain": POEMS, "standards": [long, *ONE["standards"]]}
     result = await graph.ainvoke(mixed, context=growth(answerer="rules", budget=4))
-    assert "50000" in result["failed"][0]["why"] and result["calls"] > 0, "the other one went in"
+    assert "50000" in result["failed"][0]["why"] and result["asked"]["calls"] > 0, "the other one went in"
 
 
 async def test_models_that_talk_nonsense_end_no_growth(
@@ -498,7 +498,7 @@ async def test_models_that_talk_nonsense_end_no_growth(
     with served(monkeypatch, brain=lambda _: Reply("la la la")):
         result = await graph.ainvoke(ONE, context=growth(scorer=MODEL, budget=30))
     assert result["stored"] == [] and result["memories"] == 1
-    assert result["failed"] and result["calls"] >= 3
+    assert result["failed"] and result["asked"]["calls"] >= 3
 
 
 # Rubrics, by a model and a person.

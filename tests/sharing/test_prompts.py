@@ -6,7 +6,6 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from mneme.library.agents.rubric import RUBRICS, load_rubric
-from mneme.models.asking.schema import unbounded
 from mneme.prompts.prompt import Prompt
 from mneme.prompts.sharing.answering import Asked, answer
 from mneme.prompts.sharing.examples import Criteria, Criterion, Example
@@ -15,7 +14,7 @@ from mneme.prompts.sharing.rubric_design import Domain, Drafted, draft_rubric
 from mneme.prompts.sharing.scoring import Gradeable, Judgeable, Score, score_pair, score_whole
 from mneme.prompts.sharing.standard_answers import LONGEST_QUESTION, Standard, ask_for
 from mneme.rules.registry import answer as by_rule
-from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
+from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of, unbounded
 
 CRITERIA = [
     Criterion(name="Rhyme", points=60, looks_at="The scheme AABBA."),

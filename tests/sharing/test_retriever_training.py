@@ -451,7 +451,7 @@ async def test_what_killed_processes_left_half_written_is_swept(taught: MemoryPo
     for part in (stale, young):
         part.write_bytes(b"half")
     os.utime(stale, (time.time() - 7200, time.time() - 7200))
-    await asyncio.to_thread(retrievers.store, await retrievers.weights(first.number))
+    await retrievers.prune()
     assert not stale.exists() and young.exists()
 
 
@@ -478,11 +478,11 @@ async def main():
     serving = await (await retrievers_of(pool)).serving()
     await store(pool, shipped("limerick"))
     projection.EPOCHS = 10**9
-    step = projection._step
+    step = projection.listwise
     def told(*given):
         print(serving, flush=True)
         return step(*given)
-    projection._step = told
+    projection.listwise = told
     await train(pool)
 
 asyncio.run(main())

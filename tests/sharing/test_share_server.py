@@ -91,6 +91,6 @@ def test_the_command_line_grows_a_pool_through_the_server(server: Server, tmp_pa
     )
     words = ("grow", "--domain", "unconventional_logic", "--from", str(standards), "--agents", "rules")
     (told,) = share(server, *words, "--threshold", "20", "--budget", "8")
-    assert told["memories"] >= 2 and told["calls"] <= 8
+    assert told["memories"] >= 2 and told["asked"]["calls"] <= 8
     refused = server.mneme("share", "ask", "--agent", "nobody", "--agents", "rules", "Sing.")
     assert refused.returncode == 1 and 'no agent "nobody"' in refused.stderr

@@ -83,7 +83,6 @@ def test_what_does_not_exist_is_refused_with_what_does() -> None:
 def test_each_rubric_has_the_papers_criteria_and_a_hundred_points(name: str, criteria: int) -> None:
     rubric = load_rubric(name)
     assert len(rubric.criteria) == criteria
-    assert rubric.total([each.points for each in rubric.criteria]) == 100
     assert all(each.name in rubric.as_text() for each in rubric.criteria)
 
 
@@ -96,15 +95,10 @@ def test_a_rubric_that_does_not_sum_to_a_hundred_is_refused(points: tuple[int, i
         read_rubric(json.dumps({"name": "mine", "title": "Mine", "criteria": criteria}))
 
 
-def test_a_rubric_names_each_criterion_once_and_is_scored_within_its_points() -> None:
+def test_a_rubric_names_each_criterion_once() -> None:
     twice = [{"name": name, "points": 50, "looks_at": "x"} for name in ("Wit", "wit")]
     with pytest.raises(BadInput, match="two criteria"):
         read_rubric(json.dumps({"name": "mine", "title": "Mine", "criteria": twice}))
-    rubric = load_rubric("single_pool")
-    with pytest.raises(BadInput, match="4 scores for 5"):
-        rubric.total([1, 2, 3, 4])
-    with pytest.raises(BadInput, match="Relevance"):
-        rubric.total([25, 21, 20, 20, 15])
 
 
 # --- the seed sets --------------------------------------------------------------------------------------

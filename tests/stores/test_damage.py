@@ -13,8 +13,8 @@ from mneme.core.errors import Damaged, LedgerInUse, LedgerMismatch, MnemeError
 from mneme.models.embedding.absent import Absent
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.ledger.sparse import copy_folder
 from mneme.stores.ledger.verifying import repair, verify
+from tests.doubles.copying import copy_folder
 from tests.doubles.embedding import WordEmbedder
 
 SAID = Change(reason="said so", actor="agent")

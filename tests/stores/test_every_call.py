@@ -21,11 +21,11 @@ from mneme.evals.commands import quiet
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import open_ledger
-from mneme.stores.ledger.sparse import copy_folder
 from mneme.stores.ledger.verifying import repair, verify
 from tests.doubles import ledger_writer
 from tests.doubles.calls import GO_ON, KILLED, Call, Watched, compiled
 from tests.doubles.command_line import run_mneme
+from tests.doubles.copying import copy_folder
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.power import Disk
 from tests.stores.test_ledger_files import ROOT, check, files_with

@@ -1,7 +1,6 @@
 """Knowledge cards: one card for one lesson, retrieved by weights, kept by rules, never lost."""
 
 import asyncio
-import json
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -25,7 +24,14 @@ from mneme.stores.cards.card import (
 )
 from mneme.stores.cards.card_files import dump, load
 from mneme.stores.cards.check import flags_of
-from mneme.stores.cards.consolidation import ConsolidationCycle, is_held_out, reasons_to_consolidate
+from mneme.stores.cards.consolidation import (
+    ConsolidationCycle,
+    is_good,
+    is_held_out,
+    lesson_of,
+    reasons_to_consolidate,
+    warning_of,
+)
 from mneme.stores.cards.disputes import (
     Approach,
     DeprecateOld,
@@ -426,7 +432,7 @@ class TestLifecycle:
     async def test_upkeep_puts_cards_side_by_side_once_they_are_many(
         self, edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(edge_index, "SCATTERED", 10)
+        monkeypatch.setattr(edge_index, "MIN_COMPACTED", 10)
         cards = KnowledgeCards(edge_ledger, "many")
         for n in range(4):
             await learn(cards, f"an index on {n}", f"t{n}")
@@ -923,9 +929,7 @@ class TestConsolidation:
             assert due(quiet.model_copy(update={**update, "tasks": 20})) == [why]
             assert due(quiet.model_copy(update={**update, "tasks": 19})) == [], "too few to tell"
 
-    async def test_the_training_data_is_of_proven_cards_and_warnings(
-        self, cards: KnowledgeCards, cycle: ConsolidationCycle
-    ) -> None:
+    def test_what_is_taught_is_of_proven_cards_and_warnings(self) -> None:
         proven = [
             card_of(f"c{n}", evidence={"success_count": 3, "task_ids": ["t1"]}, rationale="because")
             for n in range(100)
@@ -934,27 +938,19 @@ class TestConsolidation:
             card_of("unsure", confidence=0.8, evidence={"success_count": 9}),
             card_of("new", evidence={"success_count": 2}),
             card_of("unverified", "provisional", evidence={"success_count": 9}),
-            card_of(
-                "wrong",
-                "deprecated",
-                deprecated_because="20% success over the last 10 tasks",
-                deprecated_approaches=[{"approach": "hot", "condition": "silk", "reason": "it bled"}],
-            ),
         ]
-        await store(cards, *proven, *others)
-        await cards.tasks.add(_task(1, id="t1", task="Speed up the report"))
-        data = await cycle.training_data()
-        train, held_out = ([json.loads(line) for line in lines] for lines in (data.train, data.held_out))
-        assert {pair["card"] for pair in held_out} == {card.id for card in proven if is_held_out(card)}
-        assert 10 <= len(held_out) <= 30
-        assert len(train) + len(held_out) == 101
-        asked, answered = train[0]["messages"]
-        assert asked["content"] == "Speed up the report"
-        assert answered["content"].startswith("Reasoning: because\nLesson: c")
-        [negative] = [pair for pair in train if pair["label"] == "negative"]
-        assert "20% success" in negative["messages"][1]["content"]
-        assert "Not when silk: hot (it bled)" in negative["messages"][1]["content"]
-        assert await cycle.training_data(Consolidation(successes=4)) != data
+        assert [card for card in (*proven, *others) if is_good(card, Consolidation())] == proven
+        assert not any(is_good(card, Consolidation(successes=4)) for card in proven)
+        assert 10 <= sum(map(is_held_out, proven)) <= 30
+        assert lesson_of(proven[0]).startswith("Reasoning: because\nLesson: c0")
+        wrong = card_of(
+            "wrong",
+            "deprecated",
+            deprecated_because="20% success over the last 10 tasks",
+            deprecated_approaches=[{"approach": "hot", "condition": "silk", "reason": "it bled"}],
+        )
+        assert "20% success" in warning_of(wrong)
+        assert "Not when silk: hot (it bled)" in warning_of(wrong)
 
     async def test_the_base_is_archived_under_a_tag_and_starts_anew(
         self, cards: KnowledgeCards, cycle: ConsolidationCycle

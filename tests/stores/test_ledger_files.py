@@ -272,7 +272,7 @@ class TestCompacting:
 
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(edge_index, "SCATTERED", 8)
+        monkeypatch.setattr(edge_index, "MIN_COMPACTED", 8)
 
     async def test_everything_is_as_it_was_and_the_next_time_is_when_as_much_has_moved(
         self, tmp_path: Path, embedder: WordEmbedder

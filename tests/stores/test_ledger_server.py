@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
-from qdrant_client import QdrantClient, models
+from qdrant_client import models
 
 from mneme.core.errors import BadInput, Conflict, LedgerMismatch, NotFound, StorageFailure
 from mneme.stores.ledger.addresses import address_of, place_of
@@ -50,19 +51,14 @@ class Away:
 @pytest.fixture
 def away(monkeypatch: pytest.MonkeyPatch) -> Away:
     away = Away()
+    request = httpx.Client.request
 
-    def or_not(name: str) -> None:
-        method = getattr(QdrantClient, name)
+    def or_not(client: httpx.Client, method: str, url: Any, **given: Any) -> httpx.Response:
+        if away.now and (method, url.rpartition("/")[2]) in (("PUT", "points"), ("POST", "delete")):
+            raise httpx.ConnectError("gone")
+        return request(client, method, url, **given)
 
-        def call(*given: Any, **named: Any) -> Any:
-            if away.now:
-                raise ConnectionError("gone")
-            return method(*given, **named)
-
-        monkeypatch.setattr(QdrantClient, name, call)
-
-    or_not("upsert")
-    or_not("delete")
+    monkeypatch.setattr(httpx.Client, "request", or_not)
     return away
 
 
@@ -272,6 +268,7 @@ class TestTheWire:
         ledger = asyncio.run(open_ledger(location, embedder))
         made = [asyncio.run(put(ledger, f"tea {n}")) for n in range(3)]
         assert asyncio.run(ledger.records(ALICE)) == made
+        asyncio.run(ledger.close())
 
     async def test_two_processes_share_one_ledger(
         self, ledger: Ledger, location: str, embedder: WordEmbedder

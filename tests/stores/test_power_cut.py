@@ -5,8 +5,8 @@ from pathlib import Path
 
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.ledger.sparse import copy_folder
 from mneme.stores.ledger.verifying import verify
+from tests.doubles.copying import copy_folder
 from tests.doubles.embedding import WordEmbedder
 
 SAID = Change(reason="said so", actor="agent")

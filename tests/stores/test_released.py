@@ -26,13 +26,12 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.query import FORMAT
 from mneme.stores.ledger.records import Change
-from mneme.stores.ledger.sparse import copy_folder
 from mneme.stores.ledger.verifying import verify
+from tests.doubles.copying import copy_folder
 from tests.doubles.embedding import WordEmbedder
 
 DATA = Path(__file__).parent / "data"
 HOMES = sorted(path.name for path in DATA.glob("home_of_*.tar.xz"))
-WITH_EXPORT = [name for name in HOMES if name != "home_of_format_1.tar.xz"]  # that: test_upgrading
 ANN = ("users", "ann", "memories")
 SAID = Change(reason="said so", actor="agent")
 RULES = ChatContext(user="ann", chatbot="rules", memory_agent="rules")
@@ -59,7 +58,7 @@ async def test_every_home_is_opened_and_whole_afterwards(home: Path) -> None:
     assert (found.problems, found.versions > 0) == ([], True)
 
 
-@pytest.mark.parametrize("home", WITH_EXPORT, indirect=True)
+@pytest.mark.parametrize("home", HOMES, indirect=True)
 @pytest.mark.parametrize("folder", ["ledger", "killed"])
 async def test_every_version_is_there_and_found(home: Path, folder: str) -> None:
     ledger = await open_ledger(str(home / folder), embedder())
@@ -72,7 +71,7 @@ async def test_every_version_is_there_and_found(home: Path, folder: str) -> None
     await ledger.close()
 
 
-@pytest.mark.parametrize("home", WITH_EXPORT, indirect=True)
+@pytest.mark.parametrize("home", HOMES, indirect=True)
 async def test_threads_are_read_and_go_on(home: Path) -> None:
     ledger = await open_ledger(str(home / "ledger"), embedder())
     for thread, texts in json.loads(said(home, "threads.json")).items():

@@ -27,7 +27,7 @@ def test_a_prefix_of_one_scope_alone_is_named() -> None:
 
 def test_scopes_of_sections_stand_for_conditions_where_every_record_has_a_section() -> None:
     words = ["+a\x1fon..=.", "+a\x1fon..=py.", "+a\x1fon..=sql.", "+a\x1fon.g1.=sql.", "+b\x1fon..=sql."]
-    only = Condition("value.world", "in", ["", "sql"])
+    only = Condition(("world",), "in", ["", "sql"])
     asked = Where(("+a\x1fon.",), (only,), sections=("", "sql"))
     known = Scopes(words)
     assert known.narrowed(asked) == Where((), whole=(words[0], words[2], words[3]))

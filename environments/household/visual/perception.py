@@ -178,7 +178,10 @@ class Perception:
         found: list[tuple[float, str, int]] = []
         for owner, bounds in self._memory.boxes.items():
             kind, (low, high) = self._things[owner].category, (bounds[1], bounds[4])
-            if kind == "object" or not _is_over(box, bounds):
+            x_over, z_over = (
+                bounds[axis] - SLACK <= box.center[axis] <= bounds[axis + 3] + SLACK for axis in (0, 2)
+            )
+            if kind == "object" or not (x_over and z_over):
                 continue
             if kind == "container" and low - SLACK <= box.center[1] <= high:
                 found.append((-1.0, "inside", owner))
@@ -195,16 +198,14 @@ class Perception:
                 continue
             box = box_of(bounds)
             row, column, metres = self._view.pixel_of(box.center) or (0, 0, math.inf)
-            if self._view.depth[row, column] > metres and self._is_large(box, metres):
+            # Seen edgeways, too, it would fill enough pixels.
+            pixels = len(self._view.depth) / (2 * metres) if metres else math.inf
+            is_large = max(box.size) * min(box.size) * pixels**2 >= 2 * PIXELS
+            if self._view.depth[row, column] > metres and is_large:
                 gone.append(owner)
         for owner in gone:
             del self._memory.boxes[owner]
         return gone
-
-    def _is_large(self, box: Box, metres: float) -> bool:
-        """Say whether a thing would fill enough pixels at a distance, also where it is seen edgeways."""
-        pixels = len(self._view.depth) / (2 * metres)
-        return max(box.size) * min(box.size) * pixels**2 >= 2 * PIXELS
 
 
 def box_of(bounds: Bounds) -> Box:
@@ -222,8 +223,3 @@ def _in_hand(box: Box, standing: Mapping[int, Point]) -> Held | None:
     near = [(math.dist((x, z), at), n) for n, at in standing.items()]
     apart, bearer = min(near, default=(math.inf, 0))
     return ("held by", bearer) if apart <= HANDS_REACH else None
-
-
-def _is_over(box: Box, bounds: Bounds) -> bool:
-    x, _, z = box.center
-    return bounds[0] - SLACK <= x <= bounds[3] + SLACK and bounds[2] - SLACK <= z <= bounds[5] + SLACK

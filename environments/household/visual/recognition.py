@@ -161,14 +161,11 @@ class Recognition(Perception):
         self._remember(owner)
         self._memory.names[owner] = name
         category: Kind = "container" if kind == "container" else "surface" if kind == "surface" else "object"
-        return self._as_seen(owner, name, category, self._held_as(said, category), is_open)
-
-    def _held_as(self, said: Recognised | None, category: Kind) -> Held | None:
-        """Return how a thing was said to be held, by the number of the holder itself."""
-        if category != "object" or said is None or said.holder is None or not said.relation:
-            return None
-        holder = self._owners[said.holder]
-        if said.relation == "held by":
-            return (said.relation, -1 - holder) if holder < 0 else None
-        is_furniture = holder in self._things and self._things[holder].category != "object"
-        return (said.relation, holder) if is_furniture else None
+        held: Held | None = None
+        if category == "object" and said is not None and said.holder is not None and said.relation:
+            holder = self._owners[said.holder]  # by the number of its box
+            if said.relation == "held by":
+                held = (said.relation, -1 - holder) if holder < 0 else None
+            elif holder in self._things and self._things[holder].category != "object":
+                held = (said.relation, holder)
+        return self._as_seen(owner, name, category, held, is_open)

@@ -9,7 +9,7 @@ import math
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +112,10 @@ def places_of(world: World) -> dict[int, Box]:
         if around.category == "container":
             places |= _in_rows(held, around, world.things[world.episode.room_of(holder)])
         else:
-            places |= _piled(held, around, world)
+            piled: dict[int, Box] = {}  # the larger first: what would share another's room stands on it
+            for thing in sorted(held, key=lambda each: -each.size[0] * each.size[2]):
+                piled[thing.id] = _on_top(_place(thing, around, world), [*piled.values()])
+            places |= piled
     return places
 
 
@@ -130,14 +133,6 @@ def _in_rows(held: Sequence[Thing], around: Thing, room: Thing) -> dict[int, Box
         center[across] += (number % columns - (columns - 1) / 2) * cell[across]
         center[1] += (number // columns - (columns - 1) / 2) * cell[1]
         places[thing.id] = Box(_triple(center), _triple([share * each for each in thing.size]))
-    return places
-
-
-def _piled(held: Sequence[Thing], around: Thing, world: World) -> dict[int, Box]:
-    """Set things down where they are, the larger first: what would share another's room stands on it."""
-    places: dict[int, Box] = {}
-    for thing in sorted(held, key=lambda each: -each.size[0] * each.size[2]):
-        places[thing.id] = _on_top(_place(thing, around, world), [*places.values()])
     return places
 
 
@@ -300,29 +295,26 @@ def _object(thing: Thing, place: Box) -> Solid:
 
 @lru_cache(4096)
 def _box(owner: int, center: Extent, size: Extent, colour: Colour, *, door: bool = False) -> Solid:
-    vertices, faces = _unit_box()
+    vertices, faces = _unit("box")
     return Solid(
         owner, door, colour, vertices * np.array(size, np.float32) + np.array(center, np.float32), faces
     )
 
 
 def _cylinder(owner: int, center: Extent, radius: float, height: float, colour: Colour) -> Solid:
-    vertices, faces = _unit_cylinder()
+    vertices, faces = _unit("cylinder")
     scale = np.array((radius, height, radius), np.float32)
     return Solid(owner, False, colour, vertices * scale + np.array(center, np.float32), faces)
 
 
-@lru_cache(1)
-def _unit_box() -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    box = trimesh.creation.box()
-    return np.array(box.vertices, np.float32), np.array(box.faces, np.int32)
-
-
-@lru_cache(1)
-def _unit_cylinder() -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Build a cylinder along y, of radius and height 1."""
-    shape = trimesh.creation.cylinder(radius=1.0, height=1.0, sections=12)
-    return np.array(shape.vertices[:, [0, 2, 1]], np.float32), np.array(shape.faces[:, ::-1], np.int32)
+@lru_cache(2)
+def _unit(shape: Literal["box", "cylinder"]) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Build a box with sides of 1, or a cylinder along y, of radius and height 1."""
+    if shape == "box":
+        box = trimesh.creation.box()
+        return np.array(box.vertices, np.float32), np.array(box.faces, np.int32)
+    made = trimesh.creation.cylinder(radius=1.0, height=1.0, sections=12)
+    return np.array(made.vertices[:, [0, 2, 1]], np.float32), np.array(made.faces[:, ::-1], np.int32)
 
 
 @lru_cache(256)

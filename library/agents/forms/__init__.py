@@ -4,27 +4,16 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from mneme.core.errors import BadInput, needs
 from mneme.library.agents.agent import Form
+from mneme.prompts.sharing.scoring import Fault
 
 FORMS: tuple[str, ...] = get_args(Form)
 """The forms that can be checked, named after the shipped agents; a rubric judges all other answers."""
 MAX_CHARS = 20_000
 """The most characters of an answer."""
-
-
-class Fault(BaseModel):
-    """One fault of a form."""
-
-    model_config = ConfigDict(frozen=True)
-
-    where: str = Field(description='Such as "line 3" or "week 2"; "the whole" where no part is to blame.')
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what}"
 
 
 class FormReport(BaseModel):

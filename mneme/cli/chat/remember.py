@@ -1,21 +1,24 @@
 """`mneme remember TEXT|FILE`: remember a sentence or a whole conversation."""
 
+import json
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from mneme.api.messages import ChatMessage, to_remember
-from mneme.cli.chat.conversation import Conversation, read_conversation
 from mneme.cli.chat.talk import get_ready
 from mneme.cli.options import Agents, User
-from mneme.cli.show import console, count_of, emit, errors, print_error, progress_bar
-from mneme.core.errors import BadInput, MnemeError
+from mneme.cli.show import console, count_of, emit, errors, print_error, progress_bar, read_file
+from mneme.core.errors import BadInput, MnemeError, first_fault
 from mneme.importing.writing import Sent, send
 from mneme.models.asking.counting import in_words
 from mneme.stores.users.inbox import complete
 
-LONGEST_NAME = 250
+MAX_FILE_NAME_CHARS = 250
 """Characters from which a text cannot be the name of a file."""
 FAILURES_SHOWN = 10
 AGAIN = "The same command goes on where it stopped; `mneme inbox list` shows what failed."
@@ -35,7 +38,7 @@ async def remember(
     """Remember a sentence or a whole conversation; the same command continues an interrupted run."""
     file = Path(source)
     is_name = len(source.split()) == 1 and bool(file.suffix or len(file.parts) > 1)
-    if source == "-" or is_name or (len(source) < LONGEST_NAME and file.is_file()):
+    if source == "-" or is_name or (len(source) < MAX_FILE_NAME_CHARS and file.is_file()):
         conversation, thread = read_conversation(file), f"file/{file.name}"
     else:
         conversation, thread = Conversation([ChatMessage(role="user", content=source)]), ""
@@ -75,3 +78,81 @@ def print_sent(report: Sent, more: dict[str, Any], *, is_aside: bool = False) ->
         left = count_of(report.messages - report.done, "message")
         raise MnemeError(f"Stopped with {left} not tried: {report.stopped}", AGAIN)
     return int(bool(report.failed))
+
+
+SPEAKER = re.compile(r"^(user|human|me|assistant|ai|bot)\s*:\s*", re.IGNORECASE)
+ASSISTANTS = {"assistant", "ai", "bot"}
+HINT = "Give a text file or JSON Lines."
+
+
+@dataclass
+class Conversation:
+    """The turns of a file in order, and the lines that could not be read."""
+
+    turns: list[ChatMessage] = field(default_factory=list)
+    broken: list[tuple[int, str]] = field(default_factory=list)
+
+    def take(self, number: int, given: Any) -> None:
+        """Add a turn, or note why it is none."""
+        try:
+            turn = ChatMessage.model_validate(given)
+        except ValidationError as error:
+            self.broken.append((number, first_fault(error).removesuffix(".")))
+            return
+        if turn.content.strip():
+            self.turns.append(turn)
+        else:
+            self.broken.append((number, "the message is empty"))
+
+
+def read_conversation(file: Path) -> Conversation:
+    """Read a conversation; a broken line is noted with its number, and the other lines are read.
+
+    Raises:
+        BadInput: the file does not exist, is not text, or has no message.
+    """
+    text = read_file(file, HINT)
+    if "\x00" in text:
+        raise BadInput(f"{file} is binary.", HINT)
+    conversation = Conversation()
+    if file.suffix in {".json", ".jsonl"} or text.lstrip().startswith(("{", "[{")):
+        _take_json(text, conversation)
+    else:
+        _take_text(text, conversation)
+    if not conversation.turns and not conversation.broken:
+        raise BadInput(f"{file} has no message.", "Write lines like `user: …`, or JSON Lines.")
+    return conversation
+
+
+def _take_json(text: str, conversation: Conversation) -> None:
+    """Take the elements of a JSON array, or the lines of JSON."""
+    lines = text.split("\n")
+    if text.lstrip().startswith("["):
+        try:
+            lines = [json.dumps(element) for element in json.loads(text)]
+        except ValueError as error:
+            raise BadInput(f"The JSON array is not valid: {error}.", "Write one object per line.") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            given = json.loads(line)
+        except ValueError as error:
+            conversation.broken.append((number, f"no JSON: {error}"))
+        else:
+            conversation.take(number, given)
+
+
+def _take_text(text: str, conversation: Conversation) -> None:
+    """Begin a turn at each speaker's name, or at each paragraph if no speaker is named."""
+    named = any(SPEAKER.match(line) for line in text.splitlines())
+    start, role, words = 1, "user", list[str]()
+    for number, line in enumerate([*text.splitlines(), "user:" if named else ""], start=1):
+        speaker = SPEAKER.match(line)
+        if not speaker and (named or line.strip()):
+            words.append(line)
+            continue
+        if "".join(words).strip():
+            conversation.take(start, {"role": role, "content": "\n".join(words).strip()})
+        start, words = number, [line[speaker.end() :]] if speaker else []
+        role = "assistant" if speaker and speaker[1].lower() in ASSISTANTS else "user"

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from mneme.api.memories import Memories
 from mneme.cli.show import errors
-from mneme.client.announcement import running_server
+from mneme.client.home import running_server
 from mneme.client.session import MemoryAgent, Session, remember_waiting
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, NotFound
 from mneme.models.asking.asking import auto_notice, by_rules, resolve

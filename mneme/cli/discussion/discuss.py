@@ -1,8 +1,10 @@
-"""`mneme discuss TASK`: run a discussion, or continue one."""
+"""`mneme discuss TASK`: run a discussion, or continue one, with a person at the terminal."""
 
 import asyncio
+import json
 import os
 import re
+import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,13 +14,15 @@ from uuid import uuid4
 import typer
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
+from rich.markup import escape
+from rich.syntax import Syntax
 
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
-from mneme.cli.discussion.person import answer_of
-from mneme.cli.discussion.printing import WAITING, print_end, print_step, write_files
-from mneme.cli.show import console, emit, read_file
+from mneme.cli.discussion.show import WAITING, print_end, print_step, write_files
+from mneme.cli.options import by_role
+from mneme.cli.show import console, emit, prints_json, read_file
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable
 from mneme.library.teams.team import load_team
@@ -55,9 +59,7 @@ async def run(
     out: Annotated[Path | None, "Folder for document and report; default: discussions/ID."] = None,
 ) -> int:
     """Discuss a task until all accept, and write the document (the word `run` may be left out)."""
-    everyone = [each for each in agents if "=" not in each]
-    models = [each for each in agents if "=" in each]
-    context |= {"agents": everyone[-1] if everyone else os.environ.get("MNEME_AGENTS", "auto")}
+    context["agents"], models = by_role(agents, os.environ.get("MNEME_AGENTS", "auto"))
     given: Values | None = None
     if task or not discussion_id:
         given = {"task": task_of(task), "team": team_of(discussing, models)}
@@ -173,3 +175,65 @@ async def _run(flows: Workflows, config: RunnableConfig, given: Values, context:
         if answer is None:
             return None
         step = Command(resume=answer)
+
+
+TURNS_SHOWN = 3
+
+
+def answer_of(question: Values) -> Values | None:
+    """Read a person's answer from the terminal or as a line of JSON; None at the end of the input."""
+    if not prints_json():
+        _print_question(question)
+        return _approval() if "document" in question else _words(question)
+    emit({"waits": question})
+    line = sys.stdin.readline()
+    try:
+        answer: Values | None = json.loads(line) if line.strip() else None
+    except json.JSONDecodeError as error:
+        example = 'For example: {"message": "…", "accept": false}'
+        raise BadInput(f"This line is not JSON: {error}.", example) from error
+    return answer
+
+
+def _print_question(question: Values) -> None:
+    if "document" in question:
+        console.print(Syntax(json.dumps(question["document"], indent=1, ensure_ascii=False), "json"))
+        return
+    console.print(f"\n[bold]You speak as {escape(question['role'])}.[/] Your memory:")
+    console.print(escape(question["memory"] or "nothing"), soft_wrap=True)
+    for turn in question["turns"][-TURNS_SHOWN:]:
+        console.print(escape(turn), soft_wrap=True)
+    if question["wrong"]:
+        console.print(f"[red]{escape(question['wrong'])}[/]")
+
+
+def _words(question: Values) -> Values | None:
+    message = _line("your message (empty: stop here)> ")
+    if not message:
+        return None
+    said = {"message": message, "accept": _yes("Do you accept the solution?")}
+    said["finalize"] = bool(question["may_finalize"]) and _yes("Shall the document be written now?")
+    answers = list[int]()
+    if issues := question.get("issues"):
+        for number, about in issues.items():
+            console.print(f"  {number}. {escape(about)}", soft_wrap=True)
+        named = _line("Which of these issues does it answer (numbers; empty: none)> ")
+        answers = [int(number) for number in re.findall(r"\d+", named)]
+    return said | {"answers": answers}
+
+
+def _approval() -> Values | None:
+    answer = _line("Approve? (yes, or what must still be discussed; empty: stop here)> ")
+    if not answer:
+        return None
+    approved = answer.lower() in {"y", "yes"}
+    return {"approve": approved, "remarks": "" if approved else answer}
+
+
+def _yes(question: str) -> bool:
+    return (_line(f"{question} [y/N]> ") or "n").lower().startswith("y")
+
+
+def _line(prompt: str) -> str:
+    console.print(prompt, end="", markup=False)
+    return sys.stdin.readline().strip()

@@ -1,5 +1,6 @@
-"""`mneme discuss show, report, memory, teams`: what was discussed, and what agents remember of it."""
+"""`mneme discuss show, report, memory, teams`: what was discussed; what is printed and written of it."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,14 +11,15 @@ from rich.markup import escape
 from rich.syntax import Syntax
 
 from mneme.api.discussions import TeamDiscussions
-from mneme.cli.discussion.printing import print_end, print_turn, write_files
-from mneme.cli.discussion.report import ending
+from mneme.cli.discussion.report import ending, write_report
 from mneme.cli.options import Owner
-from mneme.cli.show import console, emit, print_result, print_rows
+from mneme.cli.show import console, count_of, emit, print_result, print_rows
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.library.teams.team import load_team, shipped
-from mneme.stores.discussions.agent_memory import CarriedMemory, MemoryVersion
+from mneme.models.asking.counting import Asked, in_words
+from mneme.stores.discussions.agent_memory import CarriedMemory
+from mneme.stores.discussions.discussions import Discussion, Turn
 
 MANY = 1_000_000
 
@@ -78,28 +80,20 @@ async def memory(
     """Show an agent's memory now, after a turn, or what changed between two turns."""
     async with open_operations(TeamDiscussions, owner, reading=True) as done:
         about = await done.starting(one_of(discussion, named))
+        last = MANY if turn is None else turn
         if history:
-            print_result(await done.memory_history(about.id, agent), _print_versions)
+            for each in (versions := await done.memory_history(about.id, agent)):
+                console.print(f"turn {each.turn:>4}  version {each.version:>3}  {escape(each.reason)}")
+            print_result(versions, lambda _: None)
         elif since is not None:
-            diff = await done.memory_diff(about.id, agent, since, MANY if turn is None else turn)
-            print_result(diff, _print_diff, "diff")
+            diff = await done.memory_diff(about.id, agent, since, last)
+            shown = Syntax(diff, "diff", word_wrap=True) if diff else "[dim]nothing changed[/]"
+            print_result(diff, lambda _: console.print(shown), "diff")
         else:
-            found = await done.memory_at(about.id, agent, MANY if turn is None else turn)
-            print_result(found, _print_memory)
-
-
-def _print_memory(found: MemoryVersion) -> None:
-    console.print(f"[bold]{escape(found.agent)}[/] after turn {found.turn} [dim](version {found.version})[/]")
-    console.print(_as_json(found.memory))
-
-
-def _print_versions(versions: Sequence[MemoryVersion]) -> None:
-    for each in versions:
-        console.print(f"turn {each.turn:>4}  version {each.version:>3}  {escape(each.reason)}")
-
-
-def _print_diff(diff: str) -> None:
-    console.print(Syntax(diff, "diff", word_wrap=True) if diff else "[dim]nothing changed[/]")
+            found = await done.memory_at(about.id, agent, last)
+            after = f"[bold]{escape(found.agent)}[/] after turn {found.turn}"
+            console.print(f"{after} [dim](version {found.version})[/]")
+            print_result(found, lambda _: console.print(_as_json(found.memory)))
 
 
 def _as_json(value: Any) -> Syntax:
@@ -126,3 +120,53 @@ def print_carried(found: Sequence[CarriedMemory]) -> None:
 def print_erased(agents: Sequence[str]) -> None:
     """Print whose memories were erased."""
     console.print(f"Erased: {', '.join(agents)}.")
+
+
+FOLDER = Path("discussions")
+INTRINSIC = "intrinsic"
+WAITING = 3
+"""The exit status of a discussion that waits for a person."""
+
+
+def print_step(event: dict[str, Any]) -> None:
+    emit(event)
+    if event["step"] == "turn":
+        print_turn(Turn.model_validate({name: each for name, each in event.items() if name != "step"}))
+    elif event["step"] == "open":
+        console.print(f"[bold]discussion[/] {event['discussion']} [dim]({escape(event['team'])})[/]")
+
+
+def print_turn(turn: Turn) -> None:
+    marks = " [green]accepts[/]" * turn.accept + " [green]finalises[/]" * turn.finalize
+    console.print(f"\n[cyan]{turn.number}. {escape(turn.title)}[/]{marks} [dim]{escape(turn.answered_by)}[/]")
+    console.print(escape(turn.message), soft_wrap=True)
+    if turn.complaint:
+        console.print(f"[yellow]{escape(turn.complaint)}[/]", soft_wrap=True)
+
+
+def print_end(ended: Discussion, asked: Asked | None, files: Sequence[Path]) -> None:
+    emit(
+        {
+            **ended.model_dump(mode="json", exclude={"team", "task"}),
+            "asked": asked,
+            "files": [str(each) for each in files],
+        }
+    )
+    cost = f" [dim]{in_words(asked)}[/]" if asked else ""
+    console.print(f"\n[bold]{escape(ending(ended))}[/] {ended.turns} turns, {ended.tokens} tokens.{cost}")
+    if ended.complaints:
+        some = count_of(len(ended.complaints), "answer")
+        console.print(f"[yellow]{some} could be used only in part:[/]")
+    for complaint in ended.complaints:
+        console.print(f"  {escape(complaint)}", soft_wrap=True)
+    for file in files:
+        console.print(str(file), soft_wrap=True)
+
+
+async def write_files(done: TeamDiscussions, about: Discussion, out: Path | None) -> list[Path]:
+    """Write a discussion's report into its folder."""
+    turns = await done.turns(about.id)
+    memories = []
+    if about.memory == INTRINSIC:
+        memories = [await done.memory_now(about.id, role["name"]) for role in about.team["roles"]]
+    return await asyncio.to_thread(write_report, out or FOLDER / about.id, about, turns, memories)

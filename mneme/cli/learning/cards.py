@@ -9,20 +9,18 @@ from rich.markup import escape
 
 from mneme.api.cards import Cards
 from mneme.cli.derived import Fields, arguments_of
-from mneme.cli.options import Reason, Team
+from mneme.cli.options import Team
 from mneme.cli.show import console, is_written, print_fields, print_record, print_result, read_file
 from mneme.cli.tables import Table
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, Rule
 from mneme.stores.cards.card_files import dump
-from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import Metrics, Period
 from mneme.stores.cards.sharing import BUDGET
 from mneme.stores.cards.upkeep import Kept
 
 ACTOR = "user"
-APPROVED = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
 CardId = Annotated[str, typer.Argument(help="A card's id, or its first letters.")]
 Rules = Annotated[list[str] | None, typer.Option("--rule", help='"CONDITION: WHAT TO DO"; may be repeated.')]
 Lesson = Annotated[
@@ -60,14 +58,6 @@ def rule_of(text: str) -> Rule:
 def print_card(card: Card) -> None:
     """Print a card in its YAML form."""
     console.print(escape(dump(card)), end="", soft_wrap=True)
-
-
-async def promote(card: CardId, team: Team = "local", reason: Reason = "decided on the command line") -> None:
-    """Approve a provisional card; to become verified it still needs enough successes."""
-    approval = Approval(by=ACTOR, approved=True, rubric=APPROVED, reason=reason)
-    async with open_operations(Cards, team) as cards:
-        changed = await cards.promote(card, approval, reason)
-    print_result(changed, print_card)
 
 
 async def export(

@@ -13,7 +13,7 @@ from mneme.api.pools import Pools
 from mneme.cli.derived import Fields
 from mneme.cli.show import console, emit, print_rows, print_table
 from mneme.client.home import open_operations
-from mneme.client.team import open_team
+from mneme.client.session import open_team
 from mneme.core.errors import BadInput
 from mneme.nodes.learning.consolidation.state import TuningContext
 from mneme.stores.tuned_models import Archive, Attempt

@@ -17,11 +17,11 @@ from mneme.cli.learning.disputes import LEARNING
 from mneme.cli.learning.learn import ROLES, Given, Place, finished, solve
 from mneme.cli.options import Agents, Team
 from mneme.cli.show import console, read_file
-from mneme.client.team import open_team
+from mneme.client.session import open_team
 from mneme.core.errors import BadInput
 from mneme.models.asking.responders import resolve
 
-LONGEST = 6_000
+MAX_PART_CHARS = 6_000
 """Characters of one part: what a small model reads with care."""
 HINT = "Give a log, tickets or a conversation as text."
 QUESTION = """What does this record of past work teach that would help with other tasks? It is {name}, part
@@ -84,8 +84,8 @@ def _pieces(text: str) -> Iterator[str]:
     """Yield as many whole lines as a part has room for; a longer line is cut."""
     gathered, size = list[str](), 0
     for whole in text.splitlines():
-        for line in (whole[n : n + LONGEST] for n in range(0, len(whole) or 1, LONGEST)):
-            if size + len(line) > LONGEST:
+        for line in (whole[n : n + MAX_PART_CHARS] for n in range(0, len(whole) or 1, MAX_PART_CHARS)):
+            if size + len(line) > MAX_PART_CHARS:
                 yield "\n".join(gathered)
                 gathered, size = [], 0
             gathered.append(line)

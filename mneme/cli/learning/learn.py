@@ -17,7 +17,7 @@ from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.learning.disputes import LEARNING, Session, print_dispute, run_dispute
 from mneme.cli.show import console, emit, print_beside, print_result, read_file
-from mneme.client.team import open_team
+from mneme.client.session import open_team
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import tasks
 from mneme.environments.worlds import find_world
@@ -239,7 +239,7 @@ def problem_of(given: Place) -> Context:
     return named
 
 
-LONGEST = 110
+MAX_LINE_CHARS = 110
 """The most characters of a line."""
 
 
@@ -254,7 +254,7 @@ def _print_step(event: dict[str, Any]) -> None:
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) < LONGEST else f"{line[: LONGEST - 1]}…"
+    return line if len(line) < MAX_LINE_CHARS else f"{line[: MAX_LINE_CHARS - 1]}…"
 
 
 def _print_result(values: dict[str, Any]) -> None:

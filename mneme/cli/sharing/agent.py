@@ -44,7 +44,7 @@ async def new(
         async with open_operations(Pools, team, reading=True) as shared:
             known = {each.rubric.name for each in await shared.rubrics()}
         if agent.domain not in known:
-            await rubric.draft(agent.domain, [agent.task], "", {"team": team, "designer": agents})
+            await rubric.design(agent.domain, {"team": team, "designer": agents}, [agent.task])
     except MnemeError as error:
         saved = f"{agent.name} is saved, but its domain {agent.domain} may lack a rubric: {error}"
         hint = f"Then draft one: mneme share rubric design {agent.domain}"

@@ -13,8 +13,8 @@ from mneme.cli.options import Team
 from mneme.cli.sharing.pools import PoolName
 from mneme.cli.show import console, emit, print_result, print_table
 from mneme.client.home import open_operations
-from mneme.client.team import open_team
-from mneme.client.team import train as train_retriever
+from mneme.client.session import open_team
+from mneme.client.session import train as train_retriever
 from mneme.core.errors import BadInput
 from mneme.library.agents.own import own_texts
 from mneme.nodes.sharing.context import PoolContext

@@ -17,7 +17,7 @@ from mneme.cli.derived import Fields
 from mneme.cli.options import Reason, Team
 from mneme.cli.show import console, emit, print_result
 from mneme.client.home import open_operations
-from mneme.client.team import TeamSession, open_team
+from mneme.client.session import TeamSession, open_team
 from mneme.core.errors import BadInput
 from mneme.core.yaml_files import text_of
 from mneme.library.agents.own import own_texts
@@ -62,11 +62,6 @@ async def design(
     wishes: Annotated[str, "What the rubric should measure, in your words."] = "",
 ) -> None:
     """Draft a rubric; it waits for your review."""
-    await draft(domain, tasks or [], wishes, context)
-
-
-async def draft(domain: str, tasks: list[str], wishes: str, context: Context) -> None:
-    """Let a model draft a rubric; the draft then waits for review."""
     await show_notice(context["designer"])
     async with _waiting(domain, context) as (session, config, left):
         if "review" in left:

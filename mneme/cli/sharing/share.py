@@ -12,9 +12,9 @@ from rich.markup import escape
 from mneme.api.pools import Pools
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
-from mneme.cli.options import Agents
+from mneme.cli.options import Agents, by_role
 from mneme.cli.show import console, count_of, emit, read_file
-from mneme.client.team import TeamSession, Training, open_team
+from mneme.client.session import TeamSession, Training, open_team
 from mneme.core.errors import BadInput, first_fault
 from mneme.core.yaml_files import read_yaml, text_of
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent
@@ -71,11 +71,8 @@ def members_text(domain: str, named: str) -> str:
 
 def answerers_of(given: Sequence[str], agents: str) -> Context:
     """Return who answers for all agents, and who for single ones, from words MODEL and AGENT=MODEL."""
-    everyone = [each for each in given if "=" not in each]
-    return {
-        "answerer": everyone[-1] if everyone else agents,
-        "answerers": ", ".join(each for each in given if "=" in each),
-    }
+    everyone, single = by_role(given, agents)
+    return {"answerer": everyone, "answerers": ", ".join(single)}
 
 
 OWN_PARAMETERS = "agent answerer answerers"
@@ -206,12 +203,13 @@ def _print_step(event: Context) -> None:
 
 
 def _print_growth(values: Context, trained: list[str]) -> None:
-    names = ("pool", "memories", "calls", "known", "rejected", "failed", "why", "asked")
+    names = ("pool", "memories", "known", "rejected", "failed", "why", "asked")
     emit({name: values[name] for name in names} | {"stored": len(values["stored"]), "trained": trained})
     console.print(
         f"{len(values['stored'])} stored, {values['known']} there before, "
         f"{values['rejected']} not good enough, {len(values['failed'])} failed, "
-        f"{values['calls']} calls; the pool {values['pool']} has {values['memories']} pairs. {values['why']}"
+        f"{values['asked']['calls']} calls; the pool {values['pool']} has {values['memories']} pairs. "
+        f"{values['why']}"
     )
     console.print(f"[dim]{in_words(values['asked'])}[/]")
     for failure in values["failed"]:

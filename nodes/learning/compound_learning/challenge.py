@@ -46,7 +46,7 @@ async def challenge(state: State, runtime: LearningRuntime, world: World | None)
         earlier=settled_words(state["log"]),
         remedies=remedies(world) if world else [],
         cards=knowns(verified_cards(state)),
-        pitfalls=state.get("pitfalls", []),
+        pitfalls=state["pitfalls"],
     )
     said, by = await ask_role("devils_advocate", challenge_draft, given, runtime)
     number = len(state["drafts"])
@@ -86,7 +86,7 @@ async def patch(state: State, runtime: LearningRuntime, world: World | None) -> 
         advice=[_remedy(each["objection"].remedy, world) for each in open_],
         trial=state["drafts"][-1]["trial"],
         cards=knowns(state["cards"]),
-        pitfalls=state.get("pitfalls", []),
+        pitfalls=state["pitfalls"],
     )
     answer, by = await ask_role("researcher", patch_draft, given, runtime)
     patched = with_pattern(answer, world)

@@ -92,7 +92,7 @@ async def keep(state: State, runtime: LearningRuntime, world: World | None) -> U
     cards, scope = cards_of(runtime), scope_of(world, state)
     kept = [await _keep(each, state, cards, scope) for each in state["findings"]]
     kept += [await _promote(card, state, cards) for card in state["packet"]["approved"]]
-    if state["packet"].get("verify_new"):  # a run of an earlier version has none
+    if state["packet"]["verify_new"]:
         new = [each["card"] for each in kept if each and each["event"] == "created"]
         kept += [await _promote(card, state, cards, at_creation=True) for card in new]
     learned = [each for each in kept if each]

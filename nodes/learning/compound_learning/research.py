@@ -59,11 +59,13 @@ async def recall(state: State, runtime: LearningRuntime, world: World | None) ->
     return update | {"pitfalls": [as_shown(each.card, world) for each in found]}
 
 
-async def begin(state: State, runtime: LearningRuntime, world: World | None, find: Find) -> Update:
-    """Begin a task, and let `find` recall what bears on it."""
+async def begin(
+    state: State, runtime: LearningRuntime, world: World | None, find: Find | None = None
+) -> Update:
+    """Begin a task, and let `find`, if given, recall what bears on it."""
     features = "; ".join(world.features) if world else ""
     began = time.perf_counter()
-    found = await find(cast(State, {**state, "features": features}), world, runtime)
+    found = await find(cast(State, {**state, "features": features}), world, runtime) if find else []
     runtime.stream_writer({"step": "recall", "cards": [each["known"].claim for each in found]})
     return {
         "task_id": state.get("task_id") or uuid4().hex,
@@ -125,7 +127,7 @@ async def research(state: State, runtime: LearningRuntime, world: World | None) 
         **setting_of(state, world),
         facts=facts,
         cards=knowns(state["cards"]),
-        pitfalls=state.get("pitfalls", []),
+        pitfalls=state["pitfalls"],
         textbook=_ideas(state, world) if world else [],
     )
     answer, by = await ask_role("researcher", draft_solution, given, runtime)
@@ -141,7 +143,7 @@ def _ideas(state: State, world: World) -> list[Advice]:
 
     Where all is known to fall short, what gained most is left, or what changes nothing.
     """
-    known = [*knowns(state["cards"]), *state.get("pitfalls", [])]
+    known = [*knowns(state["cards"]), *state["pitfalls"]]
 
     def untried(patterns: Sequence[str]) -> list[Advice]:
         return [each for each in made_out(world, patterns) if dead_end(each.pattern, known) is None]

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
 from typing import TypeVar
 
 from mneme.library.agents.agent import AGENTS, load_agent
@@ -15,6 +16,7 @@ from mneme.stores.cards.settings import Consolidation
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.pools.lessons import HELD_OUT, group_of
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
+from mneme.stores.pools.memory_pool import Pair as PoolPair
 from mneme.stores.pools.near_duplicates import near_to_any
 
 TASKS_A_CARD = 4
@@ -28,62 +30,49 @@ LOOKED_AT = 50
 Item = TypeVar("Item")
 
 
-class CardPairs:
-    """A team's proven cards as pairs: a task with its material, and the claim and rules that solved it."""
+async def card_pairs(
+    cards: KnowledgeCards, limits: Consolidation, recall: int, before: Collection[str] = ()
+) -> Pairs:
+    """Return a team's proven cards as pairs: a task with its material, the claim and rules that solved it.
 
-    def __init__(
-        self, cards: KnowledgeCards, limits: Consolidation, recall: int, before: Collection[str] = ()
-    ) -> None:
-        """Take what the base does not know: proven cards, and those `before` that a tuned model learned."""
-        self._cards, self._limits, self._recall, self._before = cards, limits, recall, before
+    `before` are cards that a tuned model learned: the base does not know them. Of each card with two tasks
+    the latest is replayed.
+    """
+    known = await cards.records.list()
+    good = [card for card in known if is_good(card, limits)]
+    learned = [card for card in good if not is_held_out(card)]
+    earlier = [card for card in known if card.id in before and card.status == "archived"]
+    tasks = {task.id: task for task in await cards.tasks.all() if task.task}
+    asked = {card.id: _asked(card, tasks) for card in (*good, *earlier)}
+    train = [
+        Pair(key=card.id, asked=each, answer=lesson_of(card))
+        for card in (*learned, *earlier)
+        for each in (asked[card.id][:-1] or asked[card.id])[-TASKS_A_CARD:]
+    ]
+    warned = [
+        Pair(key=card.id, asked=f"Is this right? {card.claim}", answer=warning_of(card))
+        for card in known
+        if card.status == "deprecated" and not card.flags
+    ]
+    keys = [card.id for card in learned]
 
-    async def pairs(self) -> Pairs:
-        """Return what there is to be learned; of each card with two tasks the latest is replayed."""
-        known = await self._cards.records.list()
-        good = [card for card in known if is_good(card, self._limits)]
-        learned = [card for card in good if not is_held_out(card)]
-        earlier = [card for card in known if card.id in self._before and card.status == "archived"]
-        tasks = {task.id: task for task in await self._cards.tasks.all() if task.task}
-        asked = {card.id: _asked(card, tasks) for card in (*good, *earlier)}
-        train = [
-            Pair(key=card.id, asked=each, answer=lesson_of(card))
-            for card in (*learned, *earlier)
-            for each in (asked[card.id][:-1] or asked[card.id])[-TASKS_A_CARD:]
-        ]
-        warned = [
-            Pair(key=card.id, asked=f"Is this right? {card.claim}", answer=warning_of(card))
-            for card in known
-            if card.status == "deprecated" and not card.flags
-        ]
-        keys = [card.id for card in learned]
-        again = [card for card in good if len(asked[card.id]) > 1 or is_held_out(card)]
-        return Pairs(
-            train=[*train, *warned],
-            held_out=[
-                await self._shown(card, asked[card.id][-1], keys)
-                for card in _some([card for card in good if is_held_out(card)], HELD_OUT_AT_MOST, _id)
-            ],
-            replays=[
-                await self._shown(card, asked[card.id][-1], keys) for card in _some(again, REPLAYS, _id)
-            ],
-            keys=keys,
-        )
-
-    async def _shown(self, card: Card, asked: str, archived: Sequence[str]) -> Pair:
+    async def shown(card: Card) -> Pair:
         """Return a pair with what retrieval finds for it now, and once what is learned is archived."""
-        found = [each.card for each in await self._cards.retrieve(asked, LOOKED_AT)]
-        left = [each for each in found if each.id not in archived]
-        return Pair(
-            key=card.id,
-            asked=asked,
-            answer=lesson_of(card),
-            shown=[in_short(each) for each in found[: self._recall]],
-            delta=[in_short(each) for each in left[: min(self._recall, DELTA)]],
-        )
+        latest = asked[card.id][-1]
+        found = [each.card for each in await cards.retrieve(latest, LOOKED_AT)]
+        left = [in_short(each) for each in found if each.id not in keys]
+        now = [in_short(each) for each in found[:recall]]
+        delta = left[: min(recall, DELTA)]
+        return Pair(key=card.id, asked=latest, answer=lesson_of(card), shown=now, delta=delta)
 
-
-def _id(card: Card) -> str:
-    return card.id
+    held_out = _some([card for card in good if is_held_out(card)], HELD_OUT_AT_MOST, attrgetter("id"))
+    again = [card for card in good if len(asked[card.id]) > 1 or is_held_out(card)]
+    return Pairs(
+        train=[*train, *warned],
+        held_out=[await shown(card) for card in held_out],
+        replays=[await shown(card) for card in _some(again, REPLAYS, attrgetter("id"))],
+        keys=keys,
+    )
 
 
 def in_short(card: Card) -> str:
@@ -101,44 +90,36 @@ def _asked(card: Card, tasks: Mapping[str, TaskRecord]) -> list[str]:
     return [each for each in told if not any(findings(each))] or [situation_of(card)]
 
 
-class MemoryPairs:
-    """A pool's memories above a threshold; every fifth answer is held out, with all its questions."""
+async def memory_pairs(pool: MemoryPool, above: int, recall: int) -> Pairs:
+    """Return a pool's memories above a threshold; every fifth answer is held out, with all its questions.
 
-    def __init__(self, pool: MemoryPool, above: int, recall: int) -> None:
-        self._pool, self._above, self._recall = pool, above, recall
+    What is nearly a held-out question or answer is left out, and what was rated down or reads like an order.
+    """
+    good = [each async for each in pool.pairs() if each.pair.score > above and _may_be_learned(each.pair)]
+    held = [each for each in good if _is_held_out(each)]
+    said = [text for each in held for text in (each.pair.prompt, each.pair.answer)]
+    train = [
+        each
+        for each in good
+        if not _is_held_out(each)
+        and not near_to_any(each.pair.prompt, said)
+        and not near_to_any(each.pair.answer, said)
+    ]
+    shown = []
+    for each in _some(held, HELD_OUT_AT_MOST, attrgetter("key")):
+        _, found = await chosen(pool, each.pair.asked, recall, without=each.pair.answer)
+        examples = [f"{other.pair.prompt} -> {other.pair.answer}" for other in found]
+        shown.append(_pair(each).model_copy(update={"shown": examples, "delta": examples}))
+    return Pairs(
+        train=[_pair(each) for each in train],
+        held_out=shown,
+        replays=shown[:REPLAYS],
+        keys=[each.key for each in train],
+    )
 
-    async def pairs(self) -> Pairs:
-        """Return what there is to be learned; what is nearly a held-out question or answer is left out."""
-        good = [each async for each in self._pool.pairs() if self._is_good(each)]
-        held = [each for each in good if _is_held_out(each)]
-        said = [text for each in held for text in (each.pair.prompt, each.pair.answer)]
-        train = [
-            each
-            for each in good
-            if not _is_held_out(each)
-            and not near_to_any(each.pair.prompt, said)
-            and not near_to_any(each.pair.answer, said)
-        ]
-        shown = [await self._shown(each) for each in _some(held, HELD_OUT_AT_MOST, lambda each: each.key)]
-        return Pairs(
-            train=[_pair(each) for each in train],
-            held_out=shown,
-            replays=shown[:REPLAYS],
-            keys=[each.key for each in train],
-        )
 
-    def _is_good(self, memory: Pooled) -> bool:
-        """Say whether a memory may be learned: above the threshold, asked for, not rated down, no order."""
-        pair = memory.pair
-        is_scored = pair.score > self._above and bool(pair.prompt.strip()) and not pair.is_rated_down
-        return is_scored and not any(findings(pair.text))
-
-    async def _shown(self, memory: Pooled) -> Pair:
-        """Return a pair with the examples that are found for it: the same before and afterwards."""
-        asked, answer = memory.pair.asked, memory.pair.answer
-        _, found = await chosen(self._pool, asked, self._recall, without=answer)
-        examples = [f"{each.pair.prompt} -> {each.pair.answer}" for each in found]
-        return _pair(memory).model_copy(update={"shown": examples, "delta": examples})
+def _may_be_learned(pair: PoolPair) -> bool:
+    return bool(pair.prompt.strip()) and not pair.is_rated_down and not any(findings(pair.text))
 
 
 def _pair(memory: Pooled) -> Pair:

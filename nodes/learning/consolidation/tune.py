@@ -18,8 +18,8 @@ from mneme.models.tuning.base import Base, find_base, fingerprint
 from mneme.models.tuning.judging import Judged, judge
 from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Recipe, Trained, Training, open_tuned
 from mneme.models.tuning.paired import not_worse
-from mneme.models.tuning.pairs import PairSource, Progress, Question
-from mneme.nodes.learning.consolidation.sources import CardPairs, MemoryPairs
+from mneme.models.tuning.pairs import Progress, Question
+from mneme.nodes.learning.consolidation.sources import card_pairs, memory_pairs
 from mneme.nodes.learning.consolidation.state import (
     State,
     TuningContext,
@@ -82,12 +82,10 @@ def is_due(state: State) -> str:
 async def gather(state: State, runtime: TuningRuntime) -> Update:
     """Make training pairs of what is there now (§8, step 1), and keep them beside the training."""
     told, cycle = runtime.context, cycle_of(runtime)
-    source: PairSource
     if isinstance(cycle, PoolModels):
-        source = MemoryPairs(pool_of(runtime), told.above, told.recall)
+        pairs = await memory_pairs(pool_of(runtime), told.above, told.recall)
     else:
-        source = CardPairs(cards_of(runtime), limits_of(runtime), told.recall, await cycle.learned())
-    pairs = await source.pairs()
+        pairs = await card_pairs(cards_of(runtime), limits_of(runtime), told.recall, await cycle.learned())
     if len(pairs.train) < FEWEST or not pairs.keys:
         raise _too_few(len(pairs.keys), told)
     folder = await folder_of(state["tag"], runtime)

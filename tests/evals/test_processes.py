@@ -6,10 +6,10 @@ from pathlib import Path
 
 OPENS = """
 import time
-from mneme.stores.ledger.processes import pool
+from mneme.evals.measuring import fresh_processes
 
 if __name__ == "__main__":
-    opened = pool(1)
+    opened = fresh_processes(1)
     print(opened.submit(int, 1).result(), flush=True)
     opened.submit(time.sleep, 600)
     time.sleep(600)

@@ -1,0 +1,208 @@
+"""Qdrant Edge: an open shard, and requests in its types."""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import qdrant_edge as edge
+
+from mneme.core.errors import Damaged, MnemeError
+from mneme.stores.ledger.database import REPAIR
+from mneme.stores.ledger.engine import Answer, Engine, Request, Scores, words_in
+from mneme.stores.ledger.index import BATCH_SIZE, STAMP_ID, Changes, Point, stamp_of
+from mneme.stores.ledger.log import State
+from mneme.stores.ledger.query import DENSE, SPARSE, Found, Payload, Query
+from mneme.stores.ledger.scopes import Scopes
+from mneme.stores.ledger.sealing import seal
+
+MATCHES: dict[str, Any] = {"value": edge.MatchValue, "prefix": edge.MatchPrefix, "any": edge.MatchAny}
+SCHEMAS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Turn whatever the engine raises into Damaged, which says what to do."""
+    try:
+        yield
+    except MnemeError:
+        raise
+    except BaseException as failure:
+        if not (isinstance(failure, Exception) or type(failure).__name__ == "PanicException"):
+            raise  # the engine raises bare Exception, and in a panic, something that is none
+        raise Damaged(f"The index of the embedded ledger failed: {failure}.", REPAIR) from failure
+
+
+class EdgeEngine(Engine):
+    """An open shard, up to which entry it has followed the log, and how much has moved in it since."""
+
+    def __init__(self, path: Path, lock: int, *, dimension: int | None = None) -> None:
+        """Open the shard in a folder, or make one of a dimension in an empty folder."""
+        super().__init__()
+        self.path, self.folder, self.lock = path, path.parent, lock
+        self.seq = self.moved = 0
+        self.made_with = ("", 0)
+        self.known = Scopes(())
+        with guarded():
+            self.shard = edge.EdgeShard.load(str(path)) if dimension is None else _made(path, dimension)
+
+    def read_stamp(self) -> Payload:
+        """Read the stamp, and which scopes there are."""
+        if stamp := super().read_stamp():
+            hits = self.shard.facet(edge.FacetRequest("scope", limit=2**31, exact=True))
+            self.known, self.seq = Scopes(str(hit.value) for hit in hits), stamp["seq"]
+            self.made_with = (stamp["embedder"], stamp["dimension"])
+        return stamp
+
+    @guarded()
+    def stamp(self, state: State) -> None:
+        payload = {"stamp": stamp_of(state)}
+        self.shard.update(edge.UpdateOperation.upsert_points([edge.Point(STAMP_ID, {}, payload)]))
+        self.seq, self.made_with = state.seq, (state.embedder, state.dimension)
+
+    @guarded()
+    def apply(self, found: Changes) -> None:
+        """Follow the log to another entry."""
+        if found.gone:
+            self.shard.update(edge.UpdateOperation.delete_points([*found.gone]))
+        self.upsert(found.points)
+        self.moved += len(found.points) + len(found.gone)
+        self.stamp(found.state)
+
+    @guarded()
+    def upsert(self, points: Sequence[Point]) -> None:
+        for point in points:
+            self.known.add(point.payload["scope"])
+        if points:
+            self.shard.update(edge.UpdateOperation.upsert_points([_point(each) for each in points]))
+
+    def count(self) -> int:
+        return int(self.shard.info().points_count)
+
+    @guarded()
+    def search(self, query: Query) -> list[Found]:
+        query = query._replace(where=self.known.narrowed(query.where))
+        return super().search(query) if self.known.meets(query.where) else []
+
+    @guarded()
+    def pool(self, query: Query) -> Scores:
+        return super().pool(query._replace(where=self.known.narrowed(query.where)))
+
+    def ask(self, requests: Sequence[Request]) -> list[list[Answer]]:
+        answers = [self.shard.query(_request(request)) for request in requests]
+        return [[(str(each.id), each.score, each.payload) for each in answer] for answer in answers]
+
+    def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
+        self.shard.update(edge.UpdateOperation.create_field_index(path, SCHEMAS[schema]()))
+
+    def payload(self, point: str) -> Payload | None:
+        return next((each.payload for each in self.shard.retrieve([point], True, False)), None)
+
+    @guarded()
+    def page(self, after: Any, name: str = "") -> tuple[list[Point], Any]:
+        request = edge.ScrollRequest(offset=after, limit=BATCH_SIZE, with_payload=True, with_vector=True)
+        records, following = self.shard.scroll(request)
+        points: list[Point] = []
+        for each in records:
+            vectors: Any = each.vector or {}
+            points.append(Point(str(each.id), each.payload or {}, vectors.get(DENSE), words_in(vectors)))
+        return points, following
+
+    def discard(self) -> None:
+        """Remove the files of a shard that another has replaced; a search under way has them open still."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def close(self) -> None:
+        """Close the shard, and note what its files are."""
+        with guarded():
+            self.shard.close()
+        with suppress(OSError):
+            seal(self.folder)
+        os.close(self.lock)
+
+
+def _made(path: Path, dimension: int) -> edge.EdgeShard:
+    config = edge.EdgeConfig(
+        vectors={DENSE: edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine)},
+        sparse_vectors={SPARSE: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
+    )
+    shard = edge.EdgeShard.create(str(path), config)
+    by_place = edge.KeywordIndexParams(is_tenant=True, prefix=True)
+    shard.update(edge.UpdateOperation.create_field_index("scope", by_place))
+    return shard
+
+
+def _point(point: Point) -> edge.Point:
+    vectors: dict[str, Any] = {SPARSE: edge.SparseVector(*point.words)}
+    if point.dense is not None:
+        vectors[DENSE] = point.dense
+    return edge.Point(point.id, vectors, point.payload)
+
+
+def _request(given: Request) -> edge.QueryRequest:
+    if "prefetch" not in given:
+        return edge.QueryRequest(given["limit"], **_leg(given), **_common(given))
+    prefetches = [edge.Prefetch(each["limit"], **_leg(each)) for each in given["prefetch"]]
+    asked = given["query"]
+    fused: Any = (
+        edge.Fusion.Rrf(k=asked["rrf"]["k"])
+        if "rrf" in asked
+        else edge.Formula(_expression(asked["formula"]), asked["defaults"])
+    )
+    return edge.QueryRequest(given["limit"], query=fused, prefetches=prefetches, **_common(given))
+
+
+def _common(given: Request) -> dict[str, Any]:
+    return {name: given[name] for name in ("offset", "score_threshold", "with_payload") if name in given}
+
+
+def _leg(given: Request) -> dict[str, Any]:
+    """Return the arguments for one part of a query; search is exact."""
+    vector = given["query"]
+    words = edge.SparseVector(**vector) if isinstance(vector, dict) else vector
+    corpus = given.get("params", {}).get("idf", {}).get("corpus")
+    return {
+        "query": edge.Query.Nearest(words, given["using"]),
+        "filter": _filter(given["filter"]),
+        "params": edge.SearchParams(exact=True, idf=corpus and edge.IdfParams(_filter(corpus))),
+    }
+
+
+def _filter(given: Mapping[str, Any] | None) -> edge.Filter | None:
+    if given is None:
+        return None
+    parts: dict[str, Any] = {name: [*map(_condition, each)] for name, each in given.items() if each}
+    return edge.Filter(**parts)
+
+
+def _condition(given: Mapping[str, Any]) -> Any:
+    if "match" in given:
+        [(kind, value)] = given["match"].items()
+        return edge.FieldCondition(given["key"], match=MATCHES[kind](value))
+    if "range" in given:
+        bounds = given["range"]
+        are_times = any(isinstance(each, str) for each in bounds.values())
+        kind = edge.RangeDateTime if are_times else edge.RangeFloat
+        return edge.FieldCondition(given["key"], range=kind(**bounds))
+    if "is_empty" in given:
+        return edge.IsEmptyCondition(given["is_empty"]["key"])
+    return edge.HasIdCondition(set(given["has_id"])) if "has_id" in given else _filter(given)
+
+
+def _expression(given: Any) -> edge.Expression:
+    if isinstance(given, str):
+        return edge.Expression.Variable(given)
+    if isinstance(given, int | float):
+        return edge.Expression.Constant(given)
+    [(name, inner)] = given.items()
+    if name == "exp_decay":
+        ages = {part: _expression(inner[part]) for part in ("x", "target")}
+        return edge.Expression.Decay(edge.DecayKind.Exp, **(inner | ages))
+    if name == "div":
+        return edge.Expression.Div(_expression(inner["left"]), _expression(inner["right"]), None)
+    if name == "neg":
+        return edge.Expression.Neg(_expression(inner))
+    several = {"sum": edge.Expression.Sum, "mult": edge.Expression.Mult}[name]
+    return several([*map(_expression, inner)])
