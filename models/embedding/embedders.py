@@ -71,13 +71,9 @@ class Packaged:
         return (await self._embed([text], self._queries))[0]
 
     async def _embed(self, texts: Sequence[str], thread: ThreadPoolExecutor) -> list[list[float]]:
-        def turn() -> list[list[float]] | None:
-            nonlocal work
-            work = work or self.load().embed(texts)
-            return next(work)
-
-        work: Iterator[list[list[float]] | None] | None = None
-        while (vectors := await asyncio.get_running_loop().run_in_executor(thread, turn)) is None:
+        loop = asyncio.get_running_loop()
+        turns = await loop.run_in_executor(thread, lambda: self.load().embed(texts))
+        while (vectors := await loop.run_in_executor(thread, next, turns)) is None:
             continue
         return vectors
 
