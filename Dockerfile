@@ -25,4 +25,4 @@ VOLUME /data
 EXPOSE 2024
 
 CMD ["langgraph", "dev", "--no-browser", "--no-reload", "--config=/app/langgraph.json", \
-     "--host=0.0.0.0", "--port=2024", "--n-jobs-per-worker=8"]
+     "--host=0.0.0.0", "--port=2024", "--n-jobs-per-worker=64"]

@@ -19,7 +19,7 @@ THREAD_NAME = "thread_name"
 """The key of a thread's name in the metadata of its checkpoints."""
 RECURSION_LIMIT = 10_000
 """Steps of a run over many messages, at most."""
-MORE_WORKERS = "Start it with `make dev`, or with `langgraph dev --n-jobs-per-worker 8`."
+MORE_WORKERS = "Start it with `make dev`, or with `langgraph dev --n-jobs-per-worker 64`."
 _said: list[str] = []
 
 

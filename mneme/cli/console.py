@@ -108,7 +108,7 @@ async def _started(port: int) -> asyncio.subprocess.Process:
         if find_spec("langgraph_cli") is None:
             raise ModuleNotFoundError(name="langgraph-cli")
     errors.print("Starting the server; Ctrl-C ends it.")
-    words = ["-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--n-jobs-per-worker", "8"]
+    words = ["-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--n-jobs-per-worker", "64"]
     words += ["--config", str(config), "--port", str(port)]
     return await asyncio.create_subprocess_exec(
         sys.executable,

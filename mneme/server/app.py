@@ -89,12 +89,19 @@ async def _dropping(ledger: Ledger) -> None:
         await asyncio.sleep(KEPT_FOR.total_seconds())
 
 
+def _keep_private() -> None:
+    """Let nobody else into the folder in which the server keeps its threads and runs, nor into new files."""
+    os.umask(0o077)
+    make_private_folder(FOLDER)
+    for each in (FOLDER, *FOLDER.iterdir()):
+        close_to_others(each)
+
+
 @asynccontextmanager
 async def lifespan(_: FastAPI) -> AsyncIterator[None]:
     """Announce the server, remember what waits, and close the ledger at the end."""
     ledger = (await store()).ledger
-    for prepare in (make_private_folder, close_to_others):  # the server keeps its threads and runs there
-        await asyncio.to_thread(prepare, FOLDER)
+    await asyncio.to_thread(_keep_private)
     await asyncio.to_thread(note_server)
     always = [asyncio.create_task(each) for each in (agenda.serve(ledger), _dropping(ledger))]
     try:

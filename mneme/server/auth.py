@@ -10,7 +10,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from langgraph_sdk import Auth
+from langgraph_sdk import Auth, get_client
 
 from mneme.core.errors import Forbidden, MnemeError, TooMany
 from mneme.core.settings import read_settings
@@ -20,6 +20,8 @@ from mneme.server.users import authenticate
 from mneme.stores.checkpoints.checkpointer import thread_owner
 from mneme.stores.users.inbox import Inbox, Message
 
+MAX_BUSY = 24
+"""Threads of one user that the server works at once: fewer than its workers, so that others' go on."""
 STUDIO = "smith.langchain.com"
 SYSTEM = "system"
 
@@ -110,6 +112,7 @@ async def own_threads(ctx: Context, value: Value) -> Filter:
     if ctx.action == "create_run" and ALONE not in ctx.permissions:
         given = value.get("kwargs") or {}
         _refuse_another_user(ctx.user.identity, given)
+        await _refuse_too_many_runs(ctx.user.identity)
         await _refuse_a_full_inbox(ctx.user.identity, given.get("input"))
     return _own(ctx, value)
 
@@ -176,6 +179,12 @@ def _refuse_another_user(me: str, given: Value) -> None:
                 own_user(me, user)
             except Forbidden as refusal:
                 raise _refusal(403, f"{refusal} {refusal.hint}") from refusal
+
+
+async def _refuse_too_many_runs(me: str) -> None:
+    """Refuse a run of somebody with many under way; a thread's follow one another, and count once."""
+    if await get_client(api_key=None).threads.count(metadata={"owner": me}, status="busy") >= MAX_BUSY:
+        raise _refusal(429, f"You have {MAX_BUSY} runs under way. Try again when one has ended.")
 
 
 async def _refuse_a_full_inbox(me: str, given: object) -> None:

@@ -14,10 +14,10 @@ from math import ceil
 
 from langgraph_sdk import Auth
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mneme.api.operation import PROBLEM, problem_of
-from mneme.core.errors import Forbidden, MnemeError, TooMany
+from mneme.core.errors import BadInput, Forbidden, MnemeError, TooMany
 from mneme.core.settings import read_settings
 from mneme.server.auth import Headers, identify, key_of
 from mneme.server.problems import is_ours, problem
@@ -32,6 +32,10 @@ MAX_WRONG_KEYS = 10
 WINDOW = 60.0
 """Seconds for which a wrong key counts."""
 MAX_REMEMBERED = 1000
+MAX_BODY = 16 << 20
+"""Bytes of a request: the server holds each several times over while it reads it."""
+MAX_IMPORT = 64 << 20
+"""Bytes of an import, which sends a whole export at once."""
 
 Guess = tuple[str, str]
 """An address, and the public part of a key: "" if no user has such a key."""
@@ -77,11 +81,35 @@ class Entrance:
         is_own = str(scope.get("root_path", "")).split("/")[:2] == ["", "noauth"]
         from_outside = scope["type"] in ("http", "websocket") and not is_own
         refusal = await self._refusal(scope) if from_outside else None
-        await (refusal or self._app)(scope, receive, send)
+        if refusal is None and from_outside and scope["type"] == "http":
+            await self._bounded(scope, receive, send)
+        else:
+            await (refusal or self._app)(scope, receive, send)
+
+    async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, unless its body, as announced or else as it comes, is too large.
+
+        What is too large is read to its end and dropped: many a client hears an answer only then.
+        """
+        headers = dict(scope["headers"])
+        room = MAX_IMPORT if scope["path"].rstrip("/").endswith("/import") else MAX_BODY
+        came, read = int(headers.get(b"content-length", b"0") or 0), list[Message]()
+        more = came > room or b"transfer-encoding" in headers
+        while more:
+            message = await receive()
+            came += len(message.get("body", b""))
+            more = message.get("more_body", False)
+            read = [*read, message] if came <= room else []
+
+        async def again() -> Message:
+            return read.pop(0) if read else await receive()
+
+        large = _answer(413, f"A request may have {room >> 20} MB here.", scope["path"], BadInput)
+        await (large if came > room else self._app)(scope, again, send)
 
     async def _refusal(self, scope: Scope) -> Response | None:
         path = scope["path"].rstrip("/")
-        if path.lstrip("/").split("/")[0] in CLOSED:
+        if path.lstrip("/").split("/")[0] in CLOSED or path == "/ui":
             return _answer(404, "Not Found", path)
         if path in OPEN or scope.get("method") == "OPTIONS":
             return None
@@ -110,8 +138,8 @@ class Entrance:
         return None
 
 
-def _answer(status: int, detail: str, path: str) -> Response:
+def _answer(status: int, detail: str, path: str, kind: type[MnemeError] = Forbidden) -> Response:
     """Return a refusal that a web page such as Studio can show: it holds nothing of anybody's."""
-    answer = problem(Forbidden(detail), status) if is_ours(path) else JSONResponse({"detail": detail}, status)
+    answer = problem(kind(detail), status) if is_ours(path) else JSONResponse({"detail": detail}, status)
     answer.headers["access-control-allow-origin"] = "*"
     return answer

@@ -3,8 +3,9 @@
 Ollama queues without bound and in order of arrival, so a hundred background calls would stand before
 the one a person waits for. One gate per endpoint therefore holds them back on our side, in two lanes:
 
-- A place that falls free goes to the oldest waiting call of the lane `user`, else to a call of the lane
-  `background`: of the owner (a user or a team) with the fewest places, of several owners in turn.
+- A place that falls free goes to a waiting call of the lane `user`, else to one of the lane `background`: in
+  each to the owner (a user or a team) with the fewest places, of several owners in turn. So whoever asks for
+  one reply waits for one call to end, however many another has asked for.
 - When a user call finds every place taken, the background call that has run for the shortest time is
   preempted: its task is cancelled, which closes its stream, at which Ollama stops generating; it keeps
   its turn and runs again from the start when nobody waits. Model calls have no side effects, so
@@ -33,6 +34,7 @@ from mneme.core.settings import settings
 __all__ = ["Gate", "Lane", "clear_gates", "gate"]
 
 Lane = Literal["user", "background"]
+Owner = tuple[Lane, str]
 T = TypeVar("T")
 
 PATIENCE = 30.0
@@ -66,8 +68,8 @@ class Gate:
         self._lock = threading.Lock()
         self._running: list[Call] = []
         self._waiting: list[Call] = []
-        self._admissions, self._admitted = count(1), Counter[str]()
-        """The number of each owner's latest admission in the background."""
+        self._admissions, self._admitted = count(1), Counter[Owner]()
+        """The number of each owner's latest admission to a lane."""
 
     async def run(self, lane: Lane, work: Callable[[], Awaitable[T]], owner: str = "") -> T:
         """Return what the work returns, once there is a place; background work may be begun repeatedly."""
@@ -129,21 +131,19 @@ class Gate:
         """Give every free place to the next in line; the lock is held."""
         self._running = [call for call in self._running if not call.loop.is_closed()]
         while self._waiting and len(self._running) < self.width:
-            held = Counter(each.owner for each in self._running if each.lane == "background")
+            held = Counter((each.lane, each.owner) for each in self._running)
             call = min(self._waiting, key=lambda each: self._rank(each, held))
             self._waiting.remove(call)
             call.began = call.began or time.monotonic()
             call.preempted, call.stop = False, None
             if _on_loop(call, call.wake):
                 self._running.append(call)
-                if call.lane == "background":
-                    self._admitted[call.owner] = next(self._admissions)
+                self._admitted[call.lane, call.owner] = next(self._admissions)
 
-    def _rank(self, call: Call, held: Counter[str]) -> tuple[int, ...]:
+    def _rank(self, call: Call, held: Counter[Owner]) -> tuple[int, ...]:
         """Rank a waiting call: users first, then owners with few places, preempted calls, owners in turn."""
-        if call.lane == "user":
-            return (0,)
-        return 1, held[call.owner], call.began is None, self._admitted[call.owner]
+        owner = call.lane, call.owner
+        return call.lane != "user", held[owner], call.began is None, self._admitted[owner]
 
     def _preempt(self) -> None:
         """Stop one background call unless enough are already stopping for the users who wait."""

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
@@ -36,15 +36,16 @@ MUST_HAVE = ("name", "dimension", "embed_documents", "embed_query")
 
 
 class Model(Protocol):
-    """A packaged model, which is safe under threads."""
+    """A packaged model, which is safe under threads: it yields None after each batch, at last the vectors."""
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]: ...
+    def embed(self, texts: Sequence[str]) -> Iterator[list[list[float]] | None]: ...
 
 
 class Packaged:
     """A packaged model in this process, off the event loop: queries in one thread, documents in another.
 
-    So a query waits for no document, and neither fills the threads that the rest of the process uses.
+    So a query waits for no document, and neither fills the threads that the rest of the process uses. In a
+    thread callers take turns, a batch each, so a text of any length makes another wait for one batch.
     """
 
     def __init__(self, package: Package) -> None:
@@ -70,7 +71,11 @@ class Packaged:
         return (await self._embed([text], self._queries))[0]
 
     async def _embed(self, texts: Sequence[str], thread: ThreadPoolExecutor) -> list[list[float]]:
-        return await asyncio.get_running_loop().run_in_executor(thread, lambda: self.load().embed(texts))
+        loop = asyncio.get_running_loop()
+        turns = await loop.run_in_executor(thread, lambda: self.load().embed(texts))
+        while (vectors := await loop.run_in_executor(thread, next, turns)) is None:
+            continue
+        return vectors
 
 
 def _model(package: Package) -> Model:

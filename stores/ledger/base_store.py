@@ -31,7 +31,7 @@ from langgraph.store.base import (
 
 from mneme.core.errors import BadInput
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.query import Mode
+from mneme.stores.ledger.query import MAX_QUERY, Mode
 from mneme.stores.ledger.records import Change, Namespace, Source, Value, Version, Write, make_write
 from mneme.stores.ledger.writing import retry_on_conflict
 
@@ -97,6 +97,11 @@ class LedgerStore(BaseStore):
                 op.namespace_prefix, filter=wanted, limit=limit, offset=offset
             )
             return [SearchItem(**_fields(version)) for version in versions]
+        if len(op.query) > MAX_QUERY:
+            raise BadInput(
+                f"A query may have {MAX_QUERY} characters; this one has {len(op.query)}.",
+                "Send a part of it.",
+            )
         hits = await self.ledger.search(
             op.namespace_prefix, op.query, filter=wanted, limit=limit, offset=offset, mode=self._mode
         )

@@ -24,6 +24,7 @@ from mneme.stores.ledger.log import heads_of, last_numbers
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
     DENSE,
+    MAX_QUERY,
     SPARSE,
     Found,
     LedgerInfo,
@@ -166,10 +167,11 @@ class Lookup:
         `groups` to those of its groups. `sections` of it hold all that the filter lets through, where any are
         named: then the engine need not test the filter. `vector` is the query's, where it is known already.
 
-        Where the embedder is absent, every search goes by words. Then the likeness of BM25's sum stands
-        for the score and in the ranking for the cosine, and no record reaches a `min_score`.
+        Of a query its first MAX_QUERY characters are compared. Where the embedder is absent, every
+        search goes by words. Then the likeness of BM25's sum stands for the score and in the ranking for the
+        cosine, and no record reaches a `min_score`.
         """
-        prefix = check_namespace(namespace_prefix, prefix=True)
+        prefix, query = check_namespace(namespace_prefix, prefix=True), query[:MAX_QUERY]
         if ranking is not None and mode != "dense":
             raise BadInput('A ranking starts from the similarity: use it with mode="dense".')
         by_words = mode != "bm25" and self.goes_by_words

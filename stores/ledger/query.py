@@ -27,6 +27,8 @@ LAST = "\U0010ffff"
 """The character that sorts after all others."""
 CHANGED = "updated"
 """The field that says when a record was last changed, in days since 1970."""
+MAX_QUERY = 8000
+"""Characters of a query that are compared: what is longer is a document, and would take others' time."""
 FORMAT = 3  # of ledgers; `upgrading` brings the older ones to it
 
 

@@ -73,14 +73,14 @@ class Guarded:
 
 
 @contextmanager
-def serving(home: Path, workers: str = "8", **settings: str) -> Iterator[Server]:
+def serving(home: Path, workers: str = "64", **settings: str) -> Iterator[Server]:
     """Run `langgraph dev` as `make dev` does, without --allow-blocking, until it is told to end."""
     with langgraph_dev(home, quiet(home, **settings), workers) as server:
         yield server
 
 
 @contextmanager
-def langgraph_dev(home: Path, environment: Mapping[str, str], workers: str = "8") -> Iterator[Server]:
+def langgraph_dev(home: Path, environment: Mapping[str, str], workers: str = "64") -> Iterator[Server]:
     """Run the server in a home of its own, without --allow-blocking, until it is told to end.
 
     Raises MnemeError with the end of its log where it does not start.

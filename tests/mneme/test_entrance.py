@@ -1,5 +1,6 @@
 """What is refused before the routes: too many wrong keys, and strangers on routes without a guard."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from mneme.core.settings import settings
-from mneme.server.entrance import MAX_WRONG_KEYS, WINDOW, Entrance, WrongKeys
+from mneme.server.entrance import MAX_BODY, MAX_WRONG_KEYS, WINDOW, Entrance, WrongKeys
 from mneme.server.users import add_user
 
 WRONG = f"mneme-{'0' * 16}-{'0' * 64}"
@@ -95,3 +96,24 @@ async def test_without_users_only_this_machine_is_answered(clock: Time) -> None:
     assert (await ask("/info", address="127.0.0.1")).status_code == 403, "by another name of the host"
     assert (await ask("/ok")).status_code == 200
     assert (await ask("/internal/truncate")).status_code == 404
+
+
+@pytest.mark.parametrize("is_announced", [True, False])
+@pytest.mark.parametrize(("size", "status"), [(MAX_BODY, 200), (MAX_BODY + 1, 413)])
+async def test_a_body_is_bounded_as_announced_or_as_it_comes(
+    size: int, status: int, *, is_announced: bool
+) -> None:
+    async def read(request: Request) -> Response:
+        return PlainTextResponse(str(len(await request.body())))
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, size, 1 << 20):
+            yield b"a" * min(1 << 20, size - start)
+
+    app = Entrance(Starlette(routes=[Route("/info", read, methods=["POST"])]))
+    through = httpx.ASGITransport(app, client=("127.0.0.1", 5000))
+    async with httpx.AsyncClient(transport=through, base_url="http://127.0.0.1") as client:
+        headers = {"content-length": str(size)} if is_announced else {}
+        answer = await client.post("/info", content=pieces(), headers=headers)
+    assert answer.status_code == status
+    assert answer.text == str(size) if status == 200 else "16 MB" in answer.text

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from statistics import median
@@ -24,6 +25,7 @@ from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent.comparing import compare_memories
 from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.prompts.chat.memory_agent.rewriting import rewrite_memory
+from mneme.server.auth import MAX_BUSY
 from mneme.server.users import add_user
 from mneme.stores.cards.disputes import Approach
 from tests.doubles.command_line import failed
@@ -321,6 +323,35 @@ async def listed_for_ann(server: Server, key: str) -> tuple[int, Any]:
     async with httpx.AsyncClient(headers=headers, timeout=None) as client:
         answer = await client.get(f"{server.url}{API_PATH}/memories", params={"user": "ann"})
     return answer.status_code, answer.json()
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group("server")
+async def test_many_replies_to_one_user_keep_no_other_waiting(tmp_path: Path) -> None:
+    """A model answers a question in two seconds, one at a time; one user asks as many as may be under way."""
+    file, seconds = tmp_path / "users.json", 2.0
+    ann, bob = (add_user(file, name) for name in ("ann", "bob"))
+    with OllamaDouble(brain=by_rules(reply), seconds=seconds) as double:
+        ollama = {"MNEME_OLLAMA_URL": double.url, "MNEME_PARALLEL": "1", "MNEME_AUTH": str(file)}
+        with serving(tmp_path / "home", workers="64", **ollama) as server:
+            async with server.client(ann) as anns, server.client(bob) as bobs:
+                asked: dict[str, Any] = {"input": {"messages": said("I like tea.")}}
+                asked["context"] = RULES | {"chatbot": "ollama:llama3.1:8b", "debounce": 3600}
+                for _ in range(MAX_BUSY):
+                    thread = await anns.threads.create()
+                    await anns.runs.create(thread["thread_id"], "chatbot", **asked)
+                with pytest.raises(APIStatusError) as refusal:
+                    await say(anns, "And coffee.")
+                assert refusal.value.status_code == 429
+                await eventually(lambda: gate_is_full(double))
+                before = time.monotonic()
+                await say(bobs, "I like milk.", **asked["context"])
+                assert time.monotonic() - before < 2.5 * seconds, "half a call or so, and his own"
+
+
+async def gate_is_full(double: OllamaDouble) -> bool:
+    """Tell whether the model has been asked for a reply."""
+    return bool(double.chats)
 
 
 @pytest.mark.long

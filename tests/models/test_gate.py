@@ -295,11 +295,12 @@ def test_a_loop_that_ended_with_calls_in_line_blocks_nobody() -> None:
     assert asyncio.run(gate.run("user", endpoint.work("found"))) == "found"
 
 
-async def test_each_owner_s_background_goes_in_turn() -> None:
+@pytest.mark.parametrize("lane", ["user", "background"])
+async def test_each_owner_s_calls_go_in_turn(lane: Lane) -> None:
     gate, endpoint, end = Gate(1), Endpoint(), asyncio.Event()
-    tasks = [await start(gate, "background", endpoint.work(f"bob{n}", end), "bob") for n in range(5)]
-    tasks += [await start(gate, "background", endpoint.work(f"carol{n}", end), "carol") for n in range(2)]
-    tasks.append(await start(gate, "background", endpoint.work("dan", end), "dan"))
+    tasks = [await start(gate, lane, endpoint.work(f"bob{n}", end), "bob") for n in range(5)]
+    tasks += [await start(gate, lane, endpoint.work(f"carol{n}", end), "carol") for n in range(2)]
+    tasks.append(await start(gate, lane, endpoint.work("dan", end), "dan"))
     end.set()
     await asyncio.gather(*tasks)
     assert endpoint.ended == ["bob0", "carol0", "dan", "bob1", "carol1", "bob2", "bob3", "bob4"]

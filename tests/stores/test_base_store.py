@@ -122,6 +122,11 @@ async def test_reading_agrees_with_langgraphs_own_store(
     assert plain(await store.abatch([op])) == plain(await other.abatch([op]))
 
 
+async def test_a_query_that_is_a_document_is_refused(store: LedgerStore) -> None:
+    with pytest.raises(BadInput, match="8000 characters; this one has 8001"):
+        await store.asearch(("a",), query="x" * 8001)
+
+
 async def test_writing_agrees_with_langgraphs_own_store(store: LedgerStore, embedder: WordEmbedder) -> None:
     other = in_memory(embedder)
     rounds: list[list[Any]] = [
