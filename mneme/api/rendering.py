@@ -108,6 +108,24 @@ def origin_of(found: "FrozenRubric") -> str:
 ROWS: Mapping[str, Callable[[Any], Row]] = {
     "MemoryRecord": _memory_row,
     "Version": _version_row,
+    "Recalled": lambda found: {
+        "kind": found.kind,
+        "key": found.key[:16],
+        "text": found.text,
+        "from": found.origin,
+        "score": round(found.score, 2),
+        "out of date": found.stale,
+    },
+    "Step": lambda step: {
+        "": "·" * step.distance,
+        "kind": step.kind,
+        "key": step.key[:16],
+        "v": step.version,
+        "text": step.text,
+        "made by": step.made,
+        "said in": ", ".join(step.said_in),
+        "out of date": step.stale,
+    },
     "Card": _card_row,
     "Retrieved": lambda found: {  # with the parts of its score (§4)
         **{name: getattr(found.card, name) for name in ("id", "status", "claim")},

@@ -10,6 +10,7 @@ import mneme.api.inbox
 import mneme.api.memories
 import mneme.api.messages
 import mneme.api.pools
+import mneme.api.shared_memory
 import mneme.api.threads
 import mneme.client.blocking
 import mneme.library.agents.rubric
@@ -29,6 +30,7 @@ import mneme.stores.ledger.records
 import mneme.stores.ledger.transfer
 import mneme.stores.pools.memory_pool
 import mneme.stores.pools.rubrics
+import mneme.stores.recall
 import mneme.stores.tuned_models
 import mneme.stores.users.inbox
 import mneme.stores.users.memories
@@ -331,6 +333,34 @@ class BlockingTeamDiscussions:
         self, discussion_id: builtins.str, agent: builtins.str
     ) -> collections.abc.Sequence[mneme.stores.discussions.agent_memory.MemoryVersion]: ...
 
+class BlockingSharedMemory:
+    def proposals(
+        self, team: builtins.str
+    ) -> collections.abc.Sequence[mneme.stores.users.memories.MemoryRecord]: ...
+    def recall(
+        self,
+        question: builtins.str,
+        kinds: collections.abc.Sequence[
+            typing.Literal["fact", "card", "agreement", "synopsis", "pair"]
+        ] = ...,
+        teams: collections.abc.Sequence[builtins.str] = ...,
+        budget: builtins.int = ...,
+        include_stale: builtins.bool = ...,
+    ) -> collections.abc.Sequence[mneme.stores.recall.Recalled]: ...
+    def stale(self, team: builtins.str = ...) -> collections.abc.Sequence[mneme.api.shared_memory.Step]: ...
+    def promote(
+        self, key: builtins.str, team: builtins.str, reason: builtins.str = ...
+    ) -> mneme.api.memories.Written: ...
+    def review(
+        self, key: builtins.str, team: builtins.str, accept: builtins.bool, reason: builtins.str = ...
+    ) -> mneme.stores.users.memories.MemoryRecord: ...
+    def settle(
+        self, key: builtins.str, keep: builtins.bool, team: builtins.str = ..., reason: builtins.str = ...
+    ) -> mneme.api.shared_memory.Step: ...
+    def trace(
+        self, key: builtins.str, forward: builtins.bool = ..., team: builtins.str = ...
+    ) -> collections.abc.Sequence[mneme.api.shared_memory.Step]: ...
+
 class BlockingMemory:
     def __init__(self, of: typing.Any, loop: mneme.client.blocking.Loop) -> None: ...
     user: builtins.str
@@ -341,6 +371,7 @@ class BlockingMemory:
     cards: BlockingCards
     pools: BlockingPools
     discussions: BlockingTeamDiscussions
+    shared: BlockingSharedMemory
     def remember(
         self,
         messages: builtins.str

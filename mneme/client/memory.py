@@ -28,6 +28,7 @@ from mneme.api.memories import Memories
 from mneme.api.messages import Spoken, chat_messages
 from mneme.api.operation import Kind, Operations
 from mneme.api.pools import Pools
+from mneme.api.shared_memory import SharedMemory
 from mneme.api.threads import Threads
 from mneme.client.blocking import Loop
 from mneme.client.blocking_memory import BlockingMemory
@@ -63,8 +64,8 @@ class OfMemories(Generic[P, T]):
 class Memory:
     """What is remembered for one user and one team.
 
-    `memories`, `inbox` and `threads` are the user's; `cards`, `pools` and `discussions` are the team's. What
-    is called most stands here, too.
+    `memories`, `inbox` and `threads` are the user's; `cards`, `pools` and `discussions` are the team's;
+    `shared` is all of it together. What is called most stands here, too.
 
     >>> import asyncio, mneme
     >>> async def corrected():
@@ -82,6 +83,7 @@ class Memory:
     cards: Cards
     pools: Pools
     discussions: TeamDiscussions
+    shared: SharedMemory
 
     def __init__(self, door: "Door", user: str, team: str, caller: str) -> None:
         self.user, self.team = user, team

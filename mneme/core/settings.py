@@ -106,6 +106,9 @@ class Settings(BaseSettings):
     auth: Path | None = Field(
         None, description="File of users and hashed keys; not set: one person, this machine only."
     )
+    roles: Path | None = Field(
+        None, description="File that says who may do what with teams that several users share."
+    )
     key: SecretStr = Field(SecretStr(""), description="Your key for a server that authenticates.")
     data: Path | None = Field(
         None, description="Folder of benchmark files that are not shipped; memories are in `home`."

@@ -29,6 +29,7 @@ from mneme.api.memories import Memories
 from mneme.api.operation import Operations
 from mneme.api.pools import Pools
 from mneme.api.server_state import FOLDER
+from mneme.api.shared_memory import SharedMemory
 from mneme.api.threads import Threads
 from mneme.client.home import announced
 from mneme.core.errors import MnemeError
@@ -43,6 +44,7 @@ from mneme.server.page import Console
 from mneme.server.problems import not_taken, not_understood, not_valid, refused
 from mneme.server.rest import Api, Opened, Segments, offer, refuse_all_else
 from mneme.server.rows import ServerRows
+from mneme.stores.access import audit
 from mneme.stores.ledger.answers import KEPT_FOR, drop_old_answers
 from mneme.stores.ledger.ledger import Ledger
 
@@ -57,7 +59,11 @@ def opens(kind: type[Operations], **more: Any) -> Opened:
         ledger = (await store()).ledger
         if kind.OWNER == "user":
             return kind(ledger, own_user(identity, owner), caller, **more)
-        return kind(ledger, own_team(identity, owner), caller, **more)
+        is_reading = request.method == "GET"
+        team = own_team(identity, owner, "read" if is_reading else "write")
+        if is_reading:
+            await audit(ledger, identity, team, request.url.path)
+        return kind(ledger, team, caller, **more)
 
     return opened
 
@@ -75,6 +81,7 @@ OFFERED: Mapping[type[Operations], dict[str, Any]] = {
     TeamDiscussions: {},
     Pools: {},
     Household: {},
+    SharedMemory: {},
 }
 """The operations that the server offers, and what they need of the server."""
 

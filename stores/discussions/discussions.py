@@ -108,6 +108,12 @@ class Discussion(BaseModel):
     complaints: list[str] = []
     at: datetime | None = None
 
+    @property
+    def agreed(self) -> str:
+        """What search looks at: what the document says of the matter; nothing before it is written."""
+        parts = (each.values() if isinstance(each, dict) else [each] for each in self.document.values())
+        return "\n".join(text for part in parts for text in part if isinstance(text, str))
+
     @classmethod
     def of(cls, version: Version) -> "Discussion":
         """Read a discussion back from its record."""
@@ -129,6 +135,7 @@ def check_id(discussion_id: str) -> str:
 
 KIND = RecordKind[Discussion, Discussion](
     Discussion.of,
+    text=lambda discussion: discussion.agreed,
     outside=frozenset({"at"}),
     missing="There is no discussion {key}.",
     hint="See `mneme discuss list`.",

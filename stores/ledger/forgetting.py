@@ -110,7 +110,8 @@ def _erase(transaction: Transaction, records: Sequence[str], unnoted: Iterable[s
             WHERE record IN ({marks}) AND kind = 'version'""",
             some,
         )
-    transaction.delete("heads", "record", records)
+    for table in ("heads", "sources"):
+        transaction.delete(table, "record", records)
     transaction.delete("vectors", "record", records)
     transaction.delete("receipts", "record", unnoted)
 

@@ -35,6 +35,14 @@ class Order(NamedTuple):
     until: int | None = None
 
 
+class Link(NamedTuple):
+    """That a record was made from a version of another."""
+
+    record: str
+    source: str
+    number: int
+
+
 CREATED = Order()
 
 
@@ -75,6 +83,22 @@ def records(
             if limit and len(found) == offset + limit:
                 break
     return found[offset:]
+
+
+def links(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list[Link]:
+    """Return what records were made from; `forward`, what was made from them."""
+    column = "source" if forward else "record"
+    asked = f"SELECT record, source, number FROM ledger_sources WHERE {column} IN ({{}})"
+    return [Link(*row) for row in each_value(cursor, asked, records)]
+
+
+def derived(cursor: Cursor, where: Where) -> list[Version]:
+    """Return the records that were made from others, in the order in which they were first written."""
+    tests, given = _selected(where)
+    statement = (
+        f"{HEADS}{tests} AND h.record IN (SELECT record FROM ledger_sources) ORDER BY h.created, h.record"
+    )
+    return [head_of(row).version for row in cursor.execute(statement, given).fetchall()]
 
 
 def count(cursor: Cursor, where: Where) -> int:

@@ -6,7 +6,8 @@ shelf into groups; the note that a record was forgotten (`forget`), or is gone w
 lost a version in a repair (`lost`); a change of the `embedder`. Forgetting takes body and nonce out of
 entries, and leaves their digests, which then say nothing and keep the chain whole.
 
-The tables `heads`, `receipts` and `tombstones` follow from the entries; `vectors` has what an index needs so
+The tables `heads`, `receipts`, `sources` (what a record was made from, whenever) and `tombstones` follow from
+the entries; `vectors` has what an index needs so
 that no text is embedded again. Every write is one transaction: writes that come at the same time share one.
 """
 # ruff: noqa: S608  (all that is put into these statements are constants, and marks)
@@ -56,6 +57,9 @@ CREATE TABLE IF NOT EXISTS ledger_receipts (id TEXT PRIMARY KEY, record TEXT, nu
 CREATE INDEX IF NOT EXISTS ledger_receipts_record ON ledger_receipts (record);
 CREATE TABLE IF NOT EXISTS ledger_tombstones (id TEXT PRIMARY KEY, scope {text}, created BIGINT, last INTEGER,
     body TEXT);
+CREATE TABLE IF NOT EXISTS ledger_sources (id TEXT PRIMARY KEY, record TEXT, source TEXT, number INTEGER);
+CREATE INDEX IF NOT EXISTS ledger_sources_record ON ledger_sources (record);
+CREATE INDEX IF NOT EXISTS ledger_sources_source ON ledger_sources (source);
 CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {blob}, sum BIGINT,
     PRIMARY KEY (record, embedder));
 """
@@ -145,6 +149,7 @@ UPSERTS = {
     "entries": _upsert("entries", ("seq", "kind", "record", "number", "nonce", "body", "digest", "chain")),
     "heads": _upsert("heads", HEAD),
     "receipts": _upsert("receipts", ("id", "record", "number")),
+    "sources": _upsert("sources", ("id", "record", "source", "number")),
     "tombstones": _upsert("tombstones", ("id", "scope", "created", "last", "body")),
     "vectors": _upsert("vectors", ("record", "embedder", "dense", "sum"), keys=2),
 }
@@ -324,7 +329,9 @@ def rows_of_version(seq: int, record: str, version: Version) -> Rows:
         contradicts if isinstance(contradicts, str) else None,
     )
     receipt = [("receipts", (version.receipt, record, version.version))] if version.idempotency_key else []
-    return [("heads", head), *receipt]
+    named = (each.split("@") for each in version.change.source.records)
+    sources = [("sources", (f"{record} {source}", record, source, int(number))) for source, number in named]
+    return [("heads", head), *receipt, *sources]
 
 
 def scope_of(version: Version) -> str:

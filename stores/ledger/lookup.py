@@ -4,7 +4,7 @@ import asyncio
 import difflib
 import json
 import logging
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import product
 from operator import mul
@@ -19,7 +19,7 @@ from mneme.stores.ledger.filters import conditions
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.hints import Hints, hints_of
 from mneme.stores.ledger.index import concealed
-from mneme.stores.ledger.listing import CREATED, Order
+from mneme.stores.ledger.listing import CREATED, Link, Order
 from mneme.stores.ledger.log import heads_of, last_numbers
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
@@ -266,6 +266,18 @@ class Lookup:
         """Return records by the ids that `vectors` gives; those that are gone are left out."""
         heads = await self._log.read(heads_of, ids)
         return {record: head.version for record, head in heads.items()}
+
+    async def versions(self, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Version]:
+        """Return versions by their records' ids and numbers; those that are gone are left out."""
+        return await self._log.read(listing.versions_of, wanted)
+
+    async def links(self, records: Iterable[str], *, forward: bool = False) -> list[Link]:
+        """Return what records were made from, whenever; `forward`, what was made from them."""
+        return await self._log.read(listing.links, [*records], forward)
+
+    async def derived(self, namespace_prefix: Namespace) -> list[Version]:
+        """Return the live records below a prefix that were made from others."""
+        return await self._log.read(listing.derived, where_below(check_namespace(namespace_prefix)))
 
     async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
         """Return the namespaces that hold records, sorted."""

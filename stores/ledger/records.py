@@ -36,6 +36,11 @@ class Source(BaseModel):
     checkpoint: str = ""
     messages: list[str] = []
     tasks: list[str] = []
+    records: list[str] = Field(
+        [],
+        exclude_if=lambda records: not records,
+        description="What it was made from, as `Version.reference` names it.",
+    )
 
 
 class Change(BaseModel):
@@ -88,6 +93,11 @@ class Version(BaseModel):
     def record(self) -> str:
         """Return the record's id."""
         return record_id(self.namespace, self.key)
+
+    @property
+    def reference(self) -> str:
+        """Return what names this version where something is made from it."""
+        return f"{self.record}@{self.version}"
 
     @property
     def receipt(self) -> str | None:

@@ -18,7 +18,7 @@ from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import user_namespace
 from mneme.stores.ledger.query import DENSE, Mode
-from mneme.stores.ledger.records import Change, Version
+from mneme.stores.ledger.records import Change, Namespace, Version
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.ledger.writing import missing
 from mneme.stores.shelf import RecordKind, Shelf
@@ -162,14 +162,14 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
     Whatever it lists or finds, a record that is no memory is passed over with a warning.
     """
 
-    def __init__(self, ledger: Ledger, user: str) -> None:
+    def __init__(self, ledger: Ledger, user: str, place: Namespace = ()) -> None:
         kind = RecordKind[Memory, MemoryRecord](
             MemoryRecord.of,
             text=lambda memory: memory.content,
             missing=f"{user} has no memory {{key}}.",
             hint="See `mneme memories list`.",
         )
-        super().__init__(ledger, user_namespace(user, "memories"), kind)
+        super().__init__(ledger, place or user_namespace(user, "memories"), kind)
         self.user = user
 
     def read(self, versions: Iterable[Version]) -> builtins.list[MemoryRecord]:

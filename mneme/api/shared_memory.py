@@ -1,0 +1,259 @@
+"""Operations on all that is remembered, whichever workflow learned it: recall, its way here, and sharing."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mneme.api.memories import Query, Written
+from mneme.api.operation import USER, Key, Operations, Reason, changes, only, reads
+from mneme.core.settings import settings
+from mneme.models.asking.budget import tokens
+from mneme.nodes.context import LOCAL, own_team
+from mneme.stores.access import Right, audit, is_own, may_read, roles
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import team_namespace, unescaped, user_namespace
+from mneme.stores.ledger.records import Change, Namespace, Source, Version
+from mneme.stores.provenance import SETTLED, stale, steps
+from mneme.stores.recall import RECALLABLE, Asker, Recallable, Recalled, recall
+from mneme.stores.team_facts import TeamFacts
+from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
+
+Kinds = Annotated[
+    Sequence[Recallable],
+    Field(description="facts of the user and of teams, knowledge cards, agreements of discussions, …"),
+]
+Team = Annotated[str, Field(description="A team's name.", examples=["analysts"])]
+Teams = Annotated[Sequence[str], Field(max_length=20, description="Whose findings may answer, too.")]
+Budget = Annotated[int, Field(ge=1, le=100_000, description="How many tokens the answer may have.")]
+
+
+class Step(BaseModel):
+    """One record on the way from what was said to what was made of it.
+
+    `made` says who wrote its version of then and why; `stale` why it no longer rests on what it was made
+    from. What the asker may not see has no text and no names.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    distance: int
+    kind: str
+    key: str = ""
+    owner: str = ""
+    version: int = 0
+    text: str = ""
+    at: datetime | None = None
+    made: str = ""
+    said_in: Sequence[str] = ()
+    """The messages and threads in which a person said it."""
+    stale: str = ""
+
+
+class SharedMemory(Operations):
+    """What a user may see of all that is remembered: their own facts, and what their teams found out.
+
+    >>> import mneme
+    >>> with mneme.open("ann") as memory:
+    ...     added = memory.memories.add("Reporting runs on PostgreSQL.")
+    ...     found = memory.shared.recall("Which database does reporting use?")
+    >>> found[0].kind, found[0].text
+    ('fact', 'Reporting runs on PostgreSQL.')
+    """
+
+    OWNER = "user"
+
+    def __init__(self, ledger: Ledger, user: str, caller: str = USER) -> None:
+        super().__init__(ledger, user, caller)
+        self._who = None if settings().auth is None else user
+        self._facts = UserMemories(ledger, user)
+
+    @reads("recall")
+    async def recall(
+        self,
+        question: Query,
+        kinds: Kinds = RECALLABLE,
+        teams: Teams = (LOCAL,),
+        budget: Budget = 400,
+        include_stale: Annotated[
+            bool, Field(description="Also what rests on something out of date.")
+        ] = False,
+    ) -> Sequence[Recalled]:
+        """Return what is known that answers a question, of every kind, best first, each with its origin."""
+        own = [own_team(self._who, team, "read") for team in teams]
+        for team in own:
+            await audit(self._ledger, self._who, team, "recall")
+        asker = Asker(self._owner, tuple(own))
+        return await recall(
+            self._ledger, question, asker, kinds=kinds, budget=budget, cost=tokens, show_stale=include_stale
+        )
+
+    @reads("trace/{key}")
+    async def trace(
+        self,
+        key: Key,
+        forward: Annotated[bool, Field(description="What was made of it, not what it was made of.")] = False,
+        team: Team = LOCAL,
+    ) -> Sequence[Step]:
+        """Return a record and the way back to what somebody said, or forward to what was made of it."""
+        head = await self._found(key, own_team(self._who, team, "read"))
+        found = await steps(self._ledger, head.record, forward=forward)
+        ids = {link.record if forward else link.source: distance for distance, link in reversed(found)}
+        heads = await self._ledger.by_ids([*ids])
+        old = await stale(self._ledger, [head.record, *heads])
+        nearest_first = sorted(ids.items(), key=lambda each: each[1])
+        return [
+            self._shown(0, head, old),
+            *(
+                self._shown(distance, heads[record], old)
+                if record in heads
+                else Step(distance=distance, kind="forgotten")
+                for record, distance in nearest_first
+            ),
+        ]
+
+    @reads("stale")
+    async def stale(self, team: Team = LOCAL) -> Sequence[Step]:
+        """Return what no longer rests on what it was made from, of the user and of a team."""
+        places = [user_namespace(self._owner), team_namespace(own_team(self._who, team, "read"))]
+        heads = {each.record: each for place in places for each in await self._ledger.derived(place)}
+        old = await stale(self._ledger, heads)
+        return [_step(0, heads[record], old) for record in old if heads[record].live]
+
+    @changes("stale/{key}/settle")
+    async def settle(
+        self,
+        key: Key,
+        keep: Annotated[bool, Field(description="It still holds as it is; else it is taken back.")],
+        team: Team = LOCAL,
+        reason: Reason = "",
+    ) -> Step:
+        """Say whether something that is out of date still holds; what does not is retired."""
+        head = await self._found(key, own_team(self._who, team, "review"))
+        if not keep:
+            change = self._change(reason, "what it was made from no longer holds")
+            done = await self._ledger.retire(
+                head.namespace, head.key, change=change, expected_version=head.version
+            )
+            return _step(0, done, {})
+        sources = [link.source for link in await self._ledger.links([head.record])]
+        live = await self._ledger.by_ids(sources)
+        named = [live[each].reference if each in live else f"{each}@{SETTLED}" for each in sources]
+        change = self._change(reason, "looked at again: it still holds")
+        change = change.model_copy(update={"source": Source(records=named)})
+        kept = await self._ledger.update(
+            head.namespace, head.key, head.value, text=None, change=change, expected_version=head.version
+        )
+        return _step(0, kept, await stale(self._ledger, [kept.record]))
+
+    @changes("promote/{key}")
+    async def promote(self, key: Key, team: Team, reason: Reason = "") -> Written:
+        """Make one of the user's memories a fact of a team, or propose it where the role allows no more.
+
+        It stays the user's own, too: where that is corrected or taken back, the team's is out of date. The
+        team's facts that it may contradict are linked with it.
+        """
+        found = await self._facts.head(await self._key(key))
+        own = own_team(self._who, team)
+        change = self._change(reason, f"shared by {self._owner}")
+        change = change.model_copy(update={"source": Source(records=[found.reference])})
+        place = "facts" if self._may(own, "promote") else "proposals"
+        return await self._add(
+            TeamFacts(self._ledger, own, place), Memory.model_validate(found.value), change
+        )
+
+    @reads("proposals")
+    async def proposals(self, team: Team) -> Sequence[MemoryRecord]:
+        """Return what members propose as facts of a team, oldest first."""
+        return await TeamFacts(self._ledger, own_team(self._who, team, "review"), "proposals").list()
+
+    @changes("proposals/{key}/review")
+    async def review(
+        self,
+        key: Key,
+        team: Team,
+        accept: Annotated[bool, Field(description="Make it a fact of the team; else it is turned down.")],
+        reason: Reason = "",
+    ) -> MemoryRecord:
+        """Decide on a proposal. Raises Forbidden without the right to review, NotFound."""
+        own = own_team(self._who, team, "review")
+        waiting = TeamFacts(self._ledger, own, "proposals")
+        head = await waiting.head(
+            only(key, await waiting.keys(key), own, "proposal", "mneme share-facts list")
+        )
+        change = self._change(reason, "accepted" if accept else "turned down")
+        done = await waiting.retire(head.key, change=change, expected_version=head.version)
+        if not accept:
+            return done
+        change = change.model_copy(update={"source": head.change.source})
+        return await self._add(TeamFacts(self._ledger, own), Memory.model_validate(head.value), change)
+
+    async def _add(self, facts: TeamFacts, memory: Memory, change: Change) -> Written:
+        from mneme.api.write_gate import compared  # noqa: PLC0415  (slow to import)
+
+        known, beside = await compared(memory.content, memory.entities, (memory.since, memory.until), facts)
+        if known is None:
+            linked = memory.model_copy(update={"may_contradict": [each.key for each in beside]})
+            made = await facts.insert(linked, change=change)
+        record, *others = await facts.linked([known or made, *beside])
+        return Written(**dict(record), is_new=known is None, beside=others)
+
+    def _may(self, team: str, right: Right) -> bool:
+        return self._who is None or is_own(self._who, team) or right in roles().rights(self._who, team)
+
+    async def _key(self, beginning: str) -> str:
+        """Return the whole key of one of the user's memories. Raises NotFound, BadInput."""
+        keys = await self._facts.keys(beginning)
+        return only(beginning, keys, self._owner, "memory", "mneme memories list")
+
+    async def _found(self, key: str, team: str) -> Version:
+        """Return a record of the user or a team by its key, or the beginning of one. Raises NotFound."""
+        places = [self._facts.namespace, *await self._ledger.namespaces(team_namespace(team))]
+        known = [place for place in places if _kind(place)]
+        for place in known:
+            if head := await self._ledger.get(place, key):
+                return head
+        heads = [
+            head
+            for place in known
+            for head in await self._ledger.records(place, limit=None, include_retired=True)
+        ]
+        whole = only(key, [each.key for each in heads], self._owner, "record", "mneme recall")
+        return next(each for each in heads if each.key == whole)
+
+    def _shown(self, distance: int, version: Version, old: Mapping[str, str]) -> Step:
+        """Return a step, without what the user may not see."""
+        if may_read(self._who, version.namespace):
+            return _step(distance, version, old)
+        return Step(
+            distance=distance, kind="of somebody else", stale="" if version.record not in old else "yes"
+        )
+
+
+def _step(distance: int, version: Version, old: Mapping[str, str]) -> Step:
+    source = version.change.source
+    return Step(
+        distance=distance,
+        kind=_kind(version.namespace) or "record",
+        key=version.key,
+        owner=unescaped(version.namespace[1]),
+        version=version.version,
+        text=version.text,
+        at=version.at,
+        made=f"{version.change.actor}: {version.change.reason}",
+        said_in=[*filter(None, [*source.messages, source.thread]), *source.tasks],
+        stale=old.get(version.record, ""),
+    )
+
+
+def _kind(namespace: Namespace) -> str:
+    """Return which kind of record a namespace holds; empty for those that nobody recalls."""
+    root, below = namespace[0], namespace[2:]
+    if root == "users":
+        return "fact" if below == ("memories",) else ""
+    if below[:1] == ("pools",):
+        return "pair" if below[2:] == ("pairs",) else ""
+    if len(below) == 2 and below[0] == "household":
+        return "synopsis"
+    return {"facts": "fact", "cards": "card", "discussions": "agreement"}.get("/".join(below), "")

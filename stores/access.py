@@ -1,0 +1,89 @@
+"""Who may do what with the memory of a team that several people share: the roles file, and its audit.
+
+Without a roles file (`MNEME_ROLES`) nobody shares anything: each user of a server has teams of their own, and
+whoever uses a machine alone has all of it. With it, a member of a team has the rights that it names, and no
+others; who is no member does not learn that the team is there.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mneme.core.errors import BadInput, Forbidden, StorageFailure, first_fault
+from mneme.core.settings import settings
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import team_namespace, unescaped
+from mneme.stores.ledger.records import Change, Namespace
+from mneme.stores.shelf import Shelf, kind_of
+
+Right = Literal["read", "write", "promote", "review"]
+"""`promote` makes a private memory a fact of the team; `review` decides on what others propose."""
+
+
+class Roles(BaseModel):
+    """The rights of each member of each shared team."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    teams: Mapping[str, Mapping[str, frozenset[Right]]] = {}
+
+    def rights(self, user: str, team: str) -> frozenset[Right]:
+        """Return what a user may do with a shared team's memory; nothing where they are no member."""
+        return self.teams.get(team, {}).get(user, frozenset())
+
+
+def roles() -> Roles:
+    """Return the roles of the settings. Raises BadInput for a file that cannot be read."""
+    path = settings().roles
+    return read_roles(path) if path else Roles()
+
+
+def read_roles(path: Path) -> Roles:
+    """Read a roles file. Raises BadInput, StorageFailure."""
+    try:
+        return Roles.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+    except OSError as failure:
+        raise StorageFailure(f"Cannot read the roles in {path}: {failure.strerror}.") from failure
+    except yaml.YAMLError as fault:
+        raise BadInput(f"{path} is not YAML: {fault}.", "See docs/how-to/shared-memory.md.") from fault
+    except ValidationError as fault:
+        raise BadInput(f"{path}: {first_fault(fault)}.", "See docs/how-to/shared-memory.md.") from fault
+
+
+def check_right(user: str | None, team: str, right: Right) -> None:
+    """Refuse what a user's role does not allow. Raises Forbidden. Who is alone (None) may do everything."""
+    if user is not None and not is_own(user, team) and right not in roles().rights(user, team):
+        hint = "The roles file (MNEME_ROLES) says who may."
+        raise Forbidden(f"{user} may not {right} the memory of the team {team}.", hint)
+
+
+def is_own(user: str, team: str) -> bool:
+    """Return whether a team, by the name under which it is kept, is a user's own."""
+    return team.startswith(f"{user}/")
+
+
+def may_read(user: str | None, namespace: Namespace) -> bool:
+    """Return whether a user may see what is in a namespace; who is alone (None) sees everything."""
+    if user is None:
+        return True
+    kind, name = namespace[0], unescaped(namespace[1])
+    if kind == "teams":
+        return is_own(user, name) or "read" in roles().rights(user, name)
+    return kind == "users" and name == user
+
+
+class Seen(BaseModel):
+    """That somebody read a shared team's memory: who and how, never what."""
+
+    by: str
+    what: str
+
+
+async def audit(ledger: Ledger, user: str | None, team: str, what: str) -> None:
+    """Note in a shared team's audit that somebody read its memory; one's own team has none."""
+    if user is not None and not is_own(user, team):
+        shelf = Shelf[Seen, Seen](ledger, team_namespace(team, "audit"), kind_of(Seen))
+        await shelf.insert(Seen(by=user, what=what), change=Change(reason="read", actor=user))

@@ -1,0 +1,99 @@
+"""What was made from what, across all kinds of records, and what no longer holds because of it.
+
+A version names the versions that it was made from (`Source.records`). Whether they still say the same is not
+stored but found out when somebody asks. So a correction reaches all that was made of it, through however many
+steps, in the moment in which it is written, and a process that is killed leaves nothing half marked.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mneme.stores.ledger.listing import Link
+from mneme.stores.ledger.lookup import Lookup
+from mneme.stores.ledger.records import Version
+
+MAX_TRACED = 1000
+"""Records that a trace goes through at most, the nearest first."""
+SETTLED = 0
+"""The number under which something names a source that is gone, where somebody said that it holds without."""
+FALLEN = {"deprecated", "disputed"}
+
+
+async def stale(ledger: Lookup, records: Iterable[str]) -> dict[str, str]:
+    """Return why records no longer rest on what they were made from, by their ids; whoever does is left out.
+
+    A source counts where it was forgotten, retired, deprecated or disputed, where it says something else
+    now, and where it is stale itself.
+    """
+    links = [link for found in (await _walked(ledger, records)).values() for link in found]
+    heads = await ledger.by_ids([*{link.source for link in links}])
+    seen = await ledger.versions([(link.source, link.number) for link in links])
+    why: dict[str, str] = {}
+    made_of = defaultdict[str, list[str]](list)
+    for link in links:
+        made_of[link.source].append(link.record)
+        is_settled = link.number == SETTLED
+        reason = _fallen(seen.get((link.source, link.number)), heads.get(link.source))
+        if reason and not is_settled:
+            why.setdefault(link.record, reason)
+    spreading = [*why]
+    for source in spreading:  # it grows, and ends: each record is added once
+        for record in made_of[source]:
+            if record not in why:
+                why[record] = f"It was made from what is stale itself: {why[source]}"
+                spreading.append(record)
+    return {record: why[record] for record in records if record in why}
+
+
+def _fallen(then: Version | None, now: Version | None) -> str:
+    """Return what became of a source since it was used; empty: it says the same."""
+    if now is None:
+        return "What it was made from was forgotten."
+    if not now.live:
+        return f"What it was made from was retired: {now.change.reason}"
+    if now.value.get("status") in FALLEN:
+        return f"What it was made from is {now.value['status']}: {now.change.reason}"
+    if then is None or _says(then) != _says(now):
+        return f"What it was made from was corrected: {now.change.reason}"
+    return ""
+
+
+def _says(version: Version) -> tuple[Any, ...]:
+    """Return what of a version counts for those who use it: a new outcome or rating does not."""
+    return version.text or version.value, version.value.get("until") or None
+
+
+async def _walked(
+    ledger: Lookup, records: Iterable[str], *, forward: bool = False
+) -> Mapping[str, list[Link]]:
+    """Return the links of records and of all that they lead to, by record (`forward`: by source)."""
+    walked: dict[str, list[Link]] = {}
+    next_ones = {*records}
+    while next_ones:
+        walked |= {each: [] for each in next_ones}
+        found = await ledger.links(next_ones, forward=forward)
+        for link in found:
+            walked[link.source if forward else link.record].append(link)
+        next_ones = {link.record if forward else link.source for link in found} - walked.keys()
+    return walked
+
+
+async def made_of(ledger: Lookup, records: Iterable[str]) -> list[str]:
+    """Return the ids of all that was made from records, through however many steps; not their own."""
+    given = [*records]
+    return [each for each in await _walked(ledger, given, forward=True) if each not in given]
+
+
+async def steps(ledger: Lookup, record: str, *, forward: bool = False) -> list[tuple[int, Link]]:
+    """Return how a record came to be, or `forward` what came of it: each link with its distance."""
+    links, found = await _walked(ledger, [record], forward=forward), list[tuple[int, Link]]()
+    known, waiting = {record}, [(1, record)]
+    for distance, each in waiting:
+        for link in links[each]:
+            other = link.record if forward else link.source
+            found.append((distance, link))
+            if other not in known:
+                known.add(other)
+                waiting.append((distance + 1, other))
+    return found[:MAX_TRACED]
