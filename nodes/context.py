@@ -10,10 +10,9 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput, Forbidden
-from mneme.stores.access import Right, check_right, is_own, roles
+from mneme.stores.access import Right, check_right, roles
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.recall import Asker
 
 RESPONDER = (
     "Who answers: `auto` (Ollama where it runs, else rules), `rules`, `ollama:<model>`, "
@@ -106,17 +105,6 @@ def own_team(identity: str | None, team: str, right: Right = "write") -> str:
     if "/" in team:
         raise BadInput(f"A team's name may not contain a slash: {team}.", "Choose another name.")
     return f"{identity}/{team}"
-
-
-def asker_of(runtime: Runtime[Any], team: str) -> Asker:
-    """Return whose memory a run of a team may be shown: the team's, and the user's own in a team of theirs.
-
-    In a team that several people share nobody's own facts are shown: what is shared with it is its own.
-    """
-    who = _authenticated(runtime)
-    if who is None:
-        return Asker(getattr(runtime.context, "user", LOCAL), (team,))
-    return Asker(who if is_own(who, team) else "", (team,))
 
 
 def ledger_of(runtime: Runtime[Any]) -> Ledger:

@@ -21,6 +21,7 @@ from mneme.stores.ledger.namespaces import unescaped
 from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Version, check_name
 from mneme.stores.ledger.transfer import ImportReport
+from mneme.stores.provenance import made_of
 from mneme.stores.users.inbox import Inbox, complete
 from mneme.stores.users.memories import Kind, Memory, MemoryRecord, UserMemories, both_sides
 
@@ -366,15 +367,20 @@ class Memories(Operations):
     ) -> Erased:
         """Erase a memory, the messages that it came from, and the turns in which it was told or repeated.
 
-        It cannot be undone. The ledger comes after the threads, so that after a failure it can be done again.
+        What was made of it goes, too: a fact that was shared with a team. It cannot be undone. The ledger
+        comes after the threads, so that after a failure it can be done again.
         Raises NotFound, Conflict where a reply does not end.
         """
         found = await self._whole(key)
         told = await self._kept.told([found])
+        made = await made_of(self._ledger, [(await self._kept.head(found)).record])
+        derived = [*(await self._ledger.by_ids(made)).values()]
         async with self._threads().erasing(told, whole=whole) as cleaned:
+            await self._ledger.forget_records(derived, reason=reason, actor=self._caller)
             mark = await self._kept.forget(found, reason=reason, actor=self._caller)
-        backups = await _backups({found, *told.messages})
-        return Erased(**mark.model_dump(), **cleaned.model_dump(), backups=backups)
+        backups = await _backups({found, *told.messages, *(each.key for each in derived)})
+        count = 1 + len(derived)
+        return Erased(**mark.model_dump(), **cleaned.model_dump(), records=count, backups=backups)
 
     @changes("memories/forget-everything", erases=True)
     async def forget_everything(

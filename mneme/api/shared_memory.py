@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,6 +27,17 @@ Kinds = Annotated[
 Team = Annotated[str, Field(description="A team's name.", examples=["analysts"])]
 Teams = Annotated[Sequence[str], Field(max_length=20, description="Whose findings may answer, too.")]
 Budget = Annotated[int, Field(ge=1, le=100_000, description="How many tokens the answer may have.")]
+
+
+PRIVATE: Mapping[str, Any] = {
+    "quote": "",
+    "message_id": "",
+    "thread": "",
+    "statements": [],
+    "flag": "",
+    "unclear": "",
+}
+"""Of a memory that is shared: when and in which words it was said stays with its owner."""
 
 
 class Step(BaseModel):
@@ -159,9 +170,8 @@ class SharedMemory(Operations):
         change = self._change(reason, f"shared by {self._owner}")
         change = change.model_copy(update={"source": Source(records=[found.reference])})
         place = "facts" if self._may(own, "promote") else "proposals"
-        return await self._add(
-            TeamFacts(self._ledger, own, place), Memory.model_validate(found.value), change
-        )
+        memory = Memory.model_validate(found.value).model_copy(update=PRIVATE)
+        return await self._add(TeamFacts(self._ledger, own, place), memory, change)
 
     @reads("proposals")
     async def proposals(self, team: Team) -> Sequence[MemoryRecord]:
@@ -179,9 +189,7 @@ class SharedMemory(Operations):
         """Decide on a proposal. Raises Forbidden without the right to review, NotFound."""
         own = own_team(self._who, team, "review")
         waiting = TeamFacts(self._ledger, own, "proposals")
-        head = await waiting.head(
-            only(key, await waiting.keys(key), own, "proposal", "mneme share-facts list")
-        )
+        head = await waiting.head(only(key, await waiting.keys(key), own, "proposal", "mneme proposals"))
         change = self._change(reason, "accepted" if accept else "turned down")
         done = await waiting.retire(head.key, change=change, expected_version=head.version)
         if not accept:

@@ -1,0 +1,166 @@
+"""All that is remembered, together: recall over kinds, sharing with a team, what a correction reaches."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from mneme.api.memories import Memories
+from mneme.api.shared_memory import SharedMemory
+from mneme.core.errors import BadInput, Forbidden, NotFound
+from mneme.core.settings import settings
+from mneme.models.embedding.embedders import open_embedder
+from mneme.nodes.context import own_team
+from mneme.stores.access import read_roles
+from mneme.stores.cards.card import Lesson
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.discussions.discussions import Discussion, Discussions
+from mneme.stores.ledger.checking import problems_of
+from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.namespaces import team_namespace
+from mneme.stores.ledger.records import Change, Source
+from mneme.stores.provenance import MAX_TRACED, made_of, stale, steps
+
+WHY = Change(reason="a test", actor="test")
+QUESTION = "Which database does reporting use?"
+ROLES = """
+teams:
+  analysts: {ann: [read, write], rob: [read, write, promote, review], bob: [read]}
+"""
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+    opened = await open_ledger(str(tmp_path / "ledger"), await open_embedder("bundled"))
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def shared_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set up a server with keys, on which three people share a team."""
+    (tmp_path / "roles.yaml").write_text(ROLES)
+    monkeypatch.setenv("MNEME_AUTH", str(tmp_path / "users.json"))
+    monkeypatch.setenv("MNEME_ROLES", str(tmp_path / "roles.yaml"))
+    settings.cache_clear()
+
+
+async def test_one_question_finds_facts_cards_and_agreements_with_their_origins(ledger: Ledger) -> None:
+    await Memories(ledger, "ann").add("Reporting uses the database PostgreSQL.")
+    await Memories(ledger, "ann").add("My dog Rex is four.")
+    lesson = Lesson(claim="In the reporting database an index on day makes reports fast.")
+    await KnowledgeCards(ledger, "analysts").propose(lesson, change=WHY)
+    talks = Discussions(ledger, "analysts")
+    ended = Discussion(
+        id="d1",
+        task="t",
+        team={},
+        memory="intrinsic",
+        ended="consensus",
+        document={"Storage": "The database of reporting is partitioned by day.", "Menu": "Soup on Fridays."},
+    )
+    await talks.insert(ended, change=WHY, key="d1")
+    asked = SharedMemory(ledger, "ann")
+    found = await asked.recall(QUESTION, teams=["analysts"])
+    assert {each.kind for each in found} == {"fact", "card", "agreement"}
+    assert not any("Rex" in each.text or "Soup" in each.text for each in found)
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+    assert "ann said" in next(each.line for each in found if each.kind == "fact")
+    few = await asked.recall(QUESTION, teams=["analysts"], budget=30)
+    assert 0 < len(few) < len(found)
+    assert await asked.recall("Who won the cup in 1954?", teams=["analysts"]) == []
+    others = await SharedMemory(ledger, "bob").recall(QUESTION, teams=["cooks"])
+    assert others == []
+
+
+async def test_a_correction_reaches_what_was_shared_at_once(ledger: Ledger) -> None:
+    memories, shared = Memories(ledger, "local"), SharedMemory(ledger, "local")
+    told = await memories.add("Reporting uses the database PostgreSQL.")
+    copy = await shared.promote(told.key, "analysts")
+    assert [each.kind for each in await shared.trace(copy.key, team="analysts")] == ["fact", "fact"]
+    assert not copy.memory.quote
+    await memories.update(told.key, "Reporting uses the database DuckDB.", reason="it moved")
+    found = await shared.recall(QUESTION, teams=["analysts"])
+    assert [each.text for each in found] == ["Reporting uses the database DuckDB."]
+    (marked,) = await shared.stale("analysts")
+    assert marked.key == copy.key and "it moved" in marked.stale
+    with_stale = await shared.recall(QUESTION, teams=["analysts"], include_stale=True)
+    assert "out of date" in with_stale[-1].line
+    await memories.rollback(told.key, 1)
+    assert await shared.stale("analysts") == [], "it says again what the copy was made from"
+    await memories.update(told.key, "Reporting uses the database SQLite.")
+    await shared.settle(copy.key, True, "analysts")
+    assert await shared.stale("analysts") == []
+    await memories.retire(told.key)
+    (_,) = await shared.stale("analysts")
+    assert (await shared.settle(copy.key, False, "analysts")).version == 3
+    assert await shared.stale("analysts") == []
+
+
+async def test_what_is_forgotten_is_forgotten_where_it_was_shared(ledger: Ledger) -> None:
+    memories, shared = Memories(ledger, "local"), SharedMemory(ledger, "local")
+    told = await memories.add("Reporting uses the database PostgreSQL.")
+    await shared.promote(told.key, "analysts")
+    assert (await memories.forget(told.key)).records == 2
+    assert await shared.recall(QUESTION, teams=["analysts"]) == []
+    assert not [line async for line in ledger.export() if "PostgreSQL" in line]
+
+
+async def test_a_circle_and_a_thousand_dependents_are_walked_to_their_end(ledger: Ledger) -> None:
+    place = team_namespace("t", "facts")
+    first = await ledger.insert(place, {"content": "A"}, text="A", change=WHY, key="a")
+    of_a = WHY.model_copy(update={"source": Source(records=[first.reference])})
+    second = await ledger.insert(place, {"content": "B"}, text="B", change=of_a, key="b")
+    of_b = WHY.model_copy(update={"source": Source(records=[second.reference])})
+    again = await ledger.update(place, "a", {"content": "A"}, text="A", change=of_b, expected_version=1)
+    for number in range(1001):
+        await ledger.insert(place, {"content": "C"}, text="", change=of_b, key=f"c{number}")
+    assert await stale(ledger, [again.record, second.record]) == {}
+    assert len(await made_of(ledger, [first.record])) == 1002
+    assert len(await steps(ledger, first.record, forward=True)) == MAX_TRACED
+    await ledger.retire(place, "b", change=WHY, expected_version=1)
+    made = await made_of(ledger, [second.record])
+    assert len(await stale(ledger, made)) == len(made) == 1002
+    with ledger._log.database.reading() as _:
+        assert problems_of(ledger._log.database) == []
+    await ledger.forget(place, "b", reason="", actor="")
+    assert problems_of(ledger._log.database) == []
+
+
+@pytest.mark.usefixtures("shared_server")
+class TestRoles:
+    async def test_a_member_has_the_rights_of_the_role_and_a_stranger_none(self, ledger: Ledger) -> None:
+        ann, rob, bob, eve = (SharedMemory(ledger, name) for name in ("ann", "rob", "bob", "eve"))
+        told = await Memories(ledger, "ann").add("Reporting uses the database PostgreSQL.")
+        assert await bob.recall(QUESTION, teams=["analysts"]) == [], "private until she shares it"
+        await ann.promote(told.key, "analysts")
+        assert await bob.recall(QUESTION, teams=["analysts"]) == [], "and until somebody reviewed it"
+        with pytest.raises(Forbidden, match="ann may not review"):
+            await ann.proposals("analysts")
+        (proposed,) = await rob.proposals("analysts")
+        accepted = await rob.review(proposed.key, "analysts", True)
+        (seen,) = await bob.recall(QUESTION, teams=["analysts"])
+        assert seen.key == accepted.key and await rob.proposals("analysts") == []
+        assert await eve.recall(QUESTION, teams=["analysts"]) == [], "a team of her own has that name"
+        with pytest.raises(Forbidden, match="bob may not write"):
+            await bob.promote((await Memories(ledger, "bob").add("I like tea.")).key, "analysts")
+        (_, hidden) = await bob.trace(accepted.key, team="analysts")
+        assert hidden.kind == "of somebody else" and not hidden.text and not hidden.key
+        with pytest.raises(NotFound):
+            await bob.trace(told.key, team="analysts")
+        readers = await ledger.records(team_namespace("analysts", "audit"))
+        assert {str(each.value["by"]) for each in readers} == {"bob"}
+
+    def test_a_team_that_is_shared_keeps_its_name(self) -> None:
+        assert own_team("ann", "analysts") == "analysts"
+        assert own_team("eve", "analysts") == "eve/analysts"
+        with pytest.raises(Forbidden):
+            own_team("bob", "analysts")
+        assert own_team("bob", "analysts", "read") == "analysts"
+
+    @pytest.mark.parametrize("text", ["teams: [", "teams: {a: {b: [own]}}", "team: {}"])
+    def test_a_roles_file_with_a_fault_is_refused(self, tmp_path: Path, text: str) -> None:
+        path = tmp_path / "broken.yaml"
+        path.write_text(text)
+        with pytest.raises(BadInput, match=r"broken\.yaml"):
+            read_roles(path)
