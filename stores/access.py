@@ -6,6 +6,7 @@ others; who is no member does not learn that the team is there.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -41,8 +42,9 @@ def roles() -> Roles:
     return read_roles(path) if path else Roles()
 
 
+@lru_cache(4)
 def read_roles(path: Path) -> Roles:
-    """Read a roles file. Raises BadInput, StorageFailure."""
+    """Read a roles file, once in a process. Raises BadInput, StorageFailure."""
     try:
         return Roles.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
     except OSError as failure:

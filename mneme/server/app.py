@@ -44,7 +44,7 @@ from mneme.server.page import Console
 from mneme.server.problems import not_taken, not_understood, not_valid, refused
 from mneme.server.rest import Api, Opened, Segments, offer, refuse_all_else
 from mneme.server.rows import ServerRows
-from mneme.stores.access import audit
+from mneme.stores.access import audit, roles
 from mneme.stores.ledger.answers import KEPT_FOR, drop_old_answers
 from mneme.stores.ledger.ledger import Ledger
 
@@ -108,7 +108,8 @@ def _keep_private() -> None:
 async def lifespan(_: FastAPI) -> AsyncIterator[None]:
     """Announce the server, remember what waits, and close the ledger at the end."""
     ledger = (await store()).ledger
-    await asyncio.to_thread(_keep_private)
+    for prepare in (_keep_private, roles):  # the roles are read once: no request waits for a file
+        await asyncio.to_thread(prepare)
     await asyncio.to_thread(note_server)
     always = [asyncio.create_task(each) for each in (agenda.serve(ledger), _dropping(ledger))]
     try:

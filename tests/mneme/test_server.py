@@ -349,6 +349,30 @@ async def test_many_replies_to_one_user_keep_no_other_waiting(tmp_path: Path) ->
                 assert time.monotonic() - before < 2.5 * seconds, "half a call or so, and his own"
 
 
+@pytest.mark.long
+@pytest.mark.xdist_group("server")
+async def test_a_team_is_shared_by_the_roles_of_the_server(tmp_path: Path) -> None:
+    file = tmp_path / "users.json"
+    ann, bob, eve = (add_user(file, name) for name in ("ann", "bob", "eve"))
+    (tmp_path / "roles.yaml").write_text("teams: {analysts: {ann: [read, write, promote], bob: [read]}}")
+    roles = {"MNEME_AUTH": str(file), "MNEME_ROLES": str(tmp_path / "roles.yaml")}
+    with serving(tmp_path / "home", **roles) as server:
+
+        def as_(key: str, *words: str) -> "subprocess.CompletedProcess[str]":
+            server.environment["MNEME_KEY"] = key
+            return server.mneme(*words)
+
+        added = as_(ann, "add", "Reporting uses the database PostgreSQL.", "--json")
+        shared = as_(ann, "promote", json.loads(added.stdout)["key"], "analysts")
+        assert shared.returncode == 0, shared.stderr
+        recall = ("recall", "Which database does reporting use?", "--team", "analysts")
+        assert "PostgreSQL" in as_(bob, *recall).stdout
+        assert as_(eve, *recall).stdout.strip() == "nothing"
+        assert as_(bob, "cards", "list", "--team", "analysts").returncode == 0
+        failed(as_(bob, "cards", "add", "Index it.", "--team", "analysts"), "bob may not write")
+        assert "BlockingError" not in server.log.read_text()
+
+
 async def gate_is_full(double: OllamaDouble) -> bool:
     """Tell whether the model has been asked for a reply."""
     return bool(double.chats)
