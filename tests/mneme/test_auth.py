@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock
 from uuid import uuid4
 
 import pytest
@@ -21,6 +22,14 @@ from mneme.stores.checkpoints.checkpointer import checkpointer
 
 HERE = {b"host": b"127.0.0.1:2024"}
 Refused = Auth.exceptions.HTTPException
+
+
+@pytest.fixture(autouse=True)
+def idle_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand for the server that is asked how many runs are under way: none."""
+    client = AsyncMock()
+    client.threads.count.return_value = 0
+    monkeypatch.setattr("mneme.server.auth.get_client", lambda **_: client)
 
 
 @pytest.fixture(autouse=True)

@@ -148,7 +148,7 @@ class TestAlone:
         unheard_of = server.mneme("memories", "diff", key, "1", "99", "--user", user)
         assert "`mneme memories history" in unheard_of.stderr
         doctor = server.mneme("doctor").stdout.replace("\n", " ")
-        assert "served by" in doctor and "8 runs at once" in doctor
+        assert "served by" in doctor and "64 runs at once" in doctor
 
     async def test_a_pruned_thread_shows_all_that_was_said(
         self, server: Server, client: LangGraphClient
