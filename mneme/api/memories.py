@@ -303,9 +303,8 @@ class Memories(Operations):
 
     @reads("memories/flagged")
     async def flagged(self) -> Sequence[MemoryRecord]:
-        """Return the live memories that a person should look at, oldest first."""
-        found = await self._kept.linked(await self._kept.flagged())
-        return [each for each in found if each.memory.attention]
+        """Return the live memories that a person should look at, both sides of a link, oldest first."""
+        return await self._kept.flagged()
 
     @changes("memories/{key}/accept")
     async def accept(self, key: Key) -> MemoryRecord:
