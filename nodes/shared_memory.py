@@ -52,4 +52,4 @@ async def look_up(
 
 async def lines_of(runtime: Runtime[Any], names: Sequence[str]) -> list[str]:
     """Return what was looked up as agents are shown it, each with its origin; without what was forgotten."""
-    return [each.line for each in await read_again(ledger_of(runtime), names)]
+    return [each.line for each in await read_again(ledger_of(runtime), names)] if names else []
