@@ -69,15 +69,15 @@ def user_of(runtime: Runtime[UserOwned]) -> str:
 
     Raises Forbidden where the context names another one than the key's.
     """
-    return own_user(_authenticated(runtime), runtime.context.user)
+    return own_user(authenticated(runtime), runtime.context.user)
 
 
 def team_of(runtime: Runtime[TeamOwned]) -> str:
     """Return the run's team; where there is an authenticated user, one of that user's own teams."""
-    return own_team(_authenticated(runtime), runtime.context.team)
+    return own_team(authenticated(runtime), runtime.context.team)
 
 
-def _authenticated(runtime: Runtime[Any]) -> str | None:
+def authenticated(runtime: Runtime[Any]) -> str | None:
     """Return who the server says is calling; None without a server, and for its one user without a key."""
     user = runtime.server_info.user if runtime.server_info else None
     return None if user is None or ALONE in user.permissions else user.identity

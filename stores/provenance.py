@@ -6,18 +6,26 @@ steps, in the moment in which it is written, and a process that is killed leaves
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mneme.stores.ledger.listing import Link
 from mneme.stores.ledger.lookup import Lookup
-from mneme.stores.ledger.records import Version
+from mneme.stores.ledger.records import Change, Namespace, Version, record_id
 
 MAX_TRACED = 1000
 """Records that a trace goes through at most, the nearest first."""
 SETTLED = 0
 """The number under which something names a source that is gone, where somebody said that it holds without."""
 FALLEN = {"deprecated", "disputed"}
+
+
+def made_from(change: Change, names: Sequence[str]) -> Change:
+    """Return a change that names what was shown, so that what is made of it can be traced."""
+    records = [each.partition("#")[0] for each in names]
+    source = change.source
+    together = list(dict.fromkeys([*source.records, *records]))
+    return change.model_copy(update={"source": source.model_copy(update={"records": together})})
 
 
 async def stale(ledger: Lookup, records: Iterable[str]) -> dict[str, str]:
@@ -44,6 +52,13 @@ async def stale(ledger: Lookup, records: Iterable[str]) -> dict[str, str]:
                 why[record] = f"It was made from what is stale itself: {why[source]}"
                 spreading.append(record)
     return {record: why[record] for record in records if record in why}
+
+
+async def holding(ledger: Lookup, namespace: Namespace, keys: Iterable[str]) -> set[str]:
+    """Return the keys of those records of a namespace that rest on nothing out of date."""
+    records = {record_id(namespace, key): key for key in keys}
+    why = await stale(ledger, records)
+    return {key for record, key in records.items() if record not in why}
 
 
 def _fallen(then: Version | None, now: Version | None) -> str:
@@ -83,6 +98,32 @@ async def made_of(ledger: Lookup, records: Iterable[str]) -> list[str]:
     """Return the ids of all that was made from records, through however many steps; not their own."""
     given = [*records]
     return [each for each in await _walked(ledger, given, forward=True) if each not in given]
+
+
+async def told_again(
+    ledger: Lookup, records: Iterable[str], tells: Callable[[str], bool]
+) -> tuple[list[Version], list[Version]]:
+    """Return what was made of records: what of it tells the same again, with all below it; and the rest."""
+    again, rest = list[Version](), list[Version]()
+    for head in (await ledger.by_ids(await made_of(ledger, records))).values():
+        below = await ledger.records((*head.namespace, head.key), limit=None, include_retired=True)
+        versions = [
+            each for part in (head, *below) for each in await ledger.history(part.namespace, part.key)
+        ]
+        if any(tells(text) for version in versions for text in _texts(version.value)):
+            again += [head, *below]
+        else:
+            rest.append(head)
+    return again, rest
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts in a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
 
 
 async def steps(ledger: Lookup, record: str, *, forward: bool = False) -> list[tuple[int, Link]]:

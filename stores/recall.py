@@ -8,6 +8,7 @@ with a half-life of a year). What rests on something that was corrected or taken
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -15,6 +16,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict
 
+from mneme.stores.discussions.discussions import Discussion
 from mneme.stores.ledger.lookup import Lookup
 from mneme.stores.ledger.namespaces import team_namespace, unescaped, user_namespace
 from mneme.stores.ledger.records import Namespace, Version
@@ -23,6 +25,7 @@ from mneme.stores.users.valid_time import holding
 
 Recallable = Literal["fact", "card", "agreement", "synopsis", "pair"]
 RECALLABLE: tuple[Recallable, ...] = get_args(Recallable)
+REFERENCE = re.compile(r"([^@#]+)@(\d+)#(\d+)")
 FLOOR = 0.35
 """The least relevance with which something is shown."""
 CANDIDATES = 12
@@ -46,8 +49,8 @@ class Asker:
 class Recalled(BaseModel):
     """One thing that was recalled: what it says, of which kind and whose it is, and how sure it is.
 
-    `reference` names the version, for what is made from it; `stale` says why it no longer rests on what it
-    was made from, where that is so.
+    `reference` names the version, for what is made from it, and `part` which of its texts this is; `stale`
+    says why it no longer rests on what it was made from, where that is so.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -56,10 +59,16 @@ class Recalled(BaseModel):
     owner: str
     key: str
     reference: str
+    part: int = 0
     text: str
     origin: str
-    score: float
+    score: float = 0.0
     stale: str = ""
+
+    @property
+    def name(self) -> str:
+        """What names the text itself: the version and the part of it."""
+        return f"{self.reference}#{self.part}"
 
     @property
     def line(self) -> str:
@@ -104,21 +113,6 @@ def _card(version: Version) -> Sequence[str]:
     return [f"{value['claim']}{f' ({rules})' if rules else ''}"]
 
 
-def _agreement(version: Version) -> Sequence[str]:
-    document: Any = version.value.get("document") or {}
-    return [text for name, part in document.items() if (text := _said(name, part))]
-
-
-def _said(name: str, part: Any) -> str:
-    """Return one part of a discussion's document as a line; empty for what says nothing of the matter."""
-    if isinstance(part, str):
-        return f"{name}: {part}"
-    if not isinstance(part, Mapping) or "name" not in part:
-        return ""
-    told = "; ".join(str(each) for field, each in part.items() if field not in ("name", "turns"))
-    return f"{part['name']}: {told}"
-
-
 def _synopses(version: Version) -> Sequence[str]:
     found: Any = version.value.get("synopses") or []
     return found or [version.text]
@@ -149,7 +143,7 @@ KINDS: Mapping[Recallable, _Kind] = {
     ),
     "agreement": _Kind(
         _of_teams("discussions"),
-        _agreement,
+        lambda each: Discussion.of(each).agreements,
         lambda each: f"discussion {each.key}, {each.value['ended']}, {_day(each)}",
     ),
     "synopsis": _Kind(
@@ -186,24 +180,66 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     why = await stale(ledger, [version.record for _, version in found])
     if not show_stale:
         found = [each for each in found if each[1].record not in why]
-    parts = [(kind, version, text) for kind, version in found for text in KINDS[kind].texts(version)]
-    alike = await ledger.scores(question, [text for _, _, text in parts])
+    parts = [
+        (part, version)
+        for kind, version in found
+        for part in _parts(kind, version, stale=why.get(version.record, ""))
+    ]
+    alike = await ledger.scores(question, [part.text for part, _ in parts])
     ranked = [
+        part.model_copy(update={"score": relevance * _weight(part.kind, version)})
+        for (part, version), relevance in zip(parts, alike, strict=True)
+        if relevance >= FLOOR
+    ]
+    ranked.sort(key=lambda each: (bool(each.stale), -each.score))
+    return _packed(ranked, budget, cost)
+
+
+async def read_again(ledger: Lookup, names: Sequence[str]) -> list[Recalled]:
+    """Return what was recalled before by its names, as it was then; what was forgotten is left out."""
+    wanted = [REFERENCE.fullmatch(each) for each in names]
+    ids = [(each[1], int(each[2]), int(each[3])) for each in wanted if each]
+    versions = await ledger.versions([(record, number) for record, number, _ in ids])
+    return [
+        parts[part]
+        for record, number, part in ids
+        if (version := versions.get((record, number))) and (kind := kind_in(version.namespace))
+        if part < len(parts := _parts(kind, version))
+    ]
+
+
+def kind_in(namespace: Namespace) -> Recallable | None:
+    """Return which kind of record a namespace holds; none for those that nobody recalls."""
+    root, below = namespace[0], namespace[2:]
+    if root == "users":
+        return "fact" if below == ("memories",) else None
+    if below[:1] == ("pools",):
+        return "pair" if below[2:] == ("pairs",) else None
+    if len(below) == 2 and below[0] == "household":
+        return "synopsis"
+    found: Mapping[Namespace, Recallable] = {
+        ("facts",): "fact",
+        ("cards",): "card",
+        ("discussions",): "agreement",
+    }
+    return found.get(below)
+
+
+def _parts(kind: Recallable, version: Version, stale: str = "") -> list[Recalled]:
+    """Return what a record says, part by part, not yet compared with any question."""
+    return [
         Recalled(
             kind=kind,
             owner=_owner(version),
             key=version.key,
             reference=version.reference,
+            part=part,
             text=text,
             origin=KINDS[kind].origin(version),
-            score=relevance * _weight(kind, version),
-            stale=why.get(version.record, ""),
+            stale=stale,
         )
-        for (kind, version, text), relevance in zip(parts, alike, strict=True)
-        if relevance >= FLOOR
+        for part, text in enumerate(KINDS[kind].texts(version))
     ]
-    ranked.sort(key=lambda each: (bool(each.stale), -each.score))
-    return _packed(ranked, budget, cost)
 
 
 def _weight(kind: Recallable, version: Version) -> float:

@@ -21,7 +21,7 @@ from mneme.stores.ledger.namespaces import unescaped
 from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Version, check_name
 from mneme.stores.ledger.transfer import ImportReport
-from mneme.stores.provenance import made_of
+from mneme.stores.provenance import told_again
 from mneme.stores.users.inbox import Inbox, complete
 from mneme.stores.users.memories import Kind, Memory, MemoryRecord, UserMemories, both_sides
 
@@ -83,7 +83,7 @@ class Erased(Forgotten):
     threads: Sequence[str] = ()
     """The threads from which something was taken, or which were deleted."""
     left: Sequence[str] = ()
-    """Files that may still hold it, and what to do."""
+    """Files that may still hold it, and what was made of it in other words, with what to do."""
     backups: Sequence[str] = ()
     """Backups made by `mneme backup` that may still hold it."""
 
@@ -303,9 +303,8 @@ class Memories(Operations):
 
     @reads("memories/flagged")
     async def flagged(self) -> Sequence[MemoryRecord]:
-        """Return the live memories that a person should look at, oldest first."""
-        found = await self._kept.linked(await self._kept.flagged())
-        return [each for each in found if each.memory.attention]
+        """Return the live memories that a person should look at, both sides of a link, oldest first."""
+        return await self._kept.flagged()
 
     @changes("memories/{key}/accept")
     async def accept(self, key: Key) -> MemoryRecord:
@@ -367,18 +366,20 @@ class Memories(Operations):
     ) -> Erased:
         """Erase a memory, the messages that it came from, and the turns in which it was told or repeated.
 
-        What was made of it goes, too: a fact that was shared with a team. It cannot be undone. The ledger
-        comes after the threads, so that after a failure it can be done again.
+        What was made of it goes, too, where it tells the same again: a fact that was shared with a team, a
+        discussion that repeats it. What does not stays, out of date, and is named. It cannot be undone. The
+        ledger comes after the threads, so that after a failure it can be done again.
         Raises NotFound, Conflict where a reply does not end.
         """
         found = await self._whole(key)
         told = await self._kept.told([found])
-        made = await made_of(self._ledger, [(await self._kept.head(found)).record])
-        derived = [*(await self._ledger.by_ids(made)).values()]
+        source = (await self._kept.head(found)).record
+        derived, rest = await told_again(self._ledger, [source], told.is_in)
         async with self._threads().erasing(told, whole=whole) as cleaned:
             await self._ledger.forget_records(derived, reason=reason, actor=self._caller)
             mark = await self._kept.forget(found, reason=reason, actor=self._caller)
         backups = await _backups({found, *told.messages, *(each.key for each in derived)})
+        cleaned.add(_left(rest))
         count = 1 + len(derived)
         return Erased(**mark.model_dump(), **cleaned.model_dump(), records=count, backups=backups)
 
@@ -394,9 +395,13 @@ class Memories(Operations):
         """
         keys = await self._kept.keys("")
         told = await self._kept.told(keys)
+        sources = [each.record for each in await self._kept.heads(include_retired=True)]
+        derived, rest = await told_again(self._ledger, sources, told.is_in)
         kept = self._threads()
         async with kept.deleting_all() if threads else kept.erasing(told) as cleaned:
-            count = await self._kept.forget_all(reason=reason, actor=self._caller)
+            await self._ledger.forget_records(derived, reason=reason, actor=self._caller)
+            count = len(derived) + await self._kept.forget_all(reason=reason, actor=self._caller)
+        cleaned.add(_left(rest))
         if threads:
             await kept.forget_ids(reason=reason, actor=self._caller)
         mark = Forgotten(at=datetime.now(UTC), reason=reason, actor=self._caller)
@@ -441,6 +446,10 @@ def _filled(text: str) -> str:
     if not text.strip():
         raise BadInput("The text is empty.", "Give some words.")
     return text
+
+
+def _left(rest: Sequence[Version]) -> Sequence[str]:
+    return [f"{each.key}, which was made knowing it, in other words: see `mneme stale`" for each in rest]
 
 
 async def _backups(names: Set[str]) -> Sequence[str]:

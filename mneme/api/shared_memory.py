@@ -14,9 +14,9 @@ from mneme.nodes.context import LOCAL, own_team
 from mneme.stores.access import Right, audit, is_own, may_read, roles
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace, unescaped, user_namespace
-from mneme.stores.ledger.records import Change, Namespace, Source, Version
+from mneme.stores.ledger.records import Change, Source, Version
 from mneme.stores.provenance import SETTLED, stale, steps
-from mneme.stores.recall import RECALLABLE, Asker, Recallable, Recalled, recall
+from mneme.stores.recall import RECALLABLE, Asker, Recallable, Recalled, kind_in, recall
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
 
@@ -218,7 +218,7 @@ class SharedMemory(Operations):
     async def _found(self, key: str, team: str) -> Version:
         """Return a record of the user or a team by its key, or the beginning of one. Raises NotFound."""
         places = [self._facts.namespace, *await self._ledger.namespaces(team_namespace(team))]
-        known = [place for place in places if _kind(place)]
+        known = [place for place in places if kind_in(place)]
         for place in known:
             if head := await self._ledger.get(place, key):
                 return head
@@ -243,7 +243,7 @@ def _step(distance: int, version: Version, old: Mapping[str, str]) -> Step:
     source = version.change.source
     return Step(
         distance=distance,
-        kind=_kind(version.namespace) or "record",
+        kind=kind_in(version.namespace) or "record",
         key=version.key,
         owner=unescaped(version.namespace[1]),
         version=version.version,
@@ -253,15 +253,3 @@ def _step(distance: int, version: Version, old: Mapping[str, str]) -> Step:
         said_in=[*filter(None, [*source.messages, source.thread]), *source.tasks],
         stale=old.get(version.record, ""),
     )
-
-
-def _kind(namespace: Namespace) -> str:
-    """Return which kind of record a namespace holds; empty for those that nobody recalls."""
-    root, below = namespace[0], namespace[2:]
-    if root == "users":
-        return "fact" if below == ("memories",) else ""
-    if below[:1] == ("pools",):
-        return "pair" if below[2:] == ("pairs",) else ""
-    if len(below) == 2 and below[0] == "household":
-        return "synopsis"
-    return {"facts": "fact", "cards": "card", "discussions": "agreement"}.get("/".join(below), "")

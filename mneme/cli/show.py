@@ -278,6 +278,11 @@ def print_beside(label: str, text: str) -> None:
         head = Text(" " * head.cell_len)
 
 
+def print_shared(lines: Sequence[str]) -> None:
+    """Print what agents are shown of what other workflows remember."""
+    print_beside("  [cyan]shared[/]  ", escape("\n".join(lines)))
+
+
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     """Print a table; cells are plain text."""
     console.print(Table(title, columns, [[str(cell) for cell in row] for row in rows]))

@@ -13,6 +13,7 @@ from mneme.api.cards import Cards
 from mneme.api.memories import Memories
 from mneme.api.operation import Operations
 from mneme.api.pools import Pools
+from mneme.api.shared_memory import SharedMemory
 from mneme.client.memory import open as open_memory
 from mneme.core.errors import DISTRIBUTION, needs
 from mneme.integrations.offers import FAILURES, OFFERS, Offer, told_of
@@ -105,6 +106,7 @@ async def serve_stdio(user: str, team: str, memory_agent: str) -> None:
             Memories: memory.memories,
             Cards: memory.cards,
             Pools: memory.pools,
+            SharedMemory: memory.shared,
         }
 
         async def do(offer: Offer, given: Mapping[str, Any], _: Any) -> Any:

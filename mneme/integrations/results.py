@@ -18,7 +18,7 @@ MAX_TEXT_CHARS = 600
 """Characters that are shown of one text."""
 MAX_ITEMS = 20
 """Items that are shown of one list."""
-TEXTS = ("memory", "claim", "prompt", "answer")
+TEXTS = ("memory", "claim", "prompt", "answer", "text")
 """The columns with what a record says; they stand first in its line."""
 FOR_TABLES = {"v", "kind", "confidence", "standing", "recency", "success", "s/f", "versions", "not learned"}
 """Columns that tell a model nothing that it needs; a card's confidence is told where it is shown."""

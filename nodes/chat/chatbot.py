@@ -24,6 +24,7 @@ from mneme.nodes.chat.context import ChatRuntime, inbox_of, memories_of
 from mneme.nodes.context import user_of
 from mneme.nodes.costs import counted
 from mneme.nodes.messages import EXAMPLE, PRECEDING, turn
+from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.prompts.chat.chatbot import Recalled, Turn, reply
 from mneme.stores.users.inbox import Message, is_new
 from mneme.stores.users.memories import MemoryRecord
@@ -49,6 +50,7 @@ class State(Conversation, total=False):
     recalled: list[dict[str, str]]
     unclear: list[str]
     said: list[str]
+    shared: list[str]
     asked: Annotated[Asked, added]
 
 
@@ -65,6 +67,7 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
     begun = {
         "unclear": await _unclear(state["messages"], runtime),
         "said": await _waiting(runtime),
+        "shared": await look_up(runtime, message.text, own_facts=False),
         "asked": Overwrite(NOTHING),
     }
     if context.recall == 0:
@@ -148,6 +151,7 @@ async def respond(state: State, runtime: ChatRuntime) -> Update:
         today=f"{datetime.now():%A, %Y-%m-%d}",
         unclear=state.get("unclear", []),
         said=state.get("said", []),
+        shared=await lines_of(runtime, state.get("shared", [])),
     )
     answered = await ask(reply, asked, runtime.context.chatbot, history=history[:-1])
     return {"messages": [AIMessage(answered.value, id=answered.message_id)]}

@@ -5,7 +5,8 @@ from typing import Literal, TypeVar
 from langgraph.runtime import Runtime
 from pydantic import Field
 
-from mneme.nodes.context import OwnedByUser, ledger_of, responder, user_of
+from mneme.nodes.context import LOCAL, OwnedByUser, ledger_of, responder, user_of
+from mneme.nodes.shared_memory import SharesMemory
 from mneme.stores.ledger.query import Mode
 from mneme.stores.users.inbox import Inbox
 from mneme.stores.users.memories import UserMemories
@@ -48,7 +49,7 @@ class MemoryContext(OwnedByUser):
     )
 
 
-class ChatContext(MemoryContext):
+class ChatContext(MemoryContext, SharesMemory):
     """What a conversation adds: the chatbot's model and what it is shown."""
 
     chatbot: str = responder("The chatbot's model.")
@@ -60,6 +61,9 @@ class ChatContext(MemoryContext):
         description="Recall by cosine, as the paper does (dense), by words (bm25), by both ranks (hybrid), "
         "or by both scores, names, dates and what was told beside it (blend).",
         examples=["blend", "dense"],
+    )
+    team: str = Field(
+        LOCAL, description="The team whose findings the chatbot is shown.", examples=["analysts"]
     )
     debounce: int = Field(
         2, ge=0, description="Seconds of silence before the server's memory agent starts.", examples=[2]

@@ -11,8 +11,10 @@ from mneme.core.errors import BadInput
 from mneme.library.teams.selection import part_of
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Role, Team, load_team, read_team, shipped
 from mneme.models.asking.asking import resolve
+from mneme.models.asking.budget import tokens
 from mneme.models.ollama.tokenizers import Count, counter_of
 from mneme.nodes.context import OwnedByTeam, ledger_of, responder, team_of
+from mneme.nodes.shared_memory import SharesMemory, lines_of
 from mneme.nodes.task_memories.f_context import Window, f_context
 from mneme.prompts.discussion.memory_template import Slots
 from mneme.stores.discussions.discussions import Conversation, Discussion, Discussions, Turn, acceptance
@@ -26,7 +28,7 @@ nothing that was proposed may be missing in it."""
 SMALLEST_TURN = 400
 
 
-class DiscussionContext(OwnedByTeam):
+class DiscussionContext(OwnedByTeam, SharesMemory):
     """Who answers, with which memory, where a person joins in; `team` is whose discussions these are."""
 
     agents: str = responder("Who answers for every role that names no model.")
@@ -86,6 +88,8 @@ class Table:
     conversation: Conversation
     context: DiscussionContext
     runtime: DiscussionRuntime
+    shared: Sequence[str] = ()
+    """What other workflows remember of the task, as the agents are shown it."""
 
     @classmethod
     async def of(cls, discussion_id: str, runtime: DiscussionRuntime) -> "Table":
@@ -93,11 +97,13 @@ class Table:
         discussions = discussions_of(runtime)
         about = await discussions.get(discussion_id)
         conversation = discussions.conversation(discussion_id)
-        return cls(about, read_team(about.team), discussions, conversation, runtime.context, runtime)
+        shared = await lines_of(runtime, about.shared)
+        return cls(about, read_team(about.team), discussions, conversation, runtime.context, runtime, shared)
 
     @property
     def budget(self) -> int:
-        return self.about.context_tokens
+        """Return the tokens of task, memory and turns: the context's, less those of what is shared."""
+        return self.about.context_tokens - sum(map(tokens, self.shared))
 
     @property
     def memory_tokens(self) -> int:

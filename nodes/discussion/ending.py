@@ -37,6 +37,7 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
         role=role.title,
         duties=role.description,
         task=window.task,
+        shared=list(table.shared),
         memory=window.memory,
         turns=window.turns,
         item=outlined.item,

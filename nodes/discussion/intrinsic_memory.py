@@ -41,6 +41,7 @@ from mneme.nodes.discussion.context import (
 from mneme.nodes.discussion.person import PersonTurn, ask_person
 from mneme.nodes.discussion.state import State, Update, heard
 from mneme.nodes.messages import said_in
+from mneme.nodes.shared_memory import look_up
 from mneme.nodes.task_memories.f_context import Window
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
 from mneme.nodes.task_memories.salvage import usable_message
@@ -80,6 +81,7 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
     discussion_id = check_id(state.get("discussion_id") or uuid4().hex)
     await _check(task, team, runtime)
     given = _begun(discussion_id, task, team, runtime.context)
+    given = given.model_copy(update={"shared": await look_up(runtime, task, but=["agreement"])})
     about = await discussions_of(runtime).open(given)
     table = await Table.of(about.id, runtime)
     await _begin(table)
@@ -209,6 +211,7 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
         role=role.title,
         duties=role.description,
         task=window.task,
+        shared=list(table.shared),
         memory=window.memory,
         turns=window.turns,
         item=table.team.document.item,
@@ -307,6 +310,7 @@ async def hear(state: State, runtime: DiscussionRuntime) -> Update:
         question = {
             "role": role.title,
             "task": window.task,
+            "shared": list(table.shared),
             "memory": window.memory,
             "turns": window.turns,
             "outstanding": await table.outstanding(_outstanding(state, table), state["turn"]),

@@ -6,11 +6,12 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from mneme.nodes.context import OwnedByTeam, responder
+from mneme.nodes.shared_memory import SharesMemory
 
 Setting = Literal["symbolic", "visual"]
 
 
-class HouseholdContext(OwnedByTeam):
+class HouseholdContext(OwnedByTeam, SharesMemory):
     """Who plays, who answers, and what of the architecture is switched on."""
 
     member: str = responder("The members' model.")

@@ -28,6 +28,7 @@ from langgraph.types import Overwrite, Send
 
 from mneme.core.errors import BadAnswer
 from mneme.environments.household.beliefs import Beliefs
+from mneme.environments.household.episode import parse_episode
 from mneme.environments.household.scene import NAMES
 from mneme.models.asking.asking import ask
 from mneme.nodes.household import household
@@ -64,6 +65,7 @@ from mneme.nodes.household.mita_state import (
     option_of,
     since,
     together,
+    wanted_in,
 )
 from mneme.nodes.household.views import (
     cross_context_of,
@@ -72,10 +74,12 @@ from mneme.nodes.household.views import (
     mark_of,
     situation_of,
 )
+from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.prompts.household.household import Option
 from mneme.prompts.household.mita import Report, Situation, allocate_actions, propose_action
 from mneme.prompts.household.synopsis import Synopsis, summarise_passage
 from mneme.stores.ledger.records import Change, Source
+from mneme.stores.provenance import made_from
 
 
 async def begin(state: State, runtime: HouseholdRuntime) -> Update:
@@ -85,7 +89,8 @@ async def begin(state: State, runtime: HouseholdRuntime) -> Update:
     started = update | {"assessed": nothing, "last": nothing, "last_step": -1, "actions": [], "synopses": []}
     if runtime.context.remember:
         started |= await remembered(update, runtime)
-    return started | {"run": uuid4().hex}
+    wanted = ", ".join(wanted_in(parse_episode(update["episode"])))
+    return started | {"run": uuid4().hex, "shared": await look_up(runtime, wanted, but=["synopsis"])}
 
 
 async def perceive(state: State, runtime: HouseholdRuntime) -> Update:
@@ -158,6 +163,7 @@ async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
     """Allocation: let the manager choose the joint action from X, C, p and T (eqs. 3 and 4)."""
     beliefs, team = beliefs_of(state["members"]), known_to_the_manager(state, runtime)
     given = cross_context_of(state, runtime, beliefs, team)
+    given.shared = await lines_of(runtime, state.get("shared", []))
     try:
         asked = await ask(allocate_actions, given, runtime.context.manager)
     except BadAnswer as bad:
@@ -253,6 +259,7 @@ async def finish(state: State, runtime: HouseholdRuntime) -> Update:
         remembered = taught_by(state)
         source = Source(tasks=[remembered.episode])
         change = Change(reason=f"played in {state['steps']} steps", actor="manager", source=source)
+        change = made_from(change, state.get("shared", []))
         await memory_of(state["episode"], runtime).keep(remembered, change=change)
     runtime.stream_writer({"step": "finish", "success": state["success"], "steps": state["steps"]})
     return {}

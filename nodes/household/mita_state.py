@@ -76,6 +76,7 @@ class State(HouseholdState, total=False):
     assessed: Progress
     last: Progress
     run: str
+    shared: list[str]
     last_step: int
     actions: list[str]
     synopses: list[DatedSynopsis]

@@ -8,6 +8,7 @@ from pydantic import Field
 from mneme.core.settings import read_settings
 from mneme.environments.sql_tuning.schemas import SCHEMAS
 from mneme.nodes.context import OwnedByTeam, ledger_of, responder, team_of
+from mneme.nodes.shared_memory import SharesMemory
 from mneme.stores.cards.consolidation import DELTA, ConsolidationCycle
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.settings import CardSettings
@@ -40,7 +41,7 @@ class TeamContext(OwnedByTeam):
         return self.model_dump(include={"schema_name", "database_seed", "rows"})
 
 
-class LearningContext(TeamContext):
+class LearningContext(TeamContext, SharesMemory):
     """The other agents of compound learning, and what they are shown."""
 
     researcher: str = responder("The researcher's model.")

@@ -6,6 +6,7 @@ from mneme.models.retriever.reranker import OTHERS
 from mneme.nodes.sharing.pools import look_up
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.near_duplicates import near_to_any
+from mneme.stores.provenance import holding
 
 DEPTH = 40
 """Memories that are found where they are to be ordered anew."""
@@ -18,13 +19,15 @@ async def chosen(
 ) -> tuple[int, list[Pooled]]:
     """Return the number of the retriever and the memories for a question, the best first.
 
-    None is nearly the same as one before it, or as the answer `without`; none was rated down by a person.
+    None is nearly the same as one before it, or as the answer `without`; none was rated down by a person, or
+    rests on something out of date.
     """
     asked = await look_up(pool, question)
     found = await found_by(pool, question, shots + SPARE, vector=asked.vector, favours=asked.favours)
+    hold = await holding(pool.ledger, pool.namespace, (each.key for each in found))
     distinct, said = list[Pooled](), [without] if without else []
     for each in found:
-        if not each.pair.is_rated_down and not near_to_any(each.pair.answer, said):
+        if each.key in hold and not each.pair.is_rated_down and not near_to_any(each.pair.answer, said):
             distinct.append(each)
             said.append(each.pair.answer)
     return asked.number, distinct[:shots]

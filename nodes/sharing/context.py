@@ -9,6 +9,7 @@ from mneme.core.errors import BadInput
 from mneme.library.agents.agent import AGENTS
 from mneme.models.retriever.retriever import Learning
 from mneme.nodes.context import OwnedByTeam, responder
+from mneme.nodes.shared_memory import SharesMemory
 
 Scoring = Literal["criteria", "printed"]
 Stored = Literal["question", "prompt"]
@@ -74,7 +75,7 @@ class ScoredContext(PoolContext):
         return own.get(agent, self.answerer)
 
 
-class SharingContext(ScoredContext):
+class SharingContext(ScoredContext, SharesMemory):
     """Which agent is asked."""
 
     agent: str = Field(

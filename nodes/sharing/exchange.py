@@ -6,6 +6,7 @@ The agents that are asked one by one and those that learn from one another do th
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NotRequired
 
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
@@ -26,6 +27,7 @@ from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, score_pai
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import LONGEST, MemoryPool, Pair, Pooled, asked
+from mneme.stores.provenance import made_from
 
 WHOLE = "whole"
 """What the one number of the printed scoring stands for among points."""
@@ -42,6 +44,8 @@ class Exchange:
     leading: Sequence[str] = ()
     rubric: Rubric | None = None
     prompt: str = ""
+    shared: Sequence[str] = ()
+    """What other workflows remember of it, as the agent is shown it."""
 
     @property
     def kept(self) -> str:
@@ -83,6 +87,7 @@ class Written(TypedDict):
     by: str
     seen: list[str]
     retriever: int
+    shared: NotRequired[list[str]]
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,7 @@ def question_of(exchange: Exchange, examples: Sequence[Pooled]) -> Asked:
         does=exchange.agent.does,
         examples=[example_of(each.pair) for each in examples],
         leading=list(exchange.leading),
+        shared=list(exchange.shared),
         question=exchange.question,
         kind=exchange.agent.name,
         scored_by=Criteria([*exchange.rubric.of(exchange.agent.name)]) if exchange.rubric else Criteria([]),
@@ -254,6 +260,7 @@ async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it go
         source=Source(thread=info.thread_id or "" if info else ""),
         model=written["by"],
     )
+    change = made_from(change, written.get("shared", []))
     other = await pool.nearly(pair)
     is_new = False if other else (await keep(pool, [pair], change=change, once=once))[0]
     unwoken = await wake_training(runtime, pool.pool)

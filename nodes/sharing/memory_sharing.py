@@ -23,6 +23,7 @@ from mneme.nodes.channels import Typed
 from mneme.nodes.costs import counted
 from mneme.nodes.inputs import read_input
 from mneme.nodes.messages import ChatMessages, said_in
+from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.nodes.sharing import exchange
 from mneme.nodes.sharing.context import SharingRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer, Written
@@ -82,6 +83,7 @@ class State(Question, Result, total=False):
 
     turns: list[str]
     prompt: str
+    shared: list[str]
     examples: Annotated[list[Pooled], Typed]
     rubric: int
 
@@ -114,6 +116,7 @@ async def retrieve(state: State, runtime: SharingRuntime) -> Update:
         "examples": found,
         "pool": pool.pool,
         "retriever": number,
+        "shared": await look_up(runtime, question, but=["pair"]),
         "stored": False,
         "score": None,
         "key": "",
@@ -132,7 +135,8 @@ def _shown(found: list[Pooled]) -> list[Shown]:
 async def answer(state: State, runtime: SharingRuntime) -> Update:
     """Answer the question after the examples."""
     asked, context, pool = _exchange(state, runtime), runtime.context, pool_of(runtime, state["pool"])
-    asked = replace(asked, rubric=(await rubric_of(runtime, asked.agent.domain)).rubric)
+    rubric, shared = await rubric_of(runtime, asked.agent.domain), state.get("shared", [])
+    asked = replace(asked, rubric=rubric.rubric, shared=await lines_of(runtime, shared))
     who = await who_answers(pool, context.answerer_of(asked.agent.name))
     answered, shown = await exchange.answer(asked, state["examples"], who)
     return {
@@ -171,6 +175,7 @@ async def store(state: State, runtime: SharingRuntime) -> Update:
         by=state["answered_by"],
         seen=[each.pair.answer for each in state.get("examples") or []],
         retriever=state["retriever"],
+        shared=state.get("shared", []),
     )
     pool, asked = pool_of(runtime, state["pool"]), _exchange(state, runtime)
     outcome = await exchange.keep_good(runtime, pool, asked, written, cast(Scored, state))

@@ -1,8 +1,8 @@
 """The chatbot's question: answer the user, knowing what is remembered about them (§2.2)."""
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from mneme.prompts.prompt import Line, Prompt
+from mneme.prompts.prompt import Informed, Line, Prompt
 
 
 class Recalled(Line):
@@ -14,7 +14,7 @@ class Recalled(Line):
     told_on: str = ""
 
 
-class Turn(BaseModel):
+class Turn(Informed):
     """What the user says, today's date, and the memories that were found for it."""
 
     message: str

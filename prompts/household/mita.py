@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from mneme.prompts.household.household import DATA, Knowledge, Option, View, Worker
-from mneme.prompts.prompt import PLAIN, Prompt, Reason, Schemas, one_of
+from mneme.prompts.prompt import PLAIN, Informed, Prompt, Reason, Schemas, one_of
 
 ACTIONS = """Actions: goexplore a room: walk into it and see what lies there. gocheck a container: open it and
 see what is inside; needs a free hand. gograb a thing: take it; a member has two hands. goput a place: carry
@@ -100,7 +100,7 @@ def _indented(text: str) -> str:
     return text.replace("\n", "\n    ")
 
 
-class CrossContext(Knowledge):
+class CrossContext(Knowledge, Informed):
     """What the manager allocates from: the reports, the synopses, the progress and the task."""
 
     task: str

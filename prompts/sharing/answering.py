@@ -1,12 +1,12 @@
 """The question that an agent answers after its examples (§3.1)."""
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from mneme.prompts.prompt import Prompt
+from mneme.prompts.prompt import Informed, Prompt
 from mneme.prompts.sharing.examples import DATA, Criteria, Example
 
 
-class Asked(BaseModel):
+class Asked(Informed):
     """A question to an agent, with the memories that were retrieved for it."""
 
     does: str = Field(description="What the agent writes.")

@@ -20,7 +20,9 @@ def reply(given: Turn) -> str:
     message = given.message[:8000]
     if "?" not in message and statements(message):
         return "Noted."
-    known = list(dict.fromkeys([*reversed(given.said), *(each.content for each in given.memories)]))
+    known = list(
+        dict.fromkeys([*reversed(given.said), *(each.content for each in given.memories), *given.shared])
+    )
     wanted, of_self = stems(message), PERSON.search(message) is not None
     shared = [len(wanted & stems(each)) or int(of_self and not wanted) for each in known]
     if re.search(r"(?i)\bi\b", message):  # a memory of somebody else does not count

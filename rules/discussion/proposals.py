@@ -1,9 +1,9 @@
 """What rules can propose in a discussion, and what a context still shows of what was proposed.
 
 Rules know no field. They propose what the task demands (its list items, and sentences with `must` or
-`should`) and what persons have said since, in their own words; where the task demands nothing, the duties of
-their role. What has left the context counts as not said. Items are read back from turns and memories by
-their form, `Name (choice) because …`.
+`should`), what persons have said since and what other workflows know, in their own words; where the task
+demands nothing, the duties of their role. What has left the context counts as not said. Items are read back
+from turns and memories by their form, `Name (choice) because …`.
 """
 
 import re
@@ -79,8 +79,14 @@ def demands(given: Speaking) -> list[Item]:
     said = [PERSON.sub("", turn) for turn in given.turns.root if PERSON.match(turn)]
     sentences = [each for text in said if not ITEM.search(text) for each in SENTENCE_END.split(text)]
     asked += [(each, "a person said so") for each in sentences]
+    asked += [(text, f"it is known: {origin.rstrip(']')}") for text, _, origin in map(_parted, given.shared)]
     found = joined(_item(text, "to be met", why) for text, why in asked if len(_name(text)) > 2)
     return sorted(found.values(), key=lambda item: not words(item.because) & words(given.duties))
+
+
+def _parted(line: str) -> tuple[str, str, str]:
+    """Return what is shared, and where it is from."""
+    return line.rpartition(" [")
 
 
 def own_items(given: Speaking) -> list[Item]:

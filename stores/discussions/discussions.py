@@ -16,10 +16,13 @@ from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace
+from mneme.stores.provenance import made_from
 from mneme.stores.shelf import RecordKind, Shelf, kind_of
 
 PAGE = 16
 """Turns read at once, newest first."""
+UNSAID = "not discussed"
+"""What a document has where nothing was said, as `prompts.discussion.document` has it."""
 Ending = Literal["", "consensus", "turn limit"]
 
 
@@ -98,6 +101,8 @@ class Discussion(BaseModel):
     person: str = ""
     approve: bool = False
     carry: bool = False
+    shared: list[str] = []
+    """The names of what other workflows remember that its agents are shown."""
     ended: Ending = ""
     lacks: str = ""
     turns: int = 0
@@ -110,14 +115,28 @@ class Discussion(BaseModel):
 
     @property
     def agreed(self) -> str:
-        """What search looks at: what the document says of the matter; nothing before it is written."""
-        parts = (each.values() if isinstance(each, dict) else [each] for each in self.document.values())
-        return "\n".join(text for part in parts for text in part if isinstance(text, str))
+        """What search looks at: all that was agreed."""
+        return "\n".join(self.agreements)
+
+    @property
+    def agreements(self) -> list[str]:
+        """What the document says of the matter, part by part; nothing before it is written."""
+        return [text for name, part in self.document.items() if (text := _said(name, part))]
 
     @classmethod
     def of(cls, version: Version) -> "Discussion":
         """Read a discussion back from its record."""
         return cls.model_validate({**version.value, "at": version.created})
+
+
+def _said(name: str, part: Any) -> str:
+    """Return one part of a document as a line; empty for what says nothing of the matter."""
+    if isinstance(part, str):
+        return f"{name}: {part}" if part != UNSAID else ""
+    if not isinstance(part, dict) or "name" not in part:
+        return ""
+    told = [str(each) for field, each in part.items() if field not in {"name", "turns"} and each != UNSAID]
+    return f"{part['name']}: {'; '.join(told)}" if told else str(part["name"])
 
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
@@ -151,7 +170,7 @@ class Discussions(Shelf[Discussion, Discussion]):
 
     async def open(self, discussion: Discussion) -> Discussion:
         """Store a discussion at its beginning, once. Raises BadInput where its id names another one."""
-        change = Change(reason="a discussion begins", actor="intrinsic_memory")
+        change = _made("a discussion begins", discussion)
         opened = await self.find(discussion.id) or await self.insert(
             discussion, change=change, key=discussion.id, idempotency_key="open"
         )
@@ -164,7 +183,7 @@ class Discussions(Shelf[Discussion, Discussion]):
 
     async def close(self, discussion: Discussion) -> Discussion:
         """Store how a discussion ended; closed again in the same way, nothing is written."""
-        change = Change(reason=discussion.ended, actor="intrinsic_memory")
+        change = _made(discussion.ended, discussion)
 
         def decide(now: Discussion) -> tuple[Discussion, str] | None:
             same = now.model_copy(update={"at": discussion.at}) == discussion
@@ -211,6 +230,10 @@ class Conversation:
     async def between(self, first: int, last: int) -> list[Turn]:
         """Return the turns of these numbers that have been taken, oldest first."""
         return self._turns.read(await self._turns.by_keys([_key(each) for each in range(first, last + 1)]))
+
+
+def _made(reason: str, discussion: Discussion) -> Change:
+    return made_from(Change(reason=reason, actor="intrinsic_memory"), discussion.shared)
 
 
 def _key(number: int) -> str:

@@ -233,8 +233,9 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return readable(lambda each: MemoryRecord.of(each, cosine.get(each.key)), best)
 
     async def flagged(self) -> Sequence[MemoryRecord]:
-        """Return the live memories that a person should look at, oldest first."""
-        return [found for found in await self.all() if found.memory.attention]
+        """Return the live memories that a person should look at, both sides of a link, oldest first."""
+        live = await self.all()
+        return [each for each in both_sides(live, live) if each.memory.attention]
 
     async def read_by_rules(self) -> Sequence[Version]:
         """Return the live memories as rules wrote them and nobody has changed since, oldest first."""

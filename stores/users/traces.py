@@ -39,8 +39,9 @@ class Told:
 
     @cached_property
     def passages(self) -> frozenset[str]:
-        """The texts of several words."""
-        return frozenset(text for text in self.sayings if len(text) >= MIN_CHARS and " " in text.strip())
+        """The texts of several words, without the stop at their end."""
+        ended = (text.strip().rstrip(".!?") for text in self.sayings)
+        return frozenset(text for text in ended if len(text) >= MIN_CHARS and " " in text)
 
 
 def told_by(history: Sequence[Version]) -> Told:

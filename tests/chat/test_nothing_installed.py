@@ -60,4 +60,4 @@ def test_each_sentence_is_found_again_one_is_corrected_and_the_others_say_why_th
     found, _ = mneme("memories", "search", "When is Leo seven?", "--json")
     assert "Leo (7)" in json.loads(found.splitlines()[0])["memory"]["content"]
     flagged, _ = mneme("memories", "review")
-    assert flagged.count("It may contradict") == 2
+    assert flagged.count("It may contradict") == 4, "both sides of two links"

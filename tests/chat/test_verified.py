@@ -243,7 +243,7 @@ async def test_what_is_unclear_is_linked_until_somebody_accepts_it(
     assert (done(result), said.asked) == (["insert"], ["read_message", "compare_memories"])
     memories = UserMemories(ledger, "local")
     old, new = await memories.list()
-    assert [each.key for each in await memories.flagged()] == [new.key]
+    assert [each.key for each in await memories.flagged()] == [old.key, new.key]
     assert new.memory.attention == f"It may contradict {old.key}." == result["operations"][0]["flag"]
     accepted = await memories.accept(new.key)
     assert (accepted.memory.may_contradict, accepted.memory.attention) == ([], "")

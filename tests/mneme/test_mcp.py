@@ -23,6 +23,8 @@ from tests.mneme.routes import MCP
 ROOT = Path(__file__).parents[2]
 TOOLS = {
     "search_memories": (True, False),
+    "recall": (True, False),
+    "trace_record": (True, False),
     "remember": (False, False),
     "add_memory": (False, False),
     "update_memory": (False, False),

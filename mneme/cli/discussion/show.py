@@ -13,7 +13,7 @@ from rich.syntax import Syntax
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.discussion.report import ending, write_report
 from mneme.cli.options import Owner
-from mneme.cli.show import console, count_of, emit, print_result, print_rows
+from mneme.cli.show import console, count_of, emit, print_result, print_rows, print_shared
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.library.teams.team import load_team, shipped
@@ -134,6 +134,8 @@ def print_step(event: dict[str, Any]) -> None:
         print_turn(Turn.model_validate({name: each for name, each in event.items() if name != "step"}))
     elif event["step"] == "open":
         console.print(f"[bold]discussion[/] {event['discussion']} [dim]({escape(event['team'])})[/]")
+    elif event["step"] == "shared":
+        print_shared(event["shown"])
 
 
 def print_turn(turn: Turn) -> None:

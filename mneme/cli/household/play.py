@@ -36,7 +36,7 @@ from mneme.api.memories import Memories
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.household.screen import Screen
-from mneme.cli.show import console, emit, prints_json
+from mneme.cli.show import console, emit, print_shared, prints_json
 from mneme.client.remote import api_key
 from mneme.client.workflows import Graph, Workflows, open_workflows, server_errors
 from mneme.core.errors import BadInput
@@ -206,6 +206,8 @@ class _Played:
 
     async def _keep(self, event: Mapping[str, Any], thread: str) -> None:
         """Write an event into the trace and show it; the first decision or step begins the run."""
+        if event["step"] == "shared" and isinstance(self.display, _Lines):
+            print_shared(event["shown"])
         if event["step"] not in (*DECISIONS, "execute"):
             return
         if self.run.began() is None:

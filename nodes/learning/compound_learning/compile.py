@@ -51,6 +51,7 @@ from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.records import Change, Source
+from mneme.stores.provenance import made_from
 
 GAINED = 1.1
 """A draft that is not a tenth better than the baseline gained nothing."""
@@ -116,6 +117,7 @@ async def _keep(finding: Finding, state: State, cards: KnowledgeCards, scope: st
         return None  # what a model says of itself is no evidence
     if finding.event == "dispute":
         return await _dispute(finding, used[finding.card], state, cards, change)
+    change = made_from(change, state.get("shared", []))  # of a new card; an outcome rests on its trial
     lesson = _lesson(finding, state, scope)
     if not is_measured:
         judged = lesson.model_copy(update={"rationale": f"{JUDGED} {lesson.rationale}".strip()})

@@ -32,12 +32,14 @@ from mneme.nodes.learning.compound_learning.state import (
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of, cards_shown, who_answers
 from mneme.nodes.learning.worlds import made_out, tools_of
+from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning.research import Assignment, draft_solution
 from mneme.prompts.learning.compound_learning.task import dead_end
 from mneme.prompts.learning.trials import Advice
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.people import holds_for
+from mneme.stores.provenance import holding
 
 TOOL_TURNS = 4
 LONGEST_FACT = 6_000
@@ -51,6 +53,7 @@ Find = Callable[[State, World | None, LearningRuntime], Awaitable[list[Recalled]
 async def recall(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Retrieve the cards that bear on the task (§4); those whose conditions fail here are not shown."""
     update = await begin(state, runtime, world, _retrieved)
+    update |= {"shared": await look_up(runtime, state["task"], but=["card"])}
     if not runtime.context.recall:
         return update
     found = await cards_of(runtime).pitfalls(
@@ -90,10 +93,13 @@ async def _retrieved(state: State, world: World | None, runtime: LearningRuntime
     if not count:
         return []
     fits = partial(_fits, world=world)
+    cards = cards_of(runtime).records
     found = await cards_of(runtime).retrieve(text, count, scope=scope_of(world, state), fits=fits)
+    hold = await holding(cards.ledger, cards.namespace, (each.card.id for each in found))
     return [
         Recalled(id=each.card.id, known=as_shown(each.card, world), tasks=each.card.evidence.task_ids)
         for each in found
+        if each.card.id in hold
     ]
 
 
@@ -125,6 +131,7 @@ async def research(state: State, runtime: LearningRuntime, world: World | None) 
     facts = await _facts(state, world, runtime)
     given = Assignment(
         **setting_of(state, world),
+        shared=await lines_of(runtime, state.get("shared", [])),
         facts=facts,
         cards=knowns(state["cards"]),
         pitfalls=state["pitfalls"],

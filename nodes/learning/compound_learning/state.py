@@ -111,6 +111,7 @@ class State(Problem, Result, total=False):
     cards: Annotated[list[Recalled], Typed]
     pitfalls: Annotated[list[Known], Typed]
     retrieval_ms: float
+    shared: list[str]
     facts: list[str]
     drafts: Annotated[list[TriedDraft], Typed]
     log: Annotated[list[LoggedObjection], Typed]

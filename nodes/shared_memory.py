@@ -1,0 +1,55 @@
+"""What a workflow is shown of what all others remember, and how what it makes of that names its sources.
+
+A run's state keeps the names of records and no text: after a kill the same is shown again, and a text that
+was forgotten meanwhile stands in no checkpoint.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langgraph.runtime import Runtime
+from pydantic import BaseModel, Field
+
+from mneme.models.asking.budget import tokens
+from mneme.nodes.context import LOCAL, authenticated, ledger_of, own_team
+from mneme.stores.access import audit, is_own
+from mneme.stores.recall import RECALLABLE, Asker, Recallable, read_again, recall
+
+
+class SharesMemory(BaseModel):
+    """How much a run is shown of what other workflows remember."""
+
+    shared_tokens: int = Field(
+        300,
+        ge=0,
+        le=4000,
+        description="Tokens of what other workflows of the team remember that agents are shown; 0: nothing.",
+    )
+
+
+async def look_up(
+    runtime: Runtime[Any], question: str, *, but: Sequence[Recallable] = (), own_facts: bool = True
+) -> list[str]:
+    """Return the names of what bears on a question, best first; not of kinds that the run retrieves itself.
+
+    What rests on something out of date is not among it. The user's own facts are shown in a team of theirs
+    alone: of a team that several people share, its members see what was shared with it.
+    """
+    context, who = runtime.context, authenticated(runtime)
+    if not (budget := context.shared_tokens) or runtime.store is None:
+        return []
+    team = own_team(who, context.team, "read")
+    await audit(ledger_of(runtime), who, team, "recall")
+    user = str(who or getattr(context, "user", LOCAL))
+    is_private = own_facts and (who is None or is_own(who, team))
+    asker = Asker(user if is_private else "", (team,))
+    kinds = [kind for kind in RECALLABLE if kind not in but]
+    found = await recall(ledger_of(runtime), question, asker, kinds=kinds, budget=budget, cost=tokens)
+    if found:
+        runtime.stream_writer({"step": "shared", "shown": [each.line for each in found]})
+    return [each.name for each in found]
+
+
+async def lines_of(runtime: Runtime[Any], names: Sequence[str]) -> list[str]:
+    """Return what was looked up as agents are shown it, each with its origin; without what was forgotten."""
+    return [each.line for each in await read_again(ledger_of(runtime), names)] if names else []

@@ -1,0 +1,155 @@
+"""What one workflow learns, the others are shown; what they make of it is out of date with it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from langchain_core.messages import HumanMessage
+
+from mneme import graphs
+from mneme.api.memories import Memories
+from mneme.api.shared_memory import SharedMemory
+from mneme.models.embedding.embedders import open_embedder
+from mneme.nodes.chat.context import ChatContext
+from mneme.nodes.discussion.context import DiscussionContext
+from mneme.nodes.household.context import HouseholdContext
+from mneme.nodes.learning.context import LearningContext
+from mneme.nodes.sharing.context import SharingContext
+from mneme.prompts.discussion.document import UNSAID as UNSAID_BY_PROMPT
+from mneme.prompts.prompt import SHARED
+from mneme.prompts.sharing.answering import Asked, answer
+from mneme.stores.cards.card import Lesson
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.discussions.discussions import UNSAID
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.records import Change
+from mneme.stores.users.memories import UserMemories
+
+FACT = "Reporting runs on PostgreSQL since May."
+TASK = "Design the reporting database for the sales team. It must answer within a second."
+WHY = Change(reason="a test", actor="test")
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+    opened = await open_ledger(str(tmp_path / "ledger"), await open_embedder("bundled"))
+    yield opened
+    await opened.close()
+
+
+async def run(
+    ledger: Ledger, name: str, given: dict[str, Any], context: Any
+) -> tuple[list[str], dict[str, Any]]:
+    """Run a graph; return what it was shown of the others, and its state at the end."""
+    graph = graphs.load(name).builder.compile(store=LedgerStore(ledger))
+    shown, state = list[str](), dict[str, Any]()
+    async for mode, event in graph.astream(
+        cast(Any, given), context=context, stream_mode=["custom", "values"], config={"recursion_limit": 2000}
+    ):
+        if mode == "values":
+            state = cast(dict[str, Any], event)
+        elif event.get("step") == "shared":
+            shown += event["shown"]
+    return shown, state
+
+
+async def discuss(ledger: Ledger, **settings: Any) -> list[str]:
+    given = {"task": TASK, "team": "data_pipeline", "discussion_id": "d1"}
+    context = DiscussionContext(agents="rules", max_turns=4, **settings)
+    shown, _ = await run(ledger, "intrinsic_memory", given, context)
+    return shown
+
+
+async def learn(ledger: Ledger, **settings: Any) -> list[str]:
+    agents = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules")
+    given = {"task": "Make the monthly reporting query faster."}
+    shown, _ = await run(ledger, "compound_learning", given, LearningContext(**agents, **settings))
+    return shown
+
+
+async def test_what_the_chat_was_told_reaches_three_workflows_and_a_correction_all_that_they_made(
+    ledger: Ledger,
+) -> None:
+    memories, shared = Memories(ledger, "local"), SharedMemory(ledger, "local")
+    told = await memories.add(FACT)
+    await memories.add("At home we keep the wine in the fridge.")
+    for shown in (await learn(ledger), await discuss(ledger)):
+        (line,) = shown
+        assert line.startswith(f"{FACT} [local said, "), "with its origin"
+    at_home, _ = await run(
+        ledger,
+        "mita",
+        {"category": "Prepare Tea", "agents": 2, "seed": 0},
+        HouseholdContext(member="rules", manager="rules"),
+    )
+    assert [each.partition(" [")[0] for each in at_home] == ["At home we keep the wine in the fridge."]
+    agreed = [each.text for each in await shared.recall(TASK, kinds=["agreement"])]
+    assert any(each.startswith("Reporting runs on PostgreSQL since May") for each in agreed)
+    assert [each.text for each in await shared.trace("d1")][1:] == [FACT]
+    await memories.update(told.key, "Reporting runs on DuckDB since June.", reason="it moved")
+    assert [each.key for each in await shared.stale()] == ["d1"]
+    assert not await shared.recall(TASK, kinds=["agreement"])
+    assert (await learn(ledger))[0].startswith("Reporting runs on DuckDB since June.")
+
+
+async def test_forgetting_erases_the_discussion_that_repeats_it_and_names_what_does_not(
+    ledger: Ledger,
+) -> None:
+    memories = Memories(ledger, "local")
+    told = await memories.add(FACT)
+    await discuss(ledger)
+    head = await UserMemories(ledger, "local").head(told.key)
+    card = Lesson(claim="Index the day column.", rationale="measured", rules=[], scope="")
+    source = WHY.model_copy(update={"source": WHY.source.model_copy(update={"records": [head.reference]})})
+    made = (await KnowledgeCards(ledger, "local").propose(card, change=source)).card
+    erased = await memories.forget(told.key)
+    assert not [line async for line in ledger.export() if "PostgreSQL" in line]
+    (left,) = erased.left
+    assert left.startswith(made.id)
+
+
+async def test_the_chatbot_is_shown_what_the_team_found_out(ledger: Ledger) -> None:
+    card = Lesson(
+        claim="Reporting queries need an index on the day.", rationale="measured", rules=[], scope=""
+    )
+    await KnowledgeCards(ledger, "local").propose(card, change=WHY)
+    said = {"messages": [HumanMessage("What do my reporting queries need?", id="m1")]}
+    context = ChatContext(chatbot="rules", memory_agent="rules")
+    shown, state = await run(ledger, "chatbot", said, context)
+    assert [each.partition(" [")[0] for each in shown] == [card.claim]
+    assert card.claim in state["messages"][-1].text
+    assert not any(card.claim in each for each in state["shared"]), "a checkpoint holds names, no text"
+
+
+async def test_the_agents_of_a_pool_are_shown_facts(ledger: Ledger) -> None:
+    await Memories(ledger, "local").add("Our cat Mimi sleeps in the bread basket.")
+    context = SharingContext(agent="limerick", answerer="rules", scorer="rules", grader="rules")
+    shown, _ = await run(ledger, "memory_sharing", {"question": "A limerick about our cat Mimi"}, context)
+    assert [each.partition(" [")[0] for each in shown] == ["Our cat Mimi sleeps in the bread basket."]
+
+
+async def test_nothing_is_shown_of_what_does_not_bear_on_the_task_or_where_it_is_switched_off(
+    ledger: Ledger,
+) -> None:
+    await Memories(ledger, "local").add("My dog Rex is four.")
+    assert await learn(ledger) == []
+    await Memories(ledger, "local").add(FACT)
+    assert await learn(ledger, shared_tokens=0) == []
+    assert await learn(ledger, team="another") != [], "the user's own facts go with the user"
+    await Memories(ledger, "somebody").add("Reporting runs on Oracle.")
+    assert not any("Oracle" in each for each in await learn(ledger))
+
+
+def test_without_anything_shared_a_prompt_is_as_it_was() -> None:
+    plain = Asked(does="Write.", question="A pun?")
+    told = plain.model_copy(update={"shared": ["The cat is Mimi. [ann said, 2026-11-01]"]})
+    assert SHARED not in answer.user_text(plain)
+    assert answer.user_text(told) == (
+        f"{SHARED}\n- The cat is Mimi. [ann said, 2026-11-01]\n\n{answer.user_text(plain)}"
+    )
+
+
+def test_recall_knows_what_a_document_says_where_nothing_was_said() -> None:
+    assert UNSAID == UNSAID_BY_PROMPT
