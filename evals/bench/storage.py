@@ -127,8 +127,6 @@ async def cards(size: int, embedder: Embedder) -> list[Row]:
             learned = [1000 * await seconds_of(_learn(base, known[text])) for text in texts]
             found.append(line("learn a card", size, learned, "ms"))
             await ask("cards, just learned")
-            await ledger.compact()
-            await ask("cards, files in order")
             await base.upkeep.run()
             upkept = [1000 * await seconds_of(_keep_up(base, number)) for number in range(UPKEEPS)]
             found.append(line("upkeep after a task", size, upkept, "ms"))

@@ -9,8 +9,6 @@ those that were last shown in a task before it. How far that came is a record of
 *Clusters.* A large base has clusters; cards that were written since join the nearest one. Only where the base
 has doubled are clusters made anew, which takes seconds for some ten thousand cards.
 
-*Files.* Where the ledger has doubled, it is written anew, so that search finds the cards side by side.
-
 All of it may be stopped at any moment, and is finished by the next time.
 """
 
@@ -67,7 +65,6 @@ class Upkeep:
         idle = await self.archive_inactive()
         expired = await self.archive_expired()
         clustered = await self._clusters.keep()
-        await self._ledger.compact()
         return Kept(
             archived=[card.id for card in idle], expired=[card.id for card in expired], clustered=clustered
         )

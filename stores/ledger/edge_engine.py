@@ -11,11 +11,10 @@ import qdrant_edge as edge
 
 from mneme.core.errors import Damaged, MnemeError
 from mneme.stores.ledger.database import REPAIR
-from mneme.stores.ledger.engine import Answer, Engine, Request, Scores, words_in
+from mneme.stores.ledger.engine import Answer, Engine, Request, words_in
 from mneme.stores.ledger.index import BATCH_SIZE, STAMP_ID, Changes, Point, stamp_of
 from mneme.stores.ledger.log import State
-from mneme.stores.ledger.query import DENSE, SPARSE, Found, Payload, Query
-from mneme.stores.ledger.scopes import Scopes
+from mneme.stores.ledger.query import DENSE, SPARSE, Found, Payload, Query, Where, section_of
 from mneme.stores.ledger.sealing import seal
 
 MATCHES: dict[str, Any] = {"value": edge.MatchValue, "prefix": edge.MatchPrefix, "any": edge.MatchAny}
@@ -36,15 +35,14 @@ def guarded() -> Iterator[None]:
 
 
 class EdgeEngine(Engine):
-    """An open shard, up to which entry it has followed the log, and how much has moved in it since."""
+    """An open shard, and up to which entry it has followed the log."""
 
     def __init__(self, path: Path, lock: int, *, dimension: int | None = None) -> None:
         """Open the shard in a folder, or make one of a dimension in an empty folder."""
         super().__init__()
         self.path, self.folder, self.lock = path, path.parent, lock
-        self.seq = self.moved = 0
-        self.made_with = ("", 0)
-        self.known = Scopes(())
+        self.seq, self.made_with = 0, ("", 0)
+        self.scopes = frozenset[str]()
         with guarded():
             self.shard = edge.EdgeShard.load(str(path)) if dimension is None else _made(path, dimension)
 
@@ -52,8 +50,8 @@ class EdgeEngine(Engine):
         """Read the stamp, and which scopes there are."""
         if stamp := super().read_stamp():
             hits = self.shard.facet(edge.FacetRequest("scope", limit=2**31, exact=True))
-            self.known, self.seq = Scopes(str(hit.value) for hit in hits), stamp["seq"]
-            self.made_with = (stamp["embedder"], stamp["dimension"])
+            self.scopes = frozenset(str(hit.value) for hit in hits)
+            self.seq, self.made_with = stamp["seq"], (stamp["embedder"], stamp["dimension"])
         return stamp
 
     @guarded()
@@ -68,32 +66,34 @@ class EdgeEngine(Engine):
         if found.gone:
             self.shard.update(edge.UpdateOperation.delete_points([*found.gone]))
         self.upsert(found.points)
-        self.moved += len(found.points) + len(found.gone)
         self.stamp(found.state)
 
     @guarded()
     def upsert(self, points: Sequence[Point]) -> None:
-        for point in points:
-            self.known.add(point.payload["scope"])
         if points:
+            self.scopes |= {point.payload["scope"] for point in points}  # before one of them can be found
             self.shard.update(edge.UpdateOperation.upsert_points([_point(each) for each in points]))
 
-    def count(self) -> int:
-        return int(self.shard.info().points_count)
-
-    @guarded()
     def search(self, query: Query) -> list[Found]:
-        query = query._replace(where=self.known.narrowed(query.where))
-        return super().search(query) if self.known.meets(query.where) else []
+        return super().search(query._replace(where=self._by_sections(query.where)))
+
+    def _by_sections(self, where: Where) -> Where:
+        """Name the scopes of sections in place of the filter that means them, unless a record may have none.
+
+        Testing a second condition takes 8 ms more among 20,000 cards that were learned one by one.
+        """
+        if not where.sections:
+            return where
+        below = {each: section_of(each) for each in self.scopes if each.startswith(where.scopes)}
+        named = tuple(each for each, section in below.items() if section in where.sections)
+        return where if None in below.values() or not named else Where((), whole=named)
 
     @guarded()
-    def pool(self, query: Query) -> Scores:
-        return super().pool(query._replace(where=self.known.narrowed(query.where)))
-
     def ask(self, requests: Sequence[Request]) -> list[list[Answer]]:
         answers = [self.shard.query(_request(request)) for request in requests]
         return [[(str(each.id), each.score, each.payload) for each in answer] for answer in answers]
 
+    @guarded()
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
         self.shard.update(edge.UpdateOperation.create_field_index(path, SCHEMAS[schema]()))
 

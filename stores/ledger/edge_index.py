@@ -33,8 +33,6 @@ from mneme.stores.ledger.query import Found, Query
 from mneme.stores.ledger.sealing import is_sealed, unseal
 
 COPY = "index-"
-MIN_COMPACTED = 5_000
-"""Records among which it hardly matters where they lie."""
 POLL_SECONDS = 0.5
 """Seconds between two looks whether another process has written."""
 
@@ -79,14 +77,6 @@ class EdgeIndex:
     def pool(self, query: Query) -> Scores:
         """Return what each part of a query proposes (see `Engine`)."""
         return self._opened().pool(query)
-
-    def compact(self) -> bool:
-        """Put what is searched side by side in the files where it is scattered; say whether it was."""
-        copy = self._opened()
-        is_due = copy.moved >= max(MIN_COMPACTED, copy.count())
-        if is_due:
-            self.rebuild()
-        return is_due
 
     def erased(self) -> None:
         """Build this copy anew without what was erased, and remove those that nobody has open."""

@@ -148,14 +148,6 @@ class Ledger(Lookup):
 
         await self._written(work)
 
-    async def compact(self) -> bool:
-        """Put what is searched side by side in the index's files where many single writes have scattered it.
-
-        The embedded index is built anew then, some seconds for 20,000 records, for which nobody waits. Return
-        whether it was done.
-        """
-        return await self._log.thread(self._store.index.compact)
-
     async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a record and its whole history from the disk: forgetting. Raises NotFound.
 

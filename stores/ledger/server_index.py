@@ -162,10 +162,6 @@ class ServerIndex(Engine):
             points.append(Point(str(each["id"]), payload, vectors.get(DENSE), words_in(vectors)))
         return points, found.get("next_page_offset")
 
-    def compact(self) -> bool:
-        """Do nothing: the server sees to that itself."""
-        return False
-
     def verify(self) -> list[str]:
         """Compare the index with the log; return in words what differs."""
         if why := self._unusable():

@@ -47,7 +47,6 @@ from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import MONTH, Metrics, Thresholds, compute
 from mneme.stores.cards.settings import CardSettings, Consolidation
 from mneme.stores.cards.task_log import TaskRecord
-from mneme.stores.ledger import edge_index
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.embedding import WordEmbedder
@@ -428,18 +427,6 @@ class TestLifecycle:
         assert await cards.pitfalls("index") == []
         assert (await cards.restore(idle.id, change=PERSON)).status == "provisional"
         assert await cards.upkeep.archive_inactive() == []  # it was just brought back
-
-    async def test_upkeep_puts_cards_side_by_side_once_they_are_many(
-        self, edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(edge_index, "MIN_COMPACTED", 10)
-        cards = KnowledgeCards(edge_ledger, "many")
-        for n in range(4):
-            await learn(cards, f"an index on {n}", f"t{n}")
-        before = await ids(cards)
-        await cards.upkeep.run()
-        assert not await edge_ledger.compact(), "that was done already"
-        assert await ids(cards) == before and len(before) == 4
 
     async def test_learning_an_archived_lesson_again_brings_it_back(self, cards: KnowledgeCards) -> None:
         card = await verified(cards)

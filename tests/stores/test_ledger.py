@@ -401,6 +401,32 @@ class TestSearch:
         hits = await edge_ledger.search(ALICE, "tea", mode="dense", ranking=ranking)
         assert (hits[0].version.key, len(hits)) == ("number", 3)
 
+    async def test_sections_hold_what_their_filter_lets_through(self, edge_ledger: Ledger) -> None:
+        def card(key: str, world: str, shelf: str) -> Write:
+            value: dict[str, JsonValue] = {"world": world}
+            stated = {"namespace": ALICE, "key": key, "value": value, "shelf": shelf}
+            return Write(event="insert", text="tea", change=SAID, **stated)
+
+        async def found() -> set[str]:
+            asked = {"filter": {"world": {"$in": ["", "sql"]}}, "sections": ("", "sql"), "shelf": "on"}
+            return {hit.version.key for hit in await edge_ledger.search(ALICE, "tea", **asked)}
+
+        await edge_ledger.write([card("a", "sql", "on/sql"), card("b", "go", "on/go"), card("c", "", "on/")])
+        assert await found() == {"a", "c"}
+        await edge_ledger.write([card("d", "sql", "off/sql"), card("e", "sql", "on/sql")])
+        assert await found() == {"a", "c", "e"}
+        await edge_ledger.write([card("f", "sql", "on"), card("g", "go", "on")])  # as older versions did
+        assert await found() == {"a", "c", "e", "f"}
+
+    async def test_a_namespace_that_comes_later_is_found_below_one_that_stood_alone(
+        self, edge_ledger: Ledger
+    ) -> None:
+        for namespace in (("ann",), ("bob",), ("ann", "home")):
+            await put(edge_ledger, "a cat", namespace)
+            hits = await edge_ledger.search(namespace[:1], "a cat", mode="blend")
+            assert namespace in {hit.version.namespace for hit in hits}
+        assert len(await edge_ledger.search(("ann",), "a cat", mode="blend")) == 2
+
     async def test_a_ranking_is_computed_in_the_engine(self, ledger: Ledger) -> None:
         for n, confidence in enumerate((0.1, 0.9, 0.5)):
             await put(ledger, "the same card", value={"confidence": confidence, "n": n})

@@ -20,7 +20,6 @@ import pytest
 
 from mneme.core.errors import LedgerMismatch, NotFound, NotWritable, StorageFailure
 from mneme.evals.commands import quiet
-from mneme.stores.ledger import edge_index
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Version
@@ -267,34 +266,8 @@ class TestEmbedders:
         assert names_in(tmp_path) == []
 
 
-class TestCompacting:
-    """An index in which much has moved is built anew, and nothing else changes."""
-
-    @pytest.fixture(autouse=True)
-    def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(edge_index, "MIN_COMPACTED", 8)
-
-    async def test_everything_is_as_it_was_and_the_next_time_is_when_as_much_has_moved(
-        self, tmp_path: Path, embedder: WordEmbedder
-    ) -> None:
-        ledger = await open_ledger(str(tmp_path), embedder)
-        made = [await put(ledger, f"tea number{n}") for n in range(9)]
-        assert not await ledger.compact(), "it is new"
-        await ledger.update(ALICE, made[0].key, {}, text="no tea", change=SAID, expected_version=1)
-        await ledger.retire(ALICE, made[1].key, change=SAID, expected_version=1)
-        for n in range(8):
-            assert not await ledger.compact()
-            await put(ledger, f"tea number{n + 9}")
-        before = await self.seen(ledger)
-        [shard] = (tmp_path / "index-1").glob("0*")
-        for n in range(10):
-            await ledger.update(ALICE, made[0].key, {}, text="no tea", change=SAID, expected_version=n + 2)
-        assert await ledger.compact()
-        assert not shard.exists()
-        assert (await self.seen(ledger))[2] == before[2]
-        assert not await ledger.compact()
-        await ledger.close()
-        assert (await verify(str(tmp_path))).problems == []
+class TestRebuilding:
+    """An index is built anew while others write and search."""
 
     async def test_writers_and_readers_meanwhile_lose_nothing(
         self, tmp_path: Path, embedder: WordEmbedder
@@ -304,22 +277,20 @@ class TestCompacting:
         made = [await put(ledger, f"tea {n}") for n in range(10)]
         for each in made:
             await ledger.update(ALICE, each.key, {}, text=each.text, change=SAID, expected_version=1)
-        done, *_ = await asyncio.gather(
-            ledger.compact(),
+        [shard] = (tmp_path / "index-1").glob("0*")
+        await asyncio.gather(
+            asyncio.to_thread(ledger.rebuild_index),
             *(put(ledger, f"coffee {n}") for n in range(20)),
             *(ledger.search(ALICE, "tea") for _ in range(20)),
         )
-        assert done and await ledger.count(ALICE) == 30
+        assert not shard.exists()
+        assert await ledger.count(ALICE) == 30
         assert len(await ledger.search(ALICE, "coffee", limit=50)) == 30
         await ledger.close()
         again = await open_ledger(str(tmp_path), embedder)
         assert await again.count(ALICE) == 30
         await again.close()
-
-    async def seen(self, ledger: Ledger) -> tuple[list[str], list[Version], dict[str, float]]:
-        found = await ledger.search(ALICE, "tea number3", limit=20, mode="dense")
-        scores = {hit.version.key: round(hit.score, 5) for hit in found}
-        return [line async for line in ledger.export()], await ledger.records(ALICE), scores
+        assert (await verify(str(tmp_path))).problems == []
 
 
 class TestSuddenDeath:
