@@ -22,6 +22,7 @@ from mneme.core.private import make_private_file, make_private_folder
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.checkpoints.files import check_sqlite, copy_sqlite, refuse_gone
+from mneme.stores.checkpoints.tally import KEPT
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import problems_in
 from mneme.stores.ledger.database import Sqlite
@@ -96,6 +97,7 @@ async def restore(file: Path, embedder: Embedder) -> Backup:
             await asyncio.to_thread(sync_all, folder)
         if told.checkpoints:
             await asyncio.to_thread(make_private_folder, checkpoints.parent)
+            Path(f"{checkpoints}{KEPT}").unlink(missing_ok=True)
             await asyncio.to_thread(copy_sqlite, room / CHECKPOINTS, checkpoints)
         try:
             store = await asyncio.to_thread(open_store, str(folder), embedder.name, embedder.dimension)

@@ -7,11 +7,10 @@ from pathlib import Path
 from mneme.core.durable import sync
 from mneme.core.errors import Damaged, StorageFailure
 from mneme.core.private import make_private_file
+from mneme.stores.checkpoints.tally import KEPT, REMEDY, missing_rows
 
 MAX_PROBLEMS = 20
 """Problems that a check lists."""
-KEPT = "-kept"
-"""What follows the file's name in that of an empty file, which says that the file has been made."""
 
 
 def refuse_gone(path: Path) -> None:
@@ -52,9 +51,11 @@ def check_sqlite(path: Path) -> list[str]:
     try:
         with closing(_open(path)) as connection:
             rows = connection.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})").fetchall()
+            missing = missing_rows(connection, path) if Path(f"{path}{KEPT}").exists() else []
     except sqlite3.Error as failure:
         return [f"{path}: {failure}"]
-    return [f"{path}: {row[0]}" for row in rows if row[0] != "ok"]
+    told = (f"{each} {REMEDY}" for each in missing)
+    return [*(f"{path}: {row[0]}" for row in rows if row[0] != "ok"), *told]
 
 
 def copy_sqlite(path: Path, target: Path) -> None:

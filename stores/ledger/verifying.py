@@ -18,7 +18,7 @@ from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import ENTRIES, problems_in, problems_of
 from mneme.stores.ledger.database import Database
-from mneme.stores.ledger.folder import LOG, MANIFEST, Folder
+from mneme.stores.ledger.folder import LOG, MANIFEST, Folder, refuse_gone
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.log import (
     Entry,
@@ -58,12 +58,17 @@ class Repaired(BaseModel):
 
 
 async def verify(location: str, api_key: str = "") -> Verified:
-    """Read everything in a ledger and compare it; others may go on meanwhile. Raises LedgerMismatch."""
+    """Read everything in a ledger and compare it; others may go on meanwhile.
+
+    Raises LedgerMismatch, and Damaged where the ledger is gone.
+    """
     return await asyncio.to_thread(_verify, location, api_key)
 
 
 def _verify(location: str, api_key: str = "") -> Verified:
     place = place_of(location)
+    if place.folder is not None:
+        refuse_gone(place.folder)
     try:
         store = open_store(location, "", 0, api_key)
     except Damaged as damage:
