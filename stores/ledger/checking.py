@@ -1,26 +1,61 @@
-"""Checking a log: its database, its chain, and the tables that follow from the entries."""
-# ruff: noqa: S608  (all that is put into these statements are constants, and marks)
+"""Checking a log: its entries are added anew to an empty log, whose tables must be the same."""
+# ruff: noqa: S608  (all that is put into these statements are constants)
 
-import json
+import sqlite3
 import zlib
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mneme.core.errors import MnemeError
 from mneme.stores.ledger.database import Cursor, Database, Sqlite
-from mneme.stores.ledger.log import (
-    SUM,
-    Entry,
-    Rows,
-    chained,
-    is_whole,
-    rows_of_forgotten,
-    rows_of_version,
-    state_of,
-)
+from mneme.stores.ledger.log import SUM, Entry, Transaction, chained, is_whole, make_tables, state_of
 from mneme.stores.ledger.records import Version, gaps
 
-ENTRIES = "SELECT seq, kind, record, number, nonce, body, digest, chain FROM ledger_entries ORDER BY seq"
+ENTRIES = "SELECT seq, kind, record, number, nonce, body, digest, chain FROM ledger_entries"
+DERIVED = ("heads", "receipts", "sources", "tombstones")
+
+
+@dataclass
+class Replayed:
+    """What the entries of a log hold, and what is wrong with them, in words.
+
+    `heads` has the last version of each record that is whole, `known` the numbers of all that are or are
+    known to be lost, `broken` those of damaged entries; `gone` counts the missing entries before the last.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    heads: dict[str, Version] = field(default_factory=dict)
+    known: set[tuple[str, int]] = field(default_factory=set)
+    broken: list[tuple[str, int]] = field(default_factory=list)
+    gone: int = 0
+    seq: int = 0
+    chain: bytes = bytes(SUM)
+
+
+def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> Replayed:
+    """Add to an empty log what is whole of the entries of another."""
+    found = Replayed()
+    for seq, kind, record, number, nonce, body, digest, stored in entries:
+        entry, before, is_erased = Entry(kind, record, number, body), found.chain, body is nonce is None
+        found.seq, found.chain, missing = seq, stored, seq - found.seq - 1
+        if missing:
+            found.problems.append(f"entries {seq - missing} to {seq - 1} are missing")
+            found.gone += missing
+        if not isinstance(digest, bytes) or not (is_erased or is_whole(nonce, body, digest)):
+            found.problems.append(f"entry {seq} is damaged")
+            found.broken.append((record, number))
+            continue
+        if not missing and before and chained(before, seq, entry, digest) != stored:
+            found.problems.append(f"the checksum of entry {seq} is wrong")
+        if version := transaction.replay(entry, nonce, digest):
+            found.heads[version.record] = version
+            found.known.add((version.record, version.version))
+        elif kind == "lost":
+            found.known.add((record, number))
+    return found
 
 
 def problems_of(database: Database) -> list[str]:
@@ -39,76 +74,42 @@ def problems_of(database: Database) -> list[str]:
 def problems_in(path: Path) -> list[str]:
     """Read everything in a log's file; return in words what is wrong."""
     try:
-        database = Sqlite(path)
+        with closing(Sqlite(path)) as database:
+            return problems_of(database)
     except MnemeError as failure:
         return [str(failure)]
-    try:
-        return problems_of(database)
-    finally:
-        database.close()
 
 
 def _entry_problems(cursor: Cursor) -> list[str]:
     """Return what is wrong with the entries, else with the tables that follow from them."""
-    state, found, tables = state_of(cursor), list[str](), Tables()
-    expected, chain = 1, bytes(SUM)
-    for seq, kind, record, number, nonce, body, digest, stored in cursor.execute(ENTRIES):
-        if seq != expected:
-            found.append(f"entries {expected} to {seq - 1} are missing")
-        elif chained(chain, seq, Entry(kind, record, number, ""), digest) != stored:
-            found.append(f"the checksum of entry {seq} is wrong")
-        if body is None and nonce is not None:
-            found.append(f"entry {seq} has lost its content")
-        elif body is not None and not is_whole(nonce, body, digest):
-            found.append(f"entry {seq} is damaged")
-        elif body is not None and not found:
-            tables.add(seq, Entry(kind, record, number, body))
-        expected, chain = seq + 1, stored
-    if (expected - 1, chain) != (state.seq, state.chain):
-        found.append(f"the log ends at entry {expected - 1}, and {state.seq} were written")
-    return found or tables.problems(cursor)
+    state = state_of(cursor)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
+        other: Any = memory.cursor()
+        make_tables(other, Sqlite, state.embedder, state.dimension)
+        transaction = Transaction(other, state_of(other))
+        found = replay(transaction, cursor.execute(f"{ENTRIES} ORDER BY seq"))
+        transaction.flush()
+        if (found.seq, found.chain) != (state.seq, state.chain):
+            found.problems.append(f"the log ends at entry {found.seq}, and {state.seq} were written")
+        missing = gaps(found.heads, found.known)
+        return (
+            found.problems
+            or [problem for table in DERIVED for problem in _table_problems(table, cursor, other)]
+            or [f"version {number} of record {record} is missing" for record, number in missing]
+        )
 
 
-class Tables:
-    """The rows that follow from the entries, by their keys."""
-
-    def __init__(self) -> None:
-        names = ("heads", "receipts", "sources", "tombstones")
-        self._rows: dict[str, dict[str, tuple[Any, ...]]] = {name: {} for name in names}
-        self._heads: dict[str, Version] = {}
-        self._known = set[tuple[str, int]]()
-
-    def add(self, seq: int, entry: Entry) -> None:
-        """Add what follows from an entry whose body was not erased."""
-        rows: Rows = []
-        if entry.kind == "version":
-            version = self._heads[entry.record] = Version.model_validate_json(entry.body)
-            rows = rows_of_version(seq, entry.record, version)
-        elif entry.kind == "forget":
-            rows = rows_of_forgotten(entry.record, entry.body)
-        elif entry.kind == "place":
-            heads = self._rows["heads"]
-            for place, records in json.loads(entry.body).items():
-                known = (heads[record] for record in records if record in heads)
-                rows += [("heads", (*row[:4], place, *row[5:])) for row in known]
-        for table, row in rows:
-            self._rows[table][row[0]] = row
-        if entry.kind in ("version", "lost"):
-            self._known.add((entry.record, entry.number))
-
-    def problems(self, cursor: Cursor) -> list[str]:
-        """Compare the tables with what they must be."""
-        found: list[str] = []
-        for name, expected in self._rows.items():
-            if name == "sources" and not expected:
-                continue  # a log that an earlier version wrote may lack the table until it is opened
-            rows = {row[0]: tuple(row) for row in cursor.execute(f"SELECT * FROM ledger_{name}").fetchall()}
-            if wrong := [key for key in expected if rows.get(key) != expected[key]]:
-                found.append(f"{len(wrong)} rows of {name} are missing or wrong")
-            if name != "receipts" and (more := rows.keys() - expected.keys()):
-                found.append(f"{len(more)} rows of {name} follow from no entry")
-        missing = gaps(self._heads, self._known)
-        return found + [f"version {number} of record {record} is missing" for record, number in missing]
+def _table_problems(table: str, cursor: Cursor, other: Cursor) -> list[str]:
+    """Compare a table with the same one of a log that has been made anew."""
+    asked = f"SELECT * FROM ledger_{table}"
+    expected = {row[0]: tuple(row) for row in other.execute(asked)}
+    if table == "sources" and not expected:
+        return []  # a log that an earlier version wrote may lack the table until it is opened
+    rows = {row[0]: tuple(row) for row in cursor.execute(asked).fetchall()}
+    wrong = sum(rows.get(key) != row for key, row in expected.items())
+    more = rows.keys() - expected.keys() if table != "receipts" else ()
+    found = [f"{wrong} rows of {table} are missing or wrong"] if wrong else []
+    return found + ([f"{len(more)} rows of {table} follow from no entry"] if more else [])
 
 
 def _vector_problems(cursor: Cursor) -> list[str]:

@@ -15,8 +15,6 @@ from mneme.stores.ledger.log import (
     heads_of,
     last_numbers,
     listed,
-    put_forgotten,
-    put_version,
 )
 from mneme.stores.ledger.records import Namespace, Value, Version, microseconds
 
@@ -67,7 +65,7 @@ def forget(
         for record in unnoted:
             transaction.add(Entry("drop", record, 0, ""))
         for head, value in anew:
-            put_version(transaction, _written_anew(head, value, mark.at))
+            transaction.add_version(_written_anew(head, value, mark.at))
         return [notes.get(head.record) for head in heads]
 
     return work
@@ -98,7 +96,7 @@ def _noted(transaction: Transaction, gone: dict[str, Version], mark: Forgotten) 
             "last": max(head.version, last.get(record, 0)),
             "receipts": receipts[record],
         }
-        put_forgotten(transaction, record, json.dumps(note, ensure_ascii=False))
+        transaction.add(Entry("forget", record, 0, json.dumps(note, ensure_ascii=False)))
     return notes
 
 

@@ -6,6 +6,7 @@ written. Any number of processes may have one ledger open.
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar
@@ -14,7 +15,7 @@ from mneme.core.errors import Conflict, NotWritable
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger import listing
 from mneme.stores.ledger.forgetting import Forgotten, forget
-from mneme.stores.ledger.log import Transaction, heads_of
+from mneme.stores.ledger.log import Entry, Transaction, heads_of
 from mneme.stores.ledger.lookup import Lookup, known_version, log, where_below
 from mneme.stores.ledger.opening import open_copy, open_store
 from mneme.stores.ledger.query import scope
@@ -32,7 +33,6 @@ from mneme.stores.ledger.records import (
 )
 from mneme.stores.ledger.reembedding import embed_waiting
 from mneme.stores.ledger.transfer import Import, ImportReport
-from mneme.stores.ledger.upgrading import put_places
 from mneme.stores.ledger.writing import Prepared, append, missing
 
 T = TypeVar("T")
@@ -144,7 +144,7 @@ class Ledger(Lookup):
                     if heads[record].scope.startswith(on_shelf):
                         place = scope("+", below, heads[record].version.shelf, group)
                         places.setdefault(place, []).append(record)
-            put_places(transaction, places)
+            transaction.add(Entry("place", "", 0, json.dumps(places, ensure_ascii=False)))
 
         await self._written(work)
 

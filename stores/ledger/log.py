@@ -90,12 +90,12 @@ class Head(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An entry to be added."""
+    """An entry to be added; its body is None where it was erased."""
 
     kind: Kind
     record: str
     number: int
-    body: str
+    body: str | None
 
 
 @dataclass
@@ -106,14 +106,38 @@ class Transaction:
     state: State
     rows: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
 
-    def add(self, entry: Entry) -> int:
-        """Add an entry; return its number."""
-        seq, nonce = self.state.seq + 1, secrets.token_bytes(8)
-        digest = digest_of(nonce, entry.body)
+    def add(self, entry: Entry) -> None:
+        """Add an entry, and the rows that follow from it."""
+        nonce = secrets.token_bytes(8)
+        self.replay(entry, nonce, digest_of(nonce, entry.body or ""))
+
+    def add_version(self, version: Version) -> None:
+        """Add a version, which is the record as it is from now on."""
+        self.add(Entry("version", version.record, version.version, version.model_dump_json()))
+
+    def replay(self, entry: Entry, nonce: bytes | None, digest: bytes) -> Version | None:
+        """Add an entry of this log or another, and the rows that follow from it, unless it was erased.
+
+        Return the version that it holds.
+        """
+        seq, version, rows = self.state.seq + 1, None, Rows()
+        if entry.kind == "version" and entry.body is not None:
+            version = Version.model_validate_json(entry.body)
+            entry = entry._replace(record=version.record, number=version.version)
+            rows = rows_of_version(seq, entry.record, version)
+        elif entry.kind == "forget" and entry.body is not None:
+            rows = rows_of_forgotten(entry.record, entry.body)
         chain = chained(self.state.chain, seq, entry, digest)
-        self.put("entries", (seq, entry.kind, entry.record, entry.number, nonce, entry.body, digest, chain))
         self.state = self.state._replace(seq=seq, chain=chain)
-        return seq
+        kind, record, number, body = entry
+        rows.append(("entries", (seq, kind, record, number, nonce, body, digest, chain)))
+        for table, row in rows:
+            self.put(table, row)
+        if kind == "place" and body is not None:
+            self.flush()
+            placed = [(place, each) for place, records in json.loads(body).items() for each in records]
+            self.cursor.executemany("UPDATE ledger_heads SET scope = ? WHERE record = ?", placed)
+        return version
 
     def put(self, table: str, row: tuple[Any, ...]) -> None:
         """Let a row be written, in place of one with the same key."""
@@ -254,7 +278,7 @@ def write_log(path: Path, made_with: tuple[str, int], work: Callable[[Transactio
         database.close()
 
 
-def make_tables(cursor: Cursor, database: Database, embedder: str, dimension: int) -> None:
+def make_tables(cursor: Cursor, database: Database | type[Sqlite], embedder: str, dimension: int) -> None:
     """Make the tables of a new log, unless they are there."""
     for statement in TABLES.format(blob=database.blob, text=database.text).split(";"):
         if statement.strip():
@@ -305,14 +329,6 @@ def check_embedder(place: str, state: State, embedder: str, dimension: int) -> N
         )
 
 
-def put_version(transaction: Transaction, version: Version) -> None:
-    """Add a version, which is the record as it is from now on, and the receipt of its idempotency key."""
-    record = version.record
-    seq = transaction.add(Entry("version", record, version.version, version.model_dump_json()))
-    for table, row in rows_of_version(seq, record, version):
-        transaction.put(table, row)
-
-
 def rows_of_version(seq: int, record: str, version: Version) -> Rows:
     """Return the rows that follow from a record's last version, each with its table."""
     expires, contradicts = version.value.get("expires"), version.value.get("may_contradict")
@@ -345,13 +361,6 @@ def put_vector(transaction: Transaction, record: str, dense: Sequence[float], em
     blob = array("f", dense).tobytes()
     row = (record, embedder or transaction.state.embedder, blob, zlib.crc32(blob))
     transaction.put("vectors", row)
-
-
-def put_forgotten(transaction: Transaction, record: str, body: str) -> None:
-    """Add the note of a forgotten record, with the receipts by which replays of its writes are refused."""
-    transaction.add(Entry("forget", record, 0, body))
-    for table, row in rows_of_forgotten(record, body):
-        transaction.put(table, row)
 
 
 def rows_of_forgotten(record: str, body: str) -> Rows:

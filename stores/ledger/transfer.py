@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 from mneme.core.errors import BadInput, Conflict, MnemeError, first_fault
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger.listing import tombstone_times, versions_of
-from mneme.stores.ledger.log import Head, Log, Transaction, heads_of, last_numbers, put_vector, put_version
+from mneme.stores.ledger.log import Head, Log, Transaction, heads_of, last_numbers, put_vector
 from mneme.stores.ledger.records import (
     Namespace,
     Value,
@@ -195,7 +195,7 @@ def _brought_in(
             raise Conflict("the ledger holds another history of this record")
         missing = [each for each in versions if (root, each.version) not in known]
         for each in missing:
-            put_version(transaction, each)
+            transaction.add_version(each)
         if missing:
             transaction.delete("vectors", "record", [root])
         if missing and vector is not None and missing[-1].live:

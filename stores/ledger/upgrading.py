@@ -9,7 +9,7 @@ import json
 import logging
 import shutil
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -21,8 +21,6 @@ from mneme.stores.ledger.log import (
     Entry,
     Transaction,
     check_format,
-    put_forgotten,
-    put_version,
     scope_of,
     write_log,
 )
@@ -90,18 +88,19 @@ class Contents:
             forgotten = json.loads(payload["forgotten"])
             last = payload.get("last") or forgotten["versions"]
             note = {"mark": forgotten, "created": payload["created"], "last": last, "receipts": void}
-            put_forgotten(transaction, "", json.dumps({"id": mark} | note, ensure_ascii=False))
+            body = json.dumps({"id": mark} | note, ensure_ascii=False)
+            transaction.add(Entry("forget", "", 0, body))
             void = []
         heads: dict[str, Version] = {}
         in_order = sorted(self.versions.items(), key=lambda each: (each[1].at, each[1].version))
         for (record, _), heads[record] in in_order:
-            put_version(transaction, heads[record])
+            transaction.add_version(heads[record])
         places: dict[str, list[str]] = {}
         for record, place in self.places.items():
             if record in heads and place != scope_of(heads[record]):
                 places.setdefault(place, []).append(record)
         if places:
-            put_places(transaction, places)
+            transaction.add(Entry("place", "", 0, json.dumps(places, ensure_ascii=False)))
         count = len({record for record, _ in self.versions})
         log.warning("Upgraded: %s records with %s versions.", count, len(self.versions))
 
@@ -136,16 +135,6 @@ def upgrade(folder: Folder) -> None:
             raise StorageFailure(f"The upgraded ledger is not whole: {wrong[0]}; the older one stays.")
     folder.note_format(FORMAT, manifest.embedder, manifest.dimension)
     is_older(folder)
-
-
-def put_places(transaction: Transaction, places: Mapping[str, Sequence[str]]) -> None:
-    """Put records into other scopes, where they stay until they are written to again."""
-    transaction.add(Entry("place", "", 0, json.dumps(places, ensure_ascii=False)))
-    transaction.flush()
-    for place, records in places.items():
-        transaction.cursor.executemany(
-            "UPDATE ledger_heads SET scope = ? WHERE record = ?", [(place, record) for record in records]
-        )
 
 
 def _found(folder: Path) -> tuple[Manifest, Path]:

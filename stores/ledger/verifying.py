@@ -2,11 +2,10 @@
 # ruff: noqa: S608  (all that is put into these statements are constants, and marks)
 
 import asyncio
-import json
 import shutil
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,22 +15,15 @@ from pydantic import BaseModel
 from mneme.core.errors import Damaged, MnemeError
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.addresses import place_of
-from mneme.stores.ledger.checking import ENTRIES, problems_in, problems_of
+from mneme.stores.ledger.checking import ENTRIES, problems_in, problems_of, replay
 from mneme.stores.ledger.database import Database
 from mneme.stores.ledger.folder import LOG, MANIFEST, Folder, refuse_gone
 from mneme.stores.ledger.ledger import open_ledger
-from mneme.stores.ledger.log import (
-    Entry,
-    Transaction,
-    is_whole,
-    put_forgotten,
-    put_version,
-    write_log,
-)
+from mneme.stores.ledger.log import Entry, Transaction, write_log
 from mneme.stores.ledger.opening import open_store
-from mneme.stores.ledger.records import Version, gaps
+from mneme.stores.ledger.records import gaps
 from mneme.stores.ledger.sealing import unseal
-from mneme.stores.ledger.upgrading import put_places, read_manifest
+from mneme.stores.ledger.upgrading import read_manifest
 
 VECTORS = "SELECT record, dense, embedder, sum FROM ledger_vectors"
 MANY = 1000
@@ -139,7 +131,7 @@ def _rewritten(folder: Folder, path: Path) -> list[str]:
             state = (manifest.embedder, manifest.dimension, 0)
         if state is None:
             raise Damaged(f"Nothing of {folder.log} can be read.", "Restore a backup: `mneme restore`.")
-        rows = _readable(connection, "entries", ENTRIES.partition(" ORDER")[0])
+        rows = _readable(connection, "entries", ENTRIES)
         vectors = _readable(connection, "vectors", VECTORS)
     finally:
         connection.close()
@@ -190,39 +182,19 @@ def _salvaged(
     last: int,
 ) -> list[str]:
     """Add what is whole of a damaged log, of so many entries; return in words what is lost."""
-    kept, broken = dict[tuple[str, int], Version](), list[tuple[str, int]]()
-    expected, unknown = 1, 0
-    for seq, kind, record, number, nonce, body, digest, _ in sorted(rows):
-        unknown, expected = unknown + seq - expected, seq + 1
-        if body is None and nonce is None:
-            continue
-        if not is_whole(nonce, body, digest):
-            broken.append((record, number))
-        elif kind == "version":
-            kept[record, number] = Version.model_validate_json(body)
-            put_version(transaction, kept[record, number])
-        elif kind == "forget":
-            put_forgotten(transaction, record, body)
-        elif kind == "place":
-            put_places(transaction, json.loads(body))
-    heads = {record: version for (record, _), version in kept.items()}
+    found = replay(transaction, sorted(rows))
+    heads = found.heads
     for record, dense, embedder, checksum in vectors:
         if record in heads and zlib.crc32(dense) == checksum and heads[record].live:
             transaction.put("vectors", (record, embedder, dense, checksum))
     lost: list[str] = []
-    for record, number in gaps(heads, kept):
+    for record, number in gaps(heads, found.known):
         transaction.add(Entry("lost", record, number, ""))
         lost.append(f"{heads[record].key}, version {number}")
-    unknown += max(0, last + 1 - expected)
-    more = [f"{unknown} entries of the log"] if unknown else []
-    more += [] if last else ["how many entries there were is not known"]
-    return [*lost, *_ends(heads, broken), *more]
-
-
-def _ends(heads: Mapping[str, Version], broken: Iterable[tuple[str, int]]) -> Iterator[str]:
-    """Name the damaged versions that came after the last one that is whole."""
-    for record, number in broken:
-        if record not in heads:
-            yield f"record {record}, version {number}"
-        elif number > heads[record].version:
-            yield f"{heads[record].key}, version {number}"
+    for record, number in found.broken:
+        if record not in heads or number > heads[record].version:
+            name = heads[record].key if record in heads else f"record {record}"
+            lost.append(f"{name}, version {number}")
+    gone = found.gone + max(0, last - found.seq)
+    more = [f"{gone} entries of the log"] if gone else []
+    return [*lost, *more, *([] if last else ["how many entries there were is not known"])]

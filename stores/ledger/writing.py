@@ -17,7 +17,6 @@ from mneme.stores.ledger.log import (
     last_numbers,
     numbers_of,
     put_vector,
-    put_version,
 )
 from mneme.stores.ledger.records import Namespace, Version, Write, receipt_id, record_id
 
@@ -89,7 +88,7 @@ def append(
 
 def _store(transaction: Transaction, prepared: Prepared, version: Version) -> None:
     """Put a version, and the vector of its text where it is searched; another vector would not be its own."""
-    put_version(transaction, version)
+    transaction.add_version(version)
     if version.live and prepared.dense is not None:
         put_vector(transaction, prepared.record, prepared.dense)
     elif version.version > version.first:
