@@ -173,6 +173,17 @@ def _seal_log(folder: Folder) -> None:
         seal(folder.path, LOG_FILES)
 
 
+def open_to_read(location: str, api_key: str = "") -> Store:
+    """Open what is at a location, or a copy of it where it cannot be written. Blocks.
+
+    Raises LedgerMismatch, Damaged, StorageFailure.
+    """
+    try:
+        return open_store(location, "", 0, api_key)
+    except NotWritable as why:
+        return open_copy(location, "", 0, why)
+
+
 def open_copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Store:
     """Open a copy of the ledger at a location, which cannot be written for this reason. Blocks.
 

@@ -20,7 +20,7 @@ from mneme.stores.ledger.database import Database
 from mneme.stores.ledger.folder import LOG, MANIFEST, Folder, refuse_gone
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.log import Entry, Transaction, write_log
-from mneme.stores.ledger.opening import open_store
+from mneme.stores.ledger.opening import open_to_read
 from mneme.stores.ledger.records import gaps
 from mneme.stores.ledger.sealing import unseal
 from mneme.stores.ledger.upgrading import read_manifest
@@ -62,7 +62,7 @@ def _verify(location: str, api_key: str = "") -> Verified:
     if place.folder is not None:
         refuse_gone(place.folder)
     try:
-        store = open_store(location, "", 0, api_key)
+        store = open_to_read(location, api_key)
     except Damaged as damage:
         return Verified(location=place.shown, problems=[str(damage)])
     try:

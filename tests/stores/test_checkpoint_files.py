@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from mneme.core.errors import Damaged, MnemeError
-from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.core.settings import settings
+from mneme.stores.checkpoints import files
+from mneme.stores.checkpoints.checkpointer import open_checkpointer, opened_checkpointer
 from mneme.stores.checkpoints.files import check_checkpoints, check_sqlite, copy_sqlite
 from mneme.stores.checkpoints.tally import KEYS, accept_missing
 
@@ -157,3 +159,17 @@ async def test_what_was_written_by_an_earlier_version_is_counted_from_then_on(fi
     assert check_checkpoints(file) == []
     assert await threads(file) == 19
     assert check_checkpoints(file) == []
+
+
+async def test_a_file_on_a_full_or_read_only_disk_is_read_and_copied_all_the_same(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEME_CHECKPOINTS", str(file))
+    settings.cache_clear()
+    monkeypatch.setattr(files, "ROOM", 2**62)  # no disk has that much
+    assert check_checkpoints(file) == []
+    copy_sqlite(file, tmp_path / "copy.sqlite")
+    assert await threads(tmp_path / "copy.sqlite") == 20
+    async with opened_checkpointer(to_read=True) as saver:
+        assert len(await saver.threads()) == 20
+        assert saver.place != str(file), "a copy"
