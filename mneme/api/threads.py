@@ -89,7 +89,7 @@ class Threads(Operations):
     @reads("threads")
     async def list(self) -> Sequence[Thread]:
         """Return the user's threads that have checkpoints, those that went on last at the end."""
-        async with opened_checkpointer() as saver:
+        async with opened_checkpointer(to_read=True) as saver:
             found = await saver.threads()
         mine = await self._mine(found)
         return [_described(each) for each in found if each.id in mine]

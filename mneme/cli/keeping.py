@@ -12,6 +12,7 @@ from mneme.client.backups import Backup
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.checkpoints.files import check_checkpoints
+from mneme.stores.checkpoints.tally import accept_missing
 from mneme.stores.ledger import verifying
 
 
@@ -35,10 +36,15 @@ async def repair() -> int:
     """Rebuild a damaged ledger from its intact versions, and list what is lost."""
     embedder = await open_embedder(settings().embedder)
     done = await verifying.repair(settings().ledger_location, embedder, _key())
+    checkpoints = Path(settings().checkpoints_location).expanduser()
+    missing = await asyncio.to_thread(accept_missing, checkpoints) if checkpoints.is_file() else []
+    done = done.model_copy(update={"lost": [*done.lost, *missing]})
     emit(done)
+    for each in missing:
+        console.print(f"- lost: {escape(each)}", soft_wrap=True)
     if not done.old:
-        console.print("Everything is whole; nothing was done.")
-        return 0
+        console.print("The ledger is whole." if missing else "Everything is whole; nothing was done.")
+        return int(bool(missing))
     console.print(f"Built anew: {done.records} records, {done.versions} versions.")
     for each in done.lost:
         console.print(f"- lost: {escape(each)}", soft_wrap=True)

@@ -22,12 +22,13 @@ from mneme.core.private import make_private_file, make_private_folder
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.checkpoints.files import check_sqlite, copy_sqlite, refuse_gone
+from mneme.stores.checkpoints.tally import KEPT
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import problems_in
 from mneme.stores.ledger.database import Sqlite
 from mneme.stores.ledger.folder import GENERATIONS, LOG, MANIFEST, storage_errors
 from mneme.stores.ledger.log import check_format, write_log
-from mneme.stores.ledger.opening import open_store
+from mneme.stores.ledger.opening import open_store, open_to_read
 from mneme.stores.ledger.reembedding import reembed
 from mneme.stores.ledger.upgrading import FORMER, JOURNAL, Contents, Manifest, journal_points
 from mneme.stores.ledger.verifying import count_of
@@ -54,8 +55,11 @@ def back_up(file: Path) -> Backup:
         raise BadInput(f"{file} exists.", "Give the name of a new file.")
     with storage_errors(f"write {file}"), tempfile.TemporaryDirectory(dir=file.absolute().parent) as room:
         log, draft = Path(room) / LOG, Path(room) / "draft"
-        open_store(str(folder), "", 0).close()  # one of an older version is upgraded, a damaged one refused
-        copy_sqlite(folder / LOG, log)
+        store = open_to_read(str(folder))  # one of an older version is upgraded, a damaged one refused
+        try:
+            copy_sqlite(Path(store.place.log) / LOG, log)
+        finally:
+            store.close()
         make_private_file(draft)
         with draft.open("wb") as raw:
             with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -96,6 +100,7 @@ async def restore(file: Path, embedder: Embedder) -> Backup:
             await asyncio.to_thread(sync_all, folder)
         if told.checkpoints:
             await asyncio.to_thread(make_private_folder, checkpoints.parent)
+            Path(f"{checkpoints}{KEPT}").unlink(missing_ok=True)
             await asyncio.to_thread(copy_sqlite, room / CHECKPOINTS, checkpoints)
         try:
             store = await asyncio.to_thread(open_store, str(folder), embedder.name, embedder.dimension)

@@ -88,6 +88,7 @@ class MemoryAgent:
         self._is_wanted = True
         if not self.is_remembering and not self._is_over:
             self._remembering = asyncio.create_task(self._remember())
+            self._remembering.add_done_callback(_seen)
 
     async def wait(self, seconds: float | None = None) -> None:
         """Wait until nothing waits, for so many seconds at most."""
@@ -115,6 +116,12 @@ class MemoryAgent:
             self._is_wanted = False
             await self._run(False)
         self._rereading = asyncio.create_task(self._run(True))
+
+
+def _seen(task: asyncio.Task[None]) -> None:
+    """Take a failure for seen, which `check` raises: asyncio would print a traceback of it at the end."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def _ended(task: asyncio.Task[None] | None) -> None:

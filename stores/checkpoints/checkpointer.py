@@ -3,14 +3,16 @@
 Both do all that the LangGraph server asks for: deletion by thread and by run, copying a thread, pruning.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from threading import local
 from typing import Any, cast
 
 from mneme.core.errors import BadInput, needs
 from mneme.core.settings import read_settings
+from mneme.stores.checkpoints.files import readable
 from mneme.stores.checkpoints.guarding import Guarded
 from mneme.stores.checkpoints.sqlite import open_sqlite
 
@@ -52,13 +54,30 @@ async def checkpointer() -> AsyncIterator[Guarded]:
 
 
 @asynccontextmanager
-async def opened_checkpointer() -> AsyncIterator[Guarded]:
-    """Give the checkpoints that this process has open as a server; open them where there are none."""
+async def opened_checkpointer(*, to_read: bool = False) -> AsyncIterator[Guarded]:
+    """Give the checkpoints that this process has open as a server; open them where there are none.
+
+    To read them a copy will do, where the file cannot be written.
+    """
     if hasattr(_here, "saver"):
         yield _here.saver
         return
-    async with open_checkpointer((await read_settings()).checkpoints_location) as saver:
-        yield saver
+    location = (await read_settings()).checkpoints_location
+    with ExitStack() as copied:
+        if to_read:
+            location = await asyncio.to_thread(copied.enter_context, _readable(location))
+        async with open_checkpointer(location) as saver:
+            yield saver
+
+
+@contextmanager
+def _readable(location: str) -> Iterator[str]:
+    path = Path(location).expanduser().absolute()
+    if "://" in location or not path.is_file():
+        yield location
+        return
+    with readable(path) as file:
+        yield str(file)
 
 
 async def thread_owner(thread_id: str) -> str | None:

@@ -1,17 +1,22 @@
 """The SQLite file of checkpoints as a file: missed, checked, and copied while it is in use."""
 
+import os
+import shutil
 import sqlite3
-from contextlib import closing
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from mneme.core.durable import sync
 from mneme.core.errors import Damaged, StorageFailure
 from mneme.core.private import make_private_file
+from mneme.stores.checkpoints.tally import KEPT, REMEDY, missing_rows
 
 MAX_PROBLEMS = 20
+ROOM = 4 * 2**20
+"""Bytes that must be free for the shared memory that SQLite makes beside a file to read it."""
 """Problems that a check lists."""
-KEPT = "-kept"
-"""What follows the file's name in that of an empty file, which says that the file has been made."""
 
 
 def refuse_gone(path: Path) -> None:
@@ -50,23 +55,39 @@ def check_checkpoints(path: Path) -> list[str]:
 def check_sqlite(path: Path) -> list[str]:
     """Read the whole file and compare its tables with their indexes; return what is wrong."""
     try:
-        with closing(_open(path)) as connection:
+        with readable(path) as file, closing(_open(file)) as connection:
             rows = connection.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})").fetchall()
+            missing = missing_rows(connection, path) if Path(f"{path}{KEPT}").exists() else []
     except sqlite3.Error as failure:
         return [f"{path}: {failure}"]
-    return [f"{path}: {row[0]}" for row in rows if row[0] != "ok"]
+    told = (f"{each} {REMEDY}" for each in missing)
+    return [*(f"{path}: {row[0]}" for row in rows if row[0] != "ok"), *told]
 
 
 def copy_sqlite(path: Path, target: Path) -> None:
     """Copy the file as it is at one moment, also while others write to it. Raises StorageFailure."""
     make_private_file(target)
     try:
-        with closing(_open(path)) as source, closing(sqlite3.connect(target)) as copy:
+        with readable(path) as file, closing(_open(file)) as source, closing(sqlite3.connect(target)) as copy:
             source.backup(copy)
     except sqlite3.Error as failure:
         raise StorageFailure(
             f"The checkpoints at {path} cannot be copied: {failure}.", "`mneme verify` says what is wrong."
         ) from failure
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[Path]:
+    """Give the path of the file, or of a copy where its folder cannot be written, as SQLite must to read."""
+    disk = os.statvfs(path)
+    if os.access(path.parent, os.W_OK) and disk.f_bavail * disk.f_frsize > ROOM:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="mneme-reading-") as room:
+        for end in ("", "-wal"):
+            if (file := Path(f"{path}{end}")).exists():
+                shutil.copyfile(file, Path(room, path.name + end))
+        yield Path(room, path.name)
 
 
 def _open(path: Path) -> sqlite3.Connection:

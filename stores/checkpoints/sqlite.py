@@ -12,16 +12,27 @@ from typing import Any
 
 import aiosqlite
 import ormsgpack
+from langchain_core.runnables import RunnableConfig
 from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_random
 
 from mneme.core.errors import BadInput, Damaged, StorageFailure
 from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
 from mneme.stores.checkpoints import statements
-from mneme.stores.checkpoints.files import KEPT, note_kept, refuse_gone
+from mneme.stores.checkpoints.files import note_kept, refuse_gone
 from mneme.stores.checkpoints.guarding import Guarded, PlainSerializer, deltas_in_the_way, to_the_end
 from mneme.stores.checkpoints.lists import LIST_TABLES, SWEEP_ITEMS, ListsApart
 from mneme.stores.checkpoints.packing import MSGPACK
 from mneme.stores.checkpoints.rows import Change, Kept, Value, changed, kept
+from mneme.stores.checkpoints.tally import (
+    KEPT,
+    ROWS_MADE,
+    SET_UP,
+    UNCOUNT,
+    note_made,
+    noted,
+    refuse_cut,
+    table_deleted,
+)
 
 BUSY_SECONDS = 30.0
 LOG_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
@@ -122,9 +133,28 @@ class SqliteCheckpoints(Guarded, ListsApart):
             return await to_the_end(self._execute(changes, given))
 
     async def _execute(self, changes: Sequence[str], given: dict[str, str]) -> int:
+        counts = list[int]()
         async with self.transaction():
-            first, *_ = [(await self.conn.execute(each, given)).rowcount for each in changes]
-            return first
+            for each in changes:
+                counts.append((await self.conn.execute(each, given)).rowcount)
+                if table := table_deleted(each):
+                    await self.conn.execute(UNCOUNT, {"table": table})
+        return counts[0]
+
+    async def aput(self, *given: Any, **named: Any) -> RunnableConfig:
+        saved = await super().aput(*given, **named)
+        await self._note_made()
+        return saved
+
+    async def aput_writes(self, *given: Any, **named: Any) -> None:
+        await super().aput_writes(*given, **named)
+        await self._note_made()
+
+    async def _note_made(self) -> None:
+        """Note how much was written: it is in the database for good, so the note is never ahead of it."""
+        ((made,),) = await self._read(ROWS_MADE)
+        with suppress(OSError):  # it was written; the note says a little less
+            await asyncio.to_thread(note_made, Path(self.place), made)
 
     async def empty_log(self) -> None:
         """Move the write-ahead log into the file and empty it.
@@ -219,6 +249,9 @@ async def _prepare(saver: SqliteCheckpoints, path: Path) -> None:
         await asyncio.to_thread(_keep_private, path)
         await _set_up(saver)
         await asyncio.to_thread(note_kept, path)
+        before = await asyncio.to_thread(noted, path)  # before what it is compared with: others write, too
+        ((made,),) = await saver.conn.execute_fetchall(ROWS_MADE)
+        refuse_cut(path, before, made)
     except sqlite3.Error as failure:
         raise _unusable(path, failure) from failure
 
@@ -243,7 +276,7 @@ async def _set_up(saver: SqliteCheckpoints) -> None:
         # Read to its end: an open `PRAGMA journal_mode` is undone by the ROLLBACK that follows.
         await saver.conn.execute_fetchall(statement)
     await saver.setup()
-    for statement in (statements.RUN_INDEX, *LIST_TABLES):
+    for statement in (statements.RUN_INDEX, *LIST_TABLES, *SET_UP):
         await saver.conn.execute(statement)
     await saver.conn.commit()
 

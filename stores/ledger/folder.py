@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mneme.core.durable import sync, write_durably
-from mneme.core.errors import LedgerInUse, LedgerMismatch, NotWritable, StorageFailure
+from mneme.core.errors import Damaged, LedgerInUse, LedgerMismatch, NotWritable, StorageFailure
 from mneme.core.private import (
     close_to_others,
     is_open_to_all,
@@ -56,6 +56,20 @@ def storage_errors(what: str) -> Iterator[None]:
 def has_ledger(path: Path) -> bool:
     """Say whether a folder has a ledger of this or an older version."""
     return any(path.glob(f"{LOG}*")) or any(path.glob(GENERATIONS))
+
+
+def refuse_gone(path: Path) -> None:
+    """Raise Damaged where there was a ledger in a folder, and its log is missing."""
+    if _note(path).exists() and not has_ledger(path):
+        raise Damaged(
+            f"The ledger at {path} is gone: it was there, and its log is missing.",
+            f"`mneme restore` brings back a backup. Or remove {_note(path)}, to begin without memories.",
+        )
+
+
+def _note(path: Path) -> Path:
+    """Return the empty file beside a ledger's folder which says that a ledger has been made there."""
+    return path.with_name(f"{path.name}-kept")
 
 
 class Folder:
@@ -157,6 +171,8 @@ class Folder:
         with storage_errors(f"write {file}"):
             if embedder and (not file.exists() or file.read_text(errors="replace") != text):
                 write_durably(file, text)
+        with suppress(OSError):  # somebody else's folder: then nobody misses the ledger
+            make_private_file(_note(self.path))
 
     def keep_private(self) -> None:
         """Close every file to others, unless the folder is open to its group alone: that was on purpose."""
@@ -169,6 +185,7 @@ class Folder:
                 self.path,
                 self.path,
             )
+        close_to_others(_note(self.path))
         for folder, _, files in os.walk(self.path):  # another process may be removing some of them
             close_to_others(Path(folder))
             for name in files:

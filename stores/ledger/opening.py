@@ -21,6 +21,7 @@ from mneme.stores.ledger.folder import (
     RESERVE,
     Folder,
     has_ledger,
+    refuse_gone,
     storage_errors,
 )
 from mneme.stores.ledger.log import Log, check_embedder, current_state, make_tables, write_log
@@ -90,6 +91,7 @@ def open_store(location: str, embedder: str, dimension: int, api_key: str = "") 
     """
     place = place_of(location)
     if not embedder and place.folder is not None and not has_ledger(place.folder):
+        refuse_gone(place.folder)
         raise LedgerMismatch(f"There is no ledger at {place.folder}.", "Set MNEME_LEDGER, or MNEME_HOME.")
     with _OPENING:
         found = _OPEN.get(str(place))
@@ -147,6 +149,7 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
         if copies_in(folder.path):
             hint = "Restore the ledger from a backup: `mneme restore`."
             raise StorageFailure(f"{folder.log} is missing.", hint)
+        refuse_gone(folder.path)
         with folder.new_log() as path:
             write_log(path, (embedder, dimension), lambda transaction: None)
         is_trusted = True
@@ -168,6 +171,17 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
 def _seal_log(folder: Folder) -> None:
     if folder.log.exists() and folder.is_alone():
         seal(folder.path, LOG_FILES)
+
+
+def open_to_read(location: str, api_key: str = "") -> Store:
+    """Open what is at a location, or a copy of it where it cannot be written. Blocks.
+
+    Raises LedgerMismatch, Damaged, StorageFailure.
+    """
+    try:
+        return open_store(location, "", 0, api_key)
+    except NotWritable as why:
+        return open_copy(location, "", 0, why)
 
 
 def open_copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Store:

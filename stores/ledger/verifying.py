@@ -17,10 +17,10 @@ from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import ENTRIES, problems_in, problems_of, replay
 from mneme.stores.ledger.database import Database
-from mneme.stores.ledger.folder import LOG, MANIFEST, Folder
+from mneme.stores.ledger.folder import LOG, MANIFEST, Folder, refuse_gone
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.log import Entry, Transaction, write_log
-from mneme.stores.ledger.opening import open_store
+from mneme.stores.ledger.opening import open_to_read
 from mneme.stores.ledger.records import gaps
 from mneme.stores.ledger.sealing import unseal
 from mneme.stores.ledger.upgrading import read_manifest
@@ -50,14 +50,19 @@ class Repaired(BaseModel):
 
 
 async def verify(location: str, api_key: str = "") -> Verified:
-    """Read everything in a ledger and compare it; others may go on meanwhile. Raises LedgerMismatch."""
+    """Read everything in a ledger and compare it; others may go on meanwhile.
+
+    Raises LedgerMismatch, and Damaged where the ledger is gone.
+    """
     return await asyncio.to_thread(_verify, location, api_key)
 
 
 def _verify(location: str, api_key: str = "") -> Verified:
     place = place_of(location)
+    if place.folder is not None:
+        refuse_gone(place.folder)
     try:
-        store = open_store(location, "", 0, api_key)
+        store = open_to_read(location, api_key)
     except Damaged as damage:
         return Verified(location=place.shown, problems=[str(damage)])
     try:

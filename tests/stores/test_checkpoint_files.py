@@ -4,13 +4,17 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import pytest
 
 from mneme.core.errors import Damaged, MnemeError
-from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.core.settings import settings
+from mneme.stores.checkpoints import files
+from mneme.stores.checkpoints.checkpointer import open_checkpointer, opened_checkpointer
 from mneme.stores.checkpoints.files import check_checkpoints, check_sqlite, copy_sqlite
+from mneme.stores.checkpoints.tally import KEYS, accept_missing
 
 
 @pytest.fixture
@@ -106,3 +110,66 @@ async def test_it_is_copied_while_it_is_written(file: Path, tmp_path: Path) -> N
         copy_sqlite(file, tmp_path / "copy.sqlite")
     assert await threads(tmp_path / "copy.sqlite") == 21
     assert check_sqlite(tmp_path / "copy.sqlite") == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["DELETE FROM items", "DELETE FROM checkpoints WHERE thread_id = 'thread-3'", "DELETE FROM writes"],
+)
+async def test_rows_that_another_program_deleted_are_missed_until_that_is_accepted(
+    file: Path, damage: str
+) -> None:
+    async with open_checkpointer(str(file)) as saver:
+        for number in range(3):  # the second and the third time change nothing
+            config = await put(saver, "talk", [{"text": f"{each}"} for each in range(9)])
+            await saver.aput_writes(config, [("messages", "a"), ("other", number)], "task")
+        await saver.adelete_thread("thread-1")
+        await saver.aprune(["thread-2", "talk"])
+    assert check_checkpoints(file) == []
+    with closing(sqlite3.connect(file)) as other, other:
+        deleted = other.execute(damage).rowcount
+    (told,) = check_checkpoints(file)
+    assert f"{deleted} rows of " in told and "mneme repair" in told
+    assert accept_missing(file) and check_checkpoints(file) == []
+
+
+async def test_a_log_that_is_lost_after_a_kill_is_missed(file: Path, tmp_path: Path) -> None:
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    async with open_checkpointer(str(file)) as saver:
+        await put(saver, "the newest")
+        for name in (file.name, f"{file.name}-kept"):  # and not its write-ahead log
+            copyfile(file.with_name(name), killed / name)
+    cut = killed / file.name
+    with pytest.raises(Damaged, match="The newest 1 rows") as refused:
+        await threads(cut)
+    assert "mneme repair" in refused.value.hint
+    assert "The newest 1 rows" in str(check_checkpoints(cut))
+    assert accept_missing(cut) and await threads(cut) == 20
+    assert check_checkpoints(cut) == []
+
+
+async def test_what_was_written_by_an_earlier_version_is_counted_from_then_on(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("DROP TABLE counted")
+        for table in KEYS:
+            connection.execute(f"DROP TRIGGER {table}_counted")
+        connection.execute("DELETE FROM checkpoints WHERE thread_id = 'thread-3'")
+    file.with_name(f"{file.name}-kept").write_bytes(b"")
+    assert check_checkpoints(file) == []
+    assert await threads(file) == 19
+    assert check_checkpoints(file) == []
+
+
+async def test_a_file_on_a_full_or_read_only_disk_is_read_and_copied_all_the_same(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEME_CHECKPOINTS", str(file))
+    settings.cache_clear()
+    monkeypatch.setattr(files, "ROOM", 2**62)  # no disk has that much
+    assert check_checkpoints(file) == []
+    copy_sqlite(file, tmp_path / "copy.sqlite")
+    assert await threads(tmp_path / "copy.sqlite") == 20
+    async with opened_checkpointer(to_read=True) as saver:
+        assert len(await saver.threads()) == 20
+        assert saver.place != str(file), "a copy"

@@ -18,7 +18,7 @@ from typing import IO
 
 import pytest
 
-from mneme.core.errors import LedgerMismatch, NotFound, NotWritable, StorageFailure
+from mneme.core.errors import Damaged, LedgerMismatch, NotFound, NotWritable, StorageFailure
 from mneme.evals.commands import quiet
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger, open_ledger
@@ -105,12 +105,20 @@ def names_in(folder: Path, pattern: str = "*") -> list[str]:
 
 
 class TestOwnership:
-    async def test_a_folder_that_was_deleted_meanwhile_is_let_go(self, edge_location: str) -> None:
-        for _ in range(2):
-            ledger = await open_ledger(edge_location, WordEmbedder())
-            await put(ledger, "Ann lives in Oslo.")
-            shutil.rmtree(edge_location)
-            await ledger.close()
+    async def test_a_folder_that_was_deleted_is_let_go_and_missed_until_somebody_begins_anew(
+        self, edge_location: str
+    ) -> None:
+        ledger = await open_ledger(edge_location, WordEmbedder())
+        await put(ledger, "Ann lives in Oslo.")
+        shutil.rmtree(edge_location)
+        await ledger.close()
+        for missed in (open_ledger(edge_location, WordEmbedder()), verify(edge_location)):
+            with pytest.raises(Damaged, match="is gone") as refused:
+                await missed
+        note = f"{edge_location}-kept"
+        assert f"remove {note}" in refused.value.hint
+        os.unlink(note)  # noqa: PTH108
+        await (await open_ledger(edge_location, WordEmbedder())).close()
 
     async def test_processes_write_read_and_search_beside_one_another(self, tmp_path: Path) -> None:
         writers = [start_writer(tmp_path / "ledger", seed, 0.1) for seed in (1, 2)]

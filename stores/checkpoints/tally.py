@@ -1,0 +1,108 @@
+"""How many rows an SQLite file of checkpoints should have, so that rows which are gone are missed.
+
+The table `counted` says how many rows each table has, by all who wrote with our statements, and how many were
+ever made. The second number also stands in a small file beside the database, which is written after each
+commit: where the newest writes are lost with the write-ahead log, the database knows of fewer than that file.
+"""
+
+# ruff: noqa: S608  (all that is put into these statements are constants)
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from mneme.core.errors import Damaged
+
+KEPT = "-kept"
+"""What follows the file's name in that of the note beside it: that it was made, and how much was written."""
+MADE = "made"
+DIGITS = 20
+REMEDY = "Restore a backup. Or go on with what is there: `mneme repair`."
+KEYS = {
+    "checkpoints": ("thread_id", "checkpoint_ns", "checkpoint_id"),
+    "writes": ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx"),
+    "items": ("thread_id", "channel", "number"),
+}
+"""The tables whose rows are counted, with their keys."""
+_DELETES = re.compile(r"DELETE FROM (\w+)")
+
+
+def _trigger(table: str) -> str:
+    """Return the trigger that counts a row, unless it replaces one or is ignored."""
+    same = " AND ".join(f"{column} = NEW.{column}" for column in KEYS[table])
+    return f"""CREATE TRIGGER IF NOT EXISTS {table}_counted BEFORE INSERT ON {table}
+        WHEN NOT EXISTS (SELECT 1 FROM {table} WHERE {same})
+        BEGIN UPDATE counted SET rows = rows + 1 WHERE name IN ('{table}', '{MADE}'); END"""
+
+
+SET_UP = (
+    "CREATE TABLE IF NOT EXISTS counted (name TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID",
+    f"INSERT OR IGNORE INTO counted VALUES ('{MADE}', 0)",
+    *(
+        f"""INSERT OR IGNORE INTO counted SELECT '{table}', count(*) FROM {table}
+        WHERE NOT EXISTS (SELECT 1 FROM counted WHERE name = '{table}')"""
+        for table in KEYS
+    ),
+    *map(_trigger, KEYS),
+)
+ROWS_MADE = f"SELECT rows FROM counted WHERE name = '{MADE}'"
+UNCOUNT = "UPDATE counted SET rows = rows - changes() WHERE name = :table"
+
+
+def table_deleted(statement: str) -> str:
+    """Return the table from which a statement deletes; empty where it deletes from none that is counted."""
+    found = _DELETES.search(statement)
+    return found[1] if found and found[1] in KEYS else ""
+
+
+def note_made(path: Path, made: int) -> None:
+    """Note beside the file how many rows were ever made in it."""
+    with Path(f"{path}{KEPT}").open("r+b") as note:
+        note.write(b"%0*d" % (DIGITS, made))
+
+
+def noted(path: Path) -> int:
+    """Return how many rows were noted; 0 where nothing is noted yet."""
+    text = Path(f"{path}{KEPT}").read_bytes()
+    return int(text) if text.isdigit() else 0
+
+
+def refuse_cut(path: Path, before: int, made: int) -> None:
+    """Raise Damaged where fewer rows were made than had been noted `before`."""
+    if made < before:
+        raise Damaged(
+            f"The newest {before - made} rows of the checkpoints at {path} are gone: its write-ahead log was "
+            "removed or damaged.",
+            "Restore a backup. Or go on with what is there: `mneme repair`.",
+        )
+
+
+def missing_rows(connection: sqlite3.Connection, path: Path) -> list[str]:
+    """Return what is missing, in words."""
+    try:
+        counts = dict(connection.execute("SELECT name, rows FROM counted").fetchall())
+    except sqlite3.OperationalError:  # of an earlier version, which nobody has opened since
+        return []
+    found = []
+    try:
+        refuse_cut(path, noted(path), counts.pop(MADE))
+    except Damaged as cut:
+        found.append(str(cut))
+    for table, expected in counts.items():
+        (rows,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+        if rows < expected:
+            gone = f"{path}: {expected - rows} rows of {table} were deleted by another program."
+            found.append(gone)
+    return found
+
+
+def accept_missing(path: Path) -> list[str]:
+    """Count the rows as they are, from now on; return what was missing."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        if found := missing_rows(connection, path):
+            for table in KEYS:
+                counted = f"UPDATE counted SET rows = (SELECT count(*) FROM {table}) WHERE name = '{table}'"
+                connection.execute(counted)
+            connection.execute("UPDATE counted SET rows = max(rows, ?) WHERE name = ?", (noted(path), MADE))
+    return found
