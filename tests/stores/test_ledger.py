@@ -404,12 +404,13 @@ class TestSearch:
     async def test_sections_hold_what_their_filter_lets_through(self, edge_ledger: Ledger) -> None:
         def card(key: str, world: str, shelf: str) -> Write:
             value: dict[str, JsonValue] = {"world": world}
-            stated = {"namespace": ALICE, "key": key, "value": value, "shelf": shelf}
-            return Write(event="insert", text="tea", change=SAID, **stated)
+            write = Write(event="insert", namespace=ALICE, key=key, value=value, text="tea", change=SAID)
+            return write.model_copy(update={"shelf": shelf})
 
         async def found() -> set[str]:
-            asked = {"filter": {"world": {"$in": ["", "sql"]}}, "sections": ("", "sql"), "shelf": "on"}
-            return {hit.version.key for hit in await edge_ledger.search(ALICE, "tea", **asked)}
+            wanted = {"world": {"$in": ["", "sql"]}}
+            hits = await edge_ledger.search(ALICE, "tea", filter=wanted, sections=("", "sql"), shelf="on")
+            return {hit.version.key for hit in hits}
 
         await edge_ledger.write([card("a", "sql", "on/sql"), card("b", "go", "on/go"), card("c", "", "on/")])
         assert await found() == {"a", "c"}
