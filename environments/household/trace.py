@@ -1,12 +1,21 @@
-"""A run's trace: JSON Lines that are appended while it runs, survive a kill and can be replayed."""
+"""A run's trace: JSON Lines that are appended while it runs, survive a kill and can be replayed.
+
+Each line ends in a checksum of itself and of all lines before it.
+"""
 
 import json
+import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.play import Frame
+
+SUM = re.compile(rb', "sum": (\d+)\}\s*$')
+LONGEST_SUM = 32
+"""Bytes at the end of a line in which its checksum is."""
 
 
 class Trace:
@@ -20,7 +29,15 @@ class Trace:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as out:
             self._mend(out)
-            out.write(json.dumps({"kind": kind, **values}, ensure_ascii=False).encode() + b"\n")
+            text = json.dumps({"kind": kind, **values}, ensure_ascii=False).encode()
+            out.write(text[:-1] + b', "sum": %d}\n' % zlib.crc32(text, self._sum(out)))
+
+    def _sum(self, out: Any) -> int:
+        """Return the checksum of the last line; 0 where there is none."""
+        out.seek(0, 2)
+        out.seek(max(0, out.tell() - LONGEST_SUM))
+        found = SUM.search(out.read())
+        return int(found[1]) if found else 0
 
     def _mend(self, out: Any) -> None:
         """Cut off what a killed writer left of a line."""
@@ -43,6 +60,18 @@ class Trace:
         for number, line in enumerate(lines, 1):
             yield self._line(number, line)
 
+    def problem(self) -> str:
+        """Say where the file is not as it was written; empty: it is whole, or ends earlier than it did."""
+        total, lines = 0, self.path.read_bytes().split(b"\n")[:-1]
+        for number, line in enumerate(lines, 1):
+            found = SUM.search(line)
+            if found is None and number == 1:
+                return ""  # of an earlier version, which wrote no sums
+            total = zlib.crc32(line[: found.start()] + b"}", total) if found else -1
+            if found is None or total != int(found[1]):
+                return f"{self.path} was changed: its line {number} is not as it was written."
+        return ""
+
     def _line(self, number: int, line: bytes) -> dict[str, Any]:
         try:
             read = json.loads(line)
@@ -52,6 +81,7 @@ class Trace:
             ) from error
         if not isinstance(read, dict) or "kind" not in read:
             raise BadInput(f"{self.path}: line {number} has no kind.", "Give a file that a run wrote.")
+        read.pop("sum", None)
         return read
 
     def frames(self) -> list[Frame]:

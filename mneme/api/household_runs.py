@@ -1,10 +1,13 @@
 """Household runs: each has a name, and a trace in the home folder."""
 
+import asyncio
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from langchain_core.runnables import RunnableConfig
 
 from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
@@ -13,6 +16,8 @@ from mneme.environments.household.generator import generate
 from mneme.environments.household.play import Frame
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.trace import Trace
+from mneme.nodes.background import THREAD_NAME
+from mneme.stores.checkpoints.checkpointer import opened_checkpointer
 
 MITA, ALONE = "mita", "alone"
 GRAPHS = {name: name for name in (MITA, "coela", "proagent", "mhp")} | {ALONE: MITA}
@@ -111,6 +116,42 @@ def run_named(name: str) -> Run:
     if not run.trace.path.exists():
         raise no_run(name)
     return run
+
+
+PLACE = "household"
+AGAIN = "`mneme household run --name {}` writes it anew from its conversation."
+ANEW = "`mneme household run --name {}` plays it anew; `mneme threads delete` removes the conversation."
+
+
+async def problems() -> list[str]:
+    """Return what is wrong with the traces: changed, shorter than their conversations say, or gone."""
+    found = [problem for run in runs() if (problem := run.trace.problem())]
+    checkpoints = settings().checkpoints_location
+    if not ("://" in checkpoints or await asyncio.to_thread(Path(checkpoints).is_file)):
+        return found
+    async with opened_checkpointer(to_read=True) as saver:
+        latest = dict[str, str]()
+        for thread in await saver.threads():
+            place, _, name = str(thread.metadata.get(THREAD_NAME) or "").rpartition("/")[0].partition("/")
+            latest |= {name: thread.id} if place == PLACE and name else {}
+        for name, thread_id in latest.items():
+            run = Run(name)
+            config: RunnableConfig = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+            state = await saver.aget_tuple(config)
+            if not run.trace.path.exists():
+                found.append(
+                    f"{run.trace.path} is gone, while its conversation is there. {ANEW.format(name)}"
+                )
+            elif state and state.checkpoint["channel_values"].get("over") and not _ends(run):
+                found.append(f"{run.trace.path} is shorter than it was. {AGAIN.format(name)}")
+    return found
+
+
+def _ends(run: Run) -> bool:
+    try:
+        return run.first("end") is not None
+    except BadInput:
+        return False
 
 
 def no_run(name: str) -> NotFound:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from rich.markup import escape
 
+from mneme.api.household_runs import problems as household_problems
 from mneme.cli.show import console, emit
 from mneme.client import backups
 from mneme.client.backups import Backup
@@ -17,11 +18,12 @@ from mneme.stores.ledger import verifying
 
 
 async def verify() -> int:
-    """Read all files of the ledger and the checkpoints, compare checksums, and list what is damaged."""
+    """Read all files of the ledger, conversations and household runs, and list what is damaged or gone."""
     found = await verifying.verify(settings().ledger_location, _key())
     checkpoints = Path(settings().checkpoints_location).expanduser()
     wrong = await asyncio.to_thread(check_checkpoints, checkpoints)
-    found = found.model_copy(update={"problems": [*found.problems, *wrong]})
+    runs = [] if wrong else await household_problems()
+    found = found.model_copy(update={"problems": [*found.problems, *wrong, *runs]})
     emit(found)
     where = escape(found.location)
     console.print(f"{where}: {found.records} records, {found.versions} versions", soft_wrap=True)

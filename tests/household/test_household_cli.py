@@ -230,6 +230,27 @@ class TestKilled:
         steps = {line["step"] for line in lines(trace) if line["kind"] == "step"}
         assert steps == set(range(1, tea["steps"] + 1))
 
+    def test_a_run_that_was_cut_short_changed_or_removed_is_told(
+        self, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        play = ("run", "--task", "Prepare Tea", "--seed", "6", "--name", "whole", *RULES, "--json")
+        ended(mneme(home, *play))
+        trace = home / "household" / "whole.jsonl"
+        whole = trace.read_text()
+
+        def told() -> str:
+            return " ".join(run_mneme(["verify"], quiet(home, COLUMNS="200")).stdout.split())
+
+        assert "whole.jsonl" not in told()
+        trace.write_text("".join(whole.splitlines(keepends=True)[:20]))
+        assert "whole.jsonl is shorter than it was" in told()
+        ended(mneme(home, *play))
+        assert "whole.jsonl" not in told(), "the same command wrote it anew"
+        trace.write_text(whole.replace("Prepare Tea", "Prepare Tee"))
+        assert "whole.jsonl was changed" in told()
+        trace.unlink()
+        assert "whole.jsonl is gone" in told()
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:

@@ -421,6 +421,10 @@ def test_a_trace_survives_a_kill_and_a_restart(tmp_path: Path) -> None:
         trace.frame(frame)
     assert trace.frames() == frames
     assert len(list(trace.read())) == len(frames) + 1, "step 4 was written twice"
+    assert trace.problem() == ""
+    for other in (whole.replace(b"step", b"stop", 1), whole[whole.index(b"\n") + 1 :]):
+        trace.path.write_bytes(other)
+        assert "line 1" in trace.problem()
 
 
 def test_no_trace_and_no_json_are_refused(tmp_path: Path) -> None:
