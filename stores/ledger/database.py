@@ -5,19 +5,16 @@
 
 import sqlite3
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Union
+from typing import Any, Protocol
 
 from mneme.core.errors import Damaged, MnemeError, NotWritable, StorageFailure
 from mneme.core.private import make_private_file
 
-if TYPE_CHECKING:
-    from mneme.stores.ledger.postgres import Postgres
-
-Database = Union["Sqlite", "Postgres"]
 BUSY_SECONDS = 60.0
 """The longest that a write waits for other processes, which hold the database for milliseconds each."""
 LOG_WAITS = (0.0, 0.01, 0.05, 0.1, 0.2, *[0.4] * 75)
@@ -37,14 +34,52 @@ class Cursor(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-class Sqlite:
-    """A log in an SQLite file: readers never wait, writers for one another's transaction alone.
+class Database(ABC):
+    """A database with connections that any thread may take.
 
-    `blob` is the type of a column for bytes, `text` of one for text that is compared byte by byte; `locked`
-    follows the statement that begins a write, so that another writer waits.
+    `blob` is the type of a column for bytes, `text` of one for text that is compared byte by byte. `locked`
+    follows the statement that begins a write, so that another writer waits; `alone` is the statement at which
+    whoever makes tables waits for others that do so. `begin` and `snapshot` begin a transaction that writes,
+    and one in which all statements see one state.
     """
 
-    blob, text, locked = "BLOB", "TEXT", ""
+    blob, text, locked, alone, begin, snapshot = "BLOB", "TEXT", "", "", "BEGIN IMMEDIATE", "BEGIN"
+    place: str
+
+    def reading(self, *, snapshot: bool = False) -> AbstractContextManager[Cursor]:
+        """Give a cursor to read with; of a `snapshot`, all statements see one state."""
+        return self._transaction(self.snapshot if snapshot else "")
+
+    def writing(self) -> AbstractContextManager[Cursor]:
+        """Give a cursor for one transaction, which is on the disk when the context ends without an error."""
+        return self._transaction(self.begin)
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Cursor]:
+        with self._failing(), self._connection() as connection:
+            if begin:
+                connection.execute(begin)
+            try:
+                yield connection.cursor()
+                if begin:
+                    connection.execute("COMMIT")
+            except BaseException:
+                with suppress(Exception):  # the connection may be gone
+                    connection.rollback()
+                raise
+
+    @abstractmethod
+    def _connection(self) -> AbstractContextManager[Any]: ...
+    @abstractmethod
+    def _failing(self) -> AbstractContextManager[None]: ...
+    @abstractmethod
+    def erased(self) -> None: ...
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+class Sqlite(Database):
+    """A log in an SQLite file: readers never wait, writers for one another's transaction alone."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.place = path, str(path)
@@ -52,31 +87,6 @@ class Sqlite:
         with self._failing():
             make_private_file(path)
             self._idle.append(self._connect())
-
-    @contextmanager
-    def reading(self, *, snapshot: bool = False) -> Iterator[Cursor]:
-        """Give a cursor to read with; of a `snapshot`, all statements see one state."""
-        with self._failing(), self._connection() as connection:
-            if snapshot:
-                connection.execute("BEGIN")
-            try:
-                yield connection.cursor()
-            finally:
-                if snapshot:
-                    connection.execute("COMMIT")
-
-    @contextmanager
-    def writing(self) -> Iterator[Cursor]:
-        """Give a cursor for one transaction, which is on the disk when the context ends without an error."""
-        with self._failing(), self._connection() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection.cursor()
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
 
     def erased(self) -> None:
         """Move the write-ahead log into the file and empty it: deleted text could be read in it else.

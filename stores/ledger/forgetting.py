@@ -9,12 +9,13 @@ from pydantic import BaseModel, ConfigDict
 
 from mneme.core.errors import Conflict
 from mneme.stores.ledger.log import (
+    NEVER,
     Entry,
     Transaction,
     each_value,
     heads_of,
-    last_numbers,
     listed,
+    tombstones_of,
 )
 from mneme.stores.ledger.records import Namespace, Value, Version, microseconds
 
@@ -81,7 +82,7 @@ def _needs_emptying(head: Version, now: Version, value: Value) -> bool:
 
 def _noted(transaction: Transaction, gone: dict[str, Version], mark: Forgotten) -> dict[str, Forgotten]:
     """Leave a note of each record, with the receipts by which a replay of its writes is refused."""
-    last = last_numbers(transaction.cursor, gone)
+    before = tombstones_of(transaction.cursor, gone)
     statement = "SELECT id, record FROM ledger_receipts WHERE record IN ({}) AND number > 0"
     receipts: dict[str, list[str]] = {record: [] for record in gone}
     for receipt, record in each_value(transaction.cursor, statement, gone):
@@ -93,7 +94,7 @@ def _noted(transaction: Transaction, gone: dict[str, Version], mark: Forgotten) 
         note = {
             "mark": notes[record].model_dump(mode="json"),
             "created": microseconds(mark.at),
-            "last": max(head.version, last.get(record, 0)),
+            "last": max(head.version, before.get(record, NEVER).last),
             "receipts": receipts[record],
         }
         transaction.add(Entry("forget", record, 0, json.dumps(note, ensure_ascii=False)))

@@ -33,7 +33,7 @@ from mneme.stores.ledger.records import (
 )
 from mneme.stores.ledger.reembedding import embed_waiting
 from mneme.stores.ledger.transfer import Import, ImportReport
-from mneme.stores.ledger.writing import Prepared, append, missing
+from mneme.stores.ledger.writing import append, missing
 
 T = TypeVar("T")
 
@@ -101,9 +101,10 @@ class Ledger(Lookup):
         """Store a batch, in order; a write whose idempotency key is known returns what it made then."""
         for write in writes:
             _check(write)
-        prepared = await self._prepare(writes)
+        keyed = [write.model_copy(update={"key": key_of(write)}) for write in writes]
+        vectors = await vectors_of(self._embedder, [await self._text(write) for write in keyed])
         made_with = (self._embedder.name, self._embedder.dimension)
-        return await self._written(append(prepared, self._clock.now, made_with))
+        return await self._written(append(keyed, vectors, self._clock.now, made_with))
 
     async def rollback(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,
@@ -242,21 +243,13 @@ class Ledger(Lookup):
         stated |= {"event": event, "namespace": namespace, "key": key, "change": change}
         return (await self.write([make_write(**stated, idempotency_key=idempotency_key)]))[0]
 
-    async def _prepare(self, writes: Sequence[Write]) -> list[Prepared]:
-        texts = [await self._text(write) for write in writes]
-        vectors = await vectors_of(self._embedder, texts)
-        return [
-            Prepared(write, key_of(write), vectors.get(text))
-            for write, text in zip(writes, texts, strict=True)
-        ]
-
     async def _text(self, write: Write) -> str:
         """Return the text to embed: none for a retirement; the record's own where it is kept."""
         if write.event == "retire":
             return ""
-        if write.text is not None or write.key is None:
-            return write.text or ""
-        head = await self.get(write.namespace, write.key)
+        if write.text is not None:
+            return write.text
+        head = await self.get(write.namespace, write.key or "")
         return head.text if head else ""
 
 

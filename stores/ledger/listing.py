@@ -10,7 +10,7 @@ from mneme.stores.ledger.database import REPAIR, Cursor
 from mneme.stores.ledger.filters import passes
 from mneme.stores.ledger.log import BODY, HEADS, body_of, dense_of, each_value, head_of, heads_of, state_of
 from mneme.stores.ledger.query import LAST, Where
-from mneme.stores.ledger.records import Version, gaps, tombstone_id
+from mneme.stores.ledger.records import Version, gaps
 
 ALL = 10**9
 SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
@@ -204,10 +204,3 @@ def tombstones(cursor: Cursor, prefix: str) -> list[str]:
     """Return the notes of forgotten records whose scope begins with a prefix, the oldest first."""
     asked = "SELECT body FROM ledger_tombstones WHERE scope >= ? AND scope < ? ORDER BY created, id"
     return [row[0] for row in cursor.execute(asked, (prefix, prefix + LAST))]
-
-
-def tombstone_times(cursor: Cursor, records: Sequence[str]) -> dict[str, int]:
-    """Return when each of the records was forgotten, in microseconds since 1970, where it was."""
-    marks = {tombstone_id(record): record for record in records}
-    rows = each_value(cursor, "SELECT id, created FROM ledger_tombstones WHERE id IN ({})", marks)
-    return {marks[mark]: created for mark, created in rows}

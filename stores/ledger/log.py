@@ -19,7 +19,7 @@ import secrets
 import zlib
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,6 +87,21 @@ class Head(NamedTuple):
 
     version: Version
     scope: str
+
+
+class Tombstone(NamedTuple):
+    """When a record was forgotten, in microseconds since 1970, and the highest number that it had.
+
+    The numbers go on after it. A writer that read a forgotten record can so never be taken for one that read
+    the record that has its name now.
+    """
+
+    at: int
+    last: int
+
+
+NEVER = Tombstone(-1, 0)
+"""Of a record that was not forgotten."""
 
 
 class Entry(NamedTuple):
@@ -280,7 +295,8 @@ def write_log(path: Path, made_with: tuple[str, int], work: Callable[[Transactio
 
 def make_tables(cursor: Cursor, database: Database | type[Sqlite], embedder: str, dimension: int) -> None:
     """Make the tables of a new log, unless they are there."""
-    for statement in TABLES.format(blob=database.blob, text=database.text).split(";"):
+    tables = TABLES.format(blob=database.blob, text=database.text)
+    for statement in f"{database.alone};{tables}".split(";"):
         if statement.strip():
             cursor.execute(statement)
     cursor.execute(
@@ -431,17 +447,8 @@ def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Head]:
     return {row[1]: head_of(row) for row in rows}
 
 
-def numbers_of(cursor: Cursor, receipts: Iterable[str]) -> Mapping[str, int]:
-    """Return the numbers of the versions that receipts are of; 0 of a forgotten one."""
-    return dict(each_value(cursor, "SELECT id, number FROM ledger_receipts WHERE id IN ({})", receipts))
-
-
-def last_numbers(cursor: Cursor, records: Iterable[str]) -> Mapping[str, int]:
-    """Return the highest number that was forgotten under the name of each record, where one was.
-
-    The numbers go on after it. A writer that read a forgotten record can so never be taken for one that read
-    the record that has its name now.
-    """
+def tombstones_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Tombstone]:
+    """Return what is left of a forgotten record under the name of each record, where there was one."""
     marks = {tombstone_id(record): record for record in records}
-    rows = each_value(cursor, "SELECT id, last FROM ledger_tombstones WHERE id IN ({})", marks)
-    return {marks[mark]: last for mark, last in rows}
+    rows = each_value(cursor, "SELECT id, created, last FROM ledger_tombstones WHERE id IN ({})", marks)
+    return {marks[mark]: Tombstone(created, last) for mark, created, last in rows}

@@ -20,7 +20,7 @@ from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.hints import Hints, hints_of
 from mneme.stores.ledger.index import concealed
 from mneme.stores.ledger.listing import CREATED, Link, Order
-from mneme.stores.ledger.log import heads_of, last_numbers
+from mneme.stores.ledger.log import heads_of
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
     DENSE,
@@ -293,14 +293,6 @@ class Lookup:
     ) -> int:
         """Return the number of records."""
         return await self._log.read(listing.count, where_below(prefix, filter, retired=include_retired))
-
-    async def last_forgotten(self, namespace: Namespace, key: str) -> int:
-        """Return the highest number of a version that was forgotten under a name; 0 where there is none.
-
-        A record that is inserted under the name begins with the next.
-        """
-        record = record_id(namespace, key)
-        return (await self._log.read(last_numbers, [record])).get(record, 0)
 
     async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
         """Return the log of erasures."""

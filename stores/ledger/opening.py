@@ -12,7 +12,7 @@ from typing import Any
 from mneme.core.errors import Damaged, LedgerMismatch, NotWritable, StorageFailure, needs
 from mneme.stores.ledger.addresses import Place, place_of
 from mneme.stores.ledger.checking import problems_of
-from mneme.stores.ledger.database import REPAIR, Sqlite
+from mneme.stores.ledger.database import REPAIR, Database, Sqlite
 from mneme.stores.ledger.edge_index import EdgeIndex, copies_in
 from mneme.stores.ledger.folder import (
     GENERATIONS,
@@ -110,14 +110,14 @@ def open_store(location: str, embedder: str, dimension: int, api_key: str = "") 
 
 def _opened(place: Place, embedder: str, dimension: int, api_key: str) -> Store:
     folder: Folder | None = None
-    database: Any
+    database: Database
     with ExitStack() as opened:
         if place.folder is None:
             with needs("A ledger in Postgres", "postgres"):
                 module: Any = import_module("mneme.stores.ledger.postgres")
             database = module.Postgres(place.log)
             opened.callback(database.close)
-            with database.alone() as cursor:
+            with database.writing() as cursor:
                 make_tables(cursor, database, embedder, dimension)
         else:
             folder = Folder(place.folder)

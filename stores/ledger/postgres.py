@@ -1,50 +1,46 @@
 """A log in PostgreSQL, for teams: an extra, whose connections mend themselves where the server was away."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Self
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from mneme.core.errors import BadInput, StorageFailure
-from mneme.stores.ledger.database import Cursor
+from mneme.stores.ledger.database import Database
 
 CONNECT_SECONDS = 5
 POOL_SIZE = 8
 SETUP_LOCK = 0x6D6E656D66  # "mnemf": not that of the checkpoints
-SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-class _Cursor:
+class QuestionCursor(psycopg.Cursor[Any]):
     """A cursor that takes `?` for what is given."""
 
-    def __init__(self, cursor: psycopg.Cursor[Any]) -> None:
-        self._cursor = cursor
-        self.fetchone, self.fetchall = cursor.fetchone, cursor.fetchall
+    def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
+        return super().execute(str(query).replace("?", "%s").encode(), params, **options)
 
-    def execute(self, statement: str, given: Sequence[Any] = (), /) -> Cursor:
-        self._cursor.execute(statement.replace("?", "%s").encode(), given)
-        return self
-
-    def executemany(self, statement: str, rows: Sequence[Sequence[Any]], /) -> object:
-        if rows:
-            self._cursor.executemany(statement.replace("?", "%s").encode(), rows)
-        return self
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._cursor)
+    def executemany(self, query: Any, params_seq: Any, **options: Any) -> None:
+        if params_seq:
+            super().executemany(str(query).replace("?", "%s").encode(), params_seq, **options)
 
 
-class Postgres:
+class Postgres(Database):
     """A database with a pool of connections."""
 
-    blob, text, locked = "BYTEA", 'TEXT COLLATE "C"', " FOR UPDATE"
+    blob, text, locked, begin = "BYTEA", 'TEXT COLLATE "C"', " FOR UPDATE", "BEGIN"
+    alone = f"SELECT pg_advisory_xact_lock({SETUP_LOCK})"
+    snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def __init__(self, url: str) -> None:
         self.place = _place(url)
-        settings = {"autocommit": True, "connect_timeout": CONNECT_SECONDS}
+        settings = {
+            "autocommit": True,
+            "connect_timeout": CONNECT_SECONDS,
+            "cursor_factory": QuestionCursor,
+        }
         self._pool = ConnectionPool(
             url,
             kwargs=settings,
@@ -62,34 +58,14 @@ class Postgres:
             self._pool.close()
             raise
 
-    @contextmanager
-    def reading(self, *, snapshot: bool = False) -> Iterator[Cursor]:
-        with self._failing(), self._pool.connection() as connection:
-            if snapshot:
-                connection.execute(SNAPSHOT)
-            try:
-                yield _Cursor(connection.cursor())
-            finally:
-                if snapshot and not connection.closed:
-                    connection.execute("COMMIT")
-
-    @contextmanager
-    def writing(self) -> Iterator[Cursor]:
-        with self._failing(), self._pool.connection() as connection, connection.transaction():
-            yield _Cursor(connection.cursor())
-
-    @contextmanager
-    def alone(self) -> Iterator[Cursor]:
-        """Give a cursor to whoever makes tables, while others that want to do so wait."""
-        with self.writing() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(?)", (SETUP_LOCK,))
-            yield cursor
-
     def erased(self) -> None:
         """Do nothing: Postgres overwrites deleted rows later (VACUUM, recycling of its write-ahead log)."""
 
     def close(self) -> None:
         self._pool.close()
+
+    def _connection(self) -> AbstractContextManager[psycopg.Connection[Any]]:
+        return self._pool.connection()
 
     @contextmanager
     def _failing(self) -> Iterator[None]:

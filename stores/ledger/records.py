@@ -1,6 +1,5 @@
 """What the ledger keeps: versions of records, the reason for each, and how their ids are made."""
 
-import hashlib
 import math
 import re
 import threading
@@ -135,6 +134,16 @@ class Write(BaseModel):
     shelf: str | None = Field(None, pattern=SHELF)
     at: datetime | None = Field(None, description="When it was written, of what is brought in; else now.")
 
+    @property
+    def record(self) -> str:
+        """Return the record's id, once its key is decided."""
+        return record_id(self.namespace, self.key or "")
+
+    @property
+    def receipt(self) -> str | None:
+        """Return the id of the proof that the write has been done."""
+        return receipt_id(self.record, self.idempotency_key) if self.idempotency_key else None
+
 
 class Clock:
     """Give strictly rising UTC times, so that versions written by one process have one order."""
@@ -156,7 +165,7 @@ def microseconds(moment: datetime) -> int:
 
 def record_id(namespace: Namespace, key: str) -> str:
     """Return the id of a record's head: the same everywhere for the same namespace and key."""
-    return _uuid5(LEDGER.bytes, SEPARATOR.join((*namespace, key)))
+    return str(uuid.uuid5(LEDGER, SEPARATOR.join((*namespace, key))))
 
 
 def gaps(heads: Mapping[str, Version], known: Container[tuple[str, int]]) -> Iterator[tuple[str, int]]:
@@ -169,25 +178,12 @@ def gaps(heads: Mapping[str, Version], known: Container[tuple[str, int]]) -> Ite
 
 def receipt_id(record: str, idempotency_key: str) -> str:
     """Return the id of the receipt: the proof that the write with this key has been done."""
-    return _uuid5(_bytes_of(record), f"receipt{SEPARATOR}{idempotency_key}")
+    return str(uuid.uuid5(uuid.UUID(record), f"receipt{SEPARATOR}{idempotency_key}"))
 
 
 def tombstone_id(record: str) -> str:
     """Return the id of what is left of a forgotten record."""
-    return _uuid5(_bytes_of(record), "tombstone")
-
-
-def _bytes_of(identifier: str) -> bytes:
-    return bytes.fromhex(identifier.replace("-", ""))
-
-
-def _uuid5(root: bytes, name: str) -> str:
-    """Return `str(uuid.uuid5(root, name))` in a third of its time, since every write needs three."""
-    digest = bytearray(hashlib.sha1(root + name.encode(), usedforsecurity=False).digest()[:16])
-    digest[6] = digest[6] & 0x0F | 0x50
-    digest[8] = digest[8] & 0x3F | 0x80
-    text = digest.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return str(uuid.uuid5(uuid.UUID(record), "tombstone"))
 
 
 def key_of(write: Write) -> str:

@@ -9,8 +9,17 @@ from pydantic import BaseModel, Field, ValidationError
 
 from mneme.core.errors import BadInput, Conflict, MnemeError, first_fault
 from mneme.models.embedding.embedders import Embedder, vectors_of
-from mneme.stores.ledger.listing import tombstone_times, versions_of
-from mneme.stores.ledger.log import Head, Log, Transaction, heads_of, last_numbers, put_vector
+from mneme.stores.ledger.listing import versions_of
+from mneme.stores.ledger.log import (
+    NEVER,
+    Head,
+    Log,
+    Tombstone,
+    Transaction,
+    heads_of,
+    put_vector,
+    tombstones_of,
+)
 from mneme.stores.ledger.records import (
     Namespace,
     Value,
@@ -121,14 +130,13 @@ class Import:
     async def _bring_in(self, records: Sequence[Record]) -> None:
         whole = [record for record in records if self._is_whole(record)]
         ids = [record.id for record in whole]
-        forgotten = await self.log.read(tombstone_times, ids)
+        forgotten = await self.log.read(tombstones_of, ids)
         wanted = [record for record in whole if not self._is_forgotten(record, forgotten)]
-        last = await self.log.read(last_numbers, ids)
         heads = [record.versions[-1] for record in wanted]
         vectors = await vectors_of(self.embedder, [head.text for head in heads if head.live])
         works = (
-            _brought_in(record.versions, vectors.get(record.versions[-1].text), last.get(record.id, 0))
-            for record in wanted
+            _brought_in(record.versions, vectors.get(head.text), forgotten.get(record.id, NEVER).last)
+            for record, head in zip(wanted, heads, strict=True)
         )
         outcomes = await asyncio.gather(*map(self.write, works), return_exceptions=True)
         for record, done in zip(wanted, outcomes, strict=True):
@@ -149,10 +157,9 @@ class Import:
         self._refuse(record.lines, reason)
         return False
 
-    def _is_forgotten(self, record: Record, forgotten: Mapping[str, int]) -> bool:
+    def _is_forgotten(self, record: Record, forgotten: Mapping[str, Tombstone]) -> bool:
         """Say whether a record was there, here or elsewhere, when the one of its name was forgotten here."""
-        moment = forgotten.get(record.id)
-        if moment is None or microseconds(record.versions[0].created) > moment:
+        if microseconds(record.versions[0].created) > forgotten.get(record.id, NEVER).at:
             return False
         self.report.forgotten += len(record.lines)
         return True

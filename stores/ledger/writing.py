@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
 
@@ -10,15 +9,17 @@ from mneme.core.errors import Conflict, Damaged, NotFound
 from mneme.stores.ledger.database import REPAIR
 from mneme.stores.ledger.listing import versions_of
 from mneme.stores.ledger.log import (
+    NEVER,
     Head,
+    Tombstone,
     Transaction,
     check_embedder,
+    each_value,
     heads_of,
-    last_numbers,
-    numbers_of,
     put_vector,
+    tombstones_of,
 )
-from mneme.stores.ledger.records import Namespace, Version, Write, receipt_id, record_id
+from mneme.stores.ledger.records import Namespace, Version, Write
 
 retry_on_conflict = retry(
     retry=retry_if_exception_type(Conflict),
@@ -29,45 +30,36 @@ retry_on_conflict = retry(
 """Read and decide again where somebody else wrote first; a decorator."""
 
 
-class Prepared(NamedTuple):
-    """A write with its key decided and its text embedded."""
-
-    write: Write
-    key: str
-    dense: Sequence[float] | None
-
-    @property
-    def record(self) -> str:
-        return record_id(self.write.namespace, self.key)
-
-    @property
-    def receipt(self) -> str | None:
-        key = self.write.idempotency_key
-        return receipt_id(self.record, key) if key else None
+NUMBERS = "SELECT id, number FROM ledger_receipts WHERE id IN ({})"
+"""Reads the numbers of the versions that receipts are of; 0 of a forgotten one."""
 
 
 def append(
-    batch: Sequence[Prepared], now: Callable[[], datetime], embedder: tuple[str, int]
+    batch: Sequence[Write],
+    vectors: Mapping[str, Sequence[float]],
+    now: Callable[[], datetime],
+    embedder: tuple[str, int],
 ) -> Callable[[Transaction], list[Version]]:
     """Return the work that stores a batch, in order, each write as its record's next version.
 
-    A write that was done before returns what it made then. Raises Conflict, NotFound, LedgerMismatch.
+    `vectors` are those of the texts that it needs. A write that was done before returns what it made then.
+    Raises Conflict, NotFound, LedgerMismatch.
     """
 
     def work(transaction: Transaction) -> list[Version]:
         cursor = transaction.cursor
         check_embedder("hand", transaction.state, *embedder)
         heads = heads_of(cursor, (each.record for each in batch))
-        done = dict(numbers_of(cursor, filter(None, (each.receipt for each in batch))))
-        inserted = (each.record for each in batch if each.write.event == "insert")
-        last = last_numbers(cursor, inserted)
+        receipts = filter(None, (each.receipt for each in batch))
+        done = dict(each_value(cursor, NUMBERS, receipts))
+        forgotten = tombstones_of(cursor, (each.record for each in batch if each.event == "insert"))
         made = dict[tuple[str, int], Version]()
         outcomes: list[tuple[str, int]] = []
         for each in batch:
             number = done.get(each.receipt or "")
             if number is None:
-                version = next_version(each, heads.get(each.record), each.write.at or now(), last)
-                _store(transaction, each, version)
+                version = next_version(each, heads.get(each.record), each.at or now(), forgotten)
+                _store(transaction, version, vectors.get(version.text))
                 number = version.version
                 heads[each.record] = Head(version, "")
                 made[each.record, number] = version
@@ -86,33 +78,32 @@ def append(
     return work
 
 
-def _store(transaction: Transaction, prepared: Prepared, version: Version) -> None:
+def _store(transaction: Transaction, version: Version, dense: Sequence[float] | None) -> None:
     """Put a version, and the vector of its text where it is searched; another vector would not be its own."""
     transaction.add_version(version)
-    if version.live and prepared.dense is not None:
-        put_vector(transaction, prepared.record, prepared.dense)
+    if version.live and dense is not None:
+        put_vector(transaction, version.record, dense)
     elif version.version > version.first:
-        transaction.rows["vectors"] = [
-            row for row in transaction.rows.get("vectors", ()) if row[0] != prepared.record
-        ]
-        transaction.delete("vectors", "record", [prepared.record])
+        others = [row for row in transaction.rows.get("vectors", ()) if row[0] != version.record]
+        transaction.rows["vectors"] = others
+        transaction.delete("vectors", "record", [version.record])
 
 
 def next_version(
-    prepared: Prepared, found: Head | None, now: datetime, forgotten: Mapping[str, int]
+    write: Write, found: Head | None, now: datetime, forgotten: Mapping[str, Tombstone]
 ) -> Version:
     """Return the version that the write makes of the record as it is, or refuse.
 
-    `forgotten` has the last number that a forgotten record of the same name had. Raises Conflict where
-    somebody else wrote first, NotFound where there is no record.
+    `forgotten` has what is left of forgotten records of the same names. Raises Conflict where somebody else
+    wrote first, NotFound where there is no record.
     """
-    write, head = prepared.write, found and found.version
-    _check_state(prepared, head)
-    number = head.version + 1 if head else forgotten.get(prepared.record, 0) + 1
+    head = found and found.version
+    _check_state(write, head)
+    number = head.version + 1 if head else forgotten.get(write.record, NEVER).last + 1
     value, text, shelf = (head.value, head.text, head.shelf) if head else ({}, "", "")
     return Version(
         namespace=write.namespace,
-        key=prepared.key,
+        key=write.key or "",
         version=number,
         first=head.first if head else number,
         event=write.event,
@@ -127,9 +118,9 @@ def next_version(
     )
 
 
-def _check_state(prepared: Prepared, head: Version | None) -> None:
+def _check_state(write: Write, head: Version | None) -> None:
     """Refuse a write that does not follow the record as it is."""
-    write, key = prepared.write, prepared.key
+    key = write.key or ""
     if write.event == "insert":
         if head is not None:
             raise Conflict(f"Record {key} exists already, at version {head.version}.")
