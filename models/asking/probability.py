@@ -36,7 +36,7 @@ from mneme.models.asking.attempts import (
 )
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.replies import Unusable, read
-from mneme.models.asking.responders import CallOptions, ModelRequest
+from mneme.models.asking.responders import CallOptions, ModelRequest, learned
 from mneme.models.asking.schema import flat
 from mneme.models.asking.wording import in_own_words
 from mneme.prompts.prompt import Prompt
@@ -56,8 +56,6 @@ TELLING = ("ollama:", "openai:")
 Tokens = Sequence[Mapping[str, Any]]
 
 log = logging.getLogger(__name__)
-_telling: set[str] = set()
-_without_logprobs: set[str] = set()
 _first: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = WeakKeyDictionary()
 """Of each event loop, what the first question to a server holds."""
 
@@ -145,11 +143,11 @@ async def _told(  # noqa: PLR0913, PLR0917 (one name for each thing that is aske
             return await as_one_run(record, given, lambda run: ask_with_repairs(question, record, run), None)
         finally:
             if answered:
-                if not tells and record.responder not in _without_logprobs:
+                if not tells:
                     log.warning(
                         "%s returns no log-probabilities: it is asked for a grade instead.", record.responder
                     )
-                (_telling if tells else _without_logprobs).add(record.responder)
+                learned[record.responder].returns_logprobs = tells
 
     probability = await _one_first(record.responder, asked)
     return None if probability is None else Probability(probability, record.responder)
@@ -157,11 +155,11 @@ async def _told(  # noqa: PLR0913, PLR0917 (one name for each thing that is aske
 
 async def _one_first(responder: str, asked: Callable[[], Awaitable[float | None]]) -> float | None:
     """Let one question find out whether a server tells log-probabilities, while the others wait for it."""
-    if responder not in _telling:
+    if learned[responder].returns_logprobs is None:
         async with _first.setdefault(asyncio.get_running_loop(), {}).setdefault(responder, asyncio.Lock()):
-            if responder not in _telling | _without_logprobs:
+            if learned[responder].returns_logprobs is None:
                 return await asked()
-    return None if responder in _without_logprobs else await asked()
+    return await asked() if learned[responder].returns_logprobs else None
 
 
 def likelihood_of(tokens: Tokens) -> float | None:
@@ -203,9 +201,3 @@ def probability_of_true(tokens: Tokens) -> float | None:
             if begun and (word.startswith(begun) or re.match(rf"{word}\b", begun)):
                 masses[word] += math.exp(logarithm)
     return masses["true"] / sum(masses.values()) if all(masses.values()) else None
-
-
-def clear_probability() -> None:
-    """Clear which models return log-probabilities and which do not, so that they are asked again."""
-    _telling.clear()
-    _without_logprobs.clear()

@@ -2,7 +2,8 @@
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -170,6 +171,20 @@ class _Decision(NamedTuple):
 _decided: dict[tuple[str, str], _Decision] = {}
 
 
+@dataclass
+class Learned:
+    """What this process has learned of a model by asking it; None where it was not asked."""
+
+    leaks_thought: bool = False
+    returns_logprobs: bool | None = None
+    count: Callable[[str], int] | None = None
+    """Counts the tokens of a text as the model does."""
+
+
+learned: defaultdict[str, Learned] = defaultdict(Learned)
+"""By responder, such as `ollama:llama3.1:8b`."""
+
+
 async def _find_responder(url: str, model: str) -> tuple[str, str]:
     """Return who answers, and the one line that says so."""
     get = f"Get a model: ollama pull {model}"
@@ -193,6 +208,7 @@ def auto_notice() -> str:
 def clear_endpoints() -> None:
     """Clear what was decided and learned about endpoints, so that the next ask looks again."""
     _decided.clear()
+    learned.clear()
     catalogue.clear_catalogue()
     gate.clear_gates()
 

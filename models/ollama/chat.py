@@ -28,14 +28,12 @@ from mneme.core.settings import settings
 from mneme.models.asking.budget import fit, pictures_in, refuse_if_cut, tokens, tokens_of
 from mneme.models.asking.gate import Lane, gate
 from mneme.models.asking.replies import Endless, Leaked
-from mneme.models.asking.responders import CallOptions, ModelRequest
+from mneme.models.asking.responders import CallOptions, ModelRequest, learned
 from mneme.models.asking.streaming import RepetitionDetector, ThinkingFilter, countable, timely
 from mneme.models.ollama.catalogue import Facts, bearer, blind, facts, tls
 from mneme.models.ollama.transport import BrokenStreamError, persist, toolless
 
 CONNECT_SECONDS = 5.0
-
-_leaky: set[str] = set()
 
 
 class Speaker(ChatOllama):
@@ -104,7 +102,7 @@ async def say(
     try:
         message = await persist(url, model, lambda: gate(url).run(lane, reply, owner))
     except Leaked:
-        _leaky.add(model)
+        learned[f"ollama:{model}"].leaks_thought = True
         raise
     refuse_if_cut(messages, message.usage_metadata["input_tokens"] if message.usage_metadata else 0)
     return message
@@ -147,5 +145,5 @@ def _speaker(url: str, known: Facts, context: int, options: CallOptions) -> Spea
         longest=now.reply_seconds,
         counted=countable(options.schema),
         spoken=options.free_text,
-        hold=known.may_leak_thought or known.name in _leaky,
+        hold=known.may_leak_thought or learned[f"ollama:{known.name}"].leaks_thought,
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 from mneme.core.settings import read_settings
 from mneme.models.asking.budget import tokens
+from mneme.models.asking.responders import learned
 from mneme.models.ollama import catalogue
 
 Count = Callable[[str], int]
@@ -32,24 +33,17 @@ CACHED = 20_000
 
 log = logging.getLogger(__name__)
 
-_counts: dict[tuple[str, str], Count] = {}
-
 
 async def counter_of(responder: str) -> Count:
     """Return what counts a text's tokens for a resolved responder. Raises ModelUnavailable."""
     provider, _, model = responder.partition(":")
     if provider != "ollama":
         return tokens
-    url = (await read_settings()).ollama_url
-    if (url, model) not in _counts:
-        info = await catalogue.vocabulary(url, model)
-        _counts[url, model] = await asyncio.to_thread(_counter, info)
-    return _counts[url, model]
-
-
-def clear_tokenizers() -> None:
-    """Clear the tokenizers of this process's models."""
-    _counts.clear()
+    known = learned[responder]
+    if known.count is None:
+        info = await catalogue.vocabulary((await read_settings()).ollama_url, model)
+        known.count = await asyncio.to_thread(_counter, info)
+    return known.count
 
 
 def _counter(info: dict[str, Any]) -> Count:

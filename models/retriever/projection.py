@@ -5,13 +5,13 @@ serving needs numpy alone. What is fixed here was chosen on half of the shipped 
 over memories, beside ranks 4 and 8, whole and diagonal matrices and other weights; nothing is finely tuned.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from mneme.models.retriever.retriever import SCALE, Examples, Matrix, Weights, device, listwise
+from mneme.models.retriever.retriever import SCALE, Examples, Matrix, QueryEncoder, Weights, device, listwise
 
 RANK = 16
 EPOCHS = 60
@@ -21,7 +21,7 @@ TOWARDS_EMBEDDER = 2e-2
 
 
 @dataclass
-class Projection:
+class Projection(QueryEncoder):
     """U and V, with the scale of the logit; U is empty where nothing was learned."""
 
     up: Matrix
@@ -47,14 +47,6 @@ class Projection:
         projected = embedded + (embedded @ self.up) @ self.down.T
         unit: Matrix = projected / np.maximum(np.linalg.norm(projected, axis=1, keepdims=True), 1e-12)
         return unit
-
-    def favours(self, texts: Sequence[str], embedded: Matrix) -> list[Mapping[str, float]]:
-        return [{} for _ in texts]
-
-    def loss(self, vectors: Matrix, examples: Examples) -> float:
-        import torch  # noqa: PLC0415  (an extra, and slow)
-
-        return float(listwise(self.scale, torch.tensor(vectors), examples.tensors()))
 
     def train(self, examples: Examples, seed: int) -> list[float]:
         """Take EPOCHS steps of Adam on all questions at once.

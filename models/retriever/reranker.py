@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mneme.models.retriever.retriever import Examples, Matrix, Weights
+from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder, Weights
 
 WEIGHT = 0.2
 LEAST = 1e-3
@@ -33,7 +33,7 @@ OTHERS = ""
 
 
 @dataclass
-class Reranker:
+class Reranker(QueryEncoder):
     """The weights of each agent, a row of dimension + WORDS + 1; none where nothing was learned."""
 
     dimension: int

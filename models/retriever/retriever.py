@@ -10,9 +10,10 @@ In place of eq. 2, which needs labels of 0 and 1, it learns from the grades them
 memories are; `listwise` says how.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,28 +72,32 @@ class Examples:
         return [torch.tensor(each, dtype=torch.float32, device=device) for each in given]
 
 
-class QueryEncoder(Protocol):
+class QueryEncoder(ABC):
     """The half of a retriever that learns; safe under threads once it is trained."""
 
+    scale = SCALE
+
+    @abstractmethod
     def vectors(self, texts: Sequence[str], embedded: Matrix) -> Matrix:
         """Return what to search memories with, of length 1, a row a question."""
-        ...
+
+    @abstractmethod
+    def train(self, examples: Examples, seed: int) -> list[float]:
+        """Minimise the loss from here onwards; return that of each epoch. The same seed, the same end."""
+
+    @abstractmethod
+    def weights(self) -> Weights:
+        """Return what was learned."""
 
     def favours(self, texts: Sequence[str], embedded: Matrix) -> Sequence[Mapping[str, float]]:
         """Return by how much each question favours memories, by their agents; none: their order stays."""
-        ...
+        return [{} for _ in texts]
 
     def loss(self, vectors: Matrix, examples: Examples) -> float:
         """Return the loss of these examples, in nats, with these vectors of their questions."""
-        ...
+        import torch  # noqa: PLC0415  (an extra, and slow)
 
-    def train(self, examples: Examples, seed: int) -> list[float]:
-        """Minimise the loss from here onwards; return that of each epoch. The same seed, the same end."""
-        ...
-
-    def weights(self) -> Weights:
-        """Return what was learned."""
-        ...
+        return float(listwise(self.scale, torch.tensor(vectors), examples.tensors()))
 
 
 def listwise(scale: Any, vectors: "torch.Tensor", given: "Sequence[torch.Tensor]") -> "torch.Tensor":

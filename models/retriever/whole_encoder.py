@@ -5,14 +5,14 @@ without dropout, which draws from the one source of chance of the process: two t
 would not be the same by seed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mneme.core.errors import needs
-from mneme.models.retriever.retriever import SCALE, Examples, Matrix, Weights, device, listwise
+from mneme.models.retriever.retriever import SCALE, Examples, Matrix, QueryEncoder, Weights, device, listwise
 
 if TYPE_CHECKING:
     import torch
@@ -25,7 +25,7 @@ LONGEST = 256
 CLIP = 1.0
 
 
-class WholeEncoder:
+class WholeEncoder(QueryEncoder):
     """A transformer with mean pooling; `start` holds what an earlier version learned."""
 
     def __init__(self, folder: Path, start: Weights | None = None) -> None:
@@ -44,6 +44,7 @@ class WholeEncoder:
             logit = start["logit"][:1]
             tensors = {name: torch.from_numpy(value) for name, value in start.items() if name != "logit"}
             self._model.load_state_dict(tensors)
+        self.scale = float(logit[0])
         self._logit = torch.tensor(logit, device=self.device, requires_grad=True)
 
     def vectors(self, texts: Sequence[str], embedded: Matrix) -> Matrix:
@@ -51,14 +52,6 @@ class WholeEncoder:
             batches = [self._encode(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
             found: Matrix = self._torch.cat(batches).float().cpu().numpy()
         return found
-
-    def favours(self, texts: Sequence[str], embedded: Matrix) -> list[Mapping[str, float]]:
-        return [{} for _ in texts]
-
-    def loss(self, vectors: Matrix, examples: Examples) -> float:
-        return float(
-            listwise(float(self._logit[0].detach()), self._torch.tensor(vectors), examples.tensors())
-        )
 
     def weights(self) -> Weights:
         learned = {name: value.cpu().numpy() for name, value in self._model.state_dict().items()}
@@ -68,7 +61,9 @@ class WholeEncoder:
         """Take EPOCHS rounds of AdamW through the questions, in an order of the seed's."""
         order = self._torch.Generator().manual_seed(seed)
         optimiser = self._torch.optim.AdamW([*self._model.parameters(), self._logit], lr=LEARNING_RATE)
-        return [self._epoch(examples, optimiser, order) for _ in range(EPOCHS)]
+        losses = [self._epoch(examples, optimiser, order) for _ in range(EPOCHS)]
+        self.scale = float(self._logit[0].detach())
+        return losses
 
     def _epoch(
         self, examples: Examples, optimiser: "torch.optim.Optimizer", order: "torch.Generator"

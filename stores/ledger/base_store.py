@@ -30,6 +30,7 @@ from langgraph.store.base import (
 )
 
 from mneme.core.errors import BadInput
+from mneme.stores.ledger.filters import Test, tests_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import MAX_QUERY, Mode
 from mneme.stores.ledger.records import Change, Namespace, Source, Value, Version, Write, make_write
@@ -78,13 +79,13 @@ class LedgerStore(BaseStore):
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
         """Read pages until enough items pass the whole filter, which the engine can test only in part."""
-        wanted, needed = op.filter or {}, op.offset + op.limit
-        _check_operators(wanted)
-        size = needed if not wanted else needed + PAGE
+        needed = op.offset + op.limit
+        tests = [*tests_of(op.filter or {}, ("$eq", "$ne", *RANGES))]
+        size = needed if not tests else needed + PAGE
         found: list[SearchItem] = []
         for start in count(0, max(1, size)):
-            items = await self._page(op, _testable(wanted), size, start)
-            found += [item for item in items if _passes(item.value, wanted)]
+            items = await self._page(op, _testable(tests), size, start)
+            found += [item for item in items if all(_passes(item.value, test) for test in tests)]
             if len(items) < size or len(found) >= needed:
                 break
         return found[op.offset : needed]
@@ -186,45 +187,23 @@ def _matches(namespace: Namespace, match: MatchCondition) -> bool:
     return all(wanted in ("*", part) for part, wanted in pairs)
 
 
-def _check_operators(wanted: Mapping[str, Any]) -> None:
-    for name, each in wanted.items():
-        if name.startswith("$") and name not in ("$eq", "$ne", *RANGES):
-            raise BadInput(f"Unknown operator {name!r}; there are $eq, $ne, {', '.join(RANGES)}.")
-        if isinstance(each, Mapping):
-            _check_operators(each)
-
-
-def _testable(wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _testable(tests: Sequence[Test]) -> dict[str, dict[str, Any]]:
     """Return the part of a filter that the engine can test; what else is asked is tested here."""
-    found: dict[str, Any] = {}
-    for name, each in wanted.items():
-        tests = each if isinstance(each, Mapping) else {"$eq": each}
-        found[name] = {operator: bound for operator, bound in tests.items() if _can_test(operator, bound)}
-    return {name: tests for name, tests in found.items() if tests}
+    found: dict[str, dict[str, Any]] = {}
+    for (name, *below), operator, bound in tests:
+        kinds = (str, int, float) if operator == "$eq" else (int, float) if operator in RANGES else ()
+        if isinstance(bound, kinds) and not below and (operator == "$eq" or not isinstance(bound, bool)):
+            found.setdefault(name, {})[operator] = bound
+    return found
 
 
-def _can_test(operator: str, bound: object) -> bool:
-    if operator == "$eq":
-        return isinstance(bound, (str, int, float))
-    return operator in RANGES and isinstance(bound, (int, float)) and not isinstance(bound, bool)
-
-
-def _passes(value: Any, wanted: Mapping[str, Any]) -> bool:
-    return all(_equals(value.get(name), each) for name, each in wanted.items())
-
-
-def _equals(value: Any, wanted: Any) -> bool:
+def _passes(value: Any, test: Test) -> bool:
     """Compare like LangGraph's stores: exactly, or by operators, into nested objects."""
-    if not isinstance(wanted, Mapping):
-        return bool(value == wanted)
-    if any(str(name).startswith("$") for name in wanted):
-        return all(_holds(value, name, operand) for name, operand in wanted.items())
-    return isinstance(value, Mapping) and _passes(value, wanted)
-
-
-def _holds(value: Any, operator: str, operand: Any) -> bool:
-    if operator == "$eq":
-        return bool(value == operand)
-    if operator == "$ne":
-        return bool(value != operand)
-    return isinstance(value, (int, float)) and RANGES[operator](value, float(operand))
+    path, operator, operand = test
+    for name in path:
+        if not isinstance(value, Mapping):
+            return False
+        value = value.get(name)
+    if operator in RANGES:
+        return isinstance(value, (int, float)) and RANGES[operator](value, float(operand))
+    return bool(value == operand) is (operator == "$eq")

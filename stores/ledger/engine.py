@@ -21,8 +21,6 @@ from mneme.stores.ledger.query import (
     Payload,
     Query,
     Where,
-    compared_texts,
-    defaults,
     json_path,
 )
 from mneme.stores.ledger.words import Words
@@ -85,7 +83,12 @@ class Engine(ABC):
     def _index(self, query: Query) -> None:
         """Index what a ranking and its filter read: else every payload is read; a strict server refuses."""
         assert query.ranking is not None
-        schemas: dict[str, Any] = dict.fromkeys(compared_texts(query.where), "keyword")
+        texts = [
+            json_path(path)
+            for path, _, value in query.where.conditions
+            if all(isinstance(each, str) for each in (value if isinstance(value, list) else [value]))
+        ]
+        schemas: dict[str, Any] = dict.fromkeys(texts, "keyword")
         schemas |= dict.fromkeys(query.ranking.paths.values(), "float")
         for path in schemas.keys() - self._indexed:
             self.index_field(path, schemas[path])
@@ -136,10 +139,13 @@ def request_of(query: Query, legs: Mapping[str, Request]) -> Request:
 
 
 def _formula(query: Query) -> Request:
-    """Return a ranking as a formula; missing fields count as the ranking's default."""
+    """Return a ranking as a formula; a record that lacks a field has its default, and no age."""
     ranking = query.ranking
     assert ranking is not None
     paths = ranking.paths
+    defaults: dict[str, float] = {paths[name]: ranking.default for name in ranking.fields}
+    defaults |= {paths[ranking.aged_from]: query.now} if ranking.aged_from else {}
+    defaults |= {paths[ranking.ageless]: 0.0} if ranking.ageless else {}
     age = {"x": paths.get(ranking.aged_from, "updated"), "target": query.now}
     fresh: Any = {"exp_decay": age | {"midpoint": 0.5, "scale": ranking.half_life_days}}
     if ranking.ageless:
@@ -153,7 +159,7 @@ def _formula(query: Query) -> Request:
         *((weight, paths[name]) for name, weight in ranking.fields.items()),
         (ranking.recency, fresh),
     ]
-    return {"formula": {"sum": [{"mult": [*each]} for each in weighted]}, "defaults": defaults(query)}
+    return {"formula": {"sum": [{"mult": [*each]} for each in weighted]}, "defaults": defaults}
 
 
 def filter_of(where: Where) -> Request | None:

@@ -14,6 +14,7 @@ from mneme.stores.ledger.query import Condition, Operator, filterable
 
 OPERATORS = tuple(f"${name}" for name in get_args(Operator))
 Path = tuple[str, ...]
+Test = tuple[Path, str, Any]
 RANGES = ("gt", "gte", "lt", "lte")
 COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     "eq": eq,
@@ -26,26 +27,24 @@ COMPARED: dict[str, Callable[[Any, Any], bool]] = {
 
 def conditions(filter: Mapping[str, Any] | None) -> tuple[Condition, ...]:
     """Translate a filter, or say what the engine cannot test."""
-    return tuple(_of_object((), filter or {}))
+    tests = tests_of(filter or {}, OPERATORS)
+    return tuple(_condition(path, cast(Operator, name[1:]), operand) for path, name, operand in tests)
 
 
-def _of_object(path: Path, fields: Mapping[str, Any]) -> Iterator[Condition]:
-    for name, wanted in fields.items():
+def tests_of(filter: Mapping[str, Any], operators: Sequence[str], path: Path = ()) -> Iterator[Test]:
+    """Yield the path, the operator and the operand of each test in a filter. Raises BadInput."""
+    for name, wanted in filter.items():
         if not isinstance(name, str) or '"' in name or not name:
             raise BadInput(f"A filter cannot name the field {name!r}.")
-        yield from _of_field((*path, name), wanted)
-
-
-def _of_field(path: Path, wanted: Any) -> Iterator[Condition]:
-    if not isinstance(wanted, Mapping):
-        yield _condition(path, "eq", wanted)
-    elif any(str(name).startswith("$") for name in wanted):
-        for name, operand in wanted.items():
-            if name not in OPERATORS:
-                raise BadInput(f"Unknown operator {name!r}; there are {', '.join(OPERATORS)}.")
-            yield _condition(path, cast(Operator, name[1:]), operand)
-    else:
-        yield from _of_object(path, wanted)
+        if not isinstance(wanted, Mapping):
+            yield (*path, name), "$eq", wanted
+        elif not any(str(each).startswith("$") for each in wanted):
+            yield from tests_of(wanted, operators, (*path, name))
+        else:
+            for operator, operand in wanted.items():
+                if operator not in operators:
+                    raise BadInput(f"Unknown operator {operator!r}; there are {', '.join(operators)}.")
+                yield (*path, name), operator, operand
 
 
 def _condition(path: Path, operator: Operator, operand: Any) -> Condition:

@@ -211,23 +211,6 @@ def filterable(value: Any) -> Any:
     return [filterable(item) for item in value] if isinstance(value, list) else value
 
 
-def defaults(query: Query) -> dict[str, Any]:
-    """Return what counts where a record lacks a field of the ranking: no age, and its default."""
-    ranking = query.ranking
-    assert ranking is not None
-    paths = ranking.paths
-    missing = {paths[name]: ranking.default for name in ranking.fields}
-    dated = {paths[ranking.aged_from]: query.now} if ranking.aged_from else {}
-    marked = {paths[ranking.ageless]: 0.0} if ranking.ageless else {}
-    return missing | dated | marked
-
-
-def compared_texts(where: Where) -> list[str]:
-    """Return the paths of the fields that conditions compare with texts."""
-    tested = [(path, value if isinstance(value, list) else [value]) for path, _, value in where.conditions]
-    return [json_path(path) for path, values in tested if all(isinstance(each, str) for each in values)]
-
-
 def _number(value: Mapping[str, Any], name: str, default: float) -> float:
     number = value.get(name)
     return float(number) if isinstance(number, (int, float)) else default

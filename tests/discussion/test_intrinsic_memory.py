@@ -27,7 +27,7 @@ from mneme.graphs.intrinsic_memory import builder
 from mneme.library.teams.document import schema
 from mneme.library.teams.selection import Floor, sigma
 from mneme.library.teams.team import Team, empty, load_team, read_team, shipped
-from mneme.models.asking.asking import ask, script
+from mneme.models.asking.asking import ask, clear_endpoints, script
 from mneme.models.asking.budget import tokens
 from mneme.models.ollama import tokenizers
 from mneme.models.ollama.tokenizers import CUTS
@@ -221,19 +221,19 @@ class TestTokenizers:
             "tokenizer.ggml.tokens": sorted(bpe["vocab"], key=bpe["vocab"].get),
             "tokenizer.ggml.merges": [" ".join(pair) for pair in bpe["merges"]],
         }
-        tokenizers.clear_tokenizers()
+        clear_endpoints()
         with served(monkeypatch, Model("llama3.1:8b", vocabulary=vocabulary)):
             count = await tokenizers.counter_of("ollama:llama3.1:8b")
-        tokenizers.clear_tokenizers()
+        clear_endpoints()
         assert count(text) == len(own.encode(text).ids)
 
     @pytest.mark.parametrize("pre", ["some-new-way", ""])
     async def test_any_other_tokenizer_is_estimated(self, pre: str, monkeypatch: pytest.MonkeyPatch) -> None:
         told = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": pre, "tokenizer.ggml.tokens": ["a"]}
-        tokenizers.clear_tokenizers()
+        clear_endpoints()
         with served(monkeypatch, Model("llama3.1:8b", vocabulary=told)):
             assert (await tokenizers.counter_of("ollama:llama3.1:8b"))(TASK) == tokens(TASK)
-        tokenizers.clear_tokenizers()
+        clear_endpoints()
         assert (await tokenizers.counter_of("rules"))(TASK) == tokens(TASK)
 
 

@@ -34,7 +34,6 @@ def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDo
 def _forget() -> None:
     settings.cache_clear()
     clear_endpoints()
-    probability.clear_probability()
 
 
 def said(word: str, weights: dict[str, float]) -> Reply:

@@ -18,9 +18,8 @@ from mneme.environments.pddl import PddlWorld, Problem, generate, load
 from mneme.environments.pddl.wording import ILLEGAL, UNPARSED
 from mneme.environments.turns import Turn
 from mneme.graphs.pddl_team import builder
-from mneme.models.asking.asking import script
+from mneme.models.asking.asking import clear_endpoints, script
 from mneme.models.asking.budget import tokens
-from mneme.models.ollama import tokenizers
 from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES
 from mneme.prompts.discussion.memory_template import Slots
@@ -155,13 +154,13 @@ async def test_a_context_is_counted_by_the_tokenizer_of_the_model_that_reads_it(
     room = len(task_of(gripper()).encode()) - 1
     assert tokens(task_of(gripper())) < room
     for first, second in itertools.permutations(("ollama:llama3.1:8b", "rules")):
-        tokenizers.clear_tokenizers()
+        clear_endpoints()
         with (
             served(monkeypatch, Model("llama3.1:8b", vocabulary=bytewise)),
             pytest.raises(BadInput, match=f"take about {room + 1} tokens; the window has {room}"),
         ):
             await play(edge_ledger, gripper(), window=room, solver=first, second_agent=second)
-    tokenizers.clear_tokenizers()
+    clear_endpoints()
     assert (await play(edge_ledger, gripper(), window=room))["steps"] > 0
 
 

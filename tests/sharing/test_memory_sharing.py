@@ -26,8 +26,7 @@ from mneme.graphs.rubric_design import builder as rubric_design
 from mneme.library.agents.agent import load_agent
 from mneme.library.agents.forms import check_form
 from mneme.library.agents.rubric import load_rubric
-from mneme.models.asking import probability
-from mneme.models.asking.asking import script
+from mneme.models.asking.asking import clear_endpoints, script
 from mneme.nodes.sharing.context import DesignContext, GrowthContext, PoolContext, SharingContext
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.memory_sharing import store
@@ -356,7 +355,7 @@ async def test_a_likelihood_is_measured_as_the_agent_is_asked_or_not_at_all(
     await keep(pool_in(edge_ledger), pairs, change=CHANGE)
     graph = retriever_training.compile(store=LedgerStore(edge_ledger))
     monkeypatch.setattr("mneme.nodes.sharing.retriever_training.ENOUGH", 0)  # else so few are not graded
-    probability.clear_probability()
+    clear_endpoints()
 
     def brain(body: Json) -> Reply:
         said = {"answer": "none"} if of(body, answering.answer) else {"contradicts": False}
@@ -367,7 +366,7 @@ async def test_a_likelihood_is_measured_as_the_agent_is_asked_or_not_at_all(
         kind = PoolContext(team="poets", grader=MODEL, agent=known)
         await graph.ainvoke({"pool": POEMS}, context=kind)
         asked = [each.body for each in double.chats if of(each.body, answering.answer)]
-    probability.clear_probability()
+    clear_endpoints()
     assert len(asked) == measured, "one question finds out that the server tells no log-probabilities"
     for body in asked:
         said = body["messages"][-1]["content"]
