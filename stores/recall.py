@@ -127,13 +127,19 @@ def _day(version: Version) -> str:
     return f"{version.at:%Y-%m-%d}"
 
 
+def _said_by(version: Version) -> str:
+    """Return who said a fact, and of a team's who shared it."""
+    is_own = version.namespace[0] == "users"
+    return f"{_owner(version)}{' said' if is_own else f', {version.change.reason}'}, {_day(version)}"
+
+
 def _number(version: Version, name: str) -> float:
     value = version.value.get(name)
     return float(value) if isinstance(value, int | float) else 1.0
 
 
 KINDS: Mapping[Recallable, _Kind] = {
-    "fact": _Kind(_facts, _fact, lambda each: f"{_owner(each)} said, {_day(each)}"),
+    "fact": _Kind(_facts, _fact, _said_by),
     "card": _Kind(
         _of_teams("cards"),
         _card,
