@@ -9,7 +9,7 @@ with a half-life of a year). What rests on something that was corrected or taken
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Literal, NamedTuple, get_args
@@ -38,12 +38,25 @@ STANDING = {"verified": 1.0, "provisional": 0.8, "disputed": 0.5}
 """What a card's status counts, beside its confidence."""
 
 
+class Opened(NamedTuple):
+    """What another team of the organisation lets see: records of a kind, or the verified ones alone."""
+
+    team: str
+    kind: Recallable
+    only_verified: bool = False
+
+
 @dataclass(frozen=True)
 class Asker:
-    """Whose question it is: the user whose facts, and the teams whose findings it may be answered from."""
+    """Whose question it is: the user whose facts, and the teams whose findings it may be answered from.
+
+    `opened` is what other teams let see, `retrieves` what the asker looks up itself among its own.
+    """
 
     user: str = ""
     teams: tuple[str, ...] = ()
+    opened: tuple[Opened, ...] = ()
+    retrieves: tuple[Recallable, ...] = ()
 
 
 class Recalled(BaseModel):
@@ -178,11 +191,12 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     vector = await ledger.vector_of(question) if question.strip() else None
     found = list[tuple[Recallable, Version]]()
     for kind in kinds:
-        for place in KINDS[kind].where(asker):
+        for place, only_verified in _places(kind, asker):
             hits = await ledger.search(
                 place, question, limit=CANDIDATES, shelf=KINDS[kind].shelf, vector=vector
             )
-            found += [(kind, hit.version) for hit in hits]
+            versions = [hit.version for hit in hits]
+            found += [(kind, each) for each in versions if not only_verified or _is_verified(each)]
     why = await stale(ledger, [version.record for _, version in found])
     if not show_stale:
         found = [each for each in found if each[1].record not in why]
@@ -199,6 +213,20 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     ]
     ranked.sort(key=lambda each: (bool(each.stale), -each.score))
     return _packed(ranked, budget, cost)
+
+
+def _places(kind: Recallable, asker: Asker) -> Iterator[tuple[Namespace, bool]]:
+    """Yield where records of a kind are that may be seen, and whether only verified ones may."""
+    if kind not in asker.retrieves:
+        yield from ((place, False) for place in KINDS[kind].where(asker))
+    for each in asker.opened:
+        if each.kind == kind:
+            others = KINDS[kind].where(Asker(teams=(each.team,)))
+            yield from ((place, each.only_verified) for place in others)
+
+
+def _is_verified(version: Version) -> bool:
+    return version.value.get("status") == "verified"
 
 
 async def read_again(ledger: Lookup, names: Sequence[str]) -> list[Recalled]:
