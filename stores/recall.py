@@ -26,7 +26,7 @@ from mneme.stores.users.valid_time import holding
 Recallable = Literal["fact", "card", "agreement", "synopsis", "pair"]
 RECALLABLE: tuple[Recallable, ...] = get_args(Recallable)
 REFERENCE = re.compile(r"([^@#]+)@(\d+)#(\d+)")
-FLOOR = 0.35
+FLOOR = 0.3
 """The least relevance with which something is shown."""
 CANDIDATES = 12
 """Records of each kind that are compared with the question."""
