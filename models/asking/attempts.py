@@ -22,7 +22,7 @@ from langchain_core.runnables.config import ensure_config, merge_configs
 from langchain_core.tracers.base import BaseTracer
 
 from mneme.core.errors import BadAnswer, PromptTooLong
-from mneme.core.private import make_private_folder
+from mneme.core.private import make_private_file, make_private_folder
 from mneme.core.settings import settings
 from mneme.models.asking.counting import count
 from mneme.models.asking.gate import Lane
@@ -63,6 +63,7 @@ def _failures(question: str, failed: bool | None = None) -> int:
     with suppress(OSError):
         if failed:
             make_private_folder(file.parent)
+            make_private_file(file)
             file.write_text(str(before + 1), encoding="ascii")
             for each in sorted(file.parent.iterdir(), key=lambda old: old.stat().st_mtime)[:-MAX_NOTED]:
                 each.unlink(missing_ok=True)
