@@ -41,6 +41,9 @@ EVALUATIONS = {
     "transfer": Evaluation("learning.transfer", "Try cards of one family in another (§11.2).", LEARNING),
     "cadence": Evaluation("learning.cadence", "Consolidate every n tasks (§11.3).", LEARNING),
     "private_sharing": Evaluation("learning.private_sharing", "Measure gain against ε (§11.4).", LEARNING),
+    "governed": Evaluation(
+        "governed.evaluation", "Count leaks, stale and nameless texts in shared memories.", OURS
+    ),
     "model": Evaluation("prompts.evaluation", "Test which model is good enough for which role.", OURS),
     "bench": Evaluation("bench.bench", "Measure how fast Mneme's own parts are.", OURS),
 }

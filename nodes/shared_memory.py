@@ -5,6 +5,7 @@ was forgotten meanwhile stands in no checkpoint.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -12,8 +13,8 @@ from pydantic import BaseModel, Field
 
 from mneme.models.asking.budget import tokens
 from mneme.nodes.context import LOCAL, authenticated, ledger_of, own_team
-from mneme.stores.access import audit, is_own
-from mneme.stores.recall import RECALLABLE, Asker, Recallable, read_again, recall
+from mneme.stores.access import asker_of, is_own
+from mneme.stores.recall import Recallable, read_again, recall
 
 
 class SharesMemory(BaseModel):
@@ -30,7 +31,7 @@ class SharesMemory(BaseModel):
 async def look_up(
     runtime: Runtime[Any], question: str, *, but: Sequence[Recallable] = (), own_facts: bool = True
 ) -> list[str]:
-    """Return the names of what bears on a question, best first; not of kinds that the run retrieves itself.
+    """Return the names of what bears on a question, best first; `but` kinds that it retrieves from its team.
 
     What rests on something out of date is not among it. The user's own facts are shown in a team of theirs
     alone: of a team that several people share, its members see what was shared with it.
@@ -39,12 +40,11 @@ async def look_up(
     if not (budget := context.shared_tokens) or runtime.store is None:
         return []
     team = own_team(who, context.team, "read")
-    await audit(ledger_of(runtime), who, team, "recall")
     user = str(who or getattr(context, "user", LOCAL))
     is_private = own_facts and (who is None or is_own(who, team))
-    asker = Asker(user if is_private else "", (team,))
-    kinds = [kind for kind in RECALLABLE if kind not in but]
-    found = await recall(ledger_of(runtime), question, asker, kinds=kinds, budget=budget, cost=tokens)
+    asker = await asker_of(ledger_of(runtime), who, user if is_private else "", [team])
+    asker = replace(asker, retrieves=tuple(but))
+    found = await recall(ledger_of(runtime), question, asker, budget=budget, cost=tokens)
     if found:
         runtime.stream_writer({"step": "shared", "shown": [each.line for each in found]})
     return [each.name for each in found]

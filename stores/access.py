@@ -5,31 +5,59 @@ whoever uses a machine alone has all of it. With it, a member of a team has the 
 others; who is no member does not learn that the team is there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from mneme.core.errors import BadInput, Forbidden, StorageFailure, first_fault
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace, unescaped
 from mneme.stores.ledger.records import Change, Namespace
+from mneme.stores.recall import Asker, Opened, Recallable
 from mneme.stores.shelf import Shelf, kind_of
 
 Right = Literal["read", "write", "promote", "review"]
 """`promote` makes a private memory a fact of the team; `review` decides on what others propose."""
 
 
+Policy = Literal["never", "measured", "always"]
+"""What other teams of an organisation see of a team's records: none, those that its trials verified, all."""
+
+
 class Roles(BaseModel):
-    """The rights of each member of each shared team."""
+    """The rights of each member of each shared team, and what teams of an organisation see of one another."""
 
     model_config = ConfigDict(extra="forbid")
 
     teams: Mapping[str, Mapping[str, frozenset[Right]]] = {}
+    organisations: Mapping[str, Mapping[str, Mapping[Recallable, Policy]]] = {}
+
+    @model_validator(mode="after")
+    def _only_cards_are_measured(self) -> "Roles":
+        for teams in self.organisations.values():
+            for team, kinds in teams.items():
+                wrong = [kind for kind, policy in kinds.items() if policy == "measured" and kind != "card"]
+                if wrong:
+                    raise ValueError(f"{team}: only cards are measured, no {wrong[0]}; say never or always")
+        return self
+
+    def opened(self, teams: Iterable[str]) -> tuple[Opened, ...]:
+        """Return what members of these teams may see of the other teams of their organisations."""
+        own = {*teams}
+        return tuple(
+            Opened(other, kind, policy == "measured")
+            for members in self.organisations.values()
+            if own & members.keys()
+            for other, kinds in members.items()
+            if other not in own
+            for kind, policy in kinds.items()
+            if policy != "never"
+        )
 
     def rights(self, user: str, team: str) -> frozenset[Right]:
         """Return what a user may do with a shared team's memory; nothing where they are no member."""
@@ -82,6 +110,14 @@ class Seen(BaseModel):
 
     by: str
     what: str
+
+
+async def asker_of(ledger: Ledger, caller: str | None, user: str, teams: Sequence[str]) -> Asker:
+    """Return who asks, by the names under which teams are kept, and note in the audits that they read."""
+    opened = roles().opened(teams)
+    for team in dict.fromkeys([*teams, *(each.team for each in opened)]):
+        await audit(ledger, caller, team, "recall")
+    return Asker(user, tuple(teams), opened)
 
 
 async def audit(ledger: Ledger, user: str | None, team: str, what: str) -> None:

@@ -9,7 +9,7 @@ with a half-life of a year). What rests on something that was corrected or taken
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Literal, NamedTuple, get_args
@@ -26,8 +26,10 @@ from mneme.stores.users.valid_time import holding
 Recallable = Literal["fact", "card", "agreement", "synopsis", "pair"]
 RECALLABLE: tuple[Recallable, ...] = get_args(Recallable)
 REFERENCE = re.compile(r"([^@#]+)@(\d+)#(\d+)")
-FLOOR = 0.35
+FLOOR = 0.3
 """The least relevance with which something is shown."""
+ONE_TEXT = ("fact", "card", "pair")
+"""Kinds whose records say one thing, so that the vector by which they are searched is its own."""
 CANDIDATES = 12
 """Records of each kind that are compared with the question."""
 HALF_LIFE_DAYS = 365.0
@@ -38,12 +40,25 @@ STANDING = {"verified": 1.0, "provisional": 0.8, "disputed": 0.5}
 """What a card's status counts, beside its confidence."""
 
 
+class Opened(NamedTuple):
+    """What another team of the organisation lets see: records of a kind, or the verified ones alone."""
+
+    team: str
+    kind: Recallable
+    only_verified: bool = False
+
+
 @dataclass(frozen=True)
 class Asker:
-    """Whose question it is: the user whose facts, and the teams whose findings it may be answered from."""
+    """Whose question it is: the user whose facts, and the teams whose findings it may be answered from.
+
+    `opened` is what other teams let see, `retrieves` what the asker looks up itself among its own.
+    """
 
     user: str = ""
     teams: tuple[str, ...] = ()
+    opened: tuple[Opened, ...] = ()
+    retrieves: tuple[Recallable, ...] = ()
 
 
 class Recalled(BaseModel):
@@ -127,13 +142,19 @@ def _day(version: Version) -> str:
     return f"{version.at:%Y-%m-%d}"
 
 
+def _said_by(version: Version) -> str:
+    """Return who said a fact, and of a team's who shared it."""
+    is_own = version.namespace[0] == "users"
+    return f"{_owner(version)}{' said' if is_own else f', {version.change.reason}'}, {_day(version)}"
+
+
 def _number(version: Version, name: str) -> float:
     value = version.value.get(name)
     return float(value) if isinstance(value, int | float) else 1.0
 
 
 KINDS: Mapping[Recallable, _Kind] = {
-    "fact": _Kind(_facts, _fact, lambda each: f"{_owner(each)} said, {_day(each)}"),
+    "fact": _Kind(_facts, _fact, _said_by),
     "card": _Kind(
         _of_teams("cards"),
         _card,
@@ -172,11 +193,12 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     vector = await ledger.vector_of(question) if question.strip() else None
     found = list[tuple[Recallable, Version]]()
     for kind in kinds:
-        for place in KINDS[kind].where(asker):
+        for place, only_verified in _places(kind, asker):
             hits = await ledger.search(
                 place, question, limit=CANDIDATES, shelf=KINDS[kind].shelf, vector=vector
             )
-            found += [(kind, hit.version) for hit in hits]
+            versions = [hit.version for hit in hits]
+            found += [(kind, each) for each in versions if not only_verified or _is_verified(each)]
     why = await stale(ledger, [version.record for _, version in found])
     if not show_stale:
         found = [each for each in found if each[1].record not in why]
@@ -185,7 +207,11 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
         for kind, version in found
         for part in _parts(kind, version, stale=why.get(version.record, ""))
     ]
-    alike = await ledger.scores(question, [part.text for part, _ in parts])
+    whole = [version.record for part, version in parts if part.kind in ONE_TEXT]
+    vectors = await ledger.vectors_by_ids(whole)
+    known = [vectors.get(version.record) if part.kind in ONE_TEXT else None for part, version in parts]
+    texts = [part.text for part, _ in parts]
+    alike = await ledger.scores(question, texts, vector=vector, known=known)
     ranked = [
         part.model_copy(update={"score": relevance * _weight(part.kind, version)})
         for (part, version), relevance in zip(parts, alike, strict=True)
@@ -193,6 +219,20 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     ]
     ranked.sort(key=lambda each: (bool(each.stale), -each.score))
     return _packed(ranked, budget, cost)
+
+
+def _places(kind: Recallable, asker: Asker) -> Iterator[tuple[Namespace, bool]]:
+    """Yield where records of a kind are that may be seen, and whether only verified ones may."""
+    if kind not in asker.retrieves:
+        yield from ((place, False) for place in KINDS[kind].where(asker))
+    for each in asker.opened:
+        if each.kind == kind:
+            others = KINDS[kind].where(Asker(teams=(each.team,)))
+            yield from ((place, each.only_verified) for place in others)
+
+
+def _is_verified(version: Version) -> bool:
+    return version.value.get("status") == "verified"
 
 
 async def read_again(ledger: Lookup, names: Sequence[str]) -> list[Recalled]:

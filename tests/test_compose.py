@@ -100,3 +100,20 @@ def test_an_address_with_a_layout_and_without() -> None:
     asked = location(ledger=log, index=f"{index}?replicas=2", qdrant_replicas=3)
     assert asked.endswith("?replicas=3&replicas=2")
     assert location(ledger="folder", qdrant_replicas=3) == "folder"
+
+
+CHART = ROOT / "deploy" / "helm"
+
+
+def test_the_chart_names_our_settings_our_version_and_the_same_images() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    servers = (CHART / "templates" / "servers.yaml").read_text(encoding="utf-8")
+    known = {f"MNEME_{field}".upper() for field in Settings.model_fields}
+    named = set(re.findall(r"MNEME_\w+", servers))
+    assert named <= known
+    assert named >= {"MNEME_LEDGER", "MNEME_INDEX", "MNEME_CHECKPOINTS", "MNEME_AUTH"}
+    assert values["ollama"]["image"] == SERVICES["ollama"]["image"]
+    assert f"mneme-agents:{chart['appVersion']}" == SERVICES["mneme"]["image"]
+    assert values["image"]["tag"] == chart["appVersion"]
+    assert "runAsNonRoot: true" in servers and "drop: [ALL]" in servers

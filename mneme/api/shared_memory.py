@@ -11,12 +11,12 @@ from mneme.api.operation import USER, Key, Operations, Reason, changes, only, re
 from mneme.core.settings import settings
 from mneme.models.asking.budget import tokens
 from mneme.nodes.context import LOCAL, own_team
-from mneme.stores.access import Right, audit, is_own, may_read, roles
+from mneme.stores.access import Right, asker_of, is_own, may_read, roles
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace, unescaped, user_namespace
 from mneme.stores.ledger.records import Change, Source, Version
 from mneme.stores.provenance import SETTLED, stale, steps
-from mneme.stores.recall import RECALLABLE, Asker, Recallable, Recalled, kind_in, recall
+from mneme.stores.recall import RECALLABLE, Recallable, Recalled, kind_in, recall
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
 
@@ -93,9 +93,7 @@ class SharedMemory(Operations):
     ) -> Sequence[Recalled]:
         """Return what is known that answers a question, of every kind, best first, each with its origin."""
         own = [own_team(self._who, team, "read") for team in teams]
-        for team in own:
-            await audit(self._ledger, self._who, team, "recall")
-        asker = Asker(self._owner, tuple(own))
+        asker = await asker_of(self._ledger, self._who, self._owner, own)
         return await recall(
             self._ledger, question, asker, kinds=kinds, budget=budget, cost=tokens, show_stale=include_stale
         )

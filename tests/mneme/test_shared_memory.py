@@ -20,6 +20,8 @@ from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.provenance import MAX_TRACED, made_of, stale, steps
+from mneme.stores.team_facts import TeamFacts
+from mneme.stores.users.memories import Memory
 
 WHY = Change(reason="a test", actor="test")
 QUESTION = "Which database does reporting use?"
@@ -158,7 +160,35 @@ class TestRoles:
             own_team("bob", "analysts")
         assert own_team("bob", "analysts", "read") == "analysts"
 
-    @pytest.mark.parametrize("text", ["teams: [", "teams: {a: {b: [own]}}", "team: {}"])
+    async def test_what_a_team_opens_the_others_of_its_organisation_see_and_nobody_else(
+        self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        opened = "organisations: {acme: {analysts: {}, ops: {fact: always, card: measured, pair: never}}}"
+        (tmp_path / "open.yaml").write_text(f"{ROLES}  cooks: {{bob: [read]}}\n{opened}")
+        monkeypatch.setenv("MNEME_ROLES", str(tmp_path / "open.yaml"))
+        settings.cache_clear()
+        await TeamFacts(ledger, "ops").insert(
+            Memory(content="Reporting uses the database Oracle."), change=WHY
+        )
+        cards = KnowledgeCards(ledger, "ops")
+        for claim in ("Reporting databases need an index.", "Reporting databases need a replica."):
+            card = (await cards.propose(Lesson(claim=claim), change=WHY)).card
+        head = await cards.records.head(card.id)
+        verified = {**head.value, "status": "verified"}
+        await ledger.update(
+            head.namespace, head.key, verified, text=None, change=WHY, expected_version=head.version
+        )
+        seen = await SharedMemory(ledger, "ann").recall(QUESTION, teams=["analysts"])
+        assert {each.text for each in seen} == {"Reporting uses the database Oracle.", card.claim}
+        assert {each.owner for each in seen} == {"ops"}
+        readers = await ledger.records(team_namespace("ops", "audit"))
+        assert {str(each.value["by"]) for each in readers} == {"ann"}
+        assert await SharedMemory(ledger, "bob").recall(QUESTION, teams=["cooks"]) == []
+
+    @pytest.mark.parametrize(
+        "text",
+        ["teams: [", "teams: {a: {b: [own]}}", "team: {}", "organisations: {o: {a: {fact: measured}}}"],
+    )
     def test_a_roles_file_with_a_fault_is_refused(self, tmp_path: Path, text: str) -> None:
         path = tmp_path / "broken.yaml"
         path.write_text(text)

@@ -1,7 +1,7 @@
 // Calls of the server's operations, and whose data they are about.
 
 const ROOT = "../mneme/v1/";
-const OF_A_USER = new Set(["me", "users", "memories", "inbox", "threads", "household"]);
+const OF_A_USER = new Set(["me", "users", "memories", "inbox", "threads", "household", "recall", "trace", "stale"]);
 const KEPT = ["key", "user", "team"];
 
 // The key stays in this tab: sessionStorage ends with it.

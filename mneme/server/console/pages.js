@@ -4,6 +4,7 @@ import { CardPage, Cards } from "./cards.js";
 import { DiscussionPage, DiscussionsPage } from "./discussions.js";
 import { DisputePage, Disputes } from "./disputes.js";
 import { Entities } from "./entities.js";
+import { Everything, TracePage } from "./everything.js";
 import { RunPage, Runs } from "./household.js";
 import { InboxPage } from "./inbox.js";
 import { Memories } from "./memories.js";
@@ -15,6 +16,7 @@ import { Timeline } from "./timeline.js";
 
 export const PAGES = [
   { name: "memories", title: "Memories", all: Memories, one: Memory },
+  { name: "recall", title: "Everything", all: Everything, one: TracePage, team: true },
   { name: "inbox", title: "Inbox", all: InboxPage },
   { name: "timeline", title: "Timeline", all: Timeline },
   { name: "names", title: "Names", all: Entities },

@@ -1,0 +1,141 @@
+"""What goes wrong where several share a memory, and what it costs to prevent it.
+
+The four failures of "Governed Shared Memory for Multi-Agent LLM Systems" (arXiv 2606.24535): a text is shown
+to who has no right to it, one that holds no longer is shown, old and new are shown together, and nobody can
+say where a text is from. And what governance may lose: a fact that one may know, and is not shown.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from functools import partial
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import pandas as pd
+from pydantic import Field
+
+from mneme.evals.governed.memories import RIVALS, Memory, Mneme, Shown
+from mneme.evals.governed.stories import Event, Fact, story
+from mneme.evals.measuring import in_environment, temporary_ledger
+from mneme.evals.options import Positive, RunOptions
+from mneme.evals.report import Progress, Report, Row, framed
+from mneme.models.asking.budget import tokens
+from mneme.models.embedding.embedders import Embedder
+from mneme.stores.ledger.ledger import Ledger
+
+OURS = "Mneme"
+FAILURES = ("leaked", "stale", "derived", "both", "nameless", "missed")
+COUNTS = ("asked", *FAILURES, "found", "known", "tokens", "ms")
+
+
+class Options(RunOptions):
+    """How many stories are told, and how long they are."""
+
+    stories: Positive = Field(200, description="Stories, each of four people in two teams.")
+    events: Positive = Field(30, description="Events of a story.")
+
+
+class Told(NamedTuple):
+    """One story told to one memory."""
+
+    memory: str
+    seed: int
+
+
+async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
+    """Tell each story to each memory, going on where a run stopped."""
+    embedder = await options.opened_embedder()
+    told = {"stories": options.stories, "events": options.events, "embedder": embedder.name}
+    journal = options.journal("governed", told)
+    cases = {
+        f"{memory}, story {seed}": Told(memory, seed)
+        for memory in (OURS, *RIVALS)
+        for seed in range(options.stories)
+    }
+    with TemporaryDirectory(prefix="mneme-governed-") as home, in_environment({"MNEME_HOME": home}):
+        async with temporary_ledger(embedder) as ledger:
+            one = partial(_tell, events=options.events, ledger=ledger, embedder=embedder)
+            rows = await journal.play(cases, one, progress)
+    frame = pd.DataFrame(rows).groupby("memory", sort=False).sum(numeric_only=True)
+    shown = _shares(frame)
+    return Report(
+        name="governed",
+        answered_by=f"searches with {embedder.name}; no model",
+        raw=journal.path,
+        rows=rows,
+        summary=shown.to_dict("index"),
+        tables=[framed("What goes wrong in a shared memory, % of the questions", shown)],
+        notes=[
+            "leak: a text that who asks has no right to. stale: a value that was changed or forgotten;",
+            "built on it: a plan that rests on one. both: old and new together.",
+            "missed: it may be known, and is not shown. no origin: right, without a word of who said it.",
+        ],
+    )
+
+
+def _shares(sums: pd.DataFrame) -> pd.DataFrame:
+    """Return the failures as shares of the questions, and what a question cost."""
+    asked = sums["asked"]
+    parts = {
+        "leak": sums["leaked"] / asked,
+        "stale": sums["stale"] / asked,
+        "built on it": sums["derived"] / asked,
+        "both": sums["both"] / asked,
+        "no origin": sums["nameless"] / sums["found"].clip(lower=1),
+        "missed": sums["missed"] / sums["known"].clip(lower=1),
+    }
+    shares = pd.DataFrame({name: 100 * part for name, part in parts.items()}).round(1)
+    costs = {"tokens": sums["tokens"] / asked, "ms": sums["ms"] / asked, "questions": asked}
+    return shares.assign(**costs).round(1)
+
+
+async def _tell(case: Told, *, events: int, ledger: Ledger, embedder: Embedder) -> Row:
+    """Tell a story to a memory, and count what goes wrong."""
+    name = f"story{case.seed}"
+    memory = Mneme(name, ledger) if case.memory == OURS else RIVALS[case.memory](name, embedder)
+    counts = dict.fromkeys(COUNTS, 0.0)
+    facts: dict[str, Fact] = {}
+    for event in story(case.seed, events):
+        facts[event.fact.about] = event.fact
+        if event.kind == "ask":
+            began = time.perf_counter()
+            shown = await memory.ask(event.person, event.text)
+            counts["ms"] += 1000 * (time.perf_counter() - began)
+            _judge(event, shown, facts.values(), counts)
+        else:
+            await _do(memory, event)
+    return {"memory": case.memory, "story": case.seed, **counts}
+
+
+async def _do(memory: Memory, event: Event) -> None:
+    match event.kind:
+        case "share":
+            await memory.share(event.fact)
+        case "decide":
+            await memory.decide(event.fact, event.text)
+        case "forget":
+            await memory.forget(event.fact)
+        case _:
+            await memory.say(event.fact)
+
+
+def _judge(event: Event, shown: Sequence[Shown], facts: Iterable[Fact], counts: dict[str, float]) -> None:
+    """Count what is wrong with what a person was shown."""
+    said = " ".join(each.text for each in shown)
+    fact, person = event.fact, event.person
+    forbidden = {each for other in facts for each in {*other.values, *other.plans} - other.allowed(person)}
+    old = {each for each in fact.values if each != fact.now}
+    plans = {plan for plan, value in fact.plans.items() if value != fact.now}
+    right, plain = fact.known_to(person), " ".join(each.text for each in shown if "plan" not in each.text)
+    is_found = bool(right) and right in said
+    counts["asked"] += 1
+    counts["leaked"] += any(each in said for each in forbidden)
+    counts["stale"] += any(each in plain for each in old)
+    counts["derived"] += any(each in said for each in plans)
+    counts["both"] += is_found and any(each in said for each in old)
+    counts["known"] += bool(right)
+    counts["missed"] += bool(right) and not is_found
+    counts["found"] += is_found
+    owners = [each.origin for each in shown if right and right in each.text]
+    counts["nameless"] += is_found and not any(fact.owner in each for each in owners)
+    counts["tokens"] += sum(tokens(each.text) for each in shown)

@@ -1,0 +1,51 @@
+"""Stories told to shared memories: what is counted, and that ours leaks nothing and shows nothing old."""
+
+from pathlib import Path
+
+from mneme.evals.governed.evaluation import OURS, Options, run
+from mneme.evals.governed.memories import Shown
+from mneme.evals.governed.stories import TEAMS, Event, Fact, story
+
+
+async def test_ours_leaks_nothing_shows_nothing_old_and_names_who_said_it(tmp_path: Path) -> None:
+    report = await run(Options(stories=6, out=tmp_path))
+    ours = report.summary[OURS]
+    assert {ours[each] for each in ("leak", "stale", "built on it", "both", "no origin")} == {0.0}
+    assert ours["missed"] <= 5
+    pool = report.summary["one vector pool"]
+    assert pool["leak"] > 50 and pool["stale"] > 0 and pool["no origin"] == 100
+    assert report.summary["isolated memories"]["missed"] > 0
+    again = await run(Options(stories=6, out=tmp_path))
+    assert again.rows == report.rows, "nothing is told twice"
+
+
+def test_a_story_knows_who_may_know_what_at_every_step() -> None:
+    kinds = set[str]()
+    for seed in range(20):
+        for event in story(seed, 30):
+            fact = event.fact
+            kinds.add(event.kind)
+            colleague = next(
+                each for each in TEAMS if each != fact.owner and TEAMS[each] == TEAMS[fact.owner]
+            )
+            stranger = next(each for each in TEAMS if TEAMS[each] != TEAMS[fact.owner])
+            assert fact.known_to(fact.owner) == fact.now
+            assert fact.known_to(colleague) in {"", fact.now}
+            assert not fact.known_to(stranger) and not fact.allowed(stranger)
+            assert not (fact.is_secret and fact.allowed(colleague))
+    assert kinds == {"say", "share", "change", "decide", "forget", "ask"}
+
+
+def test_what_goes_wrong_is_counted() -> None:
+    from mneme.evals.governed.evaluation import COUNTS, _judge  # noqa: PLC0415
+
+    fact = Fact("budget of the choir", "ann", is_secret=False, values=["Old", "New"], shared="New")
+    fact.told, fact.plans = {"Old", "New"}, {"Plan": "Old"}
+    other = Fact("venue of the choir", "cid", is_secret=True, values=["Hall"])
+    shown = [Shown("It is New.", "ann said"), Shown("It is Old."), Shown("So plan Plan."), Shown("In Hall.")]
+    counts = dict.fromkeys(COUNTS, 0.0)
+    _judge(Event("ask", "bob", fact, "?"), shown, [fact, other], counts)
+    wrong = ("asked", "leaked", "stale", "derived", "both", "found", "known")
+    assert {name for name, count in counts.items() if count == 1} == {*wrong}
+    _judge(Event("ask", "bob", fact, "?"), [], [fact, other], counts)
+    assert counts["missed"] == 1
