@@ -23,9 +23,7 @@ from mneme.stores.ledger.listing import CREATED, Link, Order
 from mneme.stores.ledger.log import heads_of
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
-    DENSE,
     MAX_QUERY,
-    SPARSE,
     Found,
     LedgerInfo,
     Mark,
@@ -369,9 +367,7 @@ def where_below(
 def _hit(version: Version, found: Found, ranking: Ranking | None, now: float) -> Hit:
     parts = found.parts
     if ranking is not None:
-        updated = version.at.timestamp() / 86_400
-        similarity = parts[DENSE] if DENSE in parts else likeness(parts[SPARSE])
-        parts = ranking.parts(similarity, version.value, updated, now)
+        parts = ranking.parts(found.score, version.value, version.at.timestamp() / 86_400, now)
     return Hit(version=version, score=found.score, parts=parts)
 
 
