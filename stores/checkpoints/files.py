@@ -11,12 +11,12 @@ from pathlib import Path
 from mneme.core.durable import sync
 from mneme.core.errors import Damaged, StorageFailure
 from mneme.core.private import make_private_file
-from mneme.stores.checkpoints.tally import KEPT, REMEDY, missing_rows
+from mneme.stores.checkpoints.tally import KEPT, REMEDY, RESTORE, missing_rows
 
 MAX_PROBLEMS = 20
+"""Problems that a check lists."""
 ROOM = 4 * 2**20
 """Bytes that must be free for the shared memory that SQLite makes beside a file to read it."""
-"""Problems that a check lists."""
 
 
 def refuse_gone(path: Path) -> None:
@@ -48,7 +48,7 @@ def check_checkpoints(path: Path) -> list[str]:
     try:
         refuse_gone(path)
     except Damaged as gone:
-        return [str(gone)]
+        return [f"{gone} {gone.hint}"]
     return check_sqlite(path) if path.is_file() else []
 
 
@@ -59,9 +59,10 @@ def check_sqlite(path: Path) -> list[str]:
             rows = connection.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})").fetchall()
             missing = missing_rows(connection, path) if Path(f"{path}{KEPT}").exists() else []
     except sqlite3.Error as failure:
-        return [f"{path}: {failure}"]
+        return [f"{path}: {failure}. {RESTORE.format(path=path)}"]
     told = (f"{each} {REMEDY}" for each in missing)
-    return [*(f"{path}: {row[0]}" for row in rows if row[0] != "ok"), *told]
+    damage = [f"{path}: {row[0]}" for row in rows if row[0] != "ok"]
+    return [*damage, *([RESTORE.format(path=path)] if damage else []), *told]
 
 
 def copy_sqlite(path: Path, target: Path) -> None:

@@ -84,7 +84,7 @@ class Guarded(BaseCheckpointSaver[str]):
         except ValueError as failure:  # broken msgpack, JSON or UTF-8
             raise Damaged(
                 f"A checkpoint at {self.place} is damaged: {failure}",
-                "`mneme verify` checks the file. Delete the thread, or restore a backup.",
+                "`mneme verify` names the threads that are damaged. Restore a backup, or delete them.",
             ) from failure
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:

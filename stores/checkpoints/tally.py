@@ -19,6 +19,7 @@ KEPT = "-kept"
 MADE = "made"
 DIGITS = 20
 REMEDY = "Restore a backup. Or go on with what is there: `mneme repair`."
+RESTORE = "Restore a backup, or move {path}* away to begin without conversations."
 KEYS = {
     "checkpoints": ("thread_id", "checkpoint_ns", "checkpoint_id"),
     "writes": ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx"),
@@ -74,7 +75,7 @@ def refuse_cut(path: Path, before: int, made: int) -> None:
         raise Damaged(
             f"The newest {before - made} rows of the checkpoints at {path} are gone: its write-ahead log was "
             "removed or damaged.",
-            "Restore a backup. Or go on with what is there: `mneme repair`.",
+            REMEDY,
         )
 
 
@@ -82,11 +83,13 @@ def missing_rows(connection: sqlite3.Connection, path: Path) -> list[str]:
     """Return what is missing, in words."""
     try:
         counts = dict(connection.execute("SELECT name, rows FROM counted").fetchall())
-    except sqlite3.OperationalError:  # of an earlier version, which nobody has opened since
-        return []
+    except (
+        sqlite3.OperationalError
+    ):  # of an earlier version, which nobody has opened since; or it was dropped
+        counts = {}
     found = []
     try:
-        refuse_cut(path, noted(path), counts.pop(MADE))
+        refuse_cut(path, noted(path), counts.pop(MADE, 0))
     except Damaged as cut:
         found.append(str(cut))
     for table, expected in counts.items():
@@ -98,8 +101,17 @@ def missing_rows(connection: sqlite3.Connection, path: Path) -> list[str]:
 
 
 def accept_missing(path: Path) -> list[str]:
-    """Count the rows as they are, from now on; return what was missing."""
+    """Count the rows as they are, from now on; return what was missing. Raises Damaged."""
+    try:
+        return _accept_missing(path)
+    except sqlite3.Error as failure:
+        raise Damaged(f"{path} is damaged: {failure}.", RESTORE.format(path=path)) from failure
+
+
+def _accept_missing(path: Path) -> list[str]:
     with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in SET_UP:
+            connection.execute(statement)
         if found := missing_rows(connection, path):
             for table in KEYS:
                 counted = f"UPDATE counted SET rows = (SELECT count(*) FROM {table}) WHERE name = '{table}'"

@@ -149,6 +149,17 @@ async def test_a_log_that_is_lost_after_a_kill_is_missed(file: Path, tmp_path: P
     assert check_checkpoints(cut) == []
 
 
+@pytest.mark.parametrize("damage", ["DELETE FROM counted", "DROP TABLE counted"])
+async def test_counts_that_are_lost_are_missed_until_that_is_accepted(file: Path, damage: str) -> None:
+    with closing(sqlite3.connect(file)) as other, other:
+        other.execute(damage)
+    assert "newest 20 rows" in str(check_checkpoints(file))
+    with pytest.raises(Damaged, match="mneme repair|are gone"):
+        await threads(file)
+    assert accept_missing(file) and await threads(file) == 20
+    assert check_checkpoints(file) == []
+
+
 async def test_what_was_written_by_an_earlier_version_is_counted_from_then_on(file: Path) -> None:
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("DROP TABLE counted")
