@@ -28,6 +28,8 @@ RECALLABLE: tuple[Recallable, ...] = get_args(Recallable)
 REFERENCE = re.compile(r"([^@#]+)@(\d+)#(\d+)")
 FLOOR = 0.3
 """The least relevance with which something is shown."""
+ONE_TEXT = ("fact", "card", "pair")
+"""Kinds whose records say one thing, so that the vector by which they are searched is its own."""
 CANDIDATES = 12
 """Records of each kind that are compared with the question."""
 HALF_LIFE_DAYS = 365.0
@@ -205,7 +207,11 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
         for kind, version in found
         for part in _parts(kind, version, stale=why.get(version.record, ""))
     ]
-    alike = await ledger.scores(question, [part.text for part, _ in parts])
+    whole = [version.record for part, version in parts if part.kind in ONE_TEXT]
+    vectors = await ledger.vectors_by_ids(whole)
+    known = [vectors.get(version.record) if part.kind in ONE_TEXT else None for part, version in parts]
+    texts = [part.text for part, _ in parts]
+    alike = await ledger.scores(question, texts, vector=vector, known=known)
     ranked = [
         part.model_copy(update={"score": relevance * _weight(part.kind, version)})
         for (part, version), relevance in zip(parts, alike, strict=True)

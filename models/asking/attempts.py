@@ -22,7 +22,7 @@ from langchain_core.runnables.config import ensure_config, merge_configs
 from langchain_core.tracers.base import BaseTracer
 
 from mneme.core.errors import BadAnswer, PromptTooLong
-from mneme.core.private import make_private_folder
+from mneme.core.private import make_private_file, make_private_folder
 from mneme.core.settings import settings
 from mneme.models.asking.counting import count
 from mneme.models.asking.gate import Lane
@@ -31,7 +31,7 @@ from mneme.models.asking.responders import CallOptions, ModelRequest, model_of
 from mneme.models.asking.streaming import repeats
 from mneme.prompts.prompt import REPAIRS
 
-KEPT = 1000
+MAX_NOTED = 1000
 """Questions noted at most; the oldest are dropped."""
 
 
@@ -63,8 +63,9 @@ def _failures(question: str, failed: bool | None = None) -> int:
     with suppress(OSError):
         if failed:
             make_private_folder(file.parent)
+            make_private_file(file)
             file.write_text(str(before + 1), encoding="ascii")
-            for each in sorted(file.parent.iterdir(), key=lambda old: old.stat().st_mtime)[:-KEPT]:
+            for each in sorted(file.parent.iterdir(), key=lambda old: old.stat().st_mtime)[:-MAX_NOTED]:
                 each.unlink(missing_ok=True)
         elif failed is False:
             file.unlink(missing_ok=True)
@@ -74,13 +75,13 @@ def _failures(question: str, failed: bool | None = None) -> int:
 T = TypeVar("T")
 
 SEED = 7
-MORE_ROOM = 2
+ROOM_FACTOR = 2
 """How many times more tokens the next reply may have where the last one was cut off."""
-WARMER = 0.3
+TEMPERATURE_STEP = 0.3
 """What each further attempt adds to the temperature, so that the same reply does not come again."""
 REPEAT_PENALTY = 1.1
 """Against circles, from the first on: a small model falls into one again, however warm it is drawn."""
-SHOWN_BACK = 2000
+MAX_SHOWN_CHARS = 2000
 """Characters of a wrong reply that the model is shown again."""
 INTERNAL = RunnableConfig(tags=["nostream", "langsmith:nostream"])  # LangGraph 1.2 heeds the first alone
 
@@ -137,7 +138,7 @@ async def ask_with_repairs(question: Question[T], record: AskRecord, run: Runnab
     before = 0 if _ignored.get() else await asyncio.to_thread(_failures, known)
     if before:  # other replies than those that failed: each failure took seeds and warmth of its own
         first = question.options
-        warmer = first.temperature + WARMER * min(before, REPAIRS)
+        warmer = first.temperature + TEMPERATURE_STEP * min(before, REPAIRS)
         drawn = replace(first, seed=first.seed + before * (REPAIRS + 1), temperature=warmer)
         question = replace(question, options=drawn)
     try:
@@ -198,7 +199,7 @@ def _with_complaint(question: Question[T], failure: Unusable) -> ModelRequest:
     fault = str(failure)
     ended = fault if fault.endswith((".", "!", "?")) else f"{fault}."  # a library's message has no full stop
     complaint = HumanMessage(" ".join(filter(None, [failure.verdict, ended, failure.again, question.again])))
-    shown = AIMessage(failure.raw[:SHOWN_BACK])
+    shown = AIMessage(failure.raw[:MAX_SHOWN_CHARS])
     return replace(question.request, task=[*question.request.task, shown, complaint])
 
 
@@ -207,11 +208,11 @@ def _redrawn(first: CallOptions, last: CallOptions, failure: Unusable, attempt: 
 
     After a circle, what was said lately becomes less probable.
     """
-    more = MORE_ROOM if isinstance(failure, CutShort) else 1
+    more = ROOM_FACTOR if isinstance(failure, CutShort) else 1
     return replace(
         last,
         num_predict=last.num_predict * more,
-        temperature=first.temperature + WARMER * attempt,
+        temperature=first.temperature + TEMPERATURE_STEP * attempt,
         seed=first.seed + attempt,
         repeat_penalty=REPEAT_PENALTY if isinstance(failure, Endless) else last.repeat_penalty,
     )

@@ -49,9 +49,9 @@ TOKENS = 64
 ALTERNATIVES = 20
 """The most tokens whose log-probabilities Ollama returns."""
 
-MEASURED = 600
+MAX_MEASURED_CHARS = 600
 """Characters of an answer that are measured: a server says them one token after the other."""
-TELLING = ("ollama:", "openai:")
+LOGPROB_PROVIDERS = ("ollama:", "openai:")
 """Providers whose servers may tell log-probabilities."""
 Tokens = Sequence[Mapping[str, Any]]
 
@@ -93,10 +93,10 @@ async def ask_likelihood(
 ) -> Probability | None:
     """Return how probable an answer's tokens are after a prompt, as their geometric mean; None: not known.
 
-    Of a long answer the first MEASURED characters are measured, all on one line: llama.cpp b11549 holds no
+    Of a long answer the first MAX_MEASURED_CHARS are measured, all on one line: llama.cpp b11549 holds no
     model to a text with line breaks. Raises as `ask` does.
     """
-    said = " ".join(answer.split())[:MEASURED]
+    said = " ".join(answer.split())[:MAX_MEASURED_CHARS]
     schema = {"type": "object", "properties": {"answer": {"const": said}}, "required": ["answer"]}
 
     def found(raw: str, tokens: Tokens) -> float | None:
@@ -122,7 +122,7 @@ async def _told(  # noqa: PLR0913, PLR0917 (one name for each thing that is aske
 ) -> Probability | None:
     """Ask a server that tells log-probabilities, and return what is found in them; None: unknown."""
     record = AskRecord(prompt.name, await resolve(who))
-    if not record.responder.startswith(TELLING):
+    if not record.responder.startswith(LOGPROB_PROVIDERS):
         return None
     answered, tells = False, True
 

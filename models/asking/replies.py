@@ -78,7 +78,7 @@ PLAIN_STRING = r'("(?:\\.|[^"\\])*")'
 DOUBLE = re.compile(PLAIN_STRING + r"|(?<=[\[{,:])(\s*)[“”„‟]|[“”‟](?=\s*[:,}\]])")
 SINGLE = re.compile(PLAIN_STRING + r"|(?<=[\[{,:])(\s*)[‘’‚]|[‘’](?=\s*[:,}\]])")
 WORDS = {"True": "true", "False": "false", "None": "null"}
-DEEPEST = 3
+MAX_WRAPPERS = 3
 """Wrappers around an answer that are taken off, one within the other."""
 
 
@@ -164,7 +164,7 @@ STRICT = json.JSONDecoder(  # which lets line breaks within strings pass
 
 def unwrapped(found: Json, fields: Collection[str]) -> Json:
     """Take off what was put around an answer of these fields: one key, a list of one, or a tool call."""
-    for _ in range(DEEPEST):
+    for _ in range(MAX_WRAPPERS):
         if not found.keys().isdisjoint(fields):
             break
         value = (

@@ -21,7 +21,7 @@ from mneme.models.ollama.catalogue import absent, blind, locked, unreachable
 T = TypeVar("T")
 
 PASSING = {429, 499, 500, 502, 503, -1}
-LONGEST_WAIT = 20.0
+MAX_WAIT_SECONDS = 20.0
 
 
 class BrokenStreamError(Exception):
@@ -39,7 +39,7 @@ async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
         retry=retry_if_exception(passing),
         stop=stop_after_attempt(now.retries + 1) | stop_after_delay(now.first_token_seconds),
         wait=wait_exponential_jitter(
-            max=LONGEST_WAIT, jitter=now.retry_seconds, multiplier=now.retry_seconds
+            max=MAX_WAIT_SECONDS, jitter=now.retry_seconds, multiplier=now.retry_seconds
         ),
         reraise=True,
     )

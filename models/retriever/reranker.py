@@ -18,13 +18,13 @@ import numpy as np
 from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder, Weights
 
 WEIGHT = 0.2
-LEAST = 1e-3
+MIN_PROBABILITY = 1e-3
 """The probability below which an agent counts as improbable, however much it is."""
 WORDS = 1024
 """Places of words and of pairs of words, by their checksum."""
 DECAY = 0.1
 """Weight of the squared weights beside the summed loss."""
-STEPS, TOLD = 300, 10
+STEPS, LOSS_EVERY = 300, 10
 """Steps of a training, and those after which its loss is told."""
 WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+|[?!.,;:\"]")
 KIND = "kind/"
@@ -55,7 +55,7 @@ class Reranker(QueryEncoder):
         if not self.kinds:
             return [{} for _ in texts]
         shares = self._shares(texts, embedded)
-        worth = WEIGHT * np.log(np.maximum(shares, LEAST))
+        worth = WEIGHT * np.log(np.maximum(shares, MIN_PROBABILITY))
         unknown = {OTHERS: WEIGHT * float(np.log(1 / len(self.kinds)))}
         return [unknown | dict(zip(self.kinds, map(float, row), strict=True)) for row in worth]
 
@@ -106,7 +106,7 @@ def _regression(features: Matrix, wanted: Matrix) -> tuple[Matrix, list[float]]:
     for step in range(STEPS):
         ahead = now + step / (step + 3) * (now - before)
         shares = _softmax(features @ ahead.T)
-        if step % TOLD == 0:
+        if step % LOSS_EVERY == 0:
             losses.append(float(-np.log(np.maximum((shares * wanted).sum(axis=1), 1e-12)).mean()))
         slope = (shares - wanted).T @ features + 2 * DECAY * ahead
         before, now = now, (ahead - slope / steepest).astype(np.float32)

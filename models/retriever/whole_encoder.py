@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EPOCHS = 3
 LEARNING_RATE = 3e-5
 BATCH = 32
-LONGEST = 256
+MAX_TOKENS = 256
 """Tokens of a question, as the embedder reads them."""
 CLIP = 1.0
 
@@ -85,7 +85,7 @@ class WholeEncoder(QueryEncoder):
 
     def _encode(self, texts: Sequence[str]) -> "torch.Tensor":
         read = self._tokenizer(
-            list(texts), padding=True, truncation=True, max_length=LONGEST, return_tensors="pt"
+            list(texts), padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
         ).to(self.device)
         hidden = self._model(**read).last_hidden_state
         mask = read["attention_mask"].unsqueeze(-1).to(hidden.dtype)

@@ -12,11 +12,11 @@ from mneme.models.tuning.pairs import SYSTEM, Pair, Progress, Question, silent, 
 if TYPE_CHECKING:
     import torch
 
-LONGEST = 1024
+MAX_TOKENS = 1024
 """Tokens of a conversation; a machine without a GPU has to compute each."""
 GENERIC = "Answer the question."
 REPLY_TOKENS = 24
-TOLD_EVERY = 20
+PROGRESS_EVERY = 20
 """Generic questions after which it is told how far the judging is."""
 
 
@@ -50,7 +50,7 @@ def judge(
     answered: list[float] = []
     for question in generic:
         answered.append(_answered(base, question))
-        if len(answered) % TOLD_EVERY == 0:
+        if len(answered) % PROGRESS_EVERY == 0:
             progress({"done": len(answered), "of": len(generic)})
     return Judged(
         loss=sum(losses) / len(losses) if losses else 0.0,
@@ -60,7 +60,7 @@ def judge(
     )
 
 
-WRONG = 3
+ALTERNATIVES = 3
 
 
 def _chosen(base: Base, pair: Pair, asked: str, others: Sequence[str]) -> float:
@@ -70,19 +70,19 @@ def _chosen(base: Base, pair: Pair, asked: str, others: Sequence[str]) -> float:
     """
     known = sorted({*others} - {pair.answer})
     start, own = sum(each < pair.answer for each in known), _loss(base, asked, pair.answer)
-    wrong = [*known[start:], *known[:start]][:WRONG]
+    wrong = [*known[start:], *known[:start]][:ALTERNATIVES]
     return float(all(own < _loss(base, asked, each) for each in wrong))
 
 
 def _loss(base: Base, asked: str, answer: str) -> float:
-    tokens, before = base.tokens(SYSTEM, asked, answer, LONGEST)
+    tokens, before = base.tokens(SYSTEM, asked, answer, MAX_TOKENS)
     with base.torch.inference_mode(), base.precision():
         return float(loss_of(base, [tokens], [before]))
 
 
 def _answered(base: Base, question: Question) -> float:
     """Return 1 where what the model says by itself, without chance, has the right answer as words."""
-    asked, _ = base.tokens(GENERIC, question.question, "", LONGEST)
+    asked, _ = base.tokens(GENERIC, question.question, "", MAX_TOKENS)
     ids = base.torch.tensor([asked[:-1]], device=base.device)  # without the end of the empty answer
     with base.torch.inference_mode(), base.precision():
         said = base.model.generate(

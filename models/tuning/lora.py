@@ -32,7 +32,7 @@ SAVED = "training.safetensors"
 ADAPTER = "adapter"
 ADAPTER_FILE = "adapter_model.safetensors"
 CLIP = 1.0
-LONGEST_UNSAVED = 60.0
+MAX_UNSAVED_SECONDS = 60.0
 """Seconds of training that a kill may cost: on a processor ten steps can take many minutes."""
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
@@ -135,7 +135,7 @@ class Training:
             batch = [told[row] for row in rows[turn * self._recipe.batch : (turn + 1) * self._recipe.batch]]
             losses.append(self._step(batch, step / total))
             step += 1
-            late = time.perf_counter() - saved >= LONGEST_UNSAVED
+            late = time.perf_counter() - saved >= MAX_UNSAVED_SECONDS
             if step % self._recipe.save_every == 0 or step == total or late:
                 saved = time.perf_counter()
                 self._save(step, losses, saved - began)

@@ -26,7 +26,7 @@ from mneme.prompts.sharing.examples import Criteria, Example, told
 from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, score_pair, score_whole
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.pools.lessons import RetrieverLessons
-from mneme.stores.pools.memory_pool import LONGEST, MemoryPool, Pair, Pooled, asked
+from mneme.stores.pools.memory_pool import MAX_CHARS, MemoryPool, Pair, Pooled, asked
 from mneme.stores.provenance import made_from
 
 WHOLE = "whole"
@@ -105,8 +105,8 @@ def check_question(question: str) -> None:
     """Refuse a question that cannot be asked. Raises BadInput."""
     if not question.strip():
         raise BadInput("The question is empty.", "Say what you want the agent to write.")
-    if len(question) > LONGEST:
-        raise BadInput(f"The question has {len(question)} characters.", f"Give at most {LONGEST}.")
+    if len(question) > MAX_CHARS:
+        raise BadInput(f"The question has {len(question)} characters.", f"Give at most {MAX_CHARS}.")
 
 
 async def examples_for(
@@ -157,7 +157,7 @@ def composed(question: str, examples: Sequence[Pooled]) -> str:
     shown = [f"{chr(10).join(told(each.leading, each.asks))}->{each.answer} | " for each in pairs]
     while shown:
         whole = f"{''.join(shown)}{COMPOSED}{question}"
-        if len(whole) <= LONGEST:
+        if len(whole) <= MAX_CHARS:
             return whole
         shown.pop()
     return question
@@ -174,12 +174,12 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
         score=None,
         points={},
         most=100,
-        rationale=f"The answer has {len(text)} characters; a memory holds at most {LONGEST}.",
+        rationale=f"The answer has {len(text)} characters; a memory holds at most {MAX_CHARS}.",
         faults=[],
         scored_by="",
         rubric=scorer.rubric.version,
     )
-    if len(text) > LONGEST:
+    if len(text) > MAX_CHARS:
         return scored
     rubric, question = scorer.rubric.rubric, "\n".join(told(exchange.leading, exchange.kept))
     form, faults = ("", []) if scorer.scoring == "printed" else await _form_of(exchange, text)

@@ -37,7 +37,7 @@ from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer, Written
 from mneme.nodes.sharing.pools import agents_in, pool_of, rubric_of, who_answers
 from mneme.prompts.sharing.standard_answers import Standard, ask_for
 from mneme.stores.ledger.records import Change
-from mneme.stores.pools.memory_pool import LONGEST, MemoryPool, Pair, Pooled
+from mneme.stores.pools.memory_pool import MAX_CHARS, MemoryPool, Pair, Pooled
 
 VOUCHED_FOR = 100
 """The score of a standard answer that a person gives."""
@@ -179,8 +179,8 @@ async def take_in(state: State, runtime: GrowthRuntime) -> Update:
 
 async def _taken(pool: MemoryPool, domain: str, given: Given) -> Failure | None:
     answer = given["answer"]
-    if not answer.strip() or len(answer) > LONGEST:
-        why = f"A standard answer has 1 to {LONGEST} characters, this one {len(answer)}."
+    if not answer.strip() or len(answer) > MAX_CHARS:
+        why = f"A standard answer has 1 to {MAX_CHARS} characters, this one {len(answer)}."
         return Failure(what=answer[:60], why=why)
     pair = Pair(answer=answer, agent=given["agent"], domain=domain, score=VOUCHED_FOR, scoring="hand")
     await exchanging.keep(pool, [pair], change=Change(reason="A standard answer.", actor="user"))

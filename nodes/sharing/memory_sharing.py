@@ -28,7 +28,7 @@ from mneme.nodes.sharing import exchange
 from mneme.nodes.sharing.context import SharingRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer, Written
 from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of, who_answers
-from mneme.stores.pools.memory_pool import DEEPEST, LONGEST, Pooled
+from mneme.stores.pools.memory_pool import MAX_CHARS, MAX_TURNS, Pooled
 
 
 class Question(TypedDict, total=False):
@@ -38,10 +38,10 @@ class Question(TypedDict, total=False):
         str, Field("", description="What the agent should write.", examples=["Write a sonnet about the sea."])
     ]
     leading: Annotated[
-        list[Annotated[str, Field(max_length=LONGEST)]],
+        list[Annotated[str, Field(max_length=MAX_CHARS)]],
         Field(
             [],
-            max_length=DEEPEST,
+            max_length=MAX_TURNS,
             description="The turns that led up to it, oldest first; none: those of the thread.",
             examples=[["user: I live by the sea."]],
         ),
@@ -98,10 +98,10 @@ async def retrieve(state: State, runtime: SharingRuntime) -> Update:
     question, leading = given["question"], given["leading"]
     if state.get("messages"):
         said = said_in(state["messages"])
-        question, leading = said.text, [each[:LONGEST] for each in said.before[-DEEPEST:]]
+        question, leading = said.text, [each[:MAX_CHARS] for each in said.before[-MAX_TURNS:]]
     exchange.check_question(question)
     await rubric_of(runtime, agent.domain)  # without one, no model is asked
-    turns = list(leading or [each[:LONGEST] for each in state.get("turns") or []])
+    turns = list(leading or [each[:MAX_CHARS] for each in state.get("turns") or []])
     pool = pool_of(runtime, agent.domain)
     asked = Exchange(agent, question, turns)
     number, found = await exchange.examples_for(pool, asked, runtime.context)
@@ -167,7 +167,7 @@ async def score(state: State, runtime: SharingRuntime) -> Update:
 async def store(state: State, runtime: SharingRuntime) -> Update:
     """Remember a pair above the threshold, and wake the retriever to learn from it."""
     said = [*state["turns"], f"user: {state['question']}", f"assistant: {state['answer']}"]
-    update: Update = {"turns": [each[:LONGEST] for each in said[-DEEPEST:]], "stored": False, "key": ""}
+    update: Update = {"turns": [each[:MAX_CHARS] for each in said[-MAX_TURNS:]], "stored": False, "key": ""}
     if state["score"] is None:
         return update | {"why": f"Not stored: {state['rationale']}"}
     written = Written(

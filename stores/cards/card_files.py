@@ -30,11 +30,11 @@ FIELDS = (
 """The paper's order; what it does not have follows."""
 FORMER = ("history", "signature")
 """Fields that earlier versions wrote beside a card's."""
-TOLD = (*Lesson.model_fields, "owner", "expires_at", "valid_for")
+IMPORTED_FIELDS = (*Lesson.model_fields, "owner", "expires_at", "valid_for")
 """What of a card an import takes from a file, where the card is known."""
 BREAKS = "\r\x85\u2028\u2029"
 """Line breaks that YAML would read as another one, unless they are escaped."""
-LARGEST = 64 * 1024 * 1024
+MAX_CHARS = 64 * 1024 * 1024
 
 
 class Imported(BaseModel):
@@ -94,7 +94,7 @@ class CardFiles:
         if head is None:
             return self._records.write(card.id, card, change)
         here = Card.of(head)
-        is_known = all(getattr(card, name) == getattr(here, name) for name in TOLD)
+        is_known = all(getattr(card, name) == getattr(here, name) for name in IMPORTED_FIELDS)
         if card.provenance.created_by == SHARER or (is_known and is_in_service(card) == is_in_service(here)):
             return None
         if here.status != "provisional" or card.version <= here.version:
@@ -148,8 +148,8 @@ _Dumper.add_representer(str, _text)
 
 def load(text: str) -> list[Card]:
     """Read every document. Raises BadInput with the line and the field of the first that is wrong."""
-    if len(text) > LARGEST:
-        raise BadInput(f"A YAML file of cards may have {LARGEST} characters; this one has {len(text)}.")
+    if len(text) > MAX_CHARS:
+        raise BadInput(f"A YAML file of cards may have {MAX_CHARS} characters; this one has {len(text)}.")
     cards = list(read_documents(text, Card, "The card", ignored=FORMER))
     counted = Counter(card.id for card in cards)
     if twice := [name for name, count in counted.items() if count > 1]:

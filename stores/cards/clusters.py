@@ -27,12 +27,12 @@ from mneme.stores.ledger.records import Change, Version
 from mneme.stores.shelf import Shelf, kind_of
 
 Floats = NDArray[np.float32]
-SAMPLED = 64
+SAMPLES_PER_CLUSTER = 64
 """Cards of each cluster, on average, that the centres are computed from."""
 ROUNDS = 12
 REMADE_AT = 2
 """How many times as many cards as when clusters were made call for new ones."""
-AT_ONCE = 2_000
+BATCH_SIZE = 2_000
 """Cards that join clusters in one go."""
 ACTOR = "card lifecycle"
 
@@ -87,7 +87,7 @@ class Clusters(Shelf[Medoid, Medoid]):
         middles = await self.ledger.vectors(self.namespace, "")
         if not (loose and middles):
             return 0
-        some = dict(list(loose.items())[:AT_ONCE])
+        some = dict(list(loose.items())[:BATCH_SIZE])
         rows, centres = (np.array(list(each.values()), dtype=np.float32) for each in (some, middles))
         known = await self.ledger.by_ids([*middles])
         names = [known[point].key for point in middles]
@@ -134,7 +134,7 @@ def cluster(vectors: Floats, seed: int = 0) -> list[tuple[int, list[int]]]:
     """
     count = max(1, round(math.sqrt(len(vectors))))
     chance = np.random.default_rng(seed)
-    sample = vectors[chance.permutation(len(vectors))[: count * SAMPLED]]
+    sample = vectors[chance.permutation(len(vectors))[: count * SAMPLES_PER_CLUSTER]]
     centres = sample[:count].copy()
     for _ in range(ROUNDS):
         labels = _nearest(sample, centres)

@@ -9,12 +9,11 @@ from typing import Any
 import psycopg
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.postgres.base import PRUNE_DELTA_THREADS_SQL
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 from tenacity import retry, retry_if_result, wait_fixed
 
-from mneme.core.errors import BadInput, StorageFailure
+from mneme.core.errors import StorageFailure
 from mneme.stores.checkpoints.guarding import (
     KEEP_LATEST,
     Guarded,
@@ -25,12 +24,11 @@ from mneme.stores.checkpoints.guarding import (
 )
 from mneme.stores.checkpoints.rows import Change, Kept, Stored, Value, changed, kept
 from mneme.stores.checkpoints.turns import first_kept, is_old
+from mneme.stores.ledger.postgres import CONNECT_SECONDS, POOL_SIZE, place_of
 
 Connection = psycopg.AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[Connection]
 
-CONNECT_SECONDS = 5
-POOL_SIZE = 8
 SETUP_LOCK = 0x6D6E656D65  # "mneme"
 
 _RUN_INDEX = """CREATE INDEX CONCURRENTLY IF NOT EXISTS checkpoints_run_id_idx
@@ -200,7 +198,7 @@ def _columns(rows: Sequence[tuple[str, ...]], width: int) -> list[list[str]]:
 @asynccontextmanager
 async def open_postgres(url: str, turns: int) -> AsyncIterator[Guarded]:
     """Open the checkpoints at a Postgres URL, making or migrating their tables."""
-    place = _place(url)
+    place = place_of(url, "MNEME_CHECKPOINTS")
     try:
         await _make_tables(url)
         pool = await _open_pool(url)
@@ -211,19 +209,6 @@ async def open_postgres(url: str, turns: int) -> AsyncIterator[Guarded]:
         ) from failure
     async with pool:
         yield PostgresCheckpoints(pool, place, turns)
-
-
-def _place(url: str) -> str:
-    """Name the database without its user and password."""
-    try:
-        parts = conninfo_to_dict(url)
-    except psycopg.ProgrammingError:
-        # Without the cause: the driver's message repeats the address, and with it the password.
-        raise BadInput(
-            "The Postgres URL in MNEME_CHECKPOINTS cannot be read.",
-            "It looks like postgresql://user:password@host:5432/database.",
-        ) from None
-    return f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
 
 
 async def _make_tables(url: str) -> None:

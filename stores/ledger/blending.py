@@ -26,10 +26,10 @@ from mneme.stores.ledger.log import Head, heads_of
 from mneme.stores.ledger.query import DENSE, SPARSE, Query
 from mneme.stores.ledger.records import Hit, Version, microseconds
 
-WORDS = 0.5
-NAMED = 0.1
-DATED = 0.2
-HAPPENS = 0.05
+WORDS_WEIGHT = 0.5
+NAME_WEIGHT = 0.1
+DATE_WEIGHT = 0.2
+KIND_WEIGHT = 0.05
 LENDERS = 5
 """How many records lend; with more of them nothing more was found."""
 REACH = 2
@@ -88,7 +88,7 @@ class _Scoring:
         self._cursor, self._pool, self._query, self._hints = cursor, pool, query, hints
         self._words = {record: parts[SPARSE] for record, parts in pool.items() if SPARSE in parts}
         best = max(self._words.values(), default=0.0) or 1.0
-        self._shares = {record: WORDS * score / best for record, score in self._words.items()}
+        self._shares = {record: WORDS_WEIGHT * score / best for record, score in self._words.items()}
         self._worth: float | None = None
         self.own: dict[str, Own] = {}
 
@@ -118,7 +118,7 @@ class _Scoring:
         }
         if self._worth is None:  # what a name is worth: little where most of the records carry it
             named = sum(self._hints.names(head.version.value) for head in heads.values())
-            self._worth = NAMED * (1 - named / max(len(heads), 1))
+            self._worth = NAME_WEIGHT * (1 - named / max(len(heads), 1))
         compares = self._query.dense is not None
         cosines = self._cosines(heads) if compares else dict.fromkeys(heads, 0.0)
         for record in cosines:
@@ -141,9 +141,9 @@ class _Scoring:
         }
 
     def _hinted(self, version: Version, worth: float) -> float:
-        hinted = worth * self._hints.names(version.value) + HAPPENS * self._hints.suits(version.value)
+        hinted = worth * self._hints.names(version.value) + KIND_WEIGHT * self._hints.suits(version.value)
         if self._hints.periods:
-            hinted += DATED * self._hints.dates(version.value, version.created.astimezone(UTC).date())
+            hinted += DATE_WEIGHT * self._hints.dates(version.value, version.created.astimezone(UTC).date())
         return hinted
 
 

@@ -55,7 +55,7 @@ class Engine(ABC):
         """Return some points of this collection, or of that of a name, and where the next ones begin."""
 
     def search(self, query: Query) -> list[Found]:
-        """Return records, best first, each with the score that every part of the query gives it."""
+        """Return records, best first, each with the scores that are known of the parts of the query."""
         legs = legs_of(query)
         if not legs:  # a query of stop words only
             return []
@@ -63,7 +63,7 @@ class Engine(ABC):
             self._index(query)
         [found] = self.ask([request_of(query, legs)])
         parts: Scores = {record: {query.mode: score} for record, score, _ in found}
-        if found and not query.is_plain:
+        if found and query.mode == "hybrid":
             parts = self._parts(legs, {"must": [{"has_id": [*parts]}]}, len(found))
         return [Found(record, (of or {})["n"], score, parts.get(record, {})) for record, score, of in found]
 

@@ -29,7 +29,7 @@ from uuid import uuid4
 from mneme.core.errors import Damaged, LedgerMismatch, MnemeError
 from mneme.stores.ledger.database import REPAIR, Cursor, Database, Sqlite
 from mneme.stores.ledger.query import FORMAT, scope
-from mneme.stores.ledger.records import Version, microseconds, tombstone_id
+from mneme.stores.ledger.records import Version, microseconds, receipt_id, tombstone_id
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -130,10 +130,10 @@ class Transaction:
         """Add a version, which is the record as it is from now on."""
         self.add(Entry("version", version.record, version.version, version.model_dump_json()))
 
-    def replay(self, entry: Entry, nonce: bytes | None, digest: bytes) -> Version | None:
+    def replay(self, entry: Entry, nonce: bytes | None, digest: bytes) -> tuple[Entry, Version | None]:
         """Add an entry of this log or another, and the rows that follow from it, unless it was erased.
 
-        Return the version that it holds.
+        Return it with the version that it holds, which names the record.
         """
         seq, version, rows = self.state.seq + 1, None, Rows()
         if entry.kind == "version" and entry.body is not None:
@@ -152,7 +152,7 @@ class Transaction:
             self.flush()
             placed = [(place, each) for place, records in json.loads(body).items() for each in records]
             self.cursor.executemany("UPDATE ledger_heads SET scope = ? WHERE record = ?", placed)
-        return version
+        return entry, version
 
     def put(self, table: str, row: tuple[Any, ...]) -> None:
         """Let a row be written, in place of one with the same key."""
@@ -360,7 +360,8 @@ def rows_of_version(seq: int, record: str, version: Version) -> Rows:
         expires if is_number else None,
         contradicts if isinstance(contradicts, str) else None,
     )
-    receipt = [("receipts", (version.receipt, record, version.version))] if version.idempotency_key else []
+    once = version.idempotency_key
+    receipt = [("receipts", (receipt_id(record, once), record, version.version))] if once else []
     named = (each.split("@") for each in version.change.source.records)
     sources = [("sources", (f"{record} {source}", record, source, int(number))) for source, number in named]
     return [("heads", head), *receipt, *sources]

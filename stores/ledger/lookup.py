@@ -23,9 +23,7 @@ from mneme.stores.ledger.listing import CREATED, Link, Order
 from mneme.stores.ledger.log import heads_of
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
-    DENSE,
     MAX_QUERY,
-    SPARSE,
     Found,
     LedgerInfo,
     Mark,
@@ -235,15 +233,27 @@ class Lookup:
         """Return the vector of a query, for several searches; None where the embedder is absent."""
         return None if self.goes_by_words else await self._embedder.embed_query(query)
 
-    async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return how well texts that no index has fit a query: the cosine plus half its share of words."""
+    async def scores(
+        self,
+        query: str,
+        texts: Sequence[str],
+        *,
+        vector: Sequence[float] | None = None,
+        known: Sequence[Sequence[float] | None] = (),
+    ) -> list[float]:
+        """Return how well texts that no index has fit a query: the cosine plus half its share of words.
+
+        The query's `vector` and those of texts are computed where they are not `known`.
+        """
         asked = {*words_asked(query).indices}
         shares = [len(asked.intersection(words_of(each).indices)) / max(1, len(asked)) for each in texts]
-        vector = await self.vector_of(query)
-        if vector is None or not texts:
+        asking = vector or await self.vector_of(query)
+        if asking is None or not texts:
             return shares
-        vectors = await self._embedder.embed_documents(texts)
-        cosines = (sum(map(mul, vector, each)) for each in vectors)
+        vectors = [*known, *[None] * (len(texts) - len(known))]
+        unknown = [text for text, each in zip(texts, vectors, strict=True) if each is None]
+        made = iter(await self._embedder.embed_documents(unknown) if unknown else [])
+        cosines = [sum(map(mul, asking, each if each is not None else next(made))) for each in vectors]
         return [cosine + share / 2 for cosine, share in zip(cosines, shares, strict=True)]
 
     async def shelved(self, namespace: Namespace, shelf: str, group: str | None = None) -> int:
@@ -357,9 +367,7 @@ def where_below(
 def _hit(version: Version, found: Found, ranking: Ranking | None, now: float) -> Hit:
     parts = found.parts
     if ranking is not None:
-        updated = version.at.timestamp() / 86_400
-        similarity = parts[DENSE] if DENSE in parts else likeness(parts[SPARSE])
-        parts = ranking.parts(similarity, version.value, updated, now)
+        parts = ranking.parts(found.score, version.value, version.at.timestamp() / 86_400, now)
     return Hit(version=version, score=found.score, parts=parts)
 
 

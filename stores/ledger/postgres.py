@@ -35,7 +35,7 @@ class Postgres(Database):
     snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def __init__(self, url: str) -> None:
-        self.place = _place(url)
+        self.place = place_of(url, "MNEME_LEDGER")
         settings = {
             "autocommit": True,
             "connect_timeout": CONNECT_SECONDS,
@@ -79,14 +79,14 @@ class Postgres(Database):
             ) from failure
 
 
-def _place(url: str) -> str:
-    """Name the database without its user and password."""
+def place_of(url: str, setting: str) -> str:
+    """Name the database, which a setting names, without its user and password. Raises BadInput."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         # Without the cause: the driver's message repeats the address, and with it the password.
         raise BadInput(
-            "The Postgres URL in MNEME_LEDGER cannot be read.",
+            f"The Postgres URL in {setting} cannot be read.",
             "It looks like postgresql://user:password@host:5432/database.",
         ) from None
     return f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"

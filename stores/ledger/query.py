@@ -87,14 +87,15 @@ class Ranking(BaseModel):
         names = [*self.fields, *filter(None, (self.aged_from, self.ageless))]
         return {name: json_path([name]) for name in names}
 
-    def parts(self, cosine: float, value: Mapping[str, Any], updated: float, now: float) -> dict[str, float]:
-        """Return what each term adds to the score of a record; times in days since 1970."""
+    def parts(self, score: float, value: Mapping[str, Any], updated: float, now: float) -> dict[str, float]:
+        """Return what each term has added to the score of a record; times in days since 1970."""
         age = abs(now - (_number(value, self.aged_from, now) if self.aged_from else updated))
         fresh = (
             1.0 if self.ageless and _number(value, self.ageless, 0) else 0.5 ** (age / self.half_life_days)
         )
-        counted = {name: weight * _number(value, name, self.default) for name, weight in self.fields.items()}
-        return {"similarity": self.similarity * cosine, **counted, "recency": self.recency * fresh}
+        terms = {name: weight * _number(value, name, self.default) for name, weight in self.fields.items()}
+        terms["recency"] = self.recency * fresh
+        return {"similarity": score - sum(terms.values()), **terms}
 
 
 class Query(NamedTuple):

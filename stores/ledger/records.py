@@ -98,11 +98,6 @@ class Version(BaseModel):
         """Return what names this version where something is made from it."""
         return f"{self.record}@{self.version}"
 
-    @property
-    def receipt(self) -> str | None:
-        """Return the id of the proof that the write with the version's idempotency key has been done."""
-        return receipt_id(self.record, self.idempotency_key) if self.idempotency_key else None
-
 
 class Hit(BaseModel):
     """A found record with its score; `parts` holds the cosine and the BM25 score where known."""

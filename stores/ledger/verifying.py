@@ -26,7 +26,7 @@ from mneme.stores.ledger.sealing import unseal
 from mneme.stores.ledger.upgrading import read_manifest
 
 VECTORS = "SELECT record, dense, embedder, sum FROM ledger_vectors"
-MANY = 1000
+MAX_UNREADABLE_ROWS = 1000
 """Rows that cannot be read, one after the other, after which a table counts as ended."""
 
 
@@ -148,7 +148,7 @@ def _lengthened(log: Path, room: Path) -> Path:
     with copy.open("r+b") as opened:
         first = opened.read(32)
         page, count = int.from_bytes(first[16:18]), int.from_bytes(first[28:32])
-        if page * count > copy.stat().st_size and count < MANY**2:
+        if page * count > copy.stat().st_size and count < MAX_UNREADABLE_ROWS**2:
             opened.truncate(page * count)
     return copy
 
@@ -159,11 +159,11 @@ def _readable(connection: sqlite3.Connection, table: str, statement: str) -> lis
         return connection.execute(statement).fetchall()
     last = (_first(connection, f"SELECT max(rowid) FROM ledger_{table}") or (None,))[0]
     found, failed = list[tuple[Any, ...]](), 0
-    for number in range(1, (last or MANY**2) + 1):
+    for number in range(1, (last or MAX_UNREADABLE_ROWS**2) + 1):
         row = _first(connection, f"{statement} WHERE rowid = {number}")
         found += [row] if row else []
         failed = 0 if row else failed + 1
-        if failed == MANY:
+        if failed == MAX_UNREADABLE_ROWS:
             break
     return found
 

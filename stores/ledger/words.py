@@ -14,7 +14,7 @@ from qdrant_edge import Bm25, Bm25Config
 HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 KANA = re.compile("[\u3040-\u30ff]")
 WORD = re.compile(r"\w+")
-STEM = 5
+STEM_LETTERS = 5
 """Letters of a stem."""
 MARK = "zq"
 STOP_WORDS_LEAVE = 0.8
@@ -57,7 +57,7 @@ def _prepared(text: str) -> str:
         return spaced
     found = WORD.findall(spaced)
     pairs = (each[at : at + 2] for each in found if KANA.search(each) for at in range(max(len(each) - 1, 1)))
-    stems = (_folded(each)[:STEM] for each in found if not KANA.search(each) and not HAN.search(each))
+    stems = (_folded(each)[:STEM_LETTERS] for each in found if not KANA.search(each) and not HAN.search(each))
     return " ".join([spaced, *(f"{MARK}{each}" for each in (*stems, *pairs))])
 
 

@@ -10,8 +10,6 @@ from mneme.stores.ledger.database import REPAIR
 from mneme.stores.ledger.listing import versions_of
 from mneme.stores.ledger.log import (
     NEVER,
-    Head,
-    Tombstone,
     Transaction,
     check_embedder,
     each_value,
@@ -47,29 +45,29 @@ def append(
     """
 
     def work(transaction: Transaction) -> list[Version]:
-        cursor = transaction.cursor
+        cursor, named = transaction.cursor, [(each, each.record, each.receipt or "") for each in batch]
         check_embedder("hand", transaction.state, *embedder)
-        heads = heads_of(cursor, (each.record for each in batch))
-        receipts = filter(None, (each.receipt for each in batch))
-        done = dict(each_value(cursor, NUMBERS, receipts))
-        forgotten = tombstones_of(cursor, (each.record for each in batch if each.event == "insert"))
+        known_heads = heads_of(cursor, (record for _, record, _ in named))
+        heads = {record: head.version for record, head in known_heads.items()}
+        done = dict(each_value(cursor, NUMBERS, (receipt for _, _, receipt in named if receipt)))
+        forgotten = tombstones_of(cursor, (record for _, record, _ in named if record not in heads))
         made = dict[tuple[str, int], Version]()
         outcomes: list[tuple[str, int]] = []
-        for each in batch:
-            number = done.get(each.receipt or "")
+        for write, record, receipt in named:
+            number = done.get(receipt)
             if number is None:
-                version = next_version(each, heads.get(each.record), each.at or now(), forgotten)
-                _store(transaction, version, vectors.get(version.text))
+                last = forgotten.get(record, NEVER).last
+                version = next_version(write, heads.get(record), write.at or now(), last)
+                _store(transaction, record, version, vectors.get(version.text))
                 number = version.version
-                heads[each.record] = Head(version, "")
-                made[each.record, number] = version
-                if each.receipt:
-                    done[each.receipt] = number
+                heads[record] = made[record, number] = version
+                if receipt:
+                    done[receipt] = number
             elif number == 0:
                 raise NotFound(
-                    f"Record {each.key} has been forgotten; a replayed write does not bring it back."
+                    f"Record {write.key} has been forgotten; a replayed write does not bring it back."
                 )
-            outcomes.append((each.record, number))
+            outcomes.append((record, number))
         known = versions_of(cursor, [each for each in outcomes if each not in made]) | made
         if lost := [each for each in outcomes if each not in known]:
             raise Damaged(f"Version {lost[0][1]} of record {lost[0][0]} is missing.", REPAIR)
@@ -78,28 +76,25 @@ def append(
     return work
 
 
-def _store(transaction: Transaction, version: Version, dense: Sequence[float] | None) -> None:
+def _store(transaction: Transaction, record: str, version: Version, dense: Sequence[float] | None) -> None:
     """Put a version, and the vector of its text where it is searched; another vector would not be its own."""
     transaction.add_version(version)
     if version.live and dense is not None:
-        put_vector(transaction, version.record, dense)
+        put_vector(transaction, record, dense)
     elif version.version > version.first:
-        others = [row for row in transaction.rows.get("vectors", ()) if row[0] != version.record]
+        others = [row for row in transaction.rows.get("vectors", ()) if row[0] != record]
         transaction.rows["vectors"] = others
-        transaction.delete("vectors", "record", [version.record])
+        transaction.delete("vectors", "record", [record])
 
 
-def next_version(
-    write: Write, found: Head | None, now: datetime, forgotten: Mapping[str, Tombstone]
-) -> Version:
+def next_version(write: Write, head: Version | None, now: datetime, last: int) -> Version:
     """Return the version that the write makes of the record as it is, or refuse.
 
-    `forgotten` has what is left of forgotten records of the same names. Raises Conflict where somebody else
-    wrote first, NotFound where there is no record.
+    `last` is the highest number that a forgotten record of the same name had. Raises Conflict where somebody
+    else wrote first, NotFound where there is no record.
     """
-    head = found and found.version
     _check_state(write, head)
-    number = head.version + 1 if head else forgotten.get(write.record, NEVER).last + 1
+    number = (head.version if head else last) + 1
     value, text, shelf = (head.value, head.text, head.shelf) if head else ({}, "", "")
     return Version(
         namespace=write.namespace,

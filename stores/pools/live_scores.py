@@ -11,7 +11,7 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.shelf import Shelf, kind_of
 
-ENOUGH = 30
+MIN_SCORES = 30
 """Scores of each of two versions below which they are not compared."""
 Z = 1.96
 
@@ -38,7 +38,7 @@ class Scores(BaseModel):
 
 def is_worse(now: Scores, before: Scores) -> bool:
     """Say whether scores fell beyond chance: the interval of 95 % of the difference lies below 0 (Welch)."""
-    if min(now.count, before.count) < ENOUGH:
+    if min(now.count, before.count) < MIN_SCORES:
         return False
     return now.mean - before.mean + Z * math.sqrt(now.error + before.error) < 0
 

@@ -22,13 +22,13 @@ from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.pools.near_duplicates import near
 from mneme.stores.shelf import RecordKind, Shelf
 
-LONGEST = 20_000
+MAX_CHARS = 20_000
 """Characters of a prompt or an answer: an example has to fit into another agent's prompt."""
-DEEPEST = 20
+MAX_TURNS = 20
 """Turns that may lead up to a question."""
-LOW = 50
+MAX_HIDDEN_SCORE = 50
 """The score up to which a pair that more people rated down than up is shown to no agent."""
-SIMILAR = 10
+NEAR_CANDIDATES = 10
 """The pairs with the most words in common, among which nearly the same one is looked for."""
 SHELF = "pairs"
 PAGE = 500
@@ -44,15 +44,17 @@ class Pair(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    prompt: str = Field("", max_length=LONGEST, description="The question; the first pairs may lack one.")
+    prompt: str = Field("", max_length=MAX_CHARS, description="The question; the first pairs may lack one.")
     own_question: str = Field(
         "",
-        max_length=LONGEST,
+        max_length=MAX_CHARS,
         description="The question alone, where `prompt` is a whole prompt with examples.",
     )
-    answer: str = Field(min_length=1, max_length=LONGEST)
-    leading: list[Annotated[str, Field(max_length=LONGEST)]] = Field(
-        [], max_length=DEEPEST, description='Earlier turns, oldest first: "user: …", "assistant: …".'
+    answer: str = Field(min_length=1, max_length=MAX_CHARS)
+    leading: list[Annotated[str, Field(max_length=MAX_CHARS)]] = Field(
+        [],
+        max_length=MAX_TURNS,
+        description='Earlier turns, oldest first: "user: …", "assistant: …".',
     )
     agent: str = Field(min_length=1, max_length=100)
     domain: str = Field(min_length=1, max_length=100)
@@ -84,7 +86,7 @@ class Pair(BaseModel):
     @property
     def is_rated_down(self) -> bool:
         """Say whether people's ratings took its score so low that it is no example any more."""
-        return self.downs > self.ups and self.score <= LOW
+        return self.downs > self.ups and self.score <= MAX_HIDDEN_SCORE
 
     def rated(self, up: bool) -> "Pair":
         """Return the pair after a person's thumb: the score is the mean of the scorer's and 100 or 0 each."""
@@ -212,7 +214,7 @@ class MemoryPool(Shelf[Pair, Pooled]):
         """
         if await self.by_keys([pair.key]):
             return None
-        for each in await self.retrieve(pair.text, SIMILAR, mode="bm25"):
+        for each in await self.retrieve(pair.text, NEAR_CANDIDATES, mode="bm25"):
             one = each.pair
             if one.leading == pair.leading and near(one.asks, pair.asks) and near(one.answer, pair.answer):
                 return each
