@@ -13,8 +13,7 @@ from mneme.client import backups
 from mneme.client.backups import Backup
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
-from mneme.stores.checkpoints.files import check_checkpoints
-from mneme.stores.checkpoints.tally import accept_missing
+from mneme.stores.checkpoints.files import accept_missing, check_checkpoints
 from mneme.stores.ledger import verifying
 
 

@@ -9,7 +9,6 @@ commit: where the newest writes are lost with the write-ahead log, the database 
 
 import re
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from mneme.core.errors import Damaged
@@ -19,7 +18,6 @@ KEPT = "-kept"
 MADE = "made"
 DIGITS = 20
 REMEDY = "Restore a backup. Or go on with what is there: `mneme repair`."
-RESTORE = "Restore a backup, or move {path}* away to begin without conversations."
 KEYS = {
     "checkpoints": ("thread_id", "checkpoint_ns", "checkpoint_id"),
     "writes": ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx"),
@@ -97,24 +95,4 @@ def missing_rows(connection: sqlite3.Connection, path: Path) -> list[str]:
         if rows < expected:
             gone = f"{path}: {expected - rows} rows of {table} were deleted by another program."
             found.append(gone)
-    return found
-
-
-def accept_missing(path: Path) -> list[str]:
-    """Count the rows as they are, from now on; return what was missing. Raises Damaged."""
-    try:
-        return _accept_missing(path)
-    except sqlite3.Error as failure:
-        raise Damaged(f"{path} is damaged: {failure}.", RESTORE.format(path=path)) from failure
-
-
-def _accept_missing(path: Path) -> list[str]:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for statement in SET_UP:
-            connection.execute(statement)
-        if found := missing_rows(connection, path):
-            for table in KEYS:
-                counted = f"UPDATE counted SET rows = (SELECT count(*) FROM {table}) WHERE name = '{table}'"
-                connection.execute(counted)
-            connection.execute("UPDATE counted SET rows = max(rows, ?) WHERE name = ?", (noted(path), MADE))
     return found
