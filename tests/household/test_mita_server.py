@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
+from mneme.environments.household.trace import Trace
 from tests.doubles.command_line import Running
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.waiting import eventually
@@ -91,8 +92,8 @@ PLAY = ("household", "run", "--task", "Wash Dishes", "--seed", "3", "--agents", 
 
 def steps_of(trace: Path) -> list[dict[str, Any]]:
     """Read the steps of a trace in their order."""
-    told = [json.loads(line) for line in trace.read_text().splitlines()]
-    return sorted((line for line in told if line["kind"] == "step"), key=lambda line: int(line["step"]))
+    told = [line for line in Trace(trace).read() if line["kind"] == "step"]
+    return sorted(told, key=lambda line: int(line["step"]))
 
 
 def kill_the_client(server: Server, trace: Path, *words: str) -> str:

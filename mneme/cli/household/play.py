@@ -362,7 +362,5 @@ def _words(decided: Macro, proposed: Option, member: Values) -> str:
     """Return a member's action in words: as it was proposed, or else as the action itself."""
     if macro_of(proposed) == decided:
         return str(proposed)
-    if decided.kind == "wait":
-        return str(decided)  # waiting is never under way
     goes_on = member["plan"] and Plan.model_validate(member["plan"]).macro == decided
     return f"{decided}; under way" if goes_on else str(decided)
