@@ -28,6 +28,8 @@ from mneme.stores.checkpoints.turns import begins_turn
 
 Result = TypeVar("Result")
 UUID_VERSION = 6
+LAST_TIME = "_last_v6_timestamp"
+"""Where LangGraph notes the time in the last id that it made, which the next one follows."""
 KEEP_LATEST = "keep_latest"
 DELETE = ("delete", "delete_all")  # LangGraph's base class uses the first word, its server the second.
 
@@ -192,7 +194,7 @@ def _go_on_after(checkpoint: str) -> None:
     with suppress(ValueError):  # not an id of LangGraph's
         known = ids.UUID(checkpoint)
         if known.version == UUID_VERSION:
-            ids._last_v6_timestamp = max(ids._last_v6_timestamp or 0, known.time)
+            vars(ids)[LAST_TIME] = max(vars(ids)[LAST_TIME] or 0, known.time)
 
 
 def first_line(failure: Exception) -> str:

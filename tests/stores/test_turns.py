@@ -65,7 +65,7 @@ async def test_a_clock_that_was_set_back_loses_no_turn(
     async with open_checkpointer(database) as saver:
         await say(chat(saver), 0, 1)
     now = time.time_ns()
-    monkeypatch.setattr(ids.time, "time_ns", lambda: now - 10**9 * 86400 * 365)
+    monkeypatch.setattr(time, "time_ns", lambda: now - 10**9 * 86400 * 365)
     monkeypatch.setattr(ids, "_last_v6_timestamp", None)  # as in a new process
     async with open_checkpointer(database) as saver:
         await say(chat(saver), 2, 3)
