@@ -435,6 +435,22 @@ class TestDisks:
                     await open_ledger(str(disk / folder), embedder, reading=reading)
             await self.is_readable(disk / "ledger", embedder, [made])
 
+    async def test_a_ledger_is_closed_on_a_disk_that_is_full_by_now(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        with small_disk(tmp_path / "disk", 120) as disk:
+            ledger = await open_ledger(str(disk / "ledger"), embedder)
+            made = await put(ledger, "tea")
+            await ledger.search(ALICE, "tea")
+            with pytest.raises(OSError, match="No space"), (disk / "ballast").open("wb", buffering=0) as file:
+                while True:
+                    file.write(bytes(4096))
+            await ledger.close()
+            (disk / "ballast").unlink()
+            ledger = await open_ledger(str(disk / "ledger"), embedder)
+            assert await ledger.records(ALICE) == [made]
+            await ledger.close()
+
     async def test_damage_on_a_read_only_disk_is_told_with_what_comes_first(
         self, tmp_path: Path, embedder: WordEmbedder
     ) -> None:
