@@ -440,7 +440,7 @@ class TestDisks:
     ) -> None:
         with small_disk(tmp_path / "disk", 120) as disk:
             ledger = await open_ledger(str(disk / "ledger"), embedder)
-            made = await put(ledger, "tea")
+            made = [await put(ledger, f"tea {number}") for number in range(20)]
             await ledger.search(ALICE, "tea")
             with pytest.raises(OSError, match="No space"), (disk / "ballast").open("wb", buffering=0) as file:
                 while True:
@@ -448,7 +448,7 @@ class TestDisks:
             await ledger.close()
             (disk / "ballast").unlink()
             ledger = await open_ledger(str(disk / "ledger"), embedder)
-            assert await ledger.records(ALICE) == [made]
+            assert await ledger.records(ALICE) == made
             await ledger.close()
 
     async def test_damage_on_a_read_only_disk_is_told_with_what_comes_first(
