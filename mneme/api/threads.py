@@ -224,8 +224,9 @@ async def damaged_threads() -> list[str]:
                 while page := [each async for each in saver.alist(config, before=before, limit=PAGE)]:
                     before = page[-1].config
             except Damaged as damage:
-                name = _described(thread).name or thread.id
-                remedy = f"Restore a backup, or delete the thread: `mneme threads delete {name}`."
+                name, owner = _described(thread).name or thread.id, _owner(thread.metadata, keyed=False)
+                whose = "" if owner == LOCAL else f" --user {owner}"
+                remedy = f"Restore a backup, or delete the thread: `mneme threads delete {name}{whose}`."
                 found.append(f"{name}: {damage}. {remedy}")
     return found
 

@@ -143,6 +143,7 @@ def test_the_command_line_verifies_repairs_backs_up_and_restores(tmp_path: Path)
 def test_damaged_conversations_are_named_with_what_to_do(tmp_path: Path, damage: str, beside: str) -> None:
     home = quiet(tmp_path / "home", COLUMNS="300")
     assert run_mneme(["chat"], home, "I live in Austin.\n/quit\n").returncode == 0
+    assert run_mneme(["chat", "--user", "ann"], home, "I live in Oslo.\n/quit\n").returncode == 0
     with sqlite3.connect(tmp_path / "home" / "checkpoints.sqlite") as connection:
         assert connection.execute(damage).rowcount
     connection.close()
@@ -151,13 +152,13 @@ def test_damaged_conversations_are_named_with_what_to_do(tmp_path: Path, damage:
     assert told.stderr.count("is damaged") == 1, "once, and it ends"
     assert beside in run_mneme(["verify"], home).stdout
     run_mneme(["repair"], home)
-    named = "chat/local/main", "memory/local"
+    named = "chat/local/main", "memory/local", "chat/ann/main --user ann", "memory/ann --user ann"
     for command in ("verify", "repair"):
         done = run_mneme([command], home)
         assert done.returncode == 1 and "whole." not in done.stdout.replace("The ledger is whole.", "")
         assert all(f"`mneme threads delete {each}`" in done.stdout for each in named)
     for each in named:
-        assert run_mneme(["threads", "delete", each, "--yes"], home).returncode == 0
+        assert run_mneme(["threads", "delete", *each.split(), "--yes"], home).returncode == 0
     assert "Everything is whole" in run_mneme(["verify"], home).stdout
     assert "Austin" in run_mneme(["chat"], home, "Where do I live?\n/quit\n").stdout
 
