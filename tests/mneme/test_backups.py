@@ -1,13 +1,16 @@
 """Backups: made while the ledger is in use, restored elsewhere, refused where they are damaged."""
 
 import asyncio
+import errno
 import json
+import os
 import sqlite3
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from mneme.cli import main
 from mneme.client.backups import back_up, restore
 from mneme.core.errors import BadInput, Damaged, MnemeError
 from mneme.core.settings import settings
@@ -174,3 +177,18 @@ def test_conversations_that_are_gone_are_not_repaired(tmp_path: Path) -> None:
     for command in ("verify", "repair"):
         done = run_mneme([command], home)
         assert done.returncode == 1 and f"remove {file}-kept, to begin without" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"), [(errno.EACCES, "who owns the folder"), (errno.ENOSPC, "Free some")]
+)
+def test_what_the_operating_system_refuses_ends_with_what_to_do(
+    number: int, hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(**_: object) -> None:
+        raise OSError(number, os.strerror(number), "/home/ann/mneme")
+
+    monkeypatch.setattr(main, "app", refuse)
+    with pytest.raises(SystemExit):
+        main.main()
+    assert hint in capsys.readouterr().err
