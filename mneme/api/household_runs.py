@@ -120,12 +120,13 @@ def run_named(name: str) -> Run:
 
 PLACE = "household"
 AGAIN = "`mneme household run --name {}` writes it anew from its conversation."
+MOVED = "Move it away, then `mneme household run --name {}` writes it anew from its conversation."
 ANEW = "`mneme household run --name {}` plays it anew; `mneme threads delete` removes the conversation."
 
 
 async def problems() -> list[str]:
     """Return what is wrong with the traces: changed, shorter than their conversations say, or gone."""
-    found = [problem for run in runs() if (problem := run.trace.problem())]
+    found = [f"{problem} {MOVED.format(run.name)}" for run in runs() if (problem := run.trace.problem())]
     checkpoints = settings().checkpoints_location
     if not ("://" in checkpoints or await asyncio.to_thread(Path(checkpoints).is_file)):
         return found

@@ -12,11 +12,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Annotated, Any
 
+from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, Field
 
 from mneme.api.operation import LARGEST, USER, Operations, changes, reads
 from mneme.api.server_state import ServerState
-from mneme.core.errors import BadInput, Conflict, NotFound
+from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
 from mneme.core.settings import settings
 from mneme.nodes.background import THREAD_NAME, known_id, named_thread
 from mneme.nodes.chat.waking import MEMORY_THREAD
@@ -36,6 +37,9 @@ MARK = re.compile(r"\d+|(?<![.!?] )(?<!^)\b[A-Z]\w+")
 """A number, or a word with a capital that does not begin a sentence."""
 OURS = frozenset(words_of("user users").indices)
 """The words that every memory has."""
+
+PAGE = 20
+"""Checkpoints that are read at once to check them."""
 
 ThreadName = Annotated[str, Field(description="The thread's name, its id, or the beginning of its id.")]
 
@@ -207,6 +211,24 @@ class Threads(Operations):
         named = {each.id: _owner(each.metadata, keyed) for each in found}
         owners = {**named, **on_server} if keyed else {**on_server, **named}
         return {thread for thread, owner in owners.items() if owner == self._owner}
+
+
+async def damaged_threads() -> list[str]:
+    """Read all checkpoints, of every user; say of each thread that cannot be read why, and what to do."""
+    found = list[str]()
+    async with opened_checkpointer(to_read=True) as saver:
+        for thread in await saver.threads():
+            config: RunnableConfig = {"configurable": {"thread_id": thread.id}}
+            before: RunnableConfig | None = None
+            try:
+                while page := [each async for each in saver.alist(config, before=before, limit=PAGE)]:
+                    before = page[-1].config
+            except Damaged as damage:
+                name, owner = _described(thread).name or thread.id, _owner(thread.metadata, keyed=False)
+                whose = "" if owner == LOCAL else f" --user {owner}"
+                remedy = f"Restore a backup, or delete the thread: `mneme threads delete {name}{whose}`."
+                found.append(f"{name}: {damage}. {remedy}")
+    return found
 
 
 async def _rewritten(threads: Set[str], eraser: Eraser) -> tuple[Set[str], Set[str]]:

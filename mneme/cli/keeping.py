@@ -7,31 +7,41 @@ from typing import Annotated
 from rich.markup import escape
 
 from mneme.api.household_runs import problems as household_problems
+from mneme.api.threads import damaged_threads
 from mneme.cli.show import console, emit
 from mneme.client import backups
 from mneme.client.backups import Backup
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
-from mneme.stores.checkpoints.files import check_checkpoints
-from mneme.stores.checkpoints.tally import accept_missing
+from mneme.stores.checkpoints.files import accept_missing, check_checkpoints
 from mneme.stores.ledger import verifying
 
 
 async def verify() -> int:
     """Read all files of the ledger, conversations and household runs, and list what is damaged or gone."""
     found = await verifying.verify(settings().ledger_location, _key())
-    checkpoints = Path(settings().checkpoints_location).expanduser()
-    wrong = await asyncio.to_thread(check_checkpoints, checkpoints)
-    runs = [] if wrong else await household_problems()
-    found = found.model_copy(update={"problems": [*found.problems, *wrong, *runs]})
+    wrong = await _problems_beside()
+    advice = "`mneme repair` builds the ledger anew from what is whole; `mneme restore` brings back a backup."
+    advice = advice if found.problems else "" if wrong else "Everything is whole."
+    found = found.model_copy(update={"problems": [*found.problems, *wrong]})
     emit(found)
     where = escape(found.location)
     console.print(f"{where}: {found.records} records, {found.versions} versions", soft_wrap=True)
     for problem in found.problems:
         console.print(f"- {escape(problem)}", soft_wrap=True)
-    advice = "`mneme repair` builds the ledger anew from what is whole; `mneme restore` brings back a backup."
-    console.print(advice if found.problems else "Everything is whole.", soft_wrap=True)
+    if advice:
+        console.print(advice, soft_wrap=True)
     return 1 if found.problems else 0
+
+
+async def _problems_beside() -> list[str]:
+    """Say what is damaged beside the ledger: conversations, and household runs, which follow from them."""
+    location = settings().checkpoints_location
+    path = Path(location).expanduser()
+    if wrong := await asyncio.to_thread(check_checkpoints, path):
+        return wrong
+    is_there = "://" in location or await asyncio.to_thread(path.is_file)
+    return (await damaged_threads() if is_there else []) or await household_problems()
 
 
 async def repair() -> int:
@@ -42,16 +52,18 @@ async def repair() -> int:
     missing = await asyncio.to_thread(accept_missing, checkpoints) if checkpoints.is_file() else []
     done = done.model_copy(update={"lost": [*done.lost, *missing]})
     emit(done)
-    for each in missing:
-        console.print(f"- lost: {escape(each)}", soft_wrap=True)
+    left = await _problems_beside()
+    for each in (*(f"lost: {each}" for each in missing), *(f"not repaired: {each}" for each in left)):
+        console.print(f"- {escape(each)}", soft_wrap=True)
     if not done.old:
-        console.print("The ledger is whole." if missing else "Everything is whole; nothing was done.")
-        return int(bool(missing))
+        is_whole = not (missing or left)
+        console.print("Everything is whole; nothing was done." if is_whole else "The ledger is whole.")
+        return int(not is_whole)
     console.print(f"Built anew: {done.records} records, {done.versions} versions.")
     for each in done.lost:
         console.print(f"- lost: {escape(each)}", soft_wrap=True)
     console.print(f"The damaged files are in {escape(done.old)}.", soft_wrap=True)
-    return 1 if done.lost else 0
+    return 1 if done.lost or left else 0
 
 
 async def backup(

@@ -3,6 +3,7 @@
 Nothing heavy is imported at the top: `mneme --help` answers at once. Commands import what they need.
 """
 
+import errno
 import os
 import sys
 from typing import Annotated
@@ -47,6 +48,15 @@ def options(
         install_where_missing(context.invoked_subcommand)
 
 
+OS_HINTS = {
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS),
+        "Check who owns the folder and may read and write it; MNEME_HOME names another.",
+    ),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Free some space, or set MNEME_HOME to another disk."),
+}
+
+
 def main() -> None:
     """Run the command line; a failure is one line and a hint, with a non-zero exit status."""
     with counting() as asked:
@@ -55,7 +65,8 @@ def main() -> None:
         except MnemeError as error:
             _fail(error, asked)
         except OSError as error:
-            _fail(MnemeError(f"The operating system reports: {error}.", "See `mneme doctor`."), asked)
+            hint = OS_HINTS.get(error.errno or 0, "See `mneme doctor`.")
+            _fail(MnemeError(f"The operating system reports: {error}.", hint), asked)
         except Exception as bug:  # a user gets one line, never a traceback
             if os.environ.get("MNEME_TRACEBACK"):
                 raise

@@ -142,5 +142,8 @@ def _write(cache: Path) -> Path:
             path = cache / f"{NAME}.{_checksum(written)}.onnx"
             written.replace(path)
     except OSError as error:
-        raise StorageFailure(f"The embedder cannot be cached in {cache}: {error}") from error
+        raise StorageFailure(
+            f"The embedder cannot be cached in {cache}: {error}.",
+            "Set MNEME_CACHE to a folder that you may write to.",
+        ) from error
     return path

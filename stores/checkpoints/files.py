@@ -1,5 +1,7 @@
 """The SQLite file of checkpoints as a file: missed, checked, and copied while it is in use."""
 
+# ruff: noqa: S608  (all that is put into these statements are constants)
+
 import os
 import shutil
 import sqlite3
@@ -9,14 +11,16 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from mneme.core.durable import sync
-from mneme.core.errors import Damaged, StorageFailure
+from mneme.core.errors import Damaged, MnemeError, StorageFailure
 from mneme.core.private import make_private_file
-from mneme.stores.checkpoints.tally import KEPT, REMEDY, missing_rows
+from mneme.stores.checkpoints.tally import KEPT, KEYS, MADE, REMEDY, SET_UP, missing_rows, noted
+from mneme.stores.ledger.database import failure_of
 
 MAX_PROBLEMS = 20
+"""Problems that a check lists."""
 ROOM = 4 * 2**20
 """Bytes that must be free for the shared memory that SQLite makes beside a file to read it."""
-"""Problems that a check lists."""
+RESTORE = "Restore a backup, or move {path}* away to begin without conversations."
 
 
 def refuse_gone(path: Path) -> None:
@@ -48,7 +52,7 @@ def check_checkpoints(path: Path) -> list[str]:
     try:
         refuse_gone(path)
     except Damaged as gone:
-        return [str(gone)]
+        return [f"{gone} {gone.hint}"]
     return check_sqlite(path) if path.is_file() else []
 
 
@@ -59,9 +63,36 @@ def check_sqlite(path: Path) -> list[str]:
             rows = connection.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})").fetchall()
             missing = missing_rows(connection, path) if Path(f"{path}{KEPT}").exists() else []
     except sqlite3.Error as failure:
-        return [f"{path}: {failure}"]
+        refusal = _refusal(failure, path)
+        return [f"{refusal} {refusal.hint}"]
     told = (f"{each} {REMEDY}" for each in missing)
-    return [*(f"{path}: {row[0]}" for row in rows if row[0] != "ok"), *told]
+    damage = [f"{path}: {row[0]}" for row in rows if row[0] != "ok"]
+    return [*damage, *([RESTORE.format(path=path)] if damage else []), *told]
+
+
+def accept_missing(path: Path) -> list[str]:
+    """Count the rows as they are, from now on; return what was missing. Raises Damaged, NotWritable."""
+    try:
+        with readable(path) as file, closing(_open(file)) as connection:
+            if not missing_rows(connection, path):
+                return []
+        with closing(_open(path)) as connection, connection:
+            for statement in SET_UP:
+                connection.execute(statement)
+            found = missing_rows(connection, path)
+            for table in KEYS:
+                counted = f"UPDATE counted SET rows = (SELECT count(*) FROM {table}) WHERE name = '{table}'"
+                connection.execute(counted)
+            connection.execute("UPDATE counted SET rows = max(rows, ?) WHERE name = ?", (noted(path), MADE))
+    except sqlite3.Error as failure:
+        raise _refusal(failure, path) from failure
+    return found
+
+
+def _refusal(failure: sqlite3.Error, path: Path) -> MnemeError:
+    """Return what an error of SQLite means for the user, with the remedy of conversations."""
+    refusal = failure_of(failure, str(path))
+    return Damaged(str(refusal), RESTORE.format(path=path)) if isinstance(refusal, Damaged) else refusal
 
 
 def copy_sqlite(path: Path, target: Path) -> None:

@@ -6,7 +6,7 @@ write to the database cannot make a reader run code.
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
@@ -17,6 +17,7 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
 )
+from langgraph.checkpoint.base import id as ids
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
@@ -26,6 +27,9 @@ from mneme.stores.checkpoints.rows import Change, Kept, Value
 from mneme.stores.checkpoints.turns import begins_turn
 
 Result = TypeVar("Result")
+UUID_VERSION = 6
+LAST_TIME = "_last_v6_timestamp"
+"""Where LangGraph notes the time in the last id that it made, which the next one follows."""
 KEEP_LATEST = "keep_latest"
 DELETE = ("delete", "delete_all")  # LangGraph's base class uses the first word, its server the second.
 
@@ -84,12 +88,15 @@ class Guarded(BaseCheckpointSaver[str]):
         except ValueError as failure:  # broken msgpack, JSON or UTF-8
             raise Damaged(
                 f"A checkpoint at {self.place} is damaged: {failure}",
-                "`mneme verify` checks the file. Delete the thread, or restore a backup.",
+                "`mneme verify` names the threads that are damaged. Restore a backup, or delete them.",
             ) from failure
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         with self.reading():
-            return await super().aget_tuple(config)
+            found = await super().aget_tuple(config)
+        if found is not None:
+            _go_on_after(found.checkpoint["id"])
+        return found
 
     async def alist(
         self,
@@ -177,6 +184,17 @@ class Guarded(BaseCheckpointSaver[str]):
 
     async def give_back(self) -> None:
         """Give the space of what was deleted back to the disk, where the database does not do so itself."""
+
+
+def _go_on_after(checkpoint: str) -> None:
+    """Let the ids that this process makes follow a checkpoint's, also where the clock was set back since.
+
+    Of a thread's checkpoints the one with the highest id is the latest; an id begins with the time.
+    """
+    with suppress(ValueError):  # not an id of LangGraph's
+        known = ids.UUID(checkpoint)
+        if known.version == UUID_VERSION:
+            vars(ids)[LAST_TIME] = max(vars(ids)[LAST_TIME] or 0, known.time)
 
 
 def first_line(failure: Exception) -> str:

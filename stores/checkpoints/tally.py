@@ -9,7 +9,6 @@ commit: where the newest writes are lost with the write-ahead log, the database 
 
 import re
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from mneme.core.errors import Damaged
@@ -74,7 +73,7 @@ def refuse_cut(path: Path, before: int, made: int) -> None:
         raise Damaged(
             f"The newest {before - made} rows of the checkpoints at {path} are gone: its write-ahead log was "
             "removed or damaged.",
-            "Restore a backup. Or go on with what is there: `mneme repair`.",
+            REMEDY,
         )
 
 
@@ -82,11 +81,13 @@ def missing_rows(connection: sqlite3.Connection, path: Path) -> list[str]:
     """Return what is missing, in words."""
     try:
         counts = dict(connection.execute("SELECT name, rows FROM counted").fetchall())
-    except sqlite3.OperationalError:  # of an earlier version, which nobody has opened since
-        return []
+    except (
+        sqlite3.OperationalError
+    ):  # of an earlier version, which nobody has opened since; or it was dropped
+        counts = {}
     found = []
     try:
-        refuse_cut(path, noted(path), counts.pop(MADE))
+        refuse_cut(path, noted(path), counts.pop(MADE, 0))
     except Damaged as cut:
         found.append(str(cut))
     for table, expected in counts.items():
@@ -94,15 +95,4 @@ def missing_rows(connection: sqlite3.Connection, path: Path) -> list[str]:
         if rows < expected:
             gone = f"{path}: {expected - rows} rows of {table} were deleted by another program."
             found.append(gone)
-    return found
-
-
-def accept_missing(path: Path) -> list[str]:
-    """Count the rows as they are, from now on; return what was missing."""
-    with closing(sqlite3.connect(path)) as connection, connection:
-        if found := missing_rows(connection, path):
-            for table in KEYS:
-                counted = f"UPDATE counted SET rows = (SELECT count(*) FROM {table}) WHERE name = '{table}'"
-                connection.execute(counted)
-            connection.execute("UPDATE counted SET rows = max(rows, ?) WHERE name = ?", (noted(path), MADE))
     return found

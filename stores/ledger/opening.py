@@ -205,7 +205,11 @@ def open_copy(location: str, embedder: str, dimension: int, why: NotWritable) ->
             copy = room / "ledger" / file.relative_to(path)
             copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             shutil.copyfile(file, copy)
-        store = open_store(str(room / "ledger"), embedder, dimension)
+        try:
+            store = open_store(str(room / "ledger"), embedder, dimension)
+        except Damaged as damage:
+            told = str(damage).replace(str(room / "ledger"), str(path))
+            raise Damaged(told, f"{why} {why.hint} Then: {damage.hint}") from damage
         copied.pop_all()
     store.refusal, store.origin, store.room = why, place, room
     return store

@@ -6,6 +6,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 SEAL = "mneme.seal"
@@ -15,9 +16,13 @@ ZERO_PAGE = bytes(4096)
 
 
 def seal(folder: Path, files: str = "**/*") -> None:
-    """Note what the closed files in a folder are."""
+    """Note what the closed files in a folder are; on a full disk nothing: they are checked when opened."""
     sums = json.dumps(_sums(folder, files))
-    (folder / SEAL).write_text(f"{zlib.crc32(sums.encode()):08x} {sums}")
+    try:
+        (folder / SEAL).write_text(f"{zlib.crc32(sums.encode()):08x} {sums}")
+    except OSError:
+        with suppress(OSError):
+            unseal(folder)
 
 
 def is_sealed(folder: Path, files: str = "**/*") -> bool | None:

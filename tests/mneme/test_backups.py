@@ -1,13 +1,16 @@
 """Backups: made while the ledger is in use, restored elsewhere, refused where they are damaged."""
 
 import asyncio
+import errno
 import json
+import os
 import sqlite3
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from mneme.cli import main
 from mneme.client.backups import back_up, restore
 from mneme.core.errors import BadInput, Damaged, MnemeError
 from mneme.core.settings import settings
@@ -130,3 +133,62 @@ def test_the_command_line_verifies_repairs_backs_up_and_restores(tmp_path: Path)
     assert run_mneme(["restore", str(tmp_path / "file")], other).returncode == 0
     for each in (home, other):
         assert "Austin" in run_mneme(["memories", "list"], each).stdout
+
+
+@pytest.mark.parametrize(
+    ("damage", "beside"),
+    [
+        ("DELETE FROM items", "rows of items were deleted"),
+        ("DELETE FROM spans", ""),
+        ("UPDATE checkpoints SET checkpoint = x'c1ff'", ""),
+    ],
+)
+def test_damaged_conversations_are_named_with_what_to_do(tmp_path: Path, damage: str, beside: str) -> None:
+    home = quiet(tmp_path / "home", COLUMNS="300")
+    assert run_mneme(["chat"], home, "I live in Austin.\n/quit\n").returncode == 0
+    assert run_mneme(["chat", "--user", "ann"], home, "I live in Oslo.\n/quit\n").returncode == 0
+    with sqlite3.connect(tmp_path / "home" / "checkpoints.sqlite") as connection:
+        assert connection.execute(damage).rowcount
+    connection.close()
+    told = run_mneme(["chat"], home, "Hello\nHello\n/quit\n")
+    failed(told, "is damaged", "mneme verify")
+    assert told.stderr.count("is damaged") == 1, "once, and it ends"
+    assert beside in run_mneme(["verify"], home).stdout
+    run_mneme(["repair"], home)
+    named = "chat/local/main", "memory/local", "chat/ann/main --user ann", "memory/ann --user ann"
+    for command in ("verify", "repair"):
+        done = run_mneme([command], home)
+        assert done.returncode == 1 and "whole." not in done.stdout.replace("The ledger is whole.", "")
+        assert all(f"`mneme threads delete {each}`" in done.stdout for each in named)
+    for each in named:
+        assert run_mneme(["threads", "delete", *each.split(), "--yes"], home).returncode == 0
+    assert "Everything is whole" in run_mneme(["verify"], home).stdout
+    assert "Austin" in run_mneme(["chat"], home, "Where do I live?\n/quit\n").stdout
+
+
+def test_conversations_that_are_gone_are_not_repaired(tmp_path: Path) -> None:
+    home, file = quiet(tmp_path / "home", COLUMNS="300"), tmp_path / "home" / "checkpoints.sqlite"
+    assert run_mneme(["chat"], home, "I live in Austin.\n/quit\n").returncode == 0
+    with sqlite3.connect(file) as connection:
+        connection.execute("DROP TABLE items")
+    connection.close()
+    failed(run_mneme(["repair"], home), "no such table", "Restore a backup")
+    file.unlink()
+    for command in ("verify", "repair"):
+        done = run_mneme([command], home)
+        assert done.returncode == 1 and f"remove {file}-kept, to begin without" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"), [(errno.EACCES, "who owns the folder"), (errno.ENOSPC, "Free some")]
+)
+def test_what_the_operating_system_refuses_ends_with_what_to_do(
+    number: int, hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(**_: object) -> None:
+        raise OSError(number, os.strerror(number), "/home/ann/mneme")
+
+    monkeypatch.setattr(main, "app", refuse)
+    with pytest.raises(SystemExit):
+        main.main()
+    assert hint in capsys.readouterr().err

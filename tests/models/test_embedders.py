@@ -251,8 +251,9 @@ def test_two_processes_may_write_it_at_once(weights: Path, tmp_path: Path) -> No
 def test_a_cache_that_cannot_be_written_is_said(weights: Path, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("x")
-    with pytest.raises(StorageFailure, match="cannot be cached"):
+    with pytest.raises(StorageFailure, match="cannot be cached") as refused:
         minilm.MiniLM(blocked / "cache")
+    assert "MNEME_CACHE" in refused.value.hint
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime", "tokenizers"])

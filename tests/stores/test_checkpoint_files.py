@@ -13,8 +13,8 @@ from mneme.core.errors import Damaged, MnemeError
 from mneme.core.settings import settings
 from mneme.stores.checkpoints import files
 from mneme.stores.checkpoints.checkpointer import open_checkpointer, opened_checkpointer
-from mneme.stores.checkpoints.files import check_checkpoints, check_sqlite, copy_sqlite
-from mneme.stores.checkpoints.tally import KEYS, accept_missing
+from mneme.stores.checkpoints.files import accept_missing, check_checkpoints, check_sqlite, copy_sqlite
+from mneme.stores.checkpoints.tally import KEYS
 
 
 @pytest.fixture
@@ -149,6 +149,17 @@ async def test_a_log_that_is_lost_after_a_kill_is_missed(file: Path, tmp_path: P
     assert check_checkpoints(cut) == []
 
 
+@pytest.mark.parametrize("damage", ["DELETE FROM counted", "DROP TABLE counted"])
+async def test_counts_that_are_lost_are_missed_until_that_is_accepted(file: Path, damage: str) -> None:
+    with closing(sqlite3.connect(file)) as other, other:
+        other.execute(damage)
+    assert "newest 20 rows" in str(check_checkpoints(file))
+    with pytest.raises(Damaged, match="are gone"):
+        await threads(file)
+    assert accept_missing(file) and await threads(file) == 20
+    assert check_checkpoints(file) == []
+
+
 async def test_what_was_written_by_an_earlier_version_is_counted_from_then_on(file: Path) -> None:
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("DROP TABLE counted")
@@ -167,7 +178,7 @@ async def test_a_file_on_a_full_or_read_only_disk_is_read_and_copied_all_the_sam
     monkeypatch.setenv("MNEME_CHECKPOINTS", str(file))
     settings.cache_clear()
     monkeypatch.setattr(files, "ROOM", 2**62)  # no disk has that much
-    assert check_checkpoints(file) == []
+    assert check_checkpoints(file) == [] == accept_missing(file)
     copy_sqlite(file, tmp_path / "copy.sqlite")
     assert await threads(tmp_path / "copy.sqlite") == 20
     async with opened_checkpointer(to_read=True) as saver:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -22,6 +23,7 @@ from mneme.core.errors import Damaged, LedgerMismatch, NotFound, NotWritable, St
 from mneme.evals.commands import quiet
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.opening import open_to_read
 from mneme.stores.ledger.records import Change, Version
 from mneme.stores.ledger.reembedding import reembed
 from mneme.stores.ledger.verifying import verify
@@ -432,6 +434,39 @@ class TestDisks:
                 with pytest.raises(NotWritable, match="Read-only"):
                     await open_ledger(str(disk / folder), embedder, reading=reading)
             await self.is_readable(disk / "ledger", embedder, [made])
+
+    async def test_a_ledger_is_closed_on_a_disk_that_is_full_by_now(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        with small_disk(tmp_path / "disk", 120) as disk:
+            ledger = await open_ledger(str(disk / "ledger"), embedder)
+            made = [await put(ledger, f"tea {number}") for number in range(20)]
+            await ledger.search(ALICE, "tea")
+            with pytest.raises(OSError, match="No space"), (disk / "ballast").open("wb", buffering=0) as file:
+                while True:
+                    file.write(bytes(4096))
+            await ledger.close()
+            (disk / "ballast").unlink()
+            ledger = await open_ledger(str(disk / "ledger"), embedder)
+            assert await ledger.records(ALICE) == made
+            await ledger.close()
+
+    async def test_damage_on_a_read_only_disk_is_told_with_what_comes_first(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        with small_disk(tmp_path / "disk", 200) as disk:
+            ledger = await open_ledger(str(disk / "ledger"), embedder)
+            await put(ledger, "tea")
+            await ledger.close()
+            with sqlite3.connect(disk / "ledger" / "log.sqlite") as connection:
+                connection.execute("DELETE FROM ledger_heads")
+            connection.close()
+            remount(disk, "ro")
+            told = (await verify(str(disk / "ledger"))).problems
+            assert str(disk / "ledger" / "log.sqlite") in told[0], "not a copy's"
+            with pytest.raises(Damaged) as refused:
+                open_to_read(str(disk / "ledger"))
+            assert re.search("Read-only.* Then: `mneme verify`", refused.value.hint)
 
     async def test_a_full_disk_can_be_read(self, tmp_path: Path, embedder: WordEmbedder) -> None:
         with small_disk(tmp_path / "disk", 96) as disk:

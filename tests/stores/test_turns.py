@@ -1,6 +1,7 @@
 """What checkpoints keep: of each thread the last turns, in SQLite each message once; older files go on."""
 
 import sqlite3
+import time
 from contextlib import closing
 from operator import add
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import id as ids
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
@@ -55,6 +57,20 @@ async def texts(graph: Any, config: RunnableConfig = THREAD) -> list[str]:
 
 def talk_of(*turns: int) -> list[str]:
     return [text for turn in turns for text in (f"message {turn}", f"reply {turn}")]
+
+
+async def test_a_clock_that_was_set_back_loses_no_turn(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_checkpointer(database) as saver:
+        await say(chat(saver), 0, 1)
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now - 10**9 * 86400 * 365)
+    monkeypatch.setattr(ids, "_last_v6_timestamp", None)  # as in a new process
+    async with open_checkpointer(database) as saver:
+        await say(chat(saver), 2, 3)
+    async with open_checkpointer(database) as saver:
+        assert await texts(chat(saver)) == talk_of(0, 1, 2, 3)
 
 
 async def test_the_last_turns_can_be_gone_back_to(database: str) -> None:

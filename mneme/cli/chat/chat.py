@@ -25,7 +25,7 @@ from mneme.cli.show import (
     prints_json,
 )
 from mneme.client.session import LastingSession
-from mneme.core.errors import BadInput, MnemeError, ServerGone, TooMany
+from mneme.core.errors import BadInput, Damaged, MnemeError, ServerGone, StorageFailure, TooMany
 from mneme.models.asking.counting import in_words
 from mneme.nodes.chat.chatbot import must_fit
 from mneme.nodes.chat.context import ChatContext
@@ -97,6 +97,8 @@ class Terminal:
                 await self._say(self.talk.resume())
                 emit({"message": words, "reply": self.talk.reply})
                 console.print()
+        except Damaged:
+            raise  # nothing can be said in this conversation
         except MnemeError as error:
             self._complain(error)
         self.talk.remember()
@@ -140,7 +142,7 @@ class Terminal:
         self.open.append(message_id)
         try:
             await self._say(self.talk.say(words, message_id))
-        except TooMany:  # it was not taken in, so nothing will become of it
+        except (TooMany, StorageFailure):  # it was not taken in, so nothing will become of it
             self.open.remove(message_id)
             raise
         except ServerGone:  # in this turn: the message is answered here, or on a server that took over
