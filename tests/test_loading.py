@@ -29,7 +29,10 @@ def loaded() -> list[list[str]]:
 def test_the_chatbot_loads_no_other_workflow_s_stores(loaded: list[list[str]]) -> None:
     assert {room(name.partition(".")[2]) for name in loaded[0] if name.startswith("mneme.stores.")} == {
         "access",
+        "discussions",
         "ledger",
+        "provenance",
+        "recall",
         "shelf",
         "users",
     }

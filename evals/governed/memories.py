@@ -1,6 +1,7 @@
 """The memories that are compared: ours, and four ways in which teams keep one today."""
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
 
@@ -17,6 +18,8 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.provenance import made_from
 from mneme.stores.team_facts import TeamFacts
 
+LANGMEM = "langmem"
+"""A package that nothing of ours needs, and that is compared where somebody has installed it."""
 SHOWN = 5
 """Texts that a rival shows at most; ours has as many tokens as these have at most."""
 BUDGET = 150
@@ -164,35 +167,34 @@ class Isolated(OfStore):
 class LangMem(OfStore):
     """The tools of the package `langmem` on LangGraph's store, as an agent would call them."""
 
-    async def put(self, place: tuple[str, ...], key: str, text: str) -> None:
-        from langmem import create_manage_memory_tool  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
+    def __init__(self, story: str, embedder: Embedder) -> None:
+        super().__init__(story, embedder)
+        self._ids: dict[Any, str] = {}
 
-        known = self._ids.get((place, key))
-        tool = create_manage_memory_tool(namespace=place, store=self.store)
-        said = {"content": text, "action": "update" if known else "create"} | ({"id": known} if known else {})
-        told = await tool.ainvoke(said)
-        self._ids[place, key] = known or str(told).rsplit(" ", 1)[-1]
+    async def _manage(self, place: tuple[str, ...], **said: str) -> str:
+        make: Any = import_module(LANGMEM).create_manage_memory_tool
+        return str(await make(namespace=place, store=self.store).ainvoke(said))
+
+    async def put(self, place: tuple[str, ...], key: str, text: str) -> None:
+        if known := self._ids.get((place, key)):
+            await self._manage(place, content=text, action="update", id=known)
+        else:
+            told = await self._manage(place, content=text, action="create")
+            self._ids[place, key] = told.rsplit(" ", 1)[-1]
 
     async def found(self, place: tuple[str, ...], question: str) -> list[tuple[float, str]]:
         hits = await self.store.asearch(place, query=question, limit=SHOWN)
         return [(each.score or 0.0, str(each.value["content"])) for each in hits]
 
     async def delete(self, place: tuple[str, ...], key: str) -> None:
-        from langmem import create_manage_memory_tool  # noqa: PLC0415
-
         if known := self._ids.pop((place, key), None):
-            tool = create_manage_memory_tool(namespace=place, store=self.store)
-            await tool.ainvoke({"action": "delete", "id": known})
-
-    def __init__(self, story: str, embedder: Embedder) -> None:
-        super().__init__(story, embedder)
-        self._ids: dict[Any, str] = {}
+            await self._manage(place, action="delete", id=known)
 
 
 RIVALS: Mapping[str, Callable[[str, Embedder], Memory]] = {
     "one vector pool": OnePool,
     "isolated memories": Isolated,
     "LangGraph's store": OfStore,
-    **({"langmem": LangMem} if find_spec("langmem") else {}),
+    **({"langmem": LangMem} if find_spec(LANGMEM) else {}),
 }
 """By name; `langmem` where its package is installed."""

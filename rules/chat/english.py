@@ -217,7 +217,8 @@ def content_of(text: str) -> list[str]:
 
 def _core(word: str) -> str:
     """Return a word without contractions and stretched letters."""
-    return re.sub(r"(?:n't|'\w+)$", "", re.sub(r"(\w)\1{2,}", r"\1", word.lower().replace("’", "'")))
+    plain = re.sub(r"(\w)\1{2,}", r"\1", word.lower().replace("’", "'"))
+    return re.sub(r"(?:n't|'\w+)$", "", plain).strip("_")
 
 
 def _opened(sentence: str) -> str:

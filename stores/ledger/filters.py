@@ -34,7 +34,7 @@ def conditions(filter: Mapping[str, Any] | None) -> tuple[Condition, ...]:
 def tests_of(filter: Mapping[str, Any], operators: Sequence[str], path: Path = ()) -> Iterator[Test]:
     """Yield the path, the operator and the operand of each test in a filter. Raises BadInput."""
     for name, wanted in filter.items():
-        if not isinstance(name, str) or '"' in name or not name:
+        if not isinstance(name, str) or '"' in name or not name or name.startswith("$"):
             raise BadInput(f"A filter cannot name the field {name!r}.")
         if not isinstance(wanted, Mapping):
             yield (*path, name), "$eq", wanted

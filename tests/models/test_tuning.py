@@ -90,7 +90,7 @@ def test_it_learns_the_pairs_and_keeps_the_facts_and_goes_on_where_it_was_killed
 def test_slow_steps_are_saved_before_ten_are_done(
     tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mneme.models.tuning.lora.LONGEST_UNSAVED", 0.0)
+    monkeypatch.setattr("mneme.models.tuning.lora.MAX_UNSAVED_SECONDS", 0.0)
     told: list[dict[str, float]] = []
     recipe = Recipe(rank=2, alpha=4, epochs=1, batch=2)
     Training(Base(tiny_llama), tmp_path, recipe).run(PAIRS, "a", told.append)
