@@ -30,8 +30,6 @@ Context = dict[str, Any]
 Session = TeamSession[Cards]
 GRAPH = "dispute_resolution"
 LEARNING = ("compound_learning", GRAPH)
-NOT_OF_DISPUTES = ("researcher", "leader", "monitor", "recall")
-"""The fields of the learning graph's context that the dispute graph has not."""
 DisputeId = Annotated[str, typer.Argument(help="A dispute's id, or its first letters.")]
 Deciding = Fields(TeamContext, {"environment": "--world"}, "schema_name database_seed successes_to_verify")
 
@@ -128,7 +126,7 @@ async def run_dispute(session: Session, dispute_id: str, context: Context) -> Di
 async def _run(
     session: Session, dispute: str, given: Any, config: RunnableConfig, context: Context
 ) -> Dispute:
-    own = {name: value for name, value in context.items() if name not in NOT_OF_DISPUTES}
+    own = {name: value for name, value in context.items() if name in TeamContext.model_fields}
     await session.flows.invoke(GRAPH, given, config, own)
     return await session.on.get_dispute(dispute)
 
