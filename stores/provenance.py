@@ -6,12 +6,12 @@ steps, in the moment in which it is written, and a process that is killed leaves
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mneme.stores.ledger.listing import Link
 from mneme.stores.ledger.lookup import Lookup
-from mneme.stores.ledger.records import Change, Namespace, Version, record_id
+from mneme.stores.ledger.records import Change, Namespace, Version, record_id, texts_in
 
 MAX_TRACED = 1000
 """Records that a trace goes through at most, the nearest first."""
@@ -110,20 +110,11 @@ async def told_again(
         versions = [
             each for part in (head, *below) for each in await ledger.history(part.namespace, part.key)
         ]
-        if any(tells(text) for version in versions for text in _texts(version.value)):
+        if any(tells(text) for version in versions for text in texts_in(version.value)):
             again += [head, *below]
         else:
             rest.append(head)
     return again, rest
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield all texts in a value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _texts(each)
 
 
 async def steps(ledger: Lookup, record: str, *, forward: bool = False) -> list[tuple[int, Link]]:

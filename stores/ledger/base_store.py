@@ -7,7 +7,7 @@ items without text are not found by a query; namespaces without items are not li
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 from operator import ge, gt, le, lt
@@ -33,7 +33,16 @@ from mneme.core.errors import BadInput
 from mneme.stores.ledger.filters import Test, tests_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import MAX_QUERY, Mode
-from mneme.stores.ledger.records import Change, Namespace, Source, Value, Version, Write, make_write
+from mneme.stores.ledger.records import (
+    Change,
+    Namespace,
+    Source,
+    Value,
+    Version,
+    Write,
+    make_write,
+    texts_in,
+)
 from mneme.stores.ledger.writing import retry_on_conflict
 
 RANGES: dict[str, Callable[[float, float], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
@@ -168,15 +177,7 @@ def _text(value: Value, index: object) -> str:
     if isinstance(index, list):
         return "\n".join(text for path in index for text in get_text_at_path(value, tokenize_path(path)))
     content = value.get("content")
-    return content if isinstance(content, str) else "\n".join(_texts(value))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (dict, list)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)
+    return content if isinstance(content, str) else "\n".join(texts_in(value))
 
 
 def _matches(namespace: Namespace, match: MatchCondition) -> bool:

@@ -26,6 +26,15 @@ SHELF = r"^[a-z]*(/[\w.~%-]*)?$"
 SEPARATOR = "\x1f"  # cannot occur inside a part: control characters are refused
 
 
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield all texts in a value, in their order."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(each)
+
+
 class Source(BaseModel):
     """Where a change came from: ids, never text."""
 
