@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from mneme.models.asking.budget import tokens
 from mneme.nodes.context import LOCAL, authenticated, ledger_of, own_team
-from mneme.stores.access import asker_of, is_own
+from mneme.stores.access import Agent, asker_of, is_own, roles
 from mneme.stores.recall import Recallable, read_again, recall
 
 
@@ -29,12 +29,18 @@ class SharesMemory(BaseModel):
 
 
 async def look_up(
-    runtime: Runtime[Any], question: str, *, but: Sequence[Recallable] = (), own_facts: bool = True
+    runtime: Runtime[Any],
+    question: str,
+    agent: Agent,
+    *,
+    but: Sequence[Recallable] = (),
+    own_facts: bool = True,
 ) -> list[str]:
     """Return the names of what bears on a question, best first; `but` kinds that it retrieves from its team.
 
-    What rests on something out of date is not among it. The user's own facts are shown in a team of theirs
-    alone: of a team that several people share, its members see what was shared with it.
+    Its kinds are those that the roles file lets an `agent` of the team see. What rests on something out of
+    date is not among it. The user's own facts are shown in a team of theirs alone: of a team that several
+    people share, its members see what was shared with it.
     """
     context, who = runtime.context, authenticated(runtime)
     if not (budget := context.shared_tokens) or runtime.store is None:
@@ -44,7 +50,8 @@ async def look_up(
     is_private = own_facts and (who is None or is_own(who, team))
     asker = await asker_of(ledger_of(runtime), who, user if is_private else "", [team])
     asker = replace(asker, retrieves=tuple(but))
-    found = await recall(ledger_of(runtime), question, asker, budget=budget, cost=tokens)
+    kinds = roles().shown_to(agent, team)
+    found = await recall(ledger_of(runtime), question, asker, kinds=kinds, budget=budget, cost=tokens)
     if found:
         runtime.stream_writer({"step": "shared", "shown": [each.line for each in found]})
     return [each.name for each in found]

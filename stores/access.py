@@ -18,7 +18,7 @@ from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace, unescaped
 from mneme.stores.ledger.records import Change, Namespace
-from mneme.stores.recall import Asker, Opened, Recallable
+from mneme.stores.recall import RECALLABLE, Asker, Opened, Recallable
 from mneme.stores.shelf import Shelf, kind_of
 
 Right = Literal["read", "write", "promote", "review"]
@@ -28,13 +28,17 @@ Right = Literal["read", "write", "promote", "review"]
 Policy = Literal["never", "measured", "always"]
 """What other teams of an organisation see of a team's records: none, those that its trials verified, all."""
 
+Agent = Literal["chatbot", "researcher", "expert", "manager", "pool"]
+"""The agents of a team that are shown what others remember; `pool`: those that share answers in one."""
+
 
 class Roles(BaseModel):
-    """The rights of each member of each shared team, and what teams of an organisation see of one another."""
+    """The rights of a shared team's members, what its agents are shown, and what other teams see of it."""
 
     model_config = ConfigDict(extra="forbid")
 
     teams: Mapping[str, Mapping[str, frozenset[Right]]] = {}
+    agents: Mapping[str, Mapping[Agent, frozenset[Recallable]]] = {}
     organisations: Mapping[str, Mapping[str, Mapping[Recallable, Policy]]] = {}
 
     @model_validator(mode="after")
@@ -58,6 +62,12 @@ class Roles(BaseModel):
             for kind, policy in kinds.items()
             if policy != "never"
         )
+
+    def shown_to(self, agent: Agent, team: str) -> Sequence[Recallable]:
+        """Return the kinds that an agent is shown: all, unless the team's agents are named."""
+        if team not in self.agents:
+            return RECALLABLE
+        return [kind for kind in RECALLABLE if kind in self.agents[team].get(agent, ())]
 
     def rights(self, user: str, team: str) -> frozenset[Right]:
         """Return what a user may do with a shared team's memory; nothing where they are no member."""

@@ -67,7 +67,7 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
     begun = {
         "unclear": await _unclear(state["messages"], runtime),
         "said": await _waiting(runtime),
-        "shared": await look_up(runtime, message.text, own_facts=False),
+        "shared": await look_up(runtime, message.text, "chatbot", own_facts=False),
         "asked": Overwrite(NOTHING),
     }
     if context.recall == 0:

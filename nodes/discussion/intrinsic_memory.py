@@ -81,7 +81,7 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
     discussion_id = check_id(state.get("discussion_id") or uuid4().hex)
     await _check(task, team, runtime)
     given = _begun(discussion_id, task, team, runtime.context)
-    given = given.model_copy(update={"shared": await look_up(runtime, task, but=["agreement"])})
+    given = given.model_copy(update={"shared": await look_up(runtime, task, "expert", but=["agreement"])})
     about = await discussions_of(runtime).open(given)
     table = await Table.of(about.id, runtime)
     await _begin(table)

@@ -90,7 +90,10 @@ async def begin(state: State, runtime: HouseholdRuntime) -> Update:
     if runtime.context.remember:
         started |= await remembered(update, runtime)
     wanted = ", ".join(wanted_in(parse_episode(update["episode"])))
-    return started | {"run": uuid4().hex, "shared": await look_up(runtime, wanted, but=["synopsis"])}
+    return started | {
+        "run": uuid4().hex,
+        "shared": await look_up(runtime, wanted, "manager", but=["synopsis"]),
+    }
 
 
 async def perceive(state: State, runtime: HouseholdRuntime) -> Update:

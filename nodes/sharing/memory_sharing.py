@@ -116,7 +116,7 @@ async def retrieve(state: State, runtime: SharingRuntime) -> Update:
         "examples": found,
         "pool": pool.pool,
         "retriever": number,
-        "shared": await look_up(runtime, question, but=["pair"]),
+        "shared": await look_up(runtime, question, "pool", but=["pair"]),
         "stored": False,
         "score": None,
         "key": "",

@@ -10,6 +10,7 @@ from langchain_core.messages import HumanMessage
 from mneme import graphs
 from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
+from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.context import ChatContext
 from mneme.nodes.discussion.context import DiscussionContext
@@ -128,6 +129,24 @@ async def test_the_agents_of_a_pool_are_shown_facts(ledger: Ledger) -> None:
     context = SharingContext(agent="limerick", answerer="rules", scorer="rules", grader="rules")
     shown, _ = await run(ledger, "memory_sharing", {"question": "A limerick about our cat Mimi"}, context)
     assert [each.partition(" [")[0] for each in shown] == ["Our cat Mimi sleeps in the bread basket."]
+
+
+async def test_the_roles_file_says_which_kinds_an_agent_is_shown(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "roles.yaml").write_text("agents: {local: {researcher: [agreement], expert: [fact]}}")
+    monkeypatch.setenv("MNEME_ROLES", str(tmp_path / "roles.yaml"))
+    settings.cache_clear()
+    await Memories(ledger, "local").add(FACT)
+    assert await learn(ledger) == [], "no facts for the researcher"
+    assert await discuss(ledger) != []
+    told = await learn(ledger)
+    assert told
+    assert all("discussion d1" in line for line in told)
+    limerick = SharingContext(agent="limerick", answerer="rules", scorer="rules", grader="rules")
+    shown, _ = await run(ledger, "memory_sharing", {"question": "A limerick about our reporting"}, limerick)
+    assert shown == [], "an agent that is not named"
+    assert await learn(ledger, team="another") != [], "a team that the file does not name"
 
 
 async def test_nothing_is_shown_of_what_does_not_bear_on_the_task_or_where_it_is_switched_off(

@@ -187,7 +187,14 @@ class TestRoles:
 
     @pytest.mark.parametrize(
         "text",
-        ["teams: [", "teams: {a: {b: [own]}}", "team: {}", "organisations: {o: {a: {fact: measured}}}"],
+        [
+            "teams: [",
+            "teams: {a: {b: [own]}}",
+            "team: {}",
+            "organisations: {o: {a: {fact: measured}}}",
+            "agents: {a: {cook: [fact]}}",
+            "agents: {a: {expert: [secret]}}",
+        ],
     )
     def test_a_roles_file_with_a_fault_is_refused(self, tmp_path: Path, text: str) -> None:
         path = tmp_path / "broken.yaml"

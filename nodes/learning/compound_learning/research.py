@@ -53,7 +53,7 @@ Find = Callable[[State, World | None, LearningRuntime], Awaitable[list[Recalled]
 async def recall(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Retrieve the cards that bear on the task (§4); those whose conditions fail here are not shown."""
     update = await begin(state, runtime, world, _retrieved)
-    update |= {"shared": await look_up(runtime, state["task"], but=["card"])}
+    update |= {"shared": await look_up(runtime, state["task"], "researcher", but=["card"])}
     if not runtime.context.recall:
         return update
     found = await cards_of(runtime).pitfalls(
