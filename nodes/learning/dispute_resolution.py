@@ -19,8 +19,9 @@ from mneme.models.asking.asking import ask
 from mneme.nodes import answers
 from mneme.nodes.answers import Listed
 from mneme.nodes.channels import Plain, Typed
+from mneme.nodes.inputs import read_input
 from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of, who_answers
-from mneme.nodes.learning.worlds import advice_of, attempt, refuse_outside, solution_of, told_of
+from mneme.nodes.learning.worlds import advice_of, attempt, opened, refuse_outside, solution_of, told_of
 from mneme.prompts.learning.dispute_resolution import (
     Carried,
     Contest,
@@ -203,7 +204,7 @@ Update = dict[str, Any]
 async def _disputed(state: State, runtime: TeamRuntime) -> tuple[KnowledgeCards, Dispute, Card]:
     """Return the team's cards, the dispute, and the card that it is about."""
     cards = cards_of(runtime)
-    dispute = await cards.disputes.get(state["dispute_id"])
+    dispute = await cards.disputes.get(read_input(Case, state)["dispute_id"])
     return cards, dispute, await cards.records.get(dispute.card_id)
 
 
@@ -238,8 +239,8 @@ def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) ->
     own = Task(id=dispute.new.task or dispute.id, given=context.drawn)
     tried = {trial.task for tested in dispute.rounds for trial in tested.trials}
     drawn = [task for task in kind.similar(own, seed) if task.id not in tried]
-    opened = ((task, kind.open(task)) for task in drawn)
-    fitting = [task for task, world in opened if all(_is_about(side, world) for side in sides)]
+    worlds = ((task, kind.open(task)) for task in drawn)
+    fitting = [task for task, world in worlds if all(_is_about(side, world) for side in sides)]
     first_of_group = {task.group: task for task in reversed(fitting)}.values()
     others = [task for task in fitting if task not in first_of_group]
     return [*first_of_group, *others][:SIMILAR]
@@ -266,7 +267,7 @@ async def test(state: State, runtime: TeamRuntime) -> Update:
     assert sides is not None
     matches, trials = list(state["matches"]), []
     for task in state["similar"]:
-        world = await asyncio.to_thread(find_world(runtime.context.environment).open, task)
+        world = await asyncio.to_thread(opened, runtime.context.environment, task)
         old, new = [await tried(world, task, side, runtime) for side in sides]
         if old is None or new is None:
             continue

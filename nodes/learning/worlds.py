@@ -83,10 +83,10 @@ async def open_world(name: str, problem: Problem, context: TeamContext, schema_n
     refuse_outside(name, given)
     given |= context.drawn | ({"schema_name": schema_name} if schema_name else {})
     task = Task(id=problem.get("task_id") or "task", text=problem.get("task", ""), given=given)
-    return await asyncio.to_thread(_opened, name, task)
+    return await asyncio.to_thread(opened, name, task)
 
 
-def _opened(name: str, task: Task) -> World:
+def opened(name: str, task: Task) -> World:
     """Open a world, and look at its features, which may read files: a server's event loop must not."""
     world = find_world(name).open(task)
     _ = world.features

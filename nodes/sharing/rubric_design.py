@@ -113,7 +113,8 @@ def _tasks_of(domain: str) -> list[str]:
         return [each.task for each in agents_of(domain)]
     if domain == SINGLE_POOL:
         return [each.task for name in DOMAINS for each in agents_of(name)]
-    raise BadInput(f"Nothing is known of the domain {domain}.", "Say with `tasks` what its agents write.")
+    hint = f"Say with `tasks` what its agents write, or name one of {', '.join([*DOMAINS, SINGLE_POOL])}."
+    raise BadInput(f"Nothing is known of the domain {domain}.", hint)
 
 
 def rubric_from(domain: str, criteria: Sequence[BaseModel]) -> Rubric:

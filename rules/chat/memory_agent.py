@@ -92,7 +92,7 @@ def choose_forgotten(given: forgetting.Forgetting) -> forgetting.Forgotten:
     """Choose the memories that say all of what the message wants forgotten."""
     wish = stems(FORGET.sub("", given.message))
     numbers = [number for number, memory in enumerate(given.memories) if wish and wish <= stems(memory)]
-    found = f"{len(numbers)} memories say what is to be forgotten." if numbers else "No memory says so."
+    found = f"Memories that say what is to be forgotten: {len(numbers)}." if numbers else "No memory says so."
     return forgetting.Forgotten(rationale=found, numbers=numbers[:MOST])
 
 

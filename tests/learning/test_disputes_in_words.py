@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
+from mneme.core.errors import BadInput
 from mneme.evals.commands import quiet
 from mneme.graphs.dispute_resolution import builder as dispute_resolution
 from mneme.models.asking.asking import script
@@ -118,3 +119,8 @@ def test_a_person_disputes_a_card_and_merges_both_with_rules(mneme: Run) -> None
     merged = json.loads(mneme("cards", "show", card, "--json").stdout)
     assert (merged["claim"], merged["status"]) == ("Retry by what failed.", "provisional")
     assert [rule["condition"] for rule in merged["rules"]] == ["a lost packet", "an overload"]
+
+
+async def test_a_dispute_that_is_not_named_is_asked_for() -> None:
+    with pytest.raises(BadInput, match="dispute_id: Field required"):
+        await dispute_resolution.compile().ainvoke(cast(Any, {}))
