@@ -20,6 +20,7 @@ from mneme.stores.discussions.discussions import Discussion
 from mneme.stores.ledger.lookup import Lookup
 from mneme.stores.ledger.namespaces import team_namespace, unescaped, user_namespace
 from mneme.stores.ledger.records import Namespace, Version
+from mneme.stores.pools.memory_pool import Pair
 from mneme.stores.provenance import stale
 from mneme.stores.users.valid_time import holding
 
@@ -100,6 +101,8 @@ class _Kind(NamedTuple):
     origin: Callable[[Version], str]
     standing: Callable[[Version], float] = lambda _: 1.0
     shelf: str = ""
+    filter: Mapping[str, Any] = {}
+    """What tells its records from others below the same place."""
 
 
 def _of_teams(*below: str) -> Callable[[Asker], Iterable[Namespace]]:
@@ -134,8 +137,8 @@ def _synopses(version: Version) -> Sequence[str]:
 
 
 def _pair(version: Version) -> Sequence[str]:
-    question = version.value.get("own_question") or version.value.get("prompt")
-    return [f"Asked: {question} Answered: {version.value['answer']}"]
+    pair = Pair.model_validate(version.value)
+    return [] if pair.is_rated_down else [f"Asked: {pair.asks} Answered: {pair.answer}"]
 
 
 def _day(version: Version) -> str:
@@ -175,6 +178,7 @@ KINDS: Mapping[Recallable, _Kind] = {
         _pair,
         lambda each: f"pool {unescaped(each.namespace[-2])}, score {each.value['score']}",
         lambda each: _number(each, "score") / 100,
+        filter={"score": {"$gte": 0}},  # a retriever's lessons lie in pools, too
     ),
 }  # fmt: skip
 
@@ -194,8 +198,9 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     found = list[tuple[Recallable, Version]]()
     for kind in kinds:
         for place, only_verified in _places(kind, asker):
+            of = KINDS[kind]
             hits = await ledger.search(
-                place, question, limit=CANDIDATES, shelf=KINDS[kind].shelf, vector=vector
+                place, question, limit=CANDIDATES, filter=of.filter, shelf=of.shelf, vector=vector
             )
             versions = [hit.version for hit in hits]
             found += [(kind, each) for each in versions if not only_verified or _is_verified(each)]

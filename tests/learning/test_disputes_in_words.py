@@ -121,6 +121,6 @@ def test_a_person_disputes_a_card_and_merges_both_with_rules(mneme: Run) -> None
     assert [rule["condition"] for rule in merged["rules"]] == ["a lost packet", "an overload"]
 
 
-async def test_a_dispute_that_is_not_named_is_asked_for() -> None:
+async def test_a_dispute_that_is_not_named_is_asked_for(ledger: Ledger) -> None:
     with pytest.raises(BadInput, match="dispute_id: Field required"):
-        await dispute_resolution.compile().ainvoke(cast(Any, {}))
+        await dispute_resolution.compile(store=LedgerStore(ledger)).ainvoke(cast(Any, {}))

@@ -26,6 +26,8 @@ from mneme.stores.discussions.discussions import UNSAID
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
+from mneme.stores.pools.lessons import RetrieverLessons
+from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
 from mneme.stores.users.memories import UserMemories
 
 FACT = "Reporting runs on PostgreSQL since May."
@@ -122,6 +124,20 @@ async def test_the_chatbot_is_shown_what_the_team_found_out(ledger: Ledger) -> N
     assert [each.partition(" [")[0] for each in shown] == [card.claim]
     assert card.claim in state["messages"][-1].text
     assert not any(card.claim in each for each in state["shared"]), "a checkpoint holds names, no text"
+
+
+async def test_of_a_pool_its_pairs_are_recalled_but_not_what_its_retriever_learns_from(
+    ledger: Ledger,
+) -> None:
+    pool = MemoryPool(ledger, "local", "literary_creation")
+    told = {"agent": "limerick", "domain": "literary_creation", "answer": "A heron stood in the reeds."}
+    good = Pair(prompt="A limerick about a heron", score=90, **told)
+    bad = Pair(prompt="A limerick about a grey heron", score=20, downs=3, **told)
+    pairs = [Pooled(key=each.key, pair=each) for each in (good, bad)]
+    await pool.add_all([good, bad], change=WHY)
+    await RetrieverLessons(pool).open_all(pairs, change=WHY)
+    found = await SharedMemory(ledger, "local").recall("a limerick about a heron")
+    assert [(each.kind, each.key) for each in found] == [("pair", good.key)], "one was rated down"
 
 
 async def test_the_agents_of_a_pool_are_shown_facts(ledger: Ledger) -> None:
