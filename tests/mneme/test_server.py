@@ -28,7 +28,7 @@ from mneme.prompts.chat.memory_agent.rewriting import rewrite_memory
 from mneme.server.auth import MAX_BUSY
 from mneme.server.users import add_user
 from mneme.stores.cards.disputes import Approach
-from tests.doubles.command_line import failed
+from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.langgraph_server import ROOT, Server, serving
 from tests.doubles.ollama import Answer, Json, OllamaDouble, Reply, by_rules
 from tests.doubles.waiting import eventually
@@ -347,6 +347,27 @@ async def test_many_replies_to_one_user_keep_no_other_waiting(tmp_path: Path) ->
                 before = time.monotonic()
                 await say(bobs, "I like milk.", **asked["context"])
                 assert time.monotonic() - before < 2.5 * seconds, "half a call or so, and his own"
+
+
+WORKFLOWS = (
+    ("share", "pool", "import", "--shipped"),
+    ("share", "ask", "--agent", "limerick", "A limerick about a librarian who is afraid of mice."),
+    ("learn", "--suite", "story"),
+    ("household", "run", "--task", "Set up Table", "--members", "2", "--seed", "4"),
+    ("discuss", "Design the reporting database for the sales team.", "--max-turns", "4"),
+    ("recall", "What do my reporting queries need?"),
+)
+
+
+@pytest.mark.xdist_group("server")
+def test_all_workflows_serve_one_team_beside_one_another(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is shown what those before it left behind, a dispute is tried, and nothing blocks the server."""
+    monkeypatch.chdir(tmp_path)
+    for words in WORKFLOWS:
+        done = run_mneme(words, {**server.environment, "MNEME_TEAM": "everything"})
+        assert done.returncode == 0, (words, done.stderr)
 
 
 @pytest.mark.long
