@@ -2,9 +2,10 @@
 
 Each kind is searched by itself, so that none crowds out another. What was found is compared with the question
 on one scale: the cosine of text and question, plus half the share of the question's words that the text has.
-What is below `FLOOR` is not shown. The rest is ordered by relevance times standing (how sure the kind is of
-the record), times validity (what holds no longer, or not yet, counts half), times recency (a fifth of it,
-with a half-life of a year). What rests on something that was corrected or taken back is left out, or marked.
+What is below the kind's floor is not shown. The rest is ordered by relevance times standing (how sure the
+kind is of the record), times validity (what holds no longer, or not yet, counts half), times recency (a fifth
+of it, with a half-life of a year). What rests on something that was corrected or taken back is left out, or
+marked.
 """
 
 import math
@@ -29,10 +30,13 @@ RECALLABLE: tuple[Recallable, ...] = get_args(Recallable)
 REFERENCE = re.compile(r"([^@#]+)@(\d+)#(\d+)")
 FLOOR = 0.3
 """The least relevance with which something is shown."""
+PAIR_FLOOR = 0.6
+"""That of a pair: with `FLOOR`, three quarters of the turns of LoCoMo are shown a riddle or a poem."""
 ONE_TEXT = ("fact", "card", "pair")
 """Kinds whose records say one thing, so that the vector by which they are searched is its own."""
 CANDIDATES = 12
 """Records of each kind that are compared with the question."""
+ANSWERED = " Answered: "
 HALF_LIFE_DAYS = 365.0
 RECENCY = 0.2
 OUT_OF_TIME = 0.5
@@ -103,6 +107,9 @@ class _Kind(NamedTuple):
     shelf: str = ""
     filter: Mapping[str, Any] = {}
     """What tells its records from others below the same place."""
+    floor: float = FLOOR
+    about: Callable[[str], str] = str
+    """What of a text its words are compared with the question's."""
 
 
 def _of_teams(*below: str) -> Callable[[Asker], Iterable[Namespace]]:
@@ -138,7 +145,7 @@ def _synopses(version: Version) -> Sequence[str]:
 
 def _pair(version: Version) -> Sequence[str]:
     pair = Pair.model_validate(version.value)
-    return [] if pair.is_rated_down else [f"Asked: {pair.asks} Answered: {pair.answer}"]
+    return [] if pair.is_rated_down else [f"Asked: {pair.asks}{ANSWERED}{pair.answer}"]
 
 
 def _day(version: Version) -> str:
@@ -179,6 +186,8 @@ KINDS: Mapping[Recallable, _Kind] = {
         lambda each: f"pool {unescaped(each.namespace[-2])}, score {each.value['score']}",
         lambda each: _number(each, "score") / 100,
         filter={"score": {"$gte": 0}},  # a retriever's lessons lie in pools, too
+        floor=PAIR_FLOOR,
+        about=lambda text: text.partition(ANSWERED)[0],
     ),
 }  # fmt: skip
 
@@ -215,12 +224,12 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     whole = [version.record for part, version in parts if part.kind in ONE_TEXT]
     vectors = await ledger.vectors_by_ids(whole)
     known = [vectors.get(version.record) if part.kind in ONE_TEXT else None for part, version in parts]
-    texts = [part.text for part, _ in parts]
+    texts = [KINDS[part.kind].about(part.text) for part, _ in parts]
     alike = await ledger.scores(question, texts, vector=vector, known=known)
     ranked = [
         part.model_copy(update={"score": relevance * _weight(part.kind, version)})
         for (part, version), relevance in zip(parts, alike, strict=True)
-        if relevance >= FLOOR
+        if relevance >= KINDS[part.kind].floor
     ]
     ranked.sort(key=lambda each: (bool(each.stale), -each.score))
     return _packed(ranked, budget, cost)
