@@ -64,15 +64,21 @@ class Pools(Operations):
     @reads("pools")
     async def list(self) -> Sequence[RetrieverState]:
         """Return every pool of the team that has or had pairs."""
+        return [await self.retriever(name) for name in await self._names()]
+
+    async def _names(self) -> Sequence[str]:
         below = await self._ledger.namespaces(team_namespace(self._owner, "pools"), include_retired=True)
-        return [await self.retriever(name) for name in dict.fromkeys(each[3] for each in below)]
+        return [*dict.fromkeys(each[3] for each in below)]
 
     @reads("pools/{pool}/pairs")
     async def pairs(
         self, pool: PoolName, agent: AgentName = "", limit: Limit = 100, offset: Offset = 0
     ) -> Sequence[Pooled]:
-        """Return a pool's pairs, or those of one agent, in the order in which they were added."""
-        return await self._pool(pool).first(limit, agent, offset)
+        """Return a pool's pairs, or those of one agent, as they were added. Raises NotFound."""
+        found = await self._pool(pool).first(limit, agent, offset)
+        if not found and pool not in (known := await self._names()):
+            raise NotFound(f"There is no pool {pool}.", f"There are: {', '.join(known) or 'none yet'}.")
+        return found
 
     @reads("pools/{pool}/search")
     async def search(
