@@ -65,6 +65,7 @@ class Lookup:
         self._log = store.log
         self._clock = Clock()
         self._closed = False
+        self._last_query: tuple[str | None, Sequence[float]] = (None, ())
         self._beside = set[asyncio.Task[object]]()
 
     @property
@@ -230,8 +231,17 @@ class Lookup:
         return None
 
     async def vector_of(self, query: str) -> Sequence[float] | None:
-        """Return the vector of a query, for several searches; None where the embedder is absent."""
-        return None if self.goes_by_words else await self._embedder.embed_query(query)
+        """Return the vector of a query, for several searches; None where the embedder is absent.
+
+        The last one is kept: a message is looked up among the user's memories and among the team's.
+        """
+        if self.goes_by_words:
+            return None
+        last, vector = self._last_query
+        if last != query:
+            vector = await self._embedder.embed_query(query)
+            self._last_query = query, vector
+        return vector
 
     async def scores(
         self,
