@@ -156,6 +156,7 @@ def test_a_household_run_is_played_again_step_by_step(
     expect(alice).to_contain_text("nothing")
     rooms = page.get_by_role("list", name="Rooms")
     expect(rooms.get_by_text("Alice")).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_be_focused()  # the page sets the focus when it is there
     step = page.get_by_role("slider", name="Step")
     step.focus()
     page.keyboard.press("ArrowRight")
