@@ -176,7 +176,10 @@ class Beliefs(BaseModel):
             who = NAMES[known.holder or 0]
             return f"<{known.name}> ({known.id}) is held by {who} (step {known.step})."
         at = f"{known.relation} <{holder.name}> ({holder.id}) {where}" if holder else where
-        return f"<{known.name}> ({known.id}) is {at} (step {known.step})."
+        # what is in a container that was never opened was put there, not seen
+        is_hidden = known.relation == "inside" and holder is not None and holder.is_open is False
+        verb = "was put" if is_hidden else "is"
+        return f"<{known.name}> ({known.id}) {verb} {at} (step {known.step})."
 
 
 def satisfies(known: Seen, goal: Goal) -> bool:

@@ -34,11 +34,6 @@ class Mean:
         value = format(self.value, spec or ".1f")
         return f"{value} ±{format(self.half, (spec or '.1f').lstrip('+'))}" if self.n > 1 else value
 
-    @property
-    def is_clear(self) -> bool:
-        """Say whether the interval leaves 0 out; a single value has none."""
-        return self.n > 1 and abs(self.value) > self.half
-
 
 def mean_of(values: Sequence[float]) -> Mean:
     """Return the mean and its interval; a single value has none."""
@@ -59,10 +54,9 @@ class Difference:
     """Wilcoxon's signed-rank test, two-sided; none where nothing differs."""
 
     @property
-    def is_clear(self) -> bool:
-        """Say whether the interval leaves 0 out, or the paired test agrees with the mean."""
-        agrees = (self.ahead - self.behind) * self.mean.value < 0
-        return self.mean.is_clear or (self.p is not None and self.p < SIGNIFICANCE_LEVEL and agrees)
+    def is_significant(self) -> bool:
+        """Say whether the paired test rejects that the two arms take the same steps."""
+        return self.p is not None and self.p < SIGNIFICANCE_LEVEL
 
 
 class Results:

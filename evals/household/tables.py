@@ -95,12 +95,12 @@ def _pairs(results: Results, plan: Plan, where: str) -> Table:
         ]
         for one, rival in plan.pairs
     ]
-    title = f"{where}: MiTa's steps less a rival's, same episodes: below 0: ahead (* clear)"
+    title = f"{where}: MiTa's steps less a rival's, same episodes: below 0: ahead (* p < 0.05)"
     return table(title, ["", *COLUMNS], rows)
 
 
 def _gap(gap: Difference | None) -> str | None:
-    return f"{gap.mean:+.1f}{'*' * gap.is_clear}" if gap else None
+    return f"{gap.mean:+.1f}{'*' * gap.is_significant}" if gap else None
 
 
 def _less(results: Results, label: str, arm: Arm, whole: Arm | None, paper: float | None) -> list[object]:

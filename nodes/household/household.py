@@ -218,7 +218,7 @@ def _history(member: Member, plan: Plan, how: str, before: int) -> list[str]:
         if old.macro == plan.macro:
             begun -= old.steps
         else:
-            history.append(f"from step {before - old.steps} to {before}: {old.macro}: given up")
+            history.append(f"from step {before - old.steps} to {before}: {old.macro}: interrupted")
     if not plan.steps:
         how = "needed no step" if how == DONE else how
         return [*history, f"at step {before}: {plan.macro}: {how}"] if how else history

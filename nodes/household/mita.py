@@ -28,7 +28,6 @@ from langgraph.types import Overwrite, Send
 
 from mneme.core.errors import BadAnswer
 from mneme.environments.household.beliefs import Beliefs
-from mneme.environments.household.episode import parse_episode
 from mneme.environments.household.scene import NAMES
 from mneme.models.asking.asking import ask
 from mneme.nodes.household import household
@@ -89,7 +88,7 @@ async def begin(state: State, runtime: HouseholdRuntime) -> Update:
     started = update | {"assessed": nothing, "last": nothing, "last_step": -1, "actions": [], "synopses": []}
     if runtime.context.remember:
         started |= await remembered(update, runtime)
-    wanted = ", ".join(wanted_in(parse_episode(update["episode"])))
+    wanted = ", ".join(wanted_in(episode_of(State(**update))))
     return started | {
         "run": uuid4().hex,
         "shared": await look_up(runtime, wanted, "manager", but=["synopsis"]),

@@ -45,7 +45,7 @@ from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory,
 RECENT = 3
 """Synopses that stay as they were written."""
 MOST_DEEDS = 2
-"""Entries that one round may add to a member's history: a plan given up, and the one in its place."""
+"""Entries that one round may add to a member's history: an interrupted plan, and the one in its place."""
 
 
 def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passage:

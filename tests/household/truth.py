@@ -136,7 +136,7 @@ class Reader:
         for line in lines:
             if line == "(none)":
                 continue
-            if found := re.fullmatch(r"from step (\d+) to (\d+): (.+): (done|given up|failed: .+)", line):
+            if found := re.fullmatch(r"from step (\d+) to (\d+): (.+): (done|interrupted|failed: .+)", line):
                 self._deed(agent, found[3], int(found[1]), int(found[2]), line)
                 self._outcome(agent, found[3], found[4], int(found[2]), line)
             elif found := re.fullmatch(r"since step (\d+): (.+): under way", line):
@@ -186,7 +186,7 @@ class Reader:
             hold(is_so, line)
         elif how == "needed no step":
             hold(is_so or target in moment.open, line)
-        elif kind != "wait" or how not in ("given up", "under way"):
+        elif kind != "wait" or how not in ("interrupted", "under way"):
             hold(not is_so or "nothing in hand" in how, line)
         if found := re.fullmatch(r"failed: (\w+) holds it", how):
             hold(target in moment.hands[_number(found[1], line)], line)
