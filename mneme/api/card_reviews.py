@@ -24,13 +24,9 @@ Person = Annotated[str, Field(max_length=100, description="Who says so; none: th
 Owner = Annotated[str | None, Field(max_length=200, description="Who looks after the card.")]
 
 
-def _in_utc(moment: datetime | None) -> datetime | None:
-    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
-
-
 Expiry = Annotated[
     datetime | None,
-    AfterValidator(_in_utc),
+    AfterValidator(lambda at: at.replace(tzinfo=UTC) if at and at.tzinfo is None else at),
     Field(
         description="From when on it is not retrieved any more; a day begins in UTC.",
         examples=["2027-01-31T00:00:00Z"],
