@@ -5,6 +5,7 @@ processes may have the same ledger open.
 """
 
 import asyncio
+import os
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -59,9 +60,12 @@ async def _tell(server: uvicorn.Server, ready: Ready, url: str) -> None:
 def _listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port))
+    except socket.gaierror as error:
+        hint = "Give an address of this machine: --host 127.0.0.1"
+        raise MnemeError(f"This machine has no address {host}.", hint) from error
     except OSError as error:
         hint = f"Choose another: --port {port % 65535 + 1}"
-        raise MnemeError(f"Port {port} of {host} cannot be used: {error.strerror}.", hint) from error
+        raise MnemeError(f"Port {port} cannot be used: {os.strerror(error.errno or 0)}.", hint) from error
 
 
 def _here(host: str) -> str:
