@@ -199,7 +199,7 @@ class _Reader:
             ends = self._columns(predicate)
             if len(ends) == 2:
                 left, right = ((id(side) in self._outer) for side in sides)
-                self.found.joins.append(Join(*ends, correlated=left != right))
+                self.found.joins.append(Join(ends[0], ends[1], left != right))
         elif isinstance(predicate, (exp.Like, exp.ILike)):
             pattern = predicate.expression
             leading = pattern.name.startswith(("%", "_")) or not isinstance(pattern, exp.Literal)
@@ -283,7 +283,7 @@ FEATURES = {*GENERAL, *GENERAL.values(), *STRUCTURE, "grouping"}
 def features(structure: Structure, catalogue: Catalogue) -> list[str]:
     """Name what matters for tuning, `further columns` being those that a query only reads."""
     named = {*structure.group, *structure.order, *structure.ends, *structure.alternatives}
-    named |= {each.column for each in (*structure.filters, *structure.hidden)}
+    named |= {each.column for each in structure.filters} | {each.column for each in structure.hidden}
     named |= {Column(table, next(iter(columns))) for table, columns in catalogue.items()}
     return [*_features(structure), *([FURTHER] if {*structure.used} - named else [])]
 
