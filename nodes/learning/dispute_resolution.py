@@ -34,16 +34,7 @@ from mneme.prompts.learning.dispute_resolution import (
 )
 from mneme.prompts.learning.trials import Measurement
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
-from mneme.stores.cards.disputes import (
-    DeprecateOld,
-    Dispute,
-    Escalate,
-    KeepOld,
-    Merge,
-    PairedTrial,
-    Resolution,
-    Round,
-)
+from mneme.stores.cards.disputes import Dispute, PairedTrial, Resolution, Round
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.records import Change
@@ -141,19 +132,22 @@ def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
 def carried_out(made: Verdict, dispute: Dispute, card: Card) -> Resolution:
     """Say a decision as what the store carries out, with the trials that the winner won as evidence."""
     rules = [Rule(condition=each.condition, pattern=each.pattern) for each in made.rules if each.condition]
-    if made.decision == "keep_old":
-        return KeepOld(reason=made.reason, by=made.by, outcomes=_outcomes(dispute, "old", card))
-    outcomes = _outcomes(dispute, "new", card)
+    new, lesson = guideline(dispute.new.solution), None
     if made.decision == "merge":
         conditions = {rule.condition for rule in rules}
-        kept = [rule for rule in card.rules if rule.condition not in conditions]
-        whole = [*kept, *rules]
-        return Merge(reason=made.reason, by=made.by, claim=made.claim, rules=whole, outcomes=outcomes)
-    new = guideline(dispute.new.solution)
-    if not rules and new:
-        rules = [Rule(condition=new.condition, pattern=new.pattern)]
-    lesson = Lesson(claim=made.claim, rationale=made.reason, rules=rules, tags=card.tags, scope=card.scope)
-    return DeprecateOld(reason=made.reason, by=made.by, lesson=lesson, outcomes=outcomes)
+        rules = [*(rule for rule in card.rules if rule.condition not in conditions), *rules]
+    elif made.decision == "deprecate_old":
+        own = rules or ([Rule(condition=new.condition, pattern=new.pattern)] if new else [])
+        lesson = Lesson(claim=made.claim, rationale=made.reason, rules=own, tags=card.tags, scope=card.scope)
+    return Resolution(
+        decision=made.decision,
+        reason=made.reason,
+        by=made.by,
+        claim=made.claim,
+        rules=rules,
+        lesson=lesson,
+        outcomes=_outcomes(dispute, "old" if made.decision == "keep_old" else "new", card),
+    )
 
 
 def _outcomes(dispute: Dispute, side: str, card: Card) -> list[TaskOutcome]:
@@ -329,10 +323,8 @@ def is_decided(state: State) -> Literal["settle", "choose", "escalate"]:
 async def escalate(state: State, runtime: TeamRuntime) -> Update:
     """Note in the ledger that a person is to decide."""
     reason = state["recommendation"]["rationale"]
-    dispute = await cards_of(runtime).resolve(
-        state["dispute_id"], Escalate(reason=reason, by="devils_advocate")
-    )
-    return {"dispute": dispute}
+    waits = Resolution(decision="escalate", reason=reason, by="devils_advocate")
+    return {"dispute": await cards_of(runtime).resolve(state["dispute_id"], waits)}
 
 
 async def ask_person(state: State, runtime: TeamRuntime) -> Update:
