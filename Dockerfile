@@ -12,7 +12,7 @@ ENV PYTHONUNBUFFERED=1 \
     LANGGRAPH_NO_VERSION_CHECK=1
 
 RUN --mount=type=bind,target=/src,rw \
-    pip install --constraint /src/constraints.txt "/src[serve,postgres,mcp,providers]" $PROVIDERS \
+    pip install --constraint /src/constraints.txt "/src[studio,postgres,mcp,providers]" $PROVIDERS \
     && mneme embedder install \
     && chmod -R a+rX /opt/mneme \
     && install -D --mode=644 /src/langgraph.json /app/langgraph.json \

@@ -22,7 +22,8 @@ from mneme.stores.ledger.ledger import Ledger, open_ledger
 if TYPE_CHECKING:  # slow to import
     import httpx
 
-ANNOUNCEMENT = "mneme.server"
+LANGGRAPH_SERVER, OWN_SERVER = "mneme.server", "mneme.serve"
+"""The files in the ledger's folder by which a running `langgraph dev` and `mneme serve` are found."""
 ANSWER_SECONDS = 5.0
 """The longest that a server may take to say that it is there."""
 Place = Union[Ledger, "httpx.AsyncClient"]
@@ -82,9 +83,9 @@ class Announcement(BaseModel):
 
 
 @asynccontextmanager
-async def announced(url: str) -> AsyncIterator[None]:
+async def announced(url: str, name: str = LANGGRAPH_SERVER) -> AsyncIterator[None]:
     """Write the server's address into the ledger's folder while the server runs."""
-    file = _announcement()
+    file = _announcement(name)
     if file is None:
         yield
         return
@@ -96,9 +97,9 @@ async def announced(url: str) -> AsyncIterator[None]:
         await asyncio.to_thread(file.unlink, missing_ok=True)
 
 
-def running_server(seconds: float = ANSWER_SECONDS) -> str | None:
+def running_server(seconds: float = ANSWER_SECONDS, name: str = LANGGRAPH_SERVER) -> str | None:
     """Return the address of the server that has the ledger open, if it answers within so many seconds."""
-    file = _announcement()
+    file = _announcement(name)
     if file is None:
         return None
     try:
@@ -111,6 +112,6 @@ def running_server(seconds: float = ANSWER_SECONDS) -> str | None:
         return None
 
 
-def _announcement() -> Path | None:
+def _announcement(name: str) -> Path | None:
     folder = place_of(settings().ledger_location).folder
-    return folder and folder / ANNOUNCEMENT
+    return folder and folder / name

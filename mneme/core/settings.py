@@ -3,7 +3,7 @@
 import asyncio
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlencode, urlsplit
 
 from platformdirs import user_cache_path, user_data_path
@@ -77,6 +77,12 @@ class Settings(BaseSettings):
         None, description="Folder of wordings of your own; see `mneme prompts export`."
     )
     ollama_url: Address = Field("http://127.0.0.1:11434", description="Ollama's address.")
+    upstream: Address | Literal[""] = Field(
+        "", description="Whose models answer chat completions, such as https://…/v1. Default: Ollama's."
+    )
+    upstream_key: SecretStr = Field(
+        SecretStr(""), description="Key for it; not set, on a server without users: the client's own."
+    )
     model: str = Field("llama3.1:8b", description="The Ollama model that `auto` looks for.")
     auto: str = Field(
         "",
