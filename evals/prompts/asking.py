@@ -12,7 +12,6 @@ from mneme.evals.measuring import TokenCounter
 from mneme.evals.prompts.cases import Golden
 from mneme.evals.prompts.properties import as_json
 from mneme.models.asking.asking import ask
-from mneme.models.asking.attempts import asked_as_if_new
 from mneme.models.asking.counting import counting
 from mneme.nodes.chat.memory_tools import calls_of, turn_of
 from mneme.prompts.chat.paper_versions import ToolChoices, ToolGiven, choose_tools
@@ -62,7 +61,7 @@ async def outcome_of(golden: Golden, responder: str) -> Outcome:
 
 async def _answered(golden: Golden, responder: str, config: RunnableConfig) -> tuple[Came, str, list[str]]:
     """Return how a usable answer came, if one did, its text, and what is wrong with it."""
-    with counting() as asked, asked_as_if_new():
+    with counting() as asked:
         try:
             answer = await _asked(golden, responder, config)
         except BadAnswer as bad:
