@@ -7,18 +7,13 @@ shorter, Unicode, duplicates and ties, and a few real rows beside. The same quer
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations
-from typing import Literal
 
-import sqlglot
-from pydantic import BaseModel
 from sqlglot import exp
 
 from mneme.environments.sql_tuning.analysis import Catalogue, conjuncts, qualified, table_of
-from mneme.environments.sql_tuning.generating import Row
 from mneme.environments.sql_tuning.guard import Dialect
+from mneme.environments.sql_tuning.records import Cell, ColumnFacts, Row
 
-Kind = Literal["whole", "real", "text", "other"]
-Cell = object
 ROWS = {1: 300, 2: 300, 3: 120}
 """Rows for so many tables; joins multiply them."""
 FEWEST = 50
@@ -26,16 +21,6 @@ KEYS = 12
 """Values of a column that is joined on, so that joins find partners, and more than one."""
 STRANGE = ("", " ", "É", "é", "ß", "İ", "ﬁ", "0", "00", "%", "_")
 MOST_PAIRS = 30
-
-
-class ColumnFacts(BaseModel):
-    """What a column takes: its kind, NULL or not, and whether it numbers its rows."""
-
-    name: str
-    kind: Kind
-    nullable: bool = True
-    key: bool = False
-    is_time: bool = False
 
 
 Facts = Mapping[str, Sequence[ColumnFacts]]
@@ -160,13 +145,3 @@ def _joined(tree: exp.Query) -> set[tuple[str, str]]:
         if isinstance(equal.this, exp.Column) and isinstance(equal.expression, exp.Column)
         for side in (equal.this, equal.expression)
     }
-
-
-def without_limit(query: str, dialect: Dialect) -> str:
-    """Return a query without its LIMIT; the same where it has none."""
-    tree = sqlglot.parse_one(query, read=dialect)
-    if tree.args.get("limit") is None and tree.args.get("offset") is None:
-        return query
-    tree.set("limit", None)
-    tree.set("offset", None)
-    return tree.sql(dialect)

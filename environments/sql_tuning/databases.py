@@ -5,12 +5,13 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Literal
 
-from mneme.environments.sql_tuning.adversarial import ColumnFacts, Kind, rows_for
-from mneme.environments.sql_tuning.generating import Row
+from mneme.environments.sql_tuning.adversarial import rows_for
 from mneme.environments.sql_tuning.guard import Dialect
-from mneme.environments.sql_tuning.records import Limits, Stopped
+from mneme.environments.sql_tuning.records import ColumnFacts, Kind, Limits, Row, Stopped
 
 CHUNK = 200
+MOST_ROWS = 300_000
+"""Rows that are taken of each table of a large database."""
 REAL_ROWS = 200
 """Rows from which those that tell rewritings apart take cells."""
 TYPES: Mapping[Kind, str] = {"whole": "INTEGER", "real": "REAL", "text": "TEXT", "other": "OTHER"}

@@ -1,10 +1,12 @@
-"""Draw the tables of a schema: the same seed gives the same rows, on every database."""
+"""Draw rows: of a schema that comes with Mneme, the same for a seed; of tables that have none."""
 
-from collections.abc import Iterable
-from datetime import datetime
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 
 import numpy as np
 
+from mneme.environments.sql_tuning.records import Cell, ColumnFacts, Row
 from mneme.environments.sql_tuning.schemas import (
     AMOUNT_SPREAD,
     CHANNEL_SHARES,
@@ -17,7 +19,6 @@ from mneme.environments.sql_tuning.schemas import (
     Schema,
 )
 
-Row = tuple[object, ...]
 SECONDS = DAYS * 86_400
 NUMBERS = 20_000
 WORDS = (
@@ -25,6 +26,14 @@ WORDS = (
     *("kelp", "larch", "meadow", "north", "orchard", "pebble", "quartz", "river", "summit", "thistle"),
     *("umber", "valley", "willow", "yarrow"),
 )
+REFERENCED = 50
+"""A table that others refer to has one row for so many of theirs."""
+NULLS = 0.01
+CONSTANT = 0.02
+"""How often a column has a constant that the query compares it with."""
+TIMES = ("date", "time", "_at", "_on")
+Known = Mapping[tuple[str, str], Sequence[Cell]]
+"""Constants that a query compares a column with, by table and column."""
 
 
 def draw(schema: Schema, seed: int, rows: int) -> dict[str, Iterable[Row]]:
@@ -77,3 +86,52 @@ def _entities(schema: Schema, dice: np.random.Generator) -> Iterable[Row]:
             zip(names, segments, cities, strict=True), start=1
         )
     )
+
+
+def filled(
+    tables: Mapping[str, Sequence[ColumnFacts]],
+    refers: Mapping[str, Mapping[str, str]],
+    rows: int,
+    known: Known,
+) -> Iterator[tuple[str, Iterator[Row]]]:
+    """Yield rows for each table, those that others refer to first.
+
+    `refers` names, for each table, the columns that refer to another table, and that table.
+    """
+    referred = {other for each in refers.values() for other in each.values()}
+    sizes = {table: max(10, rows // REFERENCED) if table in referred else rows for table in tables}
+    for table in sorted(tables, key=lambda each: each not in referred):
+        ranges = {name: sizes.get(other, REFERENCED) for name, other in refers[table].items()}
+        constants = {column.name: known.get((table, column.name), ()) for column in tables[table]}
+        yield table, _filled_rows(tables[table], sizes[table], ranges, constants, random.Random(table))  # noqa: S311
+
+
+def _filled_rows(
+    columns: Sequence[ColumnFacts],
+    size: int,
+    ranges: Mapping[str, int],
+    constants: Mapping[str, Sequence[Cell]],
+    dice: random.Random,
+) -> Iterator[Row]:
+    def cell(column: ColumnFacts, number: int) -> Cell:
+        if column.key and column.kind == "whole":
+            return number
+        if column.name in ranges:
+            return 1 + int(dice.random() ** 2 * ranges[column.name])
+        if column.nullable and dice.random() < NULLS:
+            return None
+        if constants[column.name] and dice.random() < CONSTANT:
+            return dice.choice(constants[column.name])
+        return _drawn_cell(column, size, dice)
+
+    return (tuple(cell(column, number) for column in columns) for number in range(1, size + 1))
+
+
+def _drawn_cell(column: ColumnFacts, size: int, dice: random.Random) -> Cell:
+    if column.is_time or column.name.lower().endswith(TIMES):
+        return f"{END - timedelta(seconds=dice.randrange(SECONDS)):%Y-%m-%d %H:%M:%S}"
+    if column.kind == "whole":
+        return dice.randrange(max(10, size // 10))
+    if column.kind == "real":
+        return round(dice.lognormvariate(4, 1), 2)
+    return f"{dice.choice(WORDS)}-{dice.randrange(1000)}"

@@ -59,6 +59,21 @@ class TableInfo(BaseModel):
     indexes: list[str] = Field(description="Statements of the indexes that are there already.")
 
 
+Kind = Literal["whole", "real", "text", "other"]
+Cell = object
+Row = tuple[Cell, ...]
+
+
+class ColumnFacts(BaseModel):
+    """What a column takes: its kind, NULL or not, and whether it numbers its rows."""
+
+    name: str
+    kind: Kind
+    nullable: bool = True
+    key: bool = False
+    is_time: bool = False
+
+
 SHOWN = 120
 """Characters of a statement that a failure quotes."""
 

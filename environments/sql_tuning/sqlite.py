@@ -21,19 +21,23 @@ from typing import Literal
 from urllib.parse import quote
 
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning.adversarial import ColumnFacts, Kind, constants_of
-from mneme.environments.sql_tuning.databases import Database, DatabaseCopy, catalogue_of, names_of, quoted
-from mneme.environments.sql_tuning.filling import filled
-from mneme.environments.sql_tuning.generating import Row, draw
-from mneme.environments.sql_tuning.records import Failed, Late, Limits, Refused
+from mneme.environments.sql_tuning.adversarial import constants_of
+from mneme.environments.sql_tuning.databases import (
+    MOST_ROWS,
+    Database,
+    DatabaseCopy,
+    catalogue_of,
+    names_of,
+    quoted,
+)
+from mneme.environments.sql_tuning.generating import draw, filled
+from mneme.environments.sql_tuning.records import ColumnFacts, Failed, Kind, Late, Limits, Refused, Row
 from mneme.environments.sql_tuning.schemas import Schema
 
 KEPT = 24  # files that are kept; beyond that the oldest is made again when needed
 STEPS = 20_000  # of SQLite's machine between two looks at the clock: about a millisecond
 WHOLE = 64 * 2**20
 """Bytes of a user's database that is copied whole; of a larger one, rows are taken."""
-MOST_ROWS = 300_000
-"""Rows that are taken of each table of a large database."""
 
 ASKING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
 WRITING = {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE, sqlite3.SQLITE_CREATE_TABLE}

@@ -1,17 +1,16 @@
 """Query tuning: run a solution on a real database and measure it."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
+import sqlglot
 from sqlglot import exp
 
 from mneme.core.errors import BadInput, needs
-from mneme.environments.sql_tuning.adversarial import without_limit
-from mneme.environments.sql_tuning.comparing import differences, order_of
 from mneme.environments.sql_tuning.databases import Database, DatabaseCopy, quoted
-from mneme.environments.sql_tuning.generating import Row
 from mneme.environments.sql_tuning.guard import (
     Dialect,
     check_preparation,
@@ -27,16 +26,14 @@ from mneme.environments.sql_tuning.records import (
     Limits,
     Measured,
     Refused,
+    Row,
     Stopped,
     TableInfo,
 )
 from mneme.environments.sql_tuning.schemas import find_schema
-from mneme.environments.sql_tuning.sqlite import MOST_ROWS, SqliteDatabase
+from mneme.environments.sql_tuning.sqlite import SqliteDatabase
 from mneme.environments.sql_tuning.tasks import ROWS, TuningTask
 from mneme.environments.worlds import Solution
-
-if TYPE_CHECKING:
-    from mneme.environments.sql_tuning.postgres import PostgresDatabase
 
 # Two measurements at once would slow each other down, so one waits for the other.
 _turn = threading.Lock()
@@ -68,6 +65,9 @@ class Pair(NamedTuple):
         return self.baseline / max(self.solution, SMALLEST)
 
 
+Order = Callable[[Row], object]
+DIGITS = 10
+"""Significant digits of a floating-point number: a sum in another order differs in the last ones."""
 SLOW = 1.0
 """Seconds from which on an original is measured once and for all; a faster one beside each solution."""
 SMALLER = (10, 100, 1000)
@@ -90,32 +90,20 @@ class SqlTuning:
         self.limits = limits or Limits()
 
     @classmethod
-    def open(  # noqa: PLR0913
-        cls,
-        schema: str,
-        seed: int,
-        rows: int = ROWS,
-        url: str = "",
-        *,
-        query: str = "",
-        limits: Limits | None = None,
+    def open(
+        cls, schema: str, seed: int, rows: int = ROWS, *, query: str = "", limits: Limits | None = None
     ) -> Self:
-        """Open a database of a schema, on SQLite or on the PostgreSQL at a URL; made on first use."""
+        """Open a database of a schema that comes with Mneme, made on first use. Raises BadInput, NotFound."""
         if rows < 1 or seed < 0:
             raise BadInput(f"A database has at least one row and a seed from 0 on, not {rows} and {seed}.")
-        found = find_schema(schema)
-        database = (
-            _postgres().drawn(url, found, seed, rows) if url else SqliteDatabase.drawn(found, seed, rows)
-        )
-        return cls(database, query, limits)
+        return cls(SqliteDatabase.drawn(find_schema(schema), seed, rows), query, limits)
 
     @classmethod
-    def of(cls, task: TuningTask, url: str = "", *, rows: int = ROWS, limits: Limits | None = None) -> Self:
+    def of(cls, task: TuningTask, *, rows: int = ROWS, limits: Limits | None = None) -> Self:
         """Open the database of a task, with the task's slow query."""
-        if task.is_own:
-            own = own_database(task.database, task.ddl, task.query, rows, task.tables)
-            return cls(own, task.query, limits)
-        return cls.open(task.schema_name, task.seed, rows, url, query=task.query, limits=limits)
+        if not task.is_own:
+            return cls.open(task.schema_name, task.seed, rows, query=task.query, limits=limits)
+        return cls(own_database(task, rows, task.tables), task.query, limits)
 
     @property
     def dialect(self) -> Dialect:
@@ -157,7 +145,7 @@ class SqlTuning:
                 rows, _ = copy.ask(self._checked_query(query))
         except (Refused, Stopped, Failed) as reason:
             raise BadInput(f"The share of {predicate!r} cannot be counted: {reason}") from reason
-        return float(str(rows[0][0]))
+        return float(str(rows[0][0] or 0))  # nothing, where the table is empty
 
     def run(self, solution: Solution) -> Measured:
         """Run the original and the solution on one copy, compare their results, and time both."""
@@ -311,20 +299,67 @@ def _ask(asked: Asked, most: float) -> tuple[list[Row], float]:
     return copy.ask(query, most)
 
 
-def is_postgres(database: str) -> bool:
-    """Say whether a database is named by PostgreSQL's URL."""
-    return database.startswith(("postgresql://", "postgres://"))
-
-
-def own_database(database: str, ddl: str, query: str, rows: int, tables: Sequence[str] = ()) -> Database:
+def own_database(task: TuningTask, rows: int, tables: Sequence[str] | None = None) -> Database:
     """Open a database of the user's own, of which `tables` are worked on. Raises BadInput, StorageFailure."""
-    if is_postgres(database):
-        postgres = _postgres()
-        return postgres(database, taken=tables, most=MOST_ROWS)
-    return SqliteDatabase.read(database) if database else SqliteDatabase.declared(ddl, query, rows)
+    if task.dialect == "postgres":
+        with needs("PostgreSQL", "postgres"):
+            from mneme.environments.sql_tuning.postgres import PostgresDatabase  # noqa: PLC0415  (an extra)
+        return PostgresDatabase(task.database, tables)
+    if task.database:
+        return SqliteDatabase.read(task.database)
+    return SqliteDatabase.declared(task.ddl, task.query, rows)
 
 
-def _postgres() -> "type[PostgresDatabase]":
-    with needs("PostgreSQL", "postgres"):
-        from mneme.environments.sql_tuning.postgres import PostgresDatabase  # noqa: PLC0415  (an extra)
-    return PostgresDatabase
+def order_of(query: str, dialect: Dialect) -> Order | None:
+    """Give what a query sorts its rows by; the whole row where it sorts by what its rows do not show."""
+    tree = parse(query, dialect)
+    order = tree.args.get("order")
+    if order is None:
+        return None
+    places = [_shown(key.this, tree) for key in order.expressions]
+    return lambda row: tuple(row if place is None else row[place] for place in places)
+
+
+def _shown(key: exp.Expr, tree: exp.Expr) -> int | None:
+    """Find the output column that a sort key is, by number, by name or by its expression."""
+    if isinstance(key, exp.Literal) and key.is_int:
+        return int(key.this) - 1
+    for place, output in enumerate(cast(exp.Query, tree).selects):
+        if key.sql() in (output.alias, output.unalias().sql(), output.output_name):
+            return place
+    return None
+
+
+def differences(
+    expected: Sequence[Row], found: Sequence[Row], order: Order | None, of: Sequence[Row] | None = None
+) -> str:
+    """Tell how two results differ, in one line; nothing where they do not.
+
+    Rows that tie in the sort keys may change places; everything else is compared exactly, and `of` gives
+    all rows of which a LIMIT takes the first: which of those that tie at its end is nobody's matter.
+    """
+    wanted, given = [_rounded(row) for row in expected], [_rounded(row) for row in found]
+    if len(wanted) != len(given):
+        return f"The solution gives {len(given)} rows, the original {len(wanted)}."
+    missing = Counter(wanted) - Counter(given)
+    same_order = order is None or [order(row) for row in wanted] == [order(row) for row in given]
+    is_choice = of is not None and same_order and not Counter(given) - Counter(map(_rounded, of))
+    if missing and not is_choice:
+        other = next(iter(Counter(given) - Counter(wanted)))
+        example = f"the original gives {next(iter(missing))!r}, the solution {other!r}"
+        return f"{missing.total()} of {len(wanted)} rows differ: {example}."
+    return "" if same_order else "The rows are the same, but in another order than the original's."
+
+
+def _rounded(row: Row) -> Row:
+    return tuple(float(f"{cell:.{DIGITS}g}") if isinstance(cell, float) else cell for cell in row)
+
+
+def without_limit(query: str, dialect: Dialect) -> str:
+    """Return a query without its LIMIT; the same where it has none."""
+    tree = sqlglot.parse_one(query, read=dialect)
+    if tree.args.get("limit") is None and tree.args.get("offset") is None:
+        return query
+    tree.set("limit", None)
+    tree.set("offset", None)
+    return tree.sql(dialect)

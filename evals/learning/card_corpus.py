@@ -7,7 +7,7 @@ of a remedy of that world, about the task that it was seen in. The queries are w
 from collections.abc import Iterator
 from itertools import count, product
 
-from mneme.environments.sql_tuning.conditions import features_of, general
+from mneme.environments.sql_tuning.analysis import general
 from mneme.environments.sql_tuning.patterns import REMEDIES
 from mneme.environments.sql_tuning.tasks import TuningTask, tasks
 from mneme.environments.workspace.tactics import tactics
@@ -46,7 +46,7 @@ def _of_files() -> Iterator[Lesson]:
 
 
 def _of_query(task: TuningTask, seed: int) -> Iterator[Lesson]:
-    features, seen = features_of(task), f"{_subject(task.description)} ({seed})"
+    features, seen = task.features, f"{_subject(task.description)} ({seed})"
     for condition in dict.fromkeys(["; ".join(features), "; ".join(general(features))]):
         for pattern in REMEDIES:
             yield _lesson(condition, pattern, "queries", seen, "sql_tuning")
@@ -66,7 +66,7 @@ def queries(wanted: int) -> list[str]:
     asked: list[str] = []
     for seed in count(ASKED_FROM):
         for task in tasks(seed, TASKS_PER_SEED):
-            asked.append(about("; ".join(general(features_of(task))), "queries"))
+            asked.append(about("; ".join(general(task.features)), "queries"))
             asked.append(f"{asked[-1]}: {_subject(task.description)}")
         if len(asked) >= wanted:
             return asked[:wanted]

@@ -23,7 +23,7 @@ from scipy.stats import permutation_test, rankdata
 
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import TuningTask, tasks
-from mneme.environments.sql_tuning.conditions import features_of, general
+from mneme.environments.sql_tuning.analysis import general
 from mneme.environments.sql_tuning.tasks import FAMILIES, Family
 from mneme.evals.learning.studies import RECALL, Played, Study, StudyOptions, Team, study, with_gains
 from mneme.evals.measuring import wilcoxon_p
@@ -104,10 +104,7 @@ async def similarity(
     similar = np.full((len(cards), len(cards)), np.nan)
     searched = [
         np.array(
-            [
-                await embedder.embed_query(about("; ".join(general(features_of(task))), "queries"))
-                for task in own
-            ]
+            [await embedder.embed_query(about("; ".join(general(task.features)), "queries")) for task in own]
         )
         for own in tried.values()
     ]
