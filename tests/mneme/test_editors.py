@@ -198,8 +198,8 @@ def test_a_file_that_cannot_be_read_is_left_alone(tmp_path: Path, mneme: Run) ->
             failed(mneme("connect", editor), str(tmp_path / name), "repair")
             assert (tmp_path / name).read_text() == "{ = broken"
             (tmp_path / name).unlink()
-    servers = tmp_path / ".codex/config.toml"
-    servers.write_text('[mcp_servers.mneme]\ncommand = "mine"\n')
+    config = tmp_path / ".codex/config.toml"
+    config.write_text('[mcp_servers.mneme]\ncommand = "mine"\n')
     failed(mneme("connect", "codex"), "already")
 
 
