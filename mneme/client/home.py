@@ -7,7 +7,7 @@ import asyncio
 import os
 import urllib.request
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, cast
 
@@ -94,7 +94,9 @@ async def announced(url: str, name: str = LANGGRAPH_SERVER) -> AsyncIterator[Non
     try:
         yield
     finally:
-        await asyncio.to_thread(file.unlink, missing_ok=True)
+        with suppress(OSError):
+            if file.read_text() == text:  # another one may have come meanwhile
+                file.unlink()
 
 
 def running_server(seconds: float = ANSWER_SECONDS, name: str = LANGGRAPH_SERVER) -> str | None:

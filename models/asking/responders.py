@@ -55,30 +55,18 @@ class CallOptions:
     """By what the score of a token that was said lately is divided, where Ollama answers; 0: as it does."""
 
 
-@dataclass(frozen=True)
-class Model:
-    """A language model of Ollama, or of any other provider that LangChain knows."""
-
-    provider: str
-    name: str
-
-    async def say(
-        self, request: ModelRequest, options: CallOptions, lane: Lane, config: RunnableConfig
-    ) -> AIMessage:
-        """Return one reply of the model."""
-        if self.provider == "ollama":
-            ollama = await import_lazily("mneme.models.ollama.chat")  # takes most of a second
-            reply = await ollama.say(self.name, request, options, lane=lane, config=config)
-        else:
-            provided = await import_lazily("mneme.models.asking.provided")
-            reply = await provided.say(self.provider, self.name, request, options, config)
-        return cast(AIMessage, reply)
-
-
-def model_of(responder: str) -> Model:
-    """Return the model that a resolved responder names."""
+async def say(
+    responder: str, request: ModelRequest, options: CallOptions, lane: Lane, config: RunnableConfig
+) -> AIMessage:
+    """Return one reply of a resolved model: of Ollama, or of any other provider that LangChain knows."""
     provider, _, name = responder.partition(":")
-    return Model(provider, name)
+    if provider == "ollama":
+        ollama = await import_lazily("mneme.models.ollama.chat")  # takes most of a second
+        reply = await ollama.say(name, request, options, lane=lane, config=config)
+    else:
+        provided = await import_lazily("mneme.models.asking.provided")
+        reply = await provided.say(provider, name, request, options, config)
+    return cast(AIMessage, reply)
 
 
 async def resolve(who: str) -> str:

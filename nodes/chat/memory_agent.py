@@ -17,20 +17,21 @@ Deviations from the paper, each for a fault that its §4.2 or its future work na
 """
 
 from asyncio import gather
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal, get_args
 
 from mneme.models.asking.asking import resolve
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
-from mneme.nodes.chat.memory_operations import Judged, Similar, judged, similar_of
-from mneme.nodes.chat.remembering import Decision, State, Update
+from mneme.nodes.chat.memory_operations import MOST_STATEMENTS, Judged
+from mneme.nodes.chat.remembering import Action, Decision, State, Update
 from mneme.nodes.chat.writing_down import incoming, last_reply, written
 from mneme.nodes.costs import counted
 from mneme.prompts.chat.evidence import rest
+from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.prompts.chat.memory_agent.reading import Reading, read_message
-from mneme.stores.users.memories import MAX_LINKS, RULES, MemoryRecord
+from mneme.stores.users.memories import MAX_LINKS, RULES, Memory, MemoryRecord
 from mneme.stores.users.valid_time import first_day, holding, holds
 
 MOST_KNOWN = 5
@@ -59,7 +60,7 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
     }
 
 
-async def _read_again(state: State, runtime: MemoryRuntime) -> Similar | None:
+async def _read_again(state: State, runtime: MemoryRuntime) -> MemoryRecord | None:
     """Return the memory that is to be read again, if it is still as rules wrote it.
 
     Where a run that was interrupted has written it for this message, it is the version before: what that run
@@ -68,12 +69,12 @@ async def _read_again(state: State, runtime: MemoryRuntime) -> Similar | None:
     key = state.get("rereads", "")
     found = await memories_of(runtime).find(key) if key else None
     if found is None or (found.live and found.memory.read_by == RULES):
-        return similar_of(found) if found else None
+        return found
     history, written_for = await memories_of(runtime).history(key), f"{state['message_id']}:"
     before = [
         older for older, newer in pairwise(history) if (newer.idempotency_key or "").startswith(written_for)
     ]
-    return similar_of(MemoryRecord.of(before[-1])) if before else None
+    return MemoryRecord.of(before[-1]) if before else None
 
 
 async def _nearest(state: State, runtime: MemoryRuntime) -> list[str]:
@@ -97,109 +98,112 @@ def _routed_by_memories(reading: Reading) -> Reading:
     return reading
 
 
-ROUTES: dict[str, Literal["find_similar", "forget", "settle"]] = {
-    "store": "find_similar",
-    "forget": "forget",
-    "discard": "settle",
-}
-
-
 def routed(state: State) -> Literal["find_similar", "forget", "settle"]:
     """Follow the route."""
-    return ROUTES[state["route"]]
+    if state["route"] == "store":
+        return "find_similar"
+    return "forget" if state["route"] == "forget" else "settle"
 
 
 async def find_similar(state: State, runtime: MemoryRuntime) -> Update:
     """Search the user's memories with each candidate, the words that say it, and its names."""
-    found = await gather(*(_related(each, runtime) for each in state["candidates"]))
-    own = state.get("rereads")
-    return {"similar": [[similar_of(each) for each in some if each.key != own] for some in found]}
-
-
-async def _related(candidate: Mapping[str, Any], runtime: MemoryRuntime) -> list[MemoryRecord]:
-    names, k = candidate.get("entities", []), runtime.context.similar
-    found = await memories_of(runtime).related(candidate["content"], candidate["quote"], names, k)
-    least = runtime.context.min_similarity
-    return [each for each in found if each.similarity is None or each.similarity >= least]
+    context, own = runtime.context, state.get("rereads")
+    found = await gather(
+        *(
+            memories_of(runtime).related(each.content, each.quote, each.entities, context.similar)
+            for each in state["candidates"]
+        )
+    )
+    least = context.min_similarity
+    return {
+        "similar": [
+            [
+                each
+                for each in some
+                if each.key != own and (each.similarity is None or each.similarity >= least)
+            ]
+            for some in found
+        ]
+    }
 
 
 def decide(state: State) -> Update:
     """Decide for each candidate by the verdicts on it (§3.1); link what may contradict a memory."""
-    decisions, candidates = list[Decision](), list[dict[str, Any]]()
-    today = _day_of(state.get("time", ""))
+    decisions, candidates = list[Decision](), list[Memory]()
+    today = first_day(state.get("time", "")) or datetime.now(UTC).date()
     for number, candidate in enumerate(state["candidates"]):
-        verdicts = [each for each in state.get("verdicts", []) if each["candidate"] == number]
+        verdicts = [each for each in state["verdicts"] if each.candidate == number]
         decided = decisions_on(number, verdicts, candidate, today)
         decisions += decided
-        is_new = decided[0]["action"] == "insert"
-        limited = [each["memory"]["key"] for one in decided[1:] for each in one["touched"]]
-        open_ = [each["memory"]["key"] for each in verdicts if _stays_open(each, candidate, today)]
-        open_ = [key for key in open_ if key not in limited]
-        candidates.append(candidate | {"may_contradict": open_[:MAX_LINKS] if is_new else []})
+        limited = [each.memory.key for one in decided[1:] for each in one.touched]
+        open_ = [each.memory.key for each in verdicts if _stays_open(each, candidate, today)]
+        linked = [key for key in open_ if key not in limited][:MAX_LINKS]
+        is_new = decided[0].action == "insert"
+        candidates.append(candidate.model_copy(update={"may_contradict": linked if is_new else []}))
     if own := state.get("own"):
         decisions = _in_place_of(own, decisions, state["rationale"])
     return {"decisions": decisions, "candidates": candidates}
 
 
-def _in_place_of(own: Similar, decisions: Sequence[Decision], why: str) -> list[Decision]:
+def _in_place_of(own: MemoryRecord, decisions: Sequence[Decision], why: str) -> list[Decision]:
     """Let the first new memory take the place of the one that was read again; without one, retire that."""
-    again = judged(-1, own)
-    new = next((each for each in decisions if each["action"] == "insert"), None)
+    again = [Judged(memory=own)]
+    new = next((each for each in decisions if each.action == "insert"), None)
     others = [each for each in decisions if each is not new]
     if new is None:
         why = f"Read again by a model, nothing of it stands by itself. {why}"
-        return [*others, Decision(candidate=-1, action="retire", touched=[again], rationale=why)]
-    why = f"Read again by a model. {new['rationale']}"
-    return [*others, Decision(candidate=new["candidate"], action="replace", touched=[again], rationale=why)]
+        return [*others, Decision(candidate=-1, action="retire", touched=again, rationale=why)]
+    why = f"Read again by a model. {new.rationale}"
+    return [*others, Decision(candidate=new.candidate, action="replace", touched=again, rationale=why)]
 
 
-def _day_of(time: str) -> date:
-    return first_day(time) or datetime.now(UTC).date()
-
-
-def decisions_on(
-    number: int, verdicts: Sequence[Judged], candidate: Mapping[str, Any], today: date
-) -> list[Decision]:
+def decisions_on(number: int, verdicts: Sequence[Judged], candidate: Memory, today: date) -> list[Decision]:
     """Update each memory in conflict; discard a duplicate; append to the most similar; else insert.
 
     What begins later, or holds for a time, is inserted; a memory that it replaces whole holds until then.
     """
-    later = [each for each in verdicts if each["relation"] == "later"]
-    if present := [each for each in verdicts if each["relation"] in {"change", "correction"}]:
-        return [_decided("update", number, present)]
-    if later:
-        ends = holding(candidate["since"], "", today) == "later" and not candidate["until"]
-        replaced = [each for each in later if ends and _is_replaced_whole(each, candidate)]
-        insert = Decision(candidate=number, action="insert", touched=[], rationale=_reasons(later))
-        return [insert, *([_decided("limit", number, replaced)] if replaced else [])]
-    if duplicates := [each for each in verdicts if each["relation"] == "duplicate"]:
-        return [_decided("discard", number, duplicates[:1])]
-    additions = [each for each in verdicts if each["relation"] == "addition" and not each["memory"]["full"]]
-    if additions and not (candidate["since"] or candidate["until"]):
-        return [_decided("update", number, additions[:1])]
-    unclear = _reasons([each for each in verdicts if each["relation"] == "unclear"])
+
+    def decided(action: Action, touched: Sequence[Judged], why: Sequence[Judged] = ()) -> Decision:
+        return Decision(
+            candidate=number, action=action, touched=list(touched), rationale=_reasons(why or touched)
+        )
+
+    of: dict[Relation, list[Judged]] = {name: [] for name in get_args(Relation)}
+    for each in verdicts:
+        of[each.relation].append(each)
+    if present := [each for each in verdicts if each.relation in {"change", "correction"}]:
+        return [decided("update", present)]
+    if of["later"]:
+        ends = _is_for_good(candidate, today)
+        replaced = [each for each in of["later"] if ends and _is_replaced_whole(each, candidate)]
+        return [decided("insert", [], of["later"]), *([decided("limit", replaced)] if replaced else [])]
+    if of["duplicate"]:
+        return [decided("discard", of["duplicate"][:1])]
+    additions = [each for each in of["addition"] if len(each.memory.memory.statements) < MOST_STATEMENTS]
+    if additions and not (candidate.since or candidate.until):
+        return [decided("update", additions[:1])]
+    unclear = _reasons(of["unclear"])
     kept = f"{unclear} Both are kept, and linked."
     rationale = kept if unclear else "Nothing that is remembered says so or contradicts it."
-    return [Decision(candidate=number, action="insert", touched=[], rationale=rationale)]
-
-
-def _decided(
-    action: Literal["update", "limit", "discard"], number: int, verdicts: Sequence[Judged]
-) -> Decision:
-    return Decision(candidate=number, action=action, touched=list(verdicts), rationale=_reasons(verdicts))
+    return [Decision(candidate=number, action="insert", rationale=rationale)]
 
 
 def _reasons(verdicts: Sequence[Judged]) -> str:
-    return " ".join(dict.fromkeys(each["rationale"] for each in verdicts))
+    return " ".join(dict.fromkeys(each.rationale for each in verdicts))
 
 
-def _stays_open(verdict: Judged, candidate: Mapping[str, Any], today: date) -> bool:
+def _is_for_good(candidate: Memory, today: date) -> bool:
+    """Tell whether a fact begins later and has no end."""
+    return holding(candidate.since, "", today) == "later" and not candidate.until
+
+
+def _stays_open(verdict: Judged, candidate: Memory, today: date) -> bool:
     """Tell whether a memory may contradict the fact: that is unclear, or a part of it ends later for good."""
-    ends = holding(candidate["since"], "", today) == "later" and not candidate["until"]
-    return verdict["relation"] == "unclear" or (verdict["relation"] == "later" and ends)
+    is_later = verdict.relation == "later" and _is_for_good(candidate, today)
+    return verdict.relation == "unclear" or is_later
 
 
-def _is_replaced_whole(verdict: Judged, candidate: Mapping[str, Any]) -> bool:
+def _is_replaced_whole(verdict: Judged, candidate: Memory) -> bool:
     """Tell whether a memory says nothing that does not change with the fact."""
-    outdated = verdict["outdated"]
-    return bool(outdated) and not rest(verdict["memory"]["content"], outdated, candidate["content"])
+    old = verdict.memory.memory.content
+    return bool(verdict.outdated) and not rest(old, verdict.outdated, candidate.content)

@@ -119,24 +119,18 @@ def route_upsert(given: paper.Upsert) -> paper.UpsertRoute:
     return paper.UpsertRoute(rationale="No memory is repeated or corrected.", route="insert", index=-1)
 
 
-@rule(paper.manage_memory)
-def manage_memory(given: paper.ToolGiven) -> paper.ToolCalls:
-    """Route, compose, compare and rewrite in one go, as the agent with tools is asked to."""
+@rule(paper.choose_tools)
+def choose_tools(given: paper.ToolGiven) -> paper.ToolChoices:
+    """Route and compare in one go, as the agent with tools is asked to."""
     calls = []
     for new in read_message(given, MOST).memories:
         upsert = paper.Upsert(fact=new.content, message=given.message, memories=given.memories)
         index = route_upsert(upsert).index
-        memory = given.memories[index] if index >= 0 else ""
-        pair = rewriting.Pair(fact=new.content, message=given.message, memory=memory, outdated="?")
-        content = rewrite_memory(pair).content if memory else new.content
-        name = "update_memory" if memory else "insert_memory"
-        if not count(new.content, memory):
-            calls.append(paper.ToolCall(name=name, index=index, content=content, quote=new.quote))
-    return paper.ToolCalls(calls=calls)
+        name = "update_memory" if index >= 0 else "insert_memory"
+        if index < 0 or not count(new.content, given.memories[index]):
+            calls.append(paper.ToolChoice(name=name, index=index, quote=new.quote))
+    return paper.ToolChoices(calls=calls)
 
 
 rule(paper.route_message)(lambda given: reading.Route.model_validate(dict(read_message(given))))
 rule(paper.compose_memories)(lambda given: paper.Candidates(memories=[*read_message(given, MOST).memories]))
-rule(paper.choose_tools)(
-    lambda given: paper.ToolChoices.model_validate(manage_memory(given), from_attributes=True)
-)

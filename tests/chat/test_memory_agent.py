@@ -375,11 +375,18 @@ async def test_version_1_is_asked_again_where_it_describes_a_call(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = version_1.compile(store=LedgerStore(ledger))
-    arguments = {"content": HOME, "quote": "I live in Austin", "kind": "semantic"}
-    insert = {"name": "insert_memory", "arguments": arguments}
+    insert = {"name": "insert_memory", "arguments": {"quote": "I live in Austin"}}
+    written = {
+        "content": HOME,
+        "quote": "I live in Austin",
+        "kind": "semantic",
+        "entities": [],
+        "relations": [],
+    }
     with served(monkeypatch, Model("small")) as double:
-        double.chat.reply(f'insert_memory(content="{HOME}")', Reply(tool_calls=(insert,)))
-        context = MemoryContext(memory_agent="ollama:small", compose_first=True)
+        composed = json.dumps({"memories": [written]})
+        double.chat.reply('insert_memory(quote="Austin")', Reply(tool_calls=(insert,)), composed)
+        context = MemoryContext(memory_agent="ollama:small")
         told = await graph.ainvoke({"message": "I live in Austin."}, context=context)
 
     assert done(told) == ["insert"]

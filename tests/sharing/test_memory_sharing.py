@@ -31,7 +31,7 @@ from mneme.nodes.sharing.context import DesignContext, GrowthContext, PoolContex
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.memory_sharing import store
 from mneme.nodes.sharing.pools import retrievers_of, rubrics_of
-from mneme.prompts.sharing import answering, grading, standard_answers
+from mneme.prompts.sharing import answering, standard_answers
 from mneme.prompts.sharing.examples import Criterion, words
 from mneme.prompts.sharing.scoring import Fault, Judgeable, score_pair
 from mneme.prompts.sharing.standard_answers import Question
@@ -358,9 +358,8 @@ async def test_a_likelihood_is_measured_as_the_agent_is_asked_or_not_at_all(
     clear_endpoints()
 
     def brain(body: Json) -> Reply:
-        said = {"answer": "none"} if of(body, answering.answer) else {"contradicts": False}
         graded = {"rationale": "So.", "percent": 20}
-        return Reply(json.dumps(graded if of(body, grading.grade_contradiction) else said))
+        return Reply(json.dumps({"answer": "none"} if of(body, answering.answer) else graded))
 
     with served(monkeypatch, brain=brain) as double:
         kind = PoolContext(team="poets", grader=MODEL, agent=known)

@@ -12,7 +12,7 @@ from langgraph.types import Send
 
 from mneme.core.settings import read_settings
 from mneme.models.asking.replies import Unusable
-from mneme.models.asking.responders import CallOptions, ModelRequest, model_of
+from mneme.models.asking.responders import CallOptions, ModelRequest, say
 from mneme.models.ollama.creating import create, model_name
 from mneme.models.tuning.lora import ADAPTER
 from mneme.models.tuning.paired import not_worse
@@ -76,7 +76,7 @@ async def _said(model: str, asked: str) -> tuple[str, dict[str, float]]:
     request = ModelRequest(SYSTEM, [], [HumanMessage(asked)])
     options = CallOptions(REPLY_TOKENS, 0.0, SEED, free_text=True)
     try:
-        reply = await model_of(f"ollama:{model}").say(request, options, "background", {})
+        reply = await say(f"ollama:{model}", request, options, "background", {})
     except Unusable as endless:  # it goes round in circles: what it said until then counts
         return endless.raw, {}
     used, told = reply.usage_metadata, reply.response_metadata
