@@ -117,7 +117,7 @@ class Team:
         record = next(each for each in await self.cards.tasks.all() if each.id == task.id)
         packet, metrics = result["packet"], result["packet"]["metrics"]
         measured: Row = next((each for each in metrics["measured"] if each["name"] == "seconds"), {})
-        shown = "\n".join(str(each["known"]) for each in result["cards"])
+        shown = "\n".join(str(each) for each in result["cards"])
         learned = [{name: each[name] for name in LEARNED} for each in result["learned"]]
         return {
             **{name: getattr(record, name) for name in RECORDED},

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import Card, Lesson, Part, Rule, TaskOutcome, normalised
+from mneme.stores.cards.card import Card, Frozen, Lesson, Part, Rule, TaskOutcome, normalised
 from mneme.stores.cards.card_records import CardRecords
 from mneme.stores.cards.lifecycle import Decide, Decision, is_in_service, out_of_service, with_outcomes
 from mneme.stores.ledger.ledger import Ledger
@@ -77,10 +77,8 @@ class Resolution(Part):
         return self
 
 
-class Dispute(BaseModel):
+class Dispute(Frozen):
     """A conflict between a card and what a task found."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     status: DisputeStatus = "open"
@@ -90,7 +88,7 @@ class Dispute(BaseModel):
     new: Approach
     opened_at: datetime
     opened_by: str
-    rounds: list[Round] = []
+    rounds: list[Round] = Field([])
     resolution: Resolution | None = None
     resolved_at: datetime | None = None
 

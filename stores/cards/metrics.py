@@ -22,9 +22,9 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from mneme.stores.cards.card import Card, CardVersion, Rating, Status
+from mneme.stores.cards.card import Card, CardVersion, Frozen, Rating, Status
 from mneme.stores.cards.disputes import Dispute
 from mneme.stores.cards.lifecycle import is_in_service
 from mneme.stores.cards.task_log import TaskRecord
@@ -34,10 +34,8 @@ MIN_TASKS = 5
 OUT_OF_SERVICE: Set[Status] = {"deprecated", "archived"}
 
 
-class Thresholds(BaseModel):
+class Thresholds(Frozen):
     """§10's alerts: three that are critical, two that warn."""
-
-    model_config = ConfigDict(frozen=True)
 
     slower: float = Field(0.20, description="Critical: time to solution increases by more.")
     dispute_days: float = Field(7, description="Critical: a dispute stays open longer.")
@@ -47,20 +45,16 @@ class Thresholds(BaseModel):
     compared_tasks: int = Field(50, ge=MIN_TASKS)
 
 
-class Alert(BaseModel):
+class Alert(Frozen):
     """A threshold that has been passed."""
-
-    model_config = ConfigDict(frozen=True)
 
     level: Literal["critical", "warning"]
     metric: str
     message: str
 
 
-class Metrics(BaseModel):
+class Metrics(Frozen):
     """Every metric of §10; None where there is nothing to compute it from."""
-
-    model_config = ConfigDict(frozen=True)
 
     tasks: int
     cards: dict[Status, int]
@@ -81,7 +75,7 @@ class Metrics(BaseModel):
     disputes_open: int
     dispute_days_p50: float | None
     dispute_days_longest_open: float | None
-    alerts: list[Alert] = []
+    alerts: list[Alert] = Field([])
 
 
 def compute(  # noqa: PLR0913 (one name for each thing that is computed from)
@@ -221,10 +215,8 @@ LONGER_THAN: Mapping[Unit, timedelta] = {
 """From a period's beginning it is so far into the next one."""
 
 
-class Period(BaseModel):
+class Period(Frozen):
     """What a team's learning was like in one period; None where there is nothing to compute it from."""
-
-    model_config = ConfigDict(frozen=True)
 
     begins: datetime
     ends: datetime

@@ -32,7 +32,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mneme.core.errors import BadInput, needs
 from mneme.stores.cards.card import (
@@ -41,6 +41,7 @@ from mneme.stores.cards.card import (
     Card,
     CardVersion,
     Evidence,
+    Frozen,
     Lesson,
     Provenance,
 )
@@ -221,10 +222,8 @@ def noisy(counts: Mapping[str, Counts], epsilon: float) -> dict[str, Counts]:
     return dict(zip(counts, zip(above[::2], above[1::2], strict=True), strict=True))
 
 
-class Spending(BaseModel):
+class Spending(Frozen):
     """What a team has given out so far: the sum of ε over its exports, and how many there were."""
-
-    model_config = ConfigDict(frozen=True)
 
     epsilon: float = 0.0
     exports: int = 0
@@ -263,10 +262,8 @@ class PrivacyAccount:
         return await self._kept.change(SPENT, decide, change)
 
 
-class Shared(BaseModel):
+class Shared(Frozen):
     """What goes to another organisation, and what it has cost in privacy."""
-
-    model_config = ConfigDict(frozen=True)
 
     text: str = Field(description="The cards as YAML.")
     cards: int

@@ -11,7 +11,6 @@ from mneme.nodes.learning.compound_learning.state import (
     ask_role,
     draft_of,
     is_blocking,
-    knowns,
     setting_of,
     timed,
     used_cards,
@@ -63,9 +62,9 @@ async def decide(state: State, runtime: LearningRuntime, world: World | None) ->
         resolved=worded([each for each in log if each["status"] == "closed"]),
         unresolved=worded([each for each in log if each["status"] == "open"]),
         open_blocking=sum(is_blocking(each) for each in log),
-        cards=knowns(used),
+        cards=used,
         elsewhere=[
-            n for n, each in enumerate(used) if not state["final"] and {*each["tasks"]} - {state["task_id"]}
+            n for n, each in enumerate(used) if not state["final"] and {*each.tasks} - {state["task_id"]}
         ],
     )
     with counting() as asked:
@@ -104,7 +103,7 @@ def _packet(
         confidence=made.confidence,
         solved=made.solved,
         judged_by="environment" if trial else "leader",
-        sources={"cards": [each["id"] for each in used], "external": made.references},
+        sources={"cards": [each.id for each in used], "external": made.references},
         metrics={
             "latency_seconds": round(state["seconds"], 3),
             "accuracy": None if trial is None else float(trial.correct),
@@ -122,6 +121,6 @@ def _packet(
             "no_new_failures": blocking == 0,
             "reusable": made.reusable,
         },
-        approved=[used[number]["id"] for number in made.promote] if trial else [],
+        approved=[used[number].id for number in made.promote] if trial else [],
         verify_new=made.verify_new and trial is not None,
     )

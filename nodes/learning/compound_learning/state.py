@@ -38,14 +38,6 @@ from mneme.stores.cards.card import Card, DeprecatedApproach
 Role = Literal["researcher", "devils_advocate", "leader", "monitor"]
 
 
-class Recalled(TypedDict):
-    """A retrieved card, and what its rules make of the task."""
-
-    id: str
-    known: Known
-    tasks: list[str]
-
-
 class TriedDraft(TypedDict):
     """A draft, and what its quick trial showed."""
 
@@ -108,7 +100,7 @@ class State(Problem, Result, total=False):
 
     schema_name: str
     features: str
-    cards: Annotated[list[Recalled], Typed]
+    cards: Annotated[list[Known], Typed]
     pitfalls: Annotated[list[Known], Typed]
     retrieval_ms: float
     shared: list[str]
@@ -228,6 +220,8 @@ def as_shown(card: Card, world: World | None) -> Known:
         for rule in (card.rules if card.status != "deprecated" else ())
     ]
     return Known(
+        id=card.id,
+        tasks=card.evidence.task_ids,
         claim=card.claim,
         status=card.status,
         confidence=card.confidence,
@@ -275,24 +269,19 @@ def _short(text: str) -> str:
     return shorten(text, SHORT, placeholder=" …")
 
 
-def knowns(cards: Sequence[Recalled]) -> list[Known]:
-    """Return recalled cards as agents are shown them."""
-    return [each["known"] for each in cards]
-
-
 def draft_of(state: State, number: int) -> Draft:
     """Return the draft of that number, counted from 0; -1 is the latest."""
     return state["drafts"][number]["draft"]
 
 
-def used_cards(state: State) -> list[Recalled]:
+def used_cards(state: State) -> list[Known]:
     """Return the cards that the first draft rested on; patches may lead away from them."""
     return [state["cards"][number] for number in state["drafts"][0]["draft"].used]
 
 
-def verified_cards(state: State) -> list[Recalled]:
+def verified_cards(state: State) -> list[Known]:
     """Return the retrieved cards that are verified."""
-    return [each for each in state["cards"] if each["known"].status == "verified"]
+    return [each for each in state["cards"] if each.status == "verified"]
 
 
 def worded(log: Sequence[LoggedObjection]) -> list[str]:

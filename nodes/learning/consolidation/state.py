@@ -14,9 +14,9 @@ from mneme.models.tuning.judging import Judged
 from mneme.models.tuning.pairs import Pairs
 from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.context import OwnedByTeam, ledger_of, team_of
+from mneme.stores.cards.card import Consolidation
 from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.settings import Consolidation
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.tuned import PoolModels
 

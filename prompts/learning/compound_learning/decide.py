@@ -93,7 +93,7 @@ Blocking and open: $open_blocking
 
 Cards used:
 $cards
-Numbers of those that served another task before: $elsewhere""",
+Which of these served another task before, by the number in brackets: $elsewhere""",
 )
 
 
