@@ -41,6 +41,9 @@ class PairedTrial(Part):
     """Both approaches on one similar task; None where it was not measured."""
 
     task: str = Field(min_length=1)
+    features: str = Field("", description="What mattered in the task, where its world can tell.")
+    old: str = Field("", description="What the world said of the old approach.")
+    new: str = Field("", description="What the world said of the new approach.")
     old_correct: bool
     new_correct: bool
     old_seconds: float | None = Field(None, ge=0)
@@ -95,6 +98,11 @@ class Dispute(Frozen):
     @property
     def unresolved(self) -> bool:
         return self.status != "resolved"
+
+    @property
+    def trials(self) -> list[PairedTrial]:
+        """The trials of all rounds."""
+        return [trial for tested in self.rounds for trial in tested.trials]
 
     @classmethod
     def of(cls, version: Version) -> "Dispute":

@@ -1,5 +1,6 @@
 """Verify and decide (§3, step 4): measure the best draft; the leader resolves the task."""
 
+from mneme.core.trial import Trial
 from mneme.environments.worlds import World
 from mneme.models.asking.counting import Asked, added, counting, tokens_in
 from mneme.nodes.learning.compound_learning.state import (
@@ -19,7 +20,6 @@ from mneme.nodes.learning.compound_learning.state import (
 from mneme.nodes.learning.context import LearningRuntime
 from mneme.nodes.learning.worlds import attempt, solution_of
 from mneme.prompts.learning.compound_learning.decide import Case, Resolution, resolve_task
-from mneme.prompts.learning.trials import Measurement
 
 ABOUT_AS_GOOD = 0.75
 """A quick trial tells speed-ups apart by no less than a quarter."""
@@ -74,7 +74,7 @@ async def decide(state: State, runtime: LearningRuntime, world: World | None) ->
     return {"packet": packet, "log": log, **by}
 
 
-def _settled(state: State, trial: Measurement | None) -> list[LoggedObjection]:
+def _settled(state: State, trial: Trial | None) -> list[LoggedObjection]:
     """Close what was objected to drafts that were not chosen; what the final one suffers from is open.
 
     That is so even where a patch answered it, a later draft that was not chosen, unless the final draft was
@@ -92,7 +92,7 @@ def _settled(state: State, trial: Measurement | None) -> list[LoggedObjection]:
 
 
 def _packet(
-    state: State, made: Resolution, log: list[LoggedObjection], trial: Measurement | None, asked: Asked
+    state: State, made: Resolution, log: list[LoggedObjection], trial: Trial | None, asked: Asked
 ) -> Packet:
     used = used_cards(state)
     spent = added(state["asked"], asked)

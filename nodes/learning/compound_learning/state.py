@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
+from mneme.core.trial import Trial
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import Asked, added, counting
@@ -31,7 +32,7 @@ from mneme.prompts.learning.compound_learning.challenge import Objection
 from mneme.prompts.learning.compound_learning.compile import Finding
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import Failing, InVain, Known
-from mneme.prompts.learning.trials import Advice, Measurement
+from mneme.prompts.learning.trials import Advice
 from mneme.prompts.prompt import Prompt
 from mneme.stores.cards.card import Card, DeprecatedApproach
 
@@ -42,7 +43,7 @@ class TriedDraft(TypedDict):
     """A draft, and what its quick trial showed."""
 
     draft: Draft
-    trial: Measurement | None
+    trial: Trial | None
 
 
 class LoggedObjection(TypedDict):
@@ -107,7 +108,7 @@ class State(Problem, Result, total=False):
     facts: list[str]
     drafts: Annotated[list[TriedDraft], Typed]
     log: Annotated[list[LoggedObjection], Typed]
-    measured: Annotated[Measurement | None, Typed]
+    measured: Annotated[Trial | None, Typed]
     final: int
     findings: Annotated[list[Finding], Typed]
     seconds: Annotated[float, add]
