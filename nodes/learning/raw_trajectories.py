@@ -16,6 +16,7 @@ from mneme.nodes.learning.compound_learning.research import begin, shorten_middl
 from mneme.nodes.learning.compound_learning.state import (
     State,
     Update,
+    begins,
     draft_of,
     scope_of,
     setting_of,
@@ -32,7 +33,7 @@ LONGEST = 3_000
 """As much of a trajectory as is shown: five of them fit into a small model's context."""
 
 
-@timed
+@begins
 async def recall(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Retrieve the trajectories of the tasks that are most like this one."""
     return await begin(state, runtime, world, _nearest)

@@ -124,26 +124,21 @@ def alerts(metrics: Metrics, thresholds: Thresholds) -> list[Alert]:
     """Return the alerts that these metrics raise, the critical ones first."""
     slower, days, gone = metrics.seconds_increase, metrics.dispute_days_longest_open, metrics.deprecated_rate
     precision, ratio = metrics.retrieval_precision, metrics.provisional_to_verified
-    raised: list[Alert] = []
+    critical, warning = [], []
     if slower is not None and slower > thresholds.slower:
-        raised.append(_critical("time to solution", f"{slower:.0%} longer than before"))
+        critical.append(("time to solution", f"{slower:.0%} longer than before"))
     if days is not None and days > thresholds.dispute_days:
-        raised.append(_critical("dispute duration", f"a dispute has been open for {days:.1f} days"))
+        critical.append(("dispute duration", f"a dispute has been open for {days:.1f} days"))
     if gone is not None and gone > thresholds.deprecated_a_month:
-        raised.append(_critical("deprecated rate", f"{gone:.0%} of the cards were deprecated in a month"))
+        critical.append(("deprecated rate", f"{gone:.0%} of the cards were deprecated in a month"))
     if precision is not None and precision < thresholds.precision:
-        raised.append(_warning("retrieval precision", f"{precision:.0%} of the retrieved cards were used"))
+        warning.append(("retrieval precision", f"{precision:.0%} of the retrieved cards were used"))
     if ratio > thresholds.provisional_to_verified:
-        raised.append(_warning("provisional to verified", f"{ratio:.3g} provisional cards for each verified"))
-    return raised
-
-
-def _critical(metric: str, message: str) -> Alert:
-    return Alert(level="critical", metric=metric, message=message)
-
-
-def _warning(metric: str, message: str) -> Alert:
-    return Alert(level="warning", metric=metric, message=message)
+        warning.append(("provisional to verified", f"{ratio:.3g} provisional cards for each verified"))
+    return [
+        *(Alert(level="critical", metric=name, message=message) for name, message in critical),
+        *(Alert(level="warning", metric=name, message=message) for name, message in warning),
+    ]
 
 
 def _in(cards: Mapping[str, Card], status: Status) -> int:
@@ -205,14 +200,8 @@ Unit = Literal["day", "week", "month", "quarter", "year"]
 History = Sequence[CardVersion]
 INSTANT = timedelta(microseconds=1)
 """The ledger's times are no finer, so that a period begins just after the one before."""
-LONGER_THAN: Mapping[Unit, timedelta] = {
-    "day": timedelta(days=1),
-    "week": timedelta(days=7),
-    "month": timedelta(days=31),
-    "quarter": timedelta(days=92),
-    "year": timedelta(days=366),
-}
-"""From a period's beginning it is so far into the next one."""
+LONGEST: Mapping[Unit, int] = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
+"""Days: from a period's beginning it is so far into the next one."""
 
 
 class Period(Frozen):
@@ -273,7 +262,7 @@ def _by_calendar(unit: Unit, first: datetime, now: datetime) -> Iterator[datetim
     edge = _beginning(unit, first)
     while edge < now:
         yield edge - INSTANT
-        edge = _beginning(unit, edge + LONGER_THAN[unit])
+        edge = _beginning(unit, edge + timedelta(days=LONGEST[unit]))
     yield now
 
 

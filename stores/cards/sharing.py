@@ -230,38 +230,6 @@ class Spending(Frozen):
     at: datetime | None = None
 
 
-class PrivacyAccount:
-    """The account of one team's exports, a record of its ledger with a version for each."""
-
-    def __init__(self, ledger: Ledger, team: str) -> None:
-        kind = kind_of(Spending)
-        self._kept = Shelf(ledger, team_namespace(team, "privacy"), kind)
-
-    async def spent(self) -> Spending:
-        """Return what was spent so far."""
-        return await self._kept.find(SPENT) or Spending()
-
-    async def spend(self, epsilon: float, budget: float, *, change: Change) -> Spending:
-        """Add an export to the account, before anything of it is given out.
-
-        Raises BadInput where the sum would pass the budget; then nothing is spent.
-        """
-
-        def decide(before: Spending) -> tuple[Spending, str]:
-            total = before.epsilon + epsilon
-            if total > budget * (1 + 1e-9):
-                raise BadInput(
-                    f"With this export ε would be {total:g} in all, over the budget of {budget:g}; "
-                    f"{before.exports} exports have spent {before.epsilon:g}.",
-                    "Give a smaller ε, share without counts, or raise the budget knowingly.",
-                )
-            return Spending(epsilon=total, exports=before.exports + 1, at=datetime.now(UTC)), change.reason
-
-        if await self._kept.find(SPENT) is None:
-            await self._kept.add_new(SPENT, Spending(), change=change)
-        return await self._kept.change(SPENT, decide, change)
-
-
 class Shared(Frozen):
     """What goes to another organisation, and what it has cost in privacy."""
 
@@ -278,12 +246,36 @@ class SharedFiles:
 
     def __init__(self, ledger: Ledger, records: CardRecords) -> None:
         self._records = records
-        self.account = PrivacyAccount(ledger, records.team)
+        self._account = Shelf(ledger, team_namespace(records.team, "privacy"), kind_of(Spending))
+
+    async def spent(self) -> Spending:
+        """Return what was spent so far."""
+        return await self._account.find(SPENT) or Spending()
+
+    async def _spend(self, epsilon: float, budget: float, *, change: Change) -> Spending:
+        """Add an export to the account, before anything of it is given out.
+
+        Raises BadInput where the sum would pass the budget; then nothing is spent.
+        """
+
+        def decide(before: Spending) -> tuple[Spending, str]:
+            total = before.epsilon + epsilon
+            if total > budget * (1 + 1e-9):
+                raise BadInput(
+                    f"With this export ε would be {total:g} in all, over the budget of {budget:g}; "
+                    f"{before.exports} exports have spent {before.epsilon:g}.",
+                    "Give a smaller ε, share without counts, or raise the budget knowingly.",
+                )
+            return Spending(epsilon=total, exports=before.exports + 1, at=datetime.now(UTC)), change.reason
+
+        if await self._account.find(SPENT) is None:
+            await self._account.add_new(SPENT, Spending(), change=change)
+        return await self._account.change(SPENT, decide, change)
 
     async def export(
         self, abstraction: Abstraction, epsilon: float | None, budget: float, *, change: Change
     ) -> Shared:
-        """Return abstract cards, with noisy counts where an ε is given. Raises BadInput as `spend` does."""
+        """Return abstract cards, with noisy counts where an ε is given. Raises BadInput as `_spend` does."""
         cards = [each for each in await self._records.list() if is_in_service(each) and not each.flags]
         lessons: dict[str, Lesson] = {}
         outcomes: dict[str, dict[str, bool]] = {}
@@ -295,7 +287,7 @@ class SharedFiles:
         counts: dict[str, Counts] = {}
         if epsilon is not None:
             counts = noisy(bounded(outcomes), epsilon)
-            await self.account.spend(epsilon, budget, change=change)
+            await self._spend(epsilon, budget, change=change)
         made = [_card(lesson, counts.get(key)) for key, lesson in lessons.items()]
         return Shared(
             # in the order of their ids, which says nothing of when they were learned
@@ -304,7 +296,7 @@ class SharedFiles:
             names=len(abstraction.names),
             figures=abstraction.figures,
             epsilon=epsilon,
-            spent=await self.account.spent(),
+            spent=await self.spent(),
         )
 
 

@@ -23,6 +23,7 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     as_shown,
     ask_role,
+    begins,
     scope_of,
     setting_of,
     timed,
@@ -47,7 +48,7 @@ Find = Callable[[State, World | None, LearningRuntime], Awaitable[list[Known]]]
 """What finds, for a task in its world, what the researcher is shown of earlier ones."""
 
 
-@timed
+@begins
 async def recall(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Retrieve the cards that bear on the task (§4); those whose conditions fail here are not shown."""
     update = await begin(state, runtime, world, _retrieved)

@@ -1,11 +1,11 @@
 """What compound learning keeps between its steps, and what all its steps share."""
 
 import time
-from collections.abc import Sequence
-from functools import wraps
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial, wraps
 from operator import add
 from textwrap import shorten
-from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from langgraph.types import Overwrite
 from pydantic import BaseModel
@@ -116,35 +116,21 @@ class State(Problem, Result, total=False):
 
 
 Update = dict[str, Any]
-FIRST_STEPS = ("recall", "look_up")
-"""The steps with which a task begins: what an earlier one of the same thread cost does not count."""
 G = TypeVar("G", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel)
 Drafted = TypeVar("Drafted", bound=Draft)
 
 
-class InWorld(Protocol):
-    """A step of the graph, in the task's world, where the context names one."""
-
-    __name__: str
-
-    async def __call__(self, state: State, runtime: LearningRuntime, world: World | None) -> Update: ...
+InWorld = Callable[[State, LearningRuntime, World | None], Awaitable[Update]]
+"""A step of the graph, in the task's world, where the context names one."""
 
 
-class Node(Protocol):
-    """A step as the graph calls it."""
-
-    __name__: str
-
-    async def __call__(self, state: State, runtime: LearningRuntime) -> Update: ...
-
-
-def timed(node: InWorld) -> Node:
+def timed(node: InWorld, *, is_first: bool = False) -> Callable[..., Awaitable[Update]]:
     """Open the task's world for a step, and add to its update what it asked and how long it took.
 
-    What lies between kill and restart does not count. The first step reads what is posed.
+    What lies between kill and restart does not count. The first step reads what is posed: what an earlier
+    task of the same thread cost does not count.
     """
-    is_first = node.__name__ in FIRST_STEPS
 
     @wraps(node)
     async def step(state: State, runtime: LearningRuntime) -> Update:
@@ -162,7 +148,11 @@ def timed(node: InWorld) -> Node:
         return {**update, **costs}
 
     del step.__wrapped__  # LangGraph calls a step with what its signature names
-    return cast(Node, step)
+    return step
+
+
+begins = partial(timed, is_first=True)
+"""The first step of a task."""
 
 
 def _posed(state: State) -> Update:

@@ -117,7 +117,7 @@ def cycle_of(runtime: TuningRuntime) -> ConsolidationCycle | PoolModels:
     """Return the consolidations of the team's cards, or of the pool that is named."""
     if runtime.context.pool:
         return PoolModels(pool_of(runtime))
-    return ConsolidationCycle(ledger_of(runtime), cards_of(runtime))
+    return ConsolidationCycle(ledger_of(runtime), cards_of(runtime), limits_of(runtime))
 
 
 def owner_of(runtime: TuningRuntime, between: str = "-") -> str:
