@@ -29,6 +29,7 @@ from mneme.models.asking.attempts import (
     was_cut,
 )
 from mneme.models.asking.budget import tokens
+from mneme.models.asking.fixed_reply import FixedReply
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import import_lazily
 from mneme.models.asking.replies import Copied, Doubtful, Unusable, copied, read, without_thought
@@ -41,7 +42,7 @@ from mneme.models.asking.responders import (
     resolve,
 )
 from mneme.models.asking.schema import bounded, flat, room_for
-from mneme.models.asking.scripts import FixedReply, line_of, script
+from mneme.models.asking.scripts import line_of, script
 from mneme.models.asking.streaming import countable
 from mneme.models.asking.tool_calls import call_tools
 from mneme.models.asking.wording import in_own_words

@@ -1,40 +1,15 @@
-"""Answers that are known beforehand: scripts for tests, and a chat model that streams a fixed text."""
+"""Answers that are known beforehand: scripts for tests."""
 
-import re
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from langchain_core.language_models.chat_models import BaseChatModel, generate_from_stream
-from langchain_core.messages import AIMessage, AIMessageChunk
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
 from mneme.core.errors import BadInput
 
 Line = BaseModel | str | AIMessage | Exception
-
-
-class FixedReply(BaseChatModel):
-    """A chat model whose reply is a given text, word by word, so that it streams like any other."""
-
-    text: str
-
-    @property
-    def _llm_type(self) -> str:
-        return "fixed_reply"
-
-    def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
-        for word in re.findall(r"\s*\S+\s*$|\s*\S+|\s+", self.text):
-            yield ChatGenerationChunk(message=AIMessageChunk(content=word))
-
-    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-        for chunk in self._stream():
-            yield chunk
-
-    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        return generate_from_stream(self._stream())
 
 
 class Script:
