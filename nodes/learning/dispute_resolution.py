@@ -145,14 +145,12 @@ def carried_out(made: Verdict, dispute: Dispute, card: Card) -> Resolution:
         claim=made.claim,
         rules=rules,
         lesson=lesson,
-        outcomes=_outcomes(dispute, "old" if made.decision == "keep_old" else "new", card),
+        outcomes=[  # what the winner won counts as a task served, as surely as the card was sure
+            TaskOutcome(task=trial.task, success=True, confidence=card.confidence)
+            for trial in dispute.trials
+            if trial.winner == ("old" if made.decision == "keep_old" else "new")
+        ],
     )
-
-
-def _outcomes(dispute: Dispute, side: str, card: Card) -> list[TaskOutcome]:
-    """Count the trials that a side won as tasks that its approach served, as surely as the card was sure."""
-    won = [trial.task for trial in dispute.trials if trial.winner == side]
-    return [TaskOutcome(task=task, success=True, confidence=card.confidence) for task in won]
 
 
 ROUNDS = 2

@@ -24,7 +24,8 @@ class Advice(BaseModel):
     is_text: bool = Field(False, description="Whether the pattern is words that an agent carries out.")
 
     def __str__(self) -> str:
-        made = [*self.statements, *([self.query] if self.query else []), *map(_as_file, self.files.items())]
+        files = (f"\n{path}:\n{text}" for path, text in self.files.items())
+        made = [*self.statements, *([self.query] if self.query else []), *files]
         when = said_when(self.condition, self.applies)
         if self.is_text:
             return f"{when}{self.pattern}"
@@ -44,10 +45,6 @@ class Advice(BaseModel):
         """Say whether both come to the same here."""
         mine, theirs = ((each.statements, each.query, each.files) for each in (self, other))
         return mine == theirs
-
-
-def _as_file(file: tuple[str, str]) -> str:
-    return f"\n{file[0]}:\n{file[1]}"
 
 
 def said_when(condition: str, applies: bool | None) -> str:
