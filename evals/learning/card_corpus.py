@@ -12,7 +12,7 @@ from mneme.environments.sql_tuning.patterns import REMEDIES
 from mneme.environments.sql_tuning.tasks import tasks
 from mneme.environments.workspace.tactics import tactics
 from mneme.environments.worlds import find_world
-from mneme.prompts.learning.trials import about
+from mneme.prompts.learning.compound_learning.task import about
 from mneme.rules.learning.tuning import claim
 from mneme.stores.cards.card import Lesson, Rule
 

@@ -30,7 +30,7 @@ from mneme.evals.measuring import wilcoxon_p
 from mneme.evals.options import Positive
 from mneme.evals.report import Progress, Report, Row, framed
 from mneme.models.embedding.embedders import Embedder
-from mneme.prompts.learning.trials import about
+from mneme.prompts.learning.compound_learning.task import about
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.records import Change
