@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import Card, Lesson, Part, Rule, TaskOutcome, normalised
+from mneme.stores.cards.card import Card, Frozen, Lesson, Part, Rule, TaskOutcome, normalised
 from mneme.stores.cards.card_records import CardRecords
 from mneme.stores.cards.lifecycle import Decide, Decision, is_in_service, out_of_service, with_outcomes
 from mneme.stores.ledger.ledger import Ledger
@@ -41,6 +41,9 @@ class PairedTrial(Part):
     """Both approaches on one similar task; None where it was not measured."""
 
     task: str = Field(min_length=1)
+    features: str = Field("", description="What mattered in the task, where its world can tell.")
+    old: str = Field("", description="What the world said of the old approach.")
+    new: str = Field("", description="What the world said of the new approach.")
     old_correct: bool
     new_correct: bool
     old_seconds: float | None = Field(None, ge=0)
@@ -77,10 +80,8 @@ class Resolution(Part):
         return self
 
 
-class Dispute(BaseModel):
+class Dispute(Frozen):
     """A conflict between a card and what a task found."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     status: DisputeStatus = "open"
@@ -90,13 +91,18 @@ class Dispute(BaseModel):
     new: Approach
     opened_at: datetime
     opened_by: str
-    rounds: list[Round] = []
+    rounds: list[Round] = Field([])
     resolution: Resolution | None = None
     resolved_at: datetime | None = None
 
     @property
     def unresolved(self) -> bool:
         return self.status != "resolved"
+
+    @property
+    def trials(self) -> list[PairedTrial]:
+        """The trials of all rounds."""
+        return [trial for tested in self.rounds for trial in tested.trials]
 
     @classmethod
     def of(cls, version: Version) -> "Dispute":

@@ -19,11 +19,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.cards.card import (
     Card,
+    CardSettings,
+    Frozen,
     Lesson,
     Rating,
     Retrieved,
@@ -35,18 +35,20 @@ from mneme.stores.cards.clusters import Clusters
 from mneme.stores.cards.disputes import Dispute, DisputeRecords, Resolution
 from mneme.stores.cards.lifecycle import (
     Approval,
+    Care,
     Decision,
+    cared_for,
     deprecated,
     learned_card,
     promoted,
+    rated,
     reinforced,
     restored,
+    superseded,
     untested_card,
     with_details,
 )
 from mneme.stores.cards.metrics import MONTH, Metrics, Period, Thresholds, Unit, compute, periods
-from mneme.stores.cards.people import Care, cared_for, rated, superseded
-from mneme.stores.cards.settings import CardSettings
 from mneme.stores.cards.sharing import SharedFiles
 from mneme.stores.cards.task_log import TaskLog
 from mneme.stores.cards.upkeep import Upkeep
@@ -60,10 +62,8 @@ UNTESTED = 0.5
 """The confidence in a lesson that no task has tested: the least with which a card is retrieved."""
 
 
-class Learned(BaseModel):
+class Learned(Frozen):
     """What became of a lesson: a new card, support for one that was there, or nothing new."""
-
-    model_config = ConfigDict(frozen=True)
 
     event: Literal["created", "reinforced", "unchanged"]
     card: Card

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from mneme.core.errors import BadInput, NotFound
 from mneme.stores.cards.card import (
     Card,
+    CardSettings,
+    Consolidation,
     DeprecatedApproach,
     Evidence,
     FailureMode,
@@ -42,7 +44,6 @@ from mneme.stores.cards.disputes import (
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import MONTH, Metrics, Thresholds, compute
-from mneme.stores.cards.settings import CardSettings, Consolidation
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
