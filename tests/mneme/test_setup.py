@@ -1,6 +1,7 @@
 """`mneme setup`: what it finds on a machine, what it proposes, and what it does once and no more."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from mneme.client.measured import Fitness, keep_measured
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
 from mneme.models.ollama.catalogue import Facts, Server
+from mneme.models.ollama.catalogue import survey as real_survey
 from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.ollama import Model
 from tests.doubles.served import served
@@ -102,10 +104,9 @@ async def test_a_pull_tells_its_progress_or_why_not(
 
 def hidden(models: dict[str, Model]) -> Any:
     """Return a survey of Ollama as it was before a pull."""
-    real = setting_up.survey
 
     async def survey(url: str) -> Any:
-        found = await real(url)
+        found = await real_survey(url)
         return found.model_copy(update={"models": [each for each in found.models if each.name in models]})
 
     return survey
@@ -119,7 +120,7 @@ async def test_without_ollama_it_says_what_works_and_how_to_get_one(
     await setup(yes=True)
     told = capsys.readouterr().out
     assert "no GPU found" in told and "https://ollama.com/download" in told and "rules remember" in told
-    monkeypatch.setattr(setting_up.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
     await setup(yes=True)
     assert "ollama serve" in capsys.readouterr().out
 
