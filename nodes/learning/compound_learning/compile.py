@@ -273,13 +273,9 @@ def trajectory_of(state: State) -> list[str]:
     """Tell the task draft by draft: what it was, what its trial showed, what was objected to it."""
     told = []
     for number, each in enumerate(state["drafts"], start=1):
-        log = [entry for entry in state["log"] if entry.round == number]
-        lines = [
-            f"draft {number} ({each['draft'].pattern or 'no pattern'}):",
-            str(draft_of(state, number - 1)),
-        ]
+        lines = [f"draft {number} ({each['draft'].pattern or 'no pattern'}):", str(each["draft"])]
         lines += [f"trial: {trial}"] if (trial := each["trial"]) else []
-        lines += [f"objected: {each}" for each in log]
+        lines += [f"objected: {entry}" for entry in state["log"] if entry.round == number]
         told.append(shorten_middle("\n".join(lines)))
     return told
 
@@ -288,11 +284,9 @@ def record_of(state: State, world: World | None, learned: Sequence[Learned] = ()
     """Return what the log keeps of a task."""
     metrics = state["packet"]["metrics"]
     # Each draft that was blocked, the same for the same approach to the same kind of task.
-    kind, blocked = (
-        state["features"] or state["task"],
-        [each for each in state["log"] if each.objection.severity == "blocking"],
-    )
-    made = [_approach(draft_of(state, each.round - 1)) for each in blocked]
+    kind = state["features"] or state["task"]
+    blocked = [each.round for each in state["log"] if each.objection.severity == "blocking"]
+    made = [_approach(draft_of(state, number - 1)) for number in blocked]
     return TaskRecord(
         id=state["task_id"],
         task=state["task"],
