@@ -49,13 +49,13 @@ def _bared(predicate: exp.Expr, catalogue: Catalogue, dialect: Dialect) -> exp.E
     """
     if isinstance(predicate, exp.Like):
         pattern, prefix = predicate.expression, predicate.expression.name.removesuffix("%")
-        literal = _is_column(predicate.this) and isinstance(pattern, exp.Literal)
+        literal = isinstance(predicate.this, exp.Column) and isinstance(pattern, exp.Literal)
         plain = literal and prefix and prefix != pattern.name and not set("%_") & set(prefix)
         return _starts_with(predicate.this, prefix) if plain and dialect == "postgres" else None
     found = compared(predicate)
-    if found is None or not isinstance(found[2], exp.Literal | exp.Neg) or not _is_column(found[0].this):
+    side, comparison, constant = found or (predicate, exp.EQ, predicate)
+    if not isinstance(constant, exp.Literal | exp.Neg) or not isinstance(side.this, exp.Column):
         return None
-    side, comparison, constant = found
     if isinstance(side, exp.Substring):
         return _bared_substring(side, comparison, constant)
     if isinstance(side, exp.Lower):
@@ -99,10 +99,6 @@ def _bared_arithmetic(side: exp.Binary, comparison: type[exp.Expr], constant: ex
     return _compare(column, strict.get(comparison, comparison), this if up else following)
 
 
-def _is_column(side: object) -> bool:
-    return isinstance(side, exp.Column)
-
-
 def _whole(side: exp.Expr) -> int | None:
     if isinstance(side, exp.Neg):
         below = _whole(side.this)
@@ -128,7 +124,7 @@ def _suffix(tree: exp.Query, _: Catalogue, dialect: Dialect) -> bool:
     changed = False
     for pattern in list(tree.find_all(exp.Like)):
         end = pattern.expression.name.removeprefix("%")
-        plain = _is_column(pattern.this) and isinstance(pattern.expression, exp.Literal)
+        plain = isinstance(pattern.this, exp.Column) and isinstance(pattern.expression, exp.Literal)
         if not plain or not end or end == pattern.expression.name or set("%_") & set(end):
             continue
         length = len(end) if dialect == "postgres" else -len(end)

@@ -1,4 +1,4 @@
-"""What goes into a world: a task, and a solution."""
+"""What a world is told of a task."""
 
 from typing import Annotated, Any
 
@@ -88,13 +88,3 @@ class Task(BaseModel):
     text: str = ""
     given: dict[str, Any] = Field({}, description="What the world reads, by name: `Told`, and what is set.")
     group: str = Field("", description="Of similar tasks, each group comes once before any comes again.")
-
-
-class Solution(BaseModel):
-    """A solution; a world reads the parts that it takes, and leaves the others alone."""
-
-    statements: list[str] = Field([], description="CREATE INDEX or ANALYZE, in order.")
-    query: str = Field("", description="The query to run instead; empty where it stays as it is.")
-    files: dict[str, str] = Field({}, description="New contents of files, by their paths in the workspace.")
-    diff: str = Field("", description="A unified diff, instead of whole files.")
-    answer: str = ""

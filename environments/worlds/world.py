@@ -26,8 +26,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from mneme.core.errors import BadInput
-from mneme.core.trial import Trial
-from mneme.environments.worlds.task import Solution, Task
+from mneme.core.trial import Solution, Trial
+from mneme.environments.worlds.task import Task
 
 
 class InWords(BadInput):

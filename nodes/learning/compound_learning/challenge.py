@@ -20,10 +20,10 @@ from mneme.nodes.learning.compound_learning.state import (
     worded,
 )
 from mneme.nodes.learning.context import LearningRuntime
-from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies, solution_of
+from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies
 from mneme.prompts.learning.compound_learning.challenge import Review, challenge_draft
 from mneme.prompts.learning.compound_learning.research import Complaint, Draft, patch_draft
-from mneme.prompts.learning.trials import Advice
+from mneme.prompts.learning.compound_learning.task import Advice
 
 PATCHES = 2
 """Refinement rounds (§3, step 3): more would let two agents argue for ever."""
@@ -33,7 +33,7 @@ PATCHES = 2
 async def challenge(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """As the devil's advocate, try the latest draft, and compare it with verified and deprecated cards."""
     draft = draft_of(state, -1)
-    trial = await attempt(world, solution_of(draft), quick=True) if world else None
+    trial = await attempt(world, draft.made, quick=True) if world else None
     given = Review(
         **setting_of(state, world),
         draft=str(draft),

@@ -27,7 +27,6 @@ from mneme.nodes.learning.compound_learning.state import (
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
 from mneme.nodes.learning.worlds import known_pattern
-from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning.compile import (
     DeadEnd,
     Experience,
@@ -35,7 +34,7 @@ from mneme.prompts.learning.compound_learning.compile import (
     compile_lessons,
 )
 from mneme.prompts.learning.compound_learning.research import Draft
-from mneme.prompts.learning.compound_learning.task import Known
+from mneme.prompts.learning.compound_learning.task import Known, best
 from mneme.stores.cards.card import (
     Card,
     DeprecatedApproach,
@@ -136,7 +135,7 @@ async def _dispute(
     finding: Finding, card: Known, state: State, cards: KnowledgeCards, change: Change
 ) -> Learned:
     """Set the finding against the verified card, which stays as it is."""
-    followed = trials.best(card.advice) or next(iter(card.advice), None)  # in words, none is made out
+    followed = best(card.advice) or next(iter(card.advice), None)  # in words, none is made out
     refines = followed is not None and followed.condition != finding.condition
     old = f"{followed.condition} -> {followed.pattern}" if followed else ""
     new = f"{finding.condition} -> {finding.pattern}"

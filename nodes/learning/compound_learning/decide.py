@@ -18,7 +18,7 @@ from mneme.nodes.learning.compound_learning.state import (
     worded,
 )
 from mneme.nodes.learning.context import LearningRuntime
-from mneme.nodes.learning.worlds import attempt, solution_of
+from mneme.nodes.learning.worlds import attempt
 from mneme.prompts.learning.compound_learning.decide import Case, Resolution, resolve_task
 
 ABOUT_AS_GOOD = 0.75
@@ -37,7 +37,7 @@ async def verify(state: State, runtime: LearningRuntime, world: World | None) ->
     if world is None:
         runtime.stream_writer({"step": "verify", "measured": "nothing: the leader judges"})
         return {"measured": None, "final": len(state["drafts"]) - 1}
-    trial = await attempt(world, solution_of(draft_of(state, final)))
+    trial = await attempt(world, draft_of(state, final).made)
     runtime.stream_writer({"step": "verify", "draft": final + 1, "measured": trial.summary})
     return {"measured": trial, "final": final}
 

@@ -24,15 +24,13 @@ from mneme.nodes.learning.worlds import (
     advice_of,
     known_pattern,
     open_world,
-    solution_of,
     told_of,
 )
 from mneme.nodes.messages import said_in
 from mneme.prompts.learning.compound_learning.challenge import Objection
 from mneme.prompts.learning.compound_learning.compile import Finding
 from mneme.prompts.learning.compound_learning.research import Draft
-from mneme.prompts.learning.compound_learning.task import Failing, InVain, Known
-from mneme.prompts.learning.trials import Advice
+from mneme.prompts.learning.compound_learning.task import Advice, Failing, InVain, Known
 from mneme.prompts.prompt import Prompt
 from mneme.stores.cards.card import Card, DeprecatedApproach
 
@@ -299,5 +297,5 @@ def with_pattern(draft: Drafted, world: World | None) -> Drafted:
         return draft
     pattern = known_pattern(world, draft.pattern)
     if not pattern and draft.solution:
-        pattern = world.describe(solution_of(draft))
+        pattern = world.describe(draft.made)
     return draft.model_copy(update={"pattern": pattern})
