@@ -39,7 +39,7 @@ from mneme.evals.report import Journal, Progress, Report, Row, draw, framed
 from mneme.graphs import chatbot, memory_agent
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import counting
-from mneme.models.asking.gate import Gate, gate
+from mneme.models.asking.gate import gate
 from mneme.models.ollama import catalogue
 from mneme.models.ollama.chat import context_of
 from mneme.nodes.chat.context import ChatContext, MemoryContext
@@ -126,20 +126,16 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "parallel": parallel,
     }
     journal = options.journal("latency", configuration)
-    cases = _cases(options.pending, parallel)
+    measured = [Case("chat", parallel, load) for load in options.pending]
+    measured += [Case("chat without the gate", WIDE_OPEN, load) for load in options.pending if load]
+    measured.append(Case(HOT_PATH, parallel))
+    measured += [Case(name, 1 if name.endswith("in sequence") else parallel) for name in AGENTS]
+    cases = {f"{case.what}/pending {case.pending}": case for case in measured}
     async with temporary_ledger(embedder) as ledger:
         await _seed(ledger, [f"pending-{number}" for number in range(max(options.pending))])
         measure = partial(_measure, ledger=ledger, who=who.responder, trials=options.trials)
         await journal.play(cases, measure, progress)
     return _report(journal, cases, str(who), parallel)
-
-
-def _cases(pending: Sequence[int], parallel: int) -> dict[str, Case]:
-    cases = [Case("chat", parallel, load) for load in pending]
-    cases += [Case("chat without the gate", WIDE_OPEN, load) for load in pending if load]
-    cases.append(Case(HOT_PATH, parallel))
-    cases += [Case(name, 1 if name.endswith("in sequence") else parallel) for name in AGENTS]
-    return {f"{case.what}/pending {case.pending}": case for case in cases}
 
 
 async def _measure(case: Case, *, ledger: Ledger, who: str, trials: int) -> Row:
@@ -149,9 +145,8 @@ async def _measure(case: Case, *, ledger: Ledger, who: str, trials: int) -> Row:
         elif case.what == HOT_PATH:
             measured = {"trials": [await _hot_path(ledger, who) for _ in range(trials + 1)][1:]}
         else:
-            measured = {
-                "trials": [await _remember(case.what, ledger, who) for _ in range(2 + trials // 4)][1:]
-            }
+            times = range(2 + trials // 4)
+            measured = {"trials": [await _remember(case.what, ledger, who) for _ in times][1:]}
     return {**asdict(case), **measured}
 
 
@@ -211,10 +206,20 @@ async def _load(case: Case, ledger: Ledger, who: str) -> AsyncIterator[Sequence[
     """Keep memory agents at work on messages of other users; when this begins, each message has a call."""
     agent = memory_agent.builder.compile(store=LedgerStore(ledger))
     entrance = gate(settings().ollama_url)
-    tasks = [asyncio.create_task(_work(agent, f"pending-{n}", who)) for n in range(case.pending)]
+
+    async def work(user: str) -> Any:
+        message = Message(message=MESSAGE, message_id=uuid4().hex)
+        return await agent.ainvoke(message, context=MemoryContext(user=user, memory_agent=who))
+
+    def begun() -> int:
+        """Count the tasks that have a call at the gate or behind it, and those that are done."""
+        calls = entrance.waiting("background") + entrance.running("background")
+        return calls + sum(task.done() for task in tasks)
+
+    tasks = [asyncio.create_task(work(f"pending-{n}")) for n in range(case.pending)]
     try:
         async with asyncio.timeout(SETTLING):
-            while _begun(entrance, tasks) < case.pending:  # noqa: ASYNC110
+            while begun() < case.pending:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         yield tasks
     finally:
@@ -224,17 +229,6 @@ async def _load(case: Case, ledger: Ledger, who: str) -> AsyncIterator[Sequence[
     for result in results:
         if isinstance(result, Exception):
             raise result
-
-
-def _begun(entrance: Gate, tasks: Sequence["asyncio.Task[Any]"]) -> int:
-    """Count the tasks that have a call at the gate or behind it, and those that are done."""
-    calls = entrance.waiting("background") + entrance.running("background")
-    return calls + sum(task.done() for task in tasks)
-
-
-async def _work(agent: Agent, user: str, who: str) -> Any:
-    message = Message(message=MESSAGE, message_id=uuid4().hex)
-    return await agent.ainvoke(message, context=MemoryContext(user=user, memory_agent=who))
 
 
 async def _hot_path(ledger: Ledger, who: str) -> Row:

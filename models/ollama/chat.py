@@ -10,10 +10,10 @@ a wait holds no place.
 """
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import httpx
 from langchain_core.language_models.chat_models import agenerate_from_stream
@@ -27,9 +27,9 @@ from mneme.core.errors import ModelUnavailable
 from mneme.core.settings import settings
 from mneme.models.asking.budget import fit, pictures_in, refuse_if_cut, tokens, tokens_of
 from mneme.models.asking.gate import Lane, gate
-from mneme.models.asking.replies import Endless, Leaked
+from mneme.models.asking.replies import Leaked
 from mneme.models.asking.responders import CallOptions, ModelRequest, learned
-from mneme.models.asking.streaming import RepetitionDetector, ThinkingFilter, countable, timely
+from mneme.models.asking.streaming import ThinkingFilter, countable, watched
 from mneme.models.ollama.catalogue import Facts, bearer, blind, facts, tls
 from mneme.models.ollama.transport import BrokenStreamError, persist, toolless
 
@@ -48,23 +48,15 @@ class Speaker(ChatOllama):
     async def _astream(
         self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        speech = ThinkingFilter(self.hold) if self.spoken else None
-        circle, complete, said = RepetitionDetector(self.counted), False, ""
-        spoken = cast(AsyncGenerator[ChatGenerationChunk], super()._astream(messages, stop, **kwargs))
-        async with aclosing(spoken), aclosing(timely(spoken, self.idle, self.longest)) as stream:
-            try:
-                async for chunk in stream:
-                    complete = complete or bool((chunk.generation_info or {}).get("done"))
-                    said += chunk.text
-                    if chunk.text:
-                        circle.watch(chunk.text)
-                    if speech:
-                        chunk = _shown(chunk, speech, complete)  # noqa: PLW2901
-                    if chunk.text or complete or getattr(chunk.message, "tool_calls", False):
-                        yield chunk
-            except Endless as endless:
-                endless.raw = said  # a part of it may be usable
-                raise
+        speech, complete = ThinkingFilter(self.hold) if self.spoken else None, False
+        spoken = super()._astream(messages, stop, **kwargs)
+        async with aclosing(watched(spoken, self.counted, self.idle, self.longest)) as stream:
+            async for chunk in stream:
+                complete = complete or bool((chunk.generation_info or {}).get("done"))
+                if speech:
+                    chunk = _shown(chunk, speech, complete)  # noqa: PLW2901
+                if chunk.text or complete or getattr(chunk.message, "tool_calls", False):
+                    yield chunk
         if not complete:
             raise BrokenStreamError("The stream ended without its last line.")
 
