@@ -150,7 +150,8 @@ def _by_category(scored: Sequence[Scored]) -> dict[str, dict[str, Any]]:
 
 def tables(summaries: Mapping[str, dict[str, Any]]) -> list[Table]:
     """Return the tables that compare the systems."""
-    overall = pd.DataFrame({system: _decisions(summary) for system, summary in summaries.items()})
+    decisions = pd.DataFrame({system: _decisions(summary) for system, summary in summaries.items()})
+    overall = decisions.T.rename_axis("system")
     operations = {
         system: {
             f"{operation} {figure}": percent(summary["operations"][operation][figure])
@@ -173,10 +174,7 @@ def tables(summaries: Mapping[str, dict[str, Any]]) -> list[Table]:
         for system, summary in summaries.items()
     }
     return [
-        framed(
-            "Contradiction set: share of cases and of decisions that are right",
-            overall.T.rename_axis("system"),
-        ),
+        framed("Contradiction set: share of cases and of decisions that are right", overall),
         framed(
             "Precision, recall and F1 of each operation", pd.DataFrame(operations).T.rename_axis("system")
         ),
@@ -189,10 +187,9 @@ def tables(summaries: Mapping[str, dict[str, Any]]) -> list[Table]:
 
 
 def _decisions(summary: dict[str, Any]) -> dict[str, str]:
-    low, high = summary["whole"]["low"], summary["whole"]["high"]
     return {
         "wholly right": percent(summary["whole"]["share"]),
-        "95 %": "–" if low is None else f"{100 * low:.0f}–{100 * high:.0f} %",
+        "95 %": interval(summary["whole"]),
         "all expected done": percent(summary["met"]["share"]),
         "store or discard": percent(summary["store_or_discard"]["share"]),
         "conflicts found": percent(summary["conflicts"]["found"]["share"]),
@@ -223,6 +220,10 @@ def plot_categories(summaries: Mapping[str, dict[str, Any]], axes: Axes) -> None
 
 def percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.0f} %"
+
+
+def interval(of: dict[str, Any]) -> str:
+    return "–" if of["low"] is None else f"{100 * of['low']:.0f}–{100 * of['high']:.0f} %"
 
 
 def as_row(done: Sequence[Done], **more: Any) -> Row:

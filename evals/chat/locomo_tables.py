@@ -55,11 +55,7 @@ def report(
             f"Part of the benchmark used: {part}.",
             *_kept_notes(_rows(journal, "kept"), _rows(journal, "dense"), kept_by),
             *_remembering_notes(_rows(journal, "remembered")),
-            *(
-                [f"{refused} of {len(asked)} questions got no usable answer, and count as 0."]
-                if refused
-                else []
-            ),
+            *[f"{refused} of {len(asked)} questions got no usable answer, and count as 0."] * bool(refused),
             *_notes(conversations, searches, who),
         ],
     )

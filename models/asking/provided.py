@@ -58,8 +58,13 @@ def _open(provider: str, name: str, options: CallOptions) -> BaseChatModel:
     try:
         models = import_module("langchain.chat_models")
         chat = models.init_chat_model(name, model_provider=provider, **drawn)
-    except ImportError as error:
-        raise _uninstalled(f"{provider}:{name}", error) from error
+    except ImportError as error:  # LangChain names a provider's package only in its message
+        named = re.search(r"pip install (?:-U )?([\w-]+)", str(error))
+        if named is not None and named[1] != "langchain":
+            raise MnemeError(str(error).splitlines()[0], f"Install it: pip install {named[1]}") from error
+        who = f"{provider}:{name}"
+        hint = f"{install_hint('providers')}. For a model of Ollama write {in_ollama(who)}."
+        raise MnemeError(f"{who} needs {error.name}, which is not installed.", hint) from error
     except Exception as error:  # each provider has its own kinds
         if "Unsupported provider" in str(error):
             raise unknown(f"{provider}:{name}") from error
@@ -84,12 +89,3 @@ async def _whole(stream: AsyncIterator[Any], options: CallOptions) -> AIMessage:
     if said is None:
         raise Unusable("The reply is empty.")
     return cast(AIMessage, message_chunk_to_message(said))
-
-
-def _uninstalled(who: str, error: ImportError) -> MnemeError:
-    """Return what to install; LangChain names a provider's package only in its message."""
-    named = re.search(r"pip install (?:-U )?([\w-]+)", str(error))
-    if named is not None and named[1] != "langchain":
-        return MnemeError(str(error).splitlines()[0], f"Install it: pip install {named[1]}")
-    hint = f"{install_hint('providers')}. For a model of Ollama write {in_ollama(who)}."
-    return MnemeError(f"{who} needs {error.name}, which is not installed.", hint)

@@ -122,7 +122,9 @@ def repeats(text: str, counted: int | None = None) -> bool:
     Free text (None) may count, but not go on with the same few words in any order.
     """
     if counted is None:
-        return _circles(text, CYCLES) or _is_babble(text)
+        said = WORDS.findall(text[-1000:].casefold())[1:]  # the first may be cut
+        is_babble = len(said) >= MANY_WORDS and len(set(said)) <= POOR_WORDS
+        return is_babble or _circles(text, CYCLES)
     return _circles(text, CYCLES) or _circles(DIGITS.sub("0", text), counted + 1)
 
 
@@ -135,11 +137,6 @@ def _circles(text: str, cycles: int) -> bool:
         if text[-1] == text[-1 - period] and end[period:] == end[:-period]:
             return True
     return False
-
-
-def _is_babble(text: str) -> bool:
-    words = WORDS.findall(text[-1000:].casefold())[1:]  # the first may be cut
-    return len(words) >= MANY_WORDS and len(set(words)) <= POOR_WORDS
 
 
 def countable(schema: dict[str, Any] | None) -> int | None:

@@ -54,7 +54,10 @@ class Speaker(ChatOllama):
             async for chunk in stream:
                 complete = complete or bool((chunk.generation_info or {}).get("done"))
                 if speech:
-                    chunk = _shown(chunk, speech, complete)  # noqa: PLW2901
+                    text = speech.feed(chunk.text) + (speech.end() if complete else "")
+                    shown = chunk.message.model_copy(update={"content": text})
+                    info = chunk.generation_info
+                    chunk = ChatGenerationChunk(message=shown, generation_info=info)  # noqa: PLW2901
                 if chunk.text or complete or getattr(chunk.message, "tool_calls", False):
                     yield chunk
         if not complete:
@@ -65,20 +68,18 @@ class Speaker(ChatOllama):
         return await agenerate_from_stream(self._astream(*args, **kwargs))
 
 
-def _shown(chunk: ChatGenerationChunk, speech: ThinkingFilter, complete: bool) -> ChatGenerationChunk:
-    text = speech.feed(chunk.text) + (speech.end() if complete else "")
-    return ChatGenerationChunk(
-        message=chunk.message.model_copy(update={"content": text}), generation_info=chunk.generation_info
-    )
-
-
 async def say(
     model: str, request: ModelRequest, options: CallOptions, *, lane: Lane, config: RunnableConfig
 ) -> AIMessage:
     """Return one reply of a model, complete and within its context, or a typed error."""
     url = settings().ollama_url
     known = await facts(url, model)
-    _refuse_unable(known, options, request)
+    if known.lacks("completion"):
+        raise ModelUnavailable(f"{known.name} cannot chat.", "Choose a chat model, such as llama3.1:8b.")
+    if options.tools and known.lacks("tools"):
+        raise toolless(known.name)
+    if pictures_in(request.task) and known.lacks("vision"):
+        raise blind(known.name)
     context = context_of(known)
     asked = sum(tokens(json.dumps(tool)) for tool in options.tools)
     room = context - min(options.kept_free or options.num_predict, context // 2) - asked
@@ -104,15 +105,6 @@ def context_of(known: Facts) -> int:
     """Return the one context window that this process asks for, within what the model can."""
     wanted = settings().num_ctx
     return min(wanted, known.context_length) if known.context_length else wanted
-
-
-def _refuse_unable(known: Facts, options: CallOptions, request: ModelRequest) -> None:
-    if known.lacks("completion"):
-        raise ModelUnavailable(f"{known.name} cannot chat.", "Choose a chat model, such as llama3.1:8b.")
-    if options.tools and known.lacks("tools"):
-        raise toolless(known.name)
-    if pictures_in(request.task) and known.lacks("vision"):
-        raise blind(known.name)
 
 
 def _speaker(url: str, known: Facts, context: int, options: CallOptions) -> Speaker:
