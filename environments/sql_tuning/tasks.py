@@ -62,6 +62,11 @@ class TuningTask(BaseModel):
         return "postgres" if self.database.startswith(("postgresql://", "postgres://")) else "sqlite"
 
     @property
+    def posed(self) -> dict[str, Any]:
+        """Return what a world is told of the task, beside its database."""
+        return self.model_dump(include={"query", "wanted_speed_up", "index_budget"})
+
+    @property
     def structure(self) -> Structure:
         """Read the structure of the query. Raises BadInput."""
         return analyse(self.query, self.catalogue, self.dialect)

@@ -67,13 +67,13 @@ class SqlTuningKind(WorldKind):
 
     def similar(self, task: Task, seed: int) -> Sequence[Task]:
         """Draw tasks on the databases that come with Mneme."""
-        told = ("query", "schema_name", "wanted_speed_up", "index_budget")
+        own = {"database": "", "ddl": ""}
         return [
             Task(
                 id=each.id,
                 text=each.description,
                 group=each.schema_name,
-                given={**task.given, **each.model_dump(include={*told}), "database": "", "ddl": ""},
+                given={**task.given, **each.posed, "schema_name": each.schema_name, **own},
             )
             for each in tasks(seed, DRAWN, database_seed=int(task.given.get("database_seed") or 0))
         ]

@@ -11,7 +11,7 @@ from mneme.environments.workspace.changes import is_changeable
 from mneme.environments.workspace.description import Aim, CaseText, Described, Language, read_description
 from mneme.environments.workspace.tactics import tactics
 from mneme.environments.workspace.template import Template, template_of
-from mneme.environments.workspace.world import About, FilesWorld
+from mneme.environments.workspace.world import FilesWorld
 from mneme.environments.worlds import Task, WorldKind
 
 DEFINED = re.compile(r"\b(?:def|class|function)\s+(\w+)|^\s*(\w+)\s*=[^=]", re.MULTILINE)
@@ -56,14 +56,7 @@ class WorkspaceKind(WorldKind):
             raise BadInput(f"The world {self.name} needs a task: `case` or `workspace`.", self._cases())
         template = template_of(folder, files, held.setup, held.bounds)
         language = described.language if self._described else _language_of(template, held.may_change)
-        known = tactics().get(language)
-        about = About(
-            scope=described.scope or (known.scope if known else described.name),
-            noun=described.noun or (known.noun if known else "tasks"),
-            text=described.about,
-            versions=described.versions,
-        )
-        return FilesWorld(template, held, about, known)
+        return FilesWorld(template, held, described, tactics().get(language))
 
     def cases(self) -> Sequence[Task]:
         """Return the tasks of the described world."""

@@ -5,15 +5,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from mneme.core.errors import BadInput
 from mneme.environments.workspace.changes import NotAllowed, changed_files, is_changeable, write
 from mneme.environments.workspace.confining import confined_by
-from mneme.environments.workspace.description import Held
+from mneme.environments.workspace.description import Described, Held
 from mneme.environments.workspace.measuring import Figures, compared, measured, raced
 from mneme.environments.workspace.tactics import Tactics
-from mneme.environments.workspace.template import Template
+from mneme.environments.workspace.template import MAX_BYTES, Template
 from mneme.environments.worlds import Metric, Solution, Trial, World, failed, parts_of
 
 LONGEST_MATERIAL = 12_000
@@ -22,31 +21,22 @@ diff of them. Statements, query and answer stay empty."""
 _baselines: dict[str, Figures] = {}
 
 
-class About(NamedTuple):
-    """What a world of files is called, and what its lessons are about."""
-
-    scope: str
-    noun: str = "tasks"
-    text: str = ""
-    versions: Mapping[str, str] = {}
-
-
 class FilesWorld(World):
     """One workspace, held to a command."""
 
     form = FORM
     parts = ("files", "diff")
 
-    def __init__(self, template: Template, held: Held, about: About, tactics: Tactics | None) -> None:
-        self._template, self._held, self._tactics = template, held, tactics
-        self.scope, self.noun, self._text = about.scope, about.noun, about.text
-        self.language = tactics
-        self._versions = about.versions
+    def __init__(self, template: Template, held: Held, described: Described, known: Tactics | None) -> None:
+        self._template, self._held, self._described = template, held, described
+        self.language = self._tactics = known
+        self.scope = described.scope or (known.scope if known else described.name)
+        self.noun = described.noun or (known.noun if known else "tasks")
 
     @property
     def versions(self) -> Mapping[str, str]:
         """Return the versions that the world's description names."""
-        return self._versions
+        return self._described.versions
 
     @cached_property
     def _files(self) -> dict[str, str]:
@@ -90,7 +80,7 @@ class FilesWorld(World):
         """Return the files that may change, the names of the others, and what the check printed."""
         shown = [f"{path}:\n{text}" for path, text in self.open_files.items()]
         others = ", ".join(path for path in self._files if path not in self.open_files)
-        text = "\n\n".join([self._text, *shown, f"Other files: {others or 'none'}"]).strip()
+        text = "\n\n".join([self._described.about, *shown, f"Other files: {others or 'none'}"]).strip()
         clipped = (
             text if len(text) <= LONGEST_MATERIAL else f"{text[:LONGEST_MATERIAL]}\n… (read_file shows more)"
         )
@@ -201,7 +191,9 @@ class FilesWorld(World):
 
         def read_file(path: str) -> str:
             """Show a text file of the workspace."""
-            return self._files.get(path, f"There is no text file {path}; there are {', '.join(self._files)}.")
+            if path not in self._files and path in self._template.names():
+                return f"{path} is not shown: it is no text, or has more than {MAX_BYTES} bytes."
+            return self._files.get(path, f"There is no file {path}; there are {', '.join(self._files)}.")
 
         def try_files(path: str, text: str) -> str:
             """Try one file with another text on a copy, and say what the check says."""

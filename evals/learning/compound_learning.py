@@ -52,7 +52,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         plan = _plan(sized, story_rows)
         await now.play(plan)
         trials = await measured_trials(now.journal, story_rows)
-        ours = now.team(f"{OURS} {sized.seeds[-1]}").cards
+        ours = now.cards(f"{OURS} {sized.seeds[-1]}")
         metrics = (await ours.metrics()).model_dump(mode="json")
         rows = [now.journal[each.case] for each in plan]
         return _report(now, sized, rows, trials, metrics)

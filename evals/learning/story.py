@@ -60,12 +60,7 @@ async def measured_trials(journal: Journal, rows: int) -> list[Row]:
 
 
 def _trial(task: TuningTask, rows: int) -> Row:
-    given = {
-        "query": task.query,
-        "schema_name": task.schema_name,
-        "rows": rows,
-        "index_budget": task.index_budget,
-    }
+    given = {**task.posed, "schema_name": task.schema_name, "rows": rows}
     world = find_world("sql_tuning").open(Task(id=task.id, text=task.description, given=given))
     found: Row = {
         "arm": "trials",

@@ -25,13 +25,14 @@ from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import TuningTask, tasks
 from mneme.environments.sql_tuning.analysis import general
 from mneme.environments.sql_tuning.tasks import FAMILIES, Family
-from mneme.evals.learning.studies import RECALL, Played, Study, StudyOptions, Team, study, with_gains
+from mneme.evals.learning.studies import RECALL, Played, Study, StudyOptions, study, with_gains
 from mneme.evals.measuring import wilcoxon_p
 from mneme.evals.options import Positive
 from mneme.evals.report import Progress, Report, Row, framed
 from mneme.models.embedding.embedders import Embedder
 from mneme.prompts.learning.trials import about
 from mneme.stores.cards.card import Card
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.records import Change
 
 LEARNED_FROM, TRIED_ON = 11, 12
@@ -66,7 +67,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
                 for number, task in enumerate(tasks(LEARNED_FROM, options.learned, [family]))
             ]
         )
-        cards = {family: await now.team(f"of {family}").cards.records.list() for family in families}
+        cards = {family: await now.cards(f"of {family}").records.list() for family in families}
         tried = {family: list(tasks(TRIED_ON, options.tried, [family])) for family in families}
         await now.play([*_plan(tried, cards)])
         similar = await similarity(cards, tried, now.embedder)
@@ -87,10 +88,9 @@ def _plan(
                 yield Played(TRIED, f"{source} {name}", task, {"source": source} | noted, RECALL, given)
 
 
-async def _copied(cards: Sequence[Card], team: Team) -> None:
+async def _copied(cards: Sequence[Card], to: KnowledgeCards) -> None:
     """Give a team cards of another, just as they stand there."""
-    if cards:
-        await team.ledger.write([team.cards.records.write(card.id, card, COPIED) for card in cards])
+    await to.records.ledger.write([to.records.write(card.id, card, COPIED) for card in cards])
 
 
 async def similarity(

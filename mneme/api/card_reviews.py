@@ -11,7 +11,7 @@ from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, Rating
 from mneme.stores.cards.disputes import Dispute
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.people import Care
+from mneme.stores.cards.lifecycle import Care
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.cards.upkeep import Kept
 from mneme.stores.ledger.ledger import Ledger

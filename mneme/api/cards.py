@@ -17,9 +17,8 @@ from mneme.stores.cards.card_files import Imported
 from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.disputes import Approach, ConflictType, Dispute, DisputeStatus
 from mneme.stores.cards.knowledge_cards import Learned
-from mneme.stores.cards.lifecycle import Approval, PromotionRubric
+from mneme.stores.cards.lifecycle import Approval, Care, PromotionRubric
 from mneme.stores.cards.metrics import Metrics, Period, Unit
-from mneme.stores.cards.people import Care
 from mneme.stores.cards.sharing import BUDGET, Shared
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.ledger import Ledger

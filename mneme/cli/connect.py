@@ -92,6 +92,17 @@ def connect(
             console.print("Cursor shows memories when a session begins; its hooks cannot add to a prompt.")
 
 
+def is_there(editor: Editor) -> bool:
+    """Tell whether this person has an editor: the folder of its settings."""
+    return _files(editor, None).hooks.parent.is_dir()
+
+
+def is_connected(editor: Editor) -> bool:
+    """Tell whether an editor has our hooks, for all projects."""
+    path = _files(editor, None).hooks
+    return path.is_file() and MODULE in path.read_text(encoding="utf-8")
+
+
 def _write(path: Path, text: str) -> None:
     """Write a file anew, behind a link where it is one, with the rights that it has."""
     path.parent.mkdir(parents=True, exist_ok=True)

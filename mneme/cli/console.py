@@ -24,11 +24,13 @@ async def mcp(
         str, typer.Option("--team", envvar="MNEME_TEAM", help="The team of cards and pools.")
     ] = "local",
     agents: Agents = "auto",
+    tools: Annotated[str, "The tools by name, with commas, or all; not given: six for memories."] = "",
 ) -> None:
     """Serve memories, cards and pools to an MCP client over standard input and output."""
     from mneme.integrations.mcp import serve_stdio
+    from mneme.integrations.offers import MCP_TOOLS, chosen
 
-    await serve_stdio(user, team, agents)
+    await serve_stdio(user, team, agents, chosen(tools.replace(" ", "").split(",") if tools else MCP_TOOLS))
 
 
 async def serve(

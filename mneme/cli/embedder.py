@@ -18,7 +18,7 @@ DAY = 86_400
 """Seconds until an installation that failed is tried again."""
 ANY_HOST = ("192.0.2.1", 9)
 """An address that is kept for documentation; nothing is sent to it."""
-WITHOUT = {"console", "doctor", "embedder", "mcp"}
+WITHOUT = {"connect", "console", "doctor", "embedder", "mcp", "serve", "setup"}
 """Commands that install nothing by themselves: they serve, or report."""
 
 

@@ -266,7 +266,7 @@ def open(user: str = LOCAL, team: str = LOCAL, *, caller: str = CALLER) -> Openi
     >>> with mneme.open("ann") as memory:
     ...     [told] = memory.remember("I live in Oslo.", memory_agent="rules")
     ...     [found] = memory.recall("Where does she live?", limit=1)
-    >>> told.status, found.memory.content
+    >>> told.status, found.text
     ('stored', 'I live in Oslo.')
     """
     return Opening(user, team, caller)

@@ -1,12 +1,13 @@
-"""Folders, addresses and default models, read from the environment and `.env`."""
+"""Folders, addresses and default models, read from the environment, `.env` and the person's own file."""
 
 import asyncio
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlencode, urlsplit
 
-from platformdirs import user_cache_path, user_data_path
+from platformdirs import user_cache_path, user_config_path, user_data_path
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -31,9 +32,7 @@ Address = Annotated[str, AfterValidator(_address)]
 class Settings(BaseSettings):
     """Settings of a whole process; the settings of one run are in the graph's context."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="MNEME_", env_file=".env", env_ignore_empty=True, extra="ignore"
-    )
+    model_config = SettingsConfigDict(env_prefix="MNEME_", env_ignore_empty=True, extra="ignore")
 
     home: Path = Field(
         default_factory=lambda: user_data_path("mneme"),
@@ -141,11 +140,19 @@ class Settings(BaseSettings):
         return self.checkpoints or str(self.home / "checkpoints.sqlite")
 
 
+def settings_file() -> Path:
+    """Return the file of a person's settings, which `mneme setup` writes; `.env` and variables go before.
+
+    The variable MNEME_SETTINGS names another one.
+    """
+    return Path(os.environ.get("MNEME_SETTINGS") or user_config_path("mneme") / "settings.env")
+
+
 @lru_cache(maxsize=1)
 def settings() -> Settings:
     """Return the process's settings, read once; tests call `settings.cache_clear()`. Raises BadInput."""
     try:
-        return Settings()
+        return Settings(_env_file=(settings_file(), ".env"))
     except ValidationError as error:
         first = error.errors()[0]
         name, field = f"MNEME_{first['loc'][0]}".upper(), Settings.model_fields[str(first["loc"][0])]

@@ -57,6 +57,23 @@ class Trial(BaseModel):
     evidence: str = Field("", description="What the world shows of it: a plan, what a check printed.")
     summary: str = Field("", description="Whether it solves the task, and why not, in one line.")
     problem: str = Field("", description="Why it could not be run, or what is wrong with its result.")
+    changed: str = Field("", description="The solution that was run, for agents to read.")
+
+    def __str__(self) -> str:
+        lines = [f"of: {self.changed}"] if self.changed else []
+        lines += [self.summary, *map(str, self.metrics)]
+        return "\n".join([*lines, *([f"it shows:\n{self.evidence}"] if self.evidence else [])])
+
+    @property
+    def seconds(self) -> float | None:
+        """Return the time that a correct solution took, where it was measured."""
+        found = [each.value for each in self.metrics if each.name.endswith("seconds")]
+        return found[0] if found and self.correct else None
+
+    @property
+    def over_limit(self) -> bool:
+        """Say whether a figure passes its limit."""
+        return any(each.over for each in self.metrics)
 
 
 def failed(problem: str, evidence: str = "", wanted: float = 0.0) -> Trial:

@@ -8,14 +8,11 @@ Where an attempt at one fails midway, the next is a message of its own (another 
 """
 
 import asyncio
-import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
-from langchain_core.language_models.chat_models import BaseChatModel, generate_from_stream
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 
@@ -32,6 +29,7 @@ from mneme.models.asking.attempts import (
     was_cut,
 )
 from mneme.models.asking.budget import tokens
+from mneme.models.asking.fixed_reply import FixedReply
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import import_lazily
 from mneme.models.asking.replies import Copied, Doubtful, Unusable, copied, read, without_thought
@@ -70,27 +68,6 @@ KEPT_FREE = 2048
 """Tokens of the context that a prompt leaves at least for a JSON reply that may be long."""
 TEXT_TOKENS = 4096
 """Tokens of a reply in free text."""
-
-
-class FixedReply(BaseChatModel):
-    """A chat model whose reply is a given text, word by word, so that it streams like any other."""
-
-    text: str
-
-    @property
-    def _llm_type(self) -> str:
-        return "fixed_reply"
-
-    def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
-        for word in re.findall(r"\s*\S+\s*$|\s*\S+|\s+", self.text):
-            yield ChatGenerationChunk(message=AIMessageChunk(content=word))
-
-    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-        for chunk in self._stream():
-            yield chunk
-
-    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        return generate_from_stream(self._stream())
 
 
 @dataclass(kw_only=True)

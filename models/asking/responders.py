@@ -86,10 +86,15 @@ async def resolve(who: str) -> str:
                 log.info(found.notice or f"Answering by {found.responder}.")
             return found.responder
         who = chosen
-    kind, _, name = who.partition(":")
-    if who == "rules" or (kind and name and kind != "rules"):
-        return who
-    raise unknown(who)
+    check_form(who)
+    return who
+
+
+def check_form(who: str) -> None:
+    """Refuse a name that by its form means nobody. Raises BadInput."""
+    kind, _, name = who.strip().partition(":")
+    if who.strip() not in ("auto", "rules") and not (kind and name and kind != "rules"):
+        raise unknown(who)
 
 
 def unknown(who: str) -> BadInput:

@@ -87,7 +87,10 @@ Next = Command[Literal["memory_agent", "__end__"]]
 
 async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
     """Put the batch into the inbox, where it is safe: all of it, or nothing where it has no room."""
-    inbox, user, batch = inbox_of(runtime), user_of(runtime), _messages(state.get("messages", []))
+    inbox, user, given = inbox_of(runtime), user_of(runtime), state.get("messages", [])
+    batch = [cast(Message, each) for each in given if isinstance(each, dict) and "message" in each]
+    chat = spoken([each for each in given if each not in batch])
+    batch += [last_of(chat[: at + 1], thread="") for at, each in enumerate(chat) if each.type == "human"]
     if batch:
         await inbox.must_have_room(user, batch)
     for message in batch:
@@ -99,14 +102,6 @@ async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
         "failed": Overwrite([]),
         "asked": Overwrite(NOTHING),
     }
-
-
-def _messages(batch: list[Any]) -> list[Message]:
-    """Return what is to be remembered of a batch in which chat messages may stand."""
-    given = [cast(Message, each) for each in batch if isinstance(each, dict) and "message" in each]
-    chat = spoken([each for each in batch if each not in given])
-    users = [number for number, each in enumerate(chat) if each.type == "human"]
-    return given + [last_of(chat[: number + 1], thread="") for number in users]
 
 
 async def take(state: State, runtime: MemoryRuntime) -> Next:

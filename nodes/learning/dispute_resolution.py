@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
+from mneme.core.trial import Trial
 from mneme.environments.worlds import Solution, Task, World, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
@@ -28,22 +29,11 @@ from mneme.prompts.learning.dispute_resolution import (
     Guideline,
     Match,
     carry_out,
-    edge_cases,
     guideline,
     resolve_dispute,
 )
-from mneme.prompts.learning.trials import Measurement
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
-from mneme.stores.cards.disputes import (
-    DeprecateOld,
-    Dispute,
-    Escalate,
-    KeepOld,
-    Merge,
-    PairedTrial,
-    Resolution,
-    Round,
-)
+from mneme.stores.cards.disputes import Dispute, PairedTrial, Resolution, Round
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.records import Change
@@ -141,24 +131,27 @@ def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
 def carried_out(made: Verdict, dispute: Dispute, card: Card) -> Resolution:
     """Say a decision as what the store carries out, with the trials that the winner won as evidence."""
     rules = [Rule(condition=each.condition, pattern=each.pattern) for each in made.rules if each.condition]
-    if made.decision == "keep_old":
-        return KeepOld(reason=made.reason, by=made.by, outcomes=_outcomes(dispute, "old", card))
-    outcomes = _outcomes(dispute, "new", card)
+    new, lesson = guideline(dispute.new.solution), None
     if made.decision == "merge":
         conditions = {rule.condition for rule in rules}
-        kept = [rule for rule in card.rules if rule.condition not in conditions]
-        whole = [*kept, *rules]
-        return Merge(reason=made.reason, by=made.by, claim=made.claim, rules=whole, outcomes=outcomes)
-    new = guideline(dispute.new.solution)
-    if not rules and new:
-        rules = [Rule(condition=new.condition, pattern=new.pattern)]
-    lesson = Lesson(claim=made.claim, rationale=made.reason, rules=rules, tags=card.tags, scope=card.scope)
-    return DeprecateOld(reason=made.reason, by=made.by, lesson=lesson, outcomes=outcomes)
+        rules = [*(rule for rule in card.rules if rule.condition not in conditions), *rules]
+    elif made.decision == "deprecate_old":
+        own = rules or ([Rule(condition=new.condition, pattern=new.pattern)] if new else [])
+        lesson = Lesson(claim=made.claim, rationale=made.reason, rules=own, tags=card.tags, scope=card.scope)
+    return Resolution(
+        decision=made.decision,
+        reason=made.reason,
+        by=made.by,
+        claim=made.claim,
+        rules=rules,
+        lesson=lesson,
+        outcomes=_outcomes(dispute, "old" if made.decision == "keep_old" else "new", card),
+    )
 
 
 def _outcomes(dispute: Dispute, side: str, card: Card) -> list[TaskOutcome]:
     """Count the trials that a side won as tasks that its approach served, as surely as the card was sure."""
-    won = [trial.task for tested in dispute.rounds for trial in tested.trials if trial.winner == side]
+    won = [trial.task for trial in dispute.trials if trial.winner == side]
     return [TaskOutcome(task=task, success=True, confidence=card.confidence) for task in won]
 
 
@@ -189,10 +182,9 @@ class Ended(TypedDict, total=False):
 
 
 class State(Case, Ended, total=False):
-    """The dispute, the similar tasks of this round, and every match so far."""
+    """The dispute, the similar tasks of this round, and its trials."""
 
     similar: Annotated[list[Task], Typed]
-    matches: Annotated[list[Match], Typed]
     trials: Annotated[list[PairedTrial], Typed]
     responder: str
     verdict: Annotated[Verdict | None, Typed]
@@ -219,7 +211,6 @@ async def choose(state: State, runtime: TeamRuntime) -> Update:
     return {
         "dispute": dispute,
         "similar": found,
-        "matches": state.get("matches") or [],
         "trials": [],
         "rounds": rounds,
     }
@@ -237,7 +228,7 @@ def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) ->
     kind = find_world(context.environment)
     seed = crc32(f"{dispute.id} {rounds}".encode())
     own = Task(id=dispute.new.task or dispute.id, given=context.drawn)
-    tried = {trial.task for tested in dispute.rounds for trial in tested.trials}
+    tried = {trial.task for trial in dispute.trials}
     drawn = [task for task in kind.similar(own, seed) if task.id not in tried]
     worlds = ((task, kind.open(task)) for task in drawn)
     fitting = [task for task, world in worlds if all(_is_about(side, world) for side in sides)]
@@ -265,17 +256,15 @@ async def test(state: State, runtime: TeamRuntime) -> Update:
     _, dispute, card = await _disputed(state, runtime)
     sides = sides_of(dispute, card)
     assert sides is not None
-    matches, trials = list(state["matches"]), []
+    trials = []
     for task in state["similar"]:
         world = await asyncio.to_thread(opened, runtime.context.environment, task)
         old, new = [await tried(world, task, side, runtime) for side in sides]
         if old is None or new is None:
             continue
-        match = match_of(world, old, new)
-        runtime.stream_writer({"step": "test", "task": task.text, "match": str(match)})
-        matches.append(match)
-        trials.append(paired(task, old, new, match))
-    return {"matches": matches, "trials": trials}
+        trials.append(paired(world, task, old, new))
+        runtime.stream_writer({"step": "test", "task": task.text, "match": str(match_of(trials[-1]))})
+    return {"trials": trials}
 
 
 async def recommend(state: State, runtime: TeamRuntime) -> Update:
@@ -283,12 +272,13 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
     cards, dispute, card = await _disputed(state, runtime)
     claims = dispute.old.claim, dispute.new.claim
     old, new = sides_of(dispute, card) or (Guideline(condition="", pattern=claim) for claim in claims)
+    earlier = [trial for tested in dispute.rounds[: state["rounds"]] for trial in tested.trials]
     given = Contest(
         claim=card.claim,
         old=old,
         new=new,
         conflict_type=dispute.conflict_type,
-        matches=state["matches"],
+        matches=[match_of(each) for each in (*earlier, *state["trials"])],
         old_tasks=card.evidence.success_count,
         old_evidence=old_evidence(card),
         new_evidence=new_evidence(await _task_of(dispute, cards)),
@@ -329,10 +319,8 @@ def is_decided(state: State) -> Literal["settle", "choose", "escalate"]:
 async def escalate(state: State, runtime: TeamRuntime) -> Update:
     """Note in the ledger that a person is to decide."""
     reason = state["recommendation"]["rationale"]
-    dispute = await cards_of(runtime).resolve(
-        state["dispute_id"], Escalate(reason=reason, by="devils_advocate")
-    )
-    return {"dispute": dispute}
+    waits = Resolution(decision="escalate", reason=reason, by="devils_advocate")
+    return {"dispute": await cards_of(runtime).resolve(state["dispute_id"], waits)}
 
 
 async def ask_person(state: State, runtime: TeamRuntime) -> Update:
@@ -348,7 +336,7 @@ async def ask_person(state: State, runtime: TeamRuntime) -> Update:
     shown = answers.action("resolve_dispute", about, offered, allowed)
     question = {
         "dispute": state["dispute"],
-        "matches": [each.model_dump() for each in state["matches"]],
+        "matches": [match_of(each).model_dump() for each in dispute.trials],
         **shown,
     }
     verdict = answers.ask_person(question, Verdict, lambda said: plainly(said, dispute, card))
@@ -376,7 +364,7 @@ async def settle(state: State, runtime: TeamRuntime) -> Update:
     return {"dispute": dispute}
 
 
-async def tried(world: World, task: Task, side: Guideline, runtime: TeamRuntime) -> Measurement | None:
+async def tried(world: World, task: Task, side: Guideline, runtime: TeamRuntime) -> Trial | None:
     """Try an approach on a task; None where a model could not carry its words out at all."""
     advice = advice_of(world, side.condition, side.pattern)
     if advice.is_text:
@@ -384,23 +372,17 @@ async def tried(world: World, task: Task, side: Guideline, runtime: TeamRuntime)
         answered = await ask(carry_out, given, runtime.context.devils_advocate, lane="background")
         return await attempt(world, solution_of(answered.value)) if answered.value.solution else None
     if not advice.feasible:
-        return Measurement(summary=advice.why_not, problem=advice.why_not)
+        return Trial(summary=advice.why_not, problem=advice.why_not)
     made = Solution(statements=advice.statements, query=advice.query, files=advice.files)
     return await attempt(world, made)
 
 
-def match_of(world: World, old: Measurement, new: Measurement) -> Match:
-    """Say what the world measured of both, and which is better."""
-    return Match(
-        features="; ".join(world.features),
-        old=old.summary,
-        new=new.summary,
-        edge_cases=edge_cases([("old", old), ("new", new)]),
-        winner=_winner(old, new),
-    )
+def match_of(trial: PairedTrial) -> Match:
+    """Return what agents and people are shown of a trial."""
+    return Match.model_validate(trial, from_attributes=True)
 
 
-def _winner(old: Measurement, new: Measurement) -> Literal["old", "new", "neither"]:
+def _winner(old: Trial, new: Trial) -> Literal["old", "new", "neither"]:
     """Name the one that solves the task alone, or clearly faster; accuracy and room go before time."""
     if old.solved != new.solved:
         return "old" if old.solved else "new"
@@ -411,14 +393,22 @@ def _winner(old: Measurement, new: Measurement) -> Literal["old", "new", "neithe
     return "old" if old.gain > AS_FAST * new.gain else "neither"
 
 
-def paired(task: Task, old: Measurement, new: Measurement, match: Match) -> PairedTrial:
-    """Return what the dispute keeps of a trial."""
+def paired(world: World, task: Task, old: Trial, new: Trial) -> PairedTrial:
+    """Return what the world measured of both, which is better, and what went wrong beside the time."""
+    sides = (("old", old), ("new", new))
     return PairedTrial(
         task=task.id,
+        features="; ".join(world.features),
+        old=old.summary,
+        new=new.summary,
         old_correct=old.correct,
         new_correct=new.correct,
         old_seconds=old.seconds,
         new_seconds=new.seconds,
-        edge_cases=match.edge_cases,
-        winner=match.winner,
+        edge_cases=[
+            f"{side}: {trial.problem or trial.summary}"
+            for side, trial in sides
+            if trial.problem or trial.over_limit
+        ],
+        winner=_winner(old, new),
     )

@@ -17,6 +17,7 @@ from mneme.nodes.learning.compound_learning.state import (
     State,
     TriedDraft,
     Update,
+    begins,
     setting_of,
     timed,
 )
@@ -27,7 +28,7 @@ from mneme.stores.task_memories.prompt_cache import CachedAnswer, PromptCache
 FREE = {"model_calls": 0, "tokens": 0}
 
 
-@timed
+@begins
 async def look_up(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Answer from the cache where the task was asked before; else begin without memory."""
     began = time.perf_counter()

@@ -14,9 +14,9 @@ from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.learning.compound_learning.compile import record_of, trajectory_of
 from mneme.nodes.learning.compound_learning.research import begin, shorten_middle
 from mneme.nodes.learning.compound_learning.state import (
-    Recalled,
     State,
     Update,
+    begins,
     draft_of,
     scope_of,
     setting_of,
@@ -33,13 +33,13 @@ LONGEST = 3_000
 """As much of a trajectory as is shown: five of them fit into a small model's context."""
 
 
-@timed
+@begins
 async def recall(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Retrieve the trajectories of the tasks that are most like this one."""
     return await begin(state, runtime, world, _nearest)
 
 
-async def _nearest(state: State, world: World | None, runtime: LearningRuntime) -> list[Recalled]:
+async def _nearest(state: State, world: World | None, runtime: LearningRuntime) -> list[Known]:
     count = runtime.context.recall
     if not count:
         return []
@@ -58,17 +58,18 @@ def _key(state: State, world: World | None) -> str:
     return "\n".join(filter(None, (told["task"], told["features"], told.get("material", ""))))
 
 
-def _recalled(kept: TrialRecord, world: World | None) -> Recalled:
+def _recalled(kept: TrialRecord, world: World | None) -> Known:
     """Show a trajectory in the place of a card, with the solution that was accepted, if one was."""
     made = [advice_of(world, "", each) for each in kept.key_steps] if kept.success and world else []
-    known = Known(
+    return Known(
+        id=kept.id,
+        tasks=[kept.id],
         claim=f"An earlier task, as it went: {kept.goal}",
         status="solved" if kept.success else "not solved",
         confidence=kept.reward,
         advice=[each.model_copy(update={"applies": True}) for each in made],
         rationale=shorten_middle("\n".join(kept.trajectory), LONGEST),
     )
-    return Recalled(id=kept.id, known=known, tasks=[kept.id])
 
 
 @timed

@@ -11,13 +11,14 @@ from pydantic import Field
 
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
+from mneme.core.trial import Trial
 from mneme.environments.worlds import InWords, Solution, Task, Told, World, find_world, runs_commands
 from mneme.library import EXAMPLES
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.messages import ChatMessages
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import NO_LANGUAGE, WORDS
-from mneme.prompts.learning.trials import Advice, Measurement
+from mneme.prompts.learning.trials import Advice
 
 STORY: dict[str, dict[str, str]] = {
     each["id"]: each for each in yaml.safe_load((EXAMPLES / "story.yaml").read_text(encoding="utf-8"))
@@ -155,7 +156,7 @@ def solution_of(draft: Draft) -> Solution:
     )
 
 
-async def attempt(world: World, solution: Solution, *, quick: bool = False) -> Measurement:
+async def attempt(world: World, solution: Solution, *, quick: bool = False) -> Trial:
     """Try a solution beside the event loop, and say what was measured, and of what."""
     trial = await asyncio.to_thread(world.attempt, solution, quick=quick)
     files = [f"{path}:\n{text}" for path, text in solution.files.items()]
@@ -163,7 +164,7 @@ async def attempt(world: World, solution: Solution, *, quick: bool = False) -> M
     changed = "\n".join(filter(None, said)) or "nothing: everything as it was"
     if len(changed) > LONGEST_CHANGE:
         changed = f"{changed[:LONGEST_CHANGE]}…"
-    return Measurement(**dict(trial), changed=changed)
+    return trial.model_copy(update={"changed": changed})
 
 
 def tools_of(world: World) -> Sequence[BaseTool]:

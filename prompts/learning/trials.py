@@ -1,4 +1,4 @@
-"""What a world makes of patterns and of drafts, as agents are shown it.
+"""What a world makes of patterns, as agents are shown it.
 
 A world is where solutions are tried (a database, a folder held to tests, …). Patterns are short texts that
 name an approach for every task of a world, such as `INDEX (filter, group)`; not every world has them. What
@@ -8,8 +8,6 @@ an approach is worth, the world says.
 from collections.abc import Sequence
 
 from pydantic import BaseModel, Field
-
-from mneme.core.trial import Trial
 
 
 class Advice(BaseModel):
@@ -50,28 +48,6 @@ class Advice(BaseModel):
 
 def _as_file(file: tuple[str, str]) -> str:
     return f"\n{file[0]}:\n{file[1]}"
-
-
-class Measurement(Trial):
-    """What a world measured of a draft."""
-
-    changed: str = Field("", description="What was measured: the solution that was run.")
-
-    def __str__(self) -> str:
-        lines = [f"of: {self.changed}"] if self.changed else []
-        lines += [self.summary, *map(str, self.metrics)]
-        return "\n".join([*lines, *([f"it shows:\n{self.evidence}"] if self.evidence else [])])
-
-    @property
-    def seconds(self) -> float | None:
-        """Return the time that a correct solution took, where it was measured."""
-        found = [each.value for each in self.metrics if each.name.endswith("seconds")]
-        return found[0] if found and self.correct else None
-
-    @property
-    def over_limit(self) -> bool:
-        """Say whether a figure passes its limit."""
-        return any(each.over for each in self.metrics)
 
 
 def said_when(condition: str, applies: bool | None) -> str:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from mneme.core.trial import Trial
 from mneme.prompts.learning.compound_learning.challenge import Objection
 from mneme.prompts.learning.compound_learning.task import Severity
-from mneme.prompts.learning.trials import Measurement, about
+from mneme.prompts.learning.trials import about
 
 CLEARLY = 10.0
 """A draft with a weakness in its plan passes where it makes the query an order of magnitude faster."""
@@ -24,7 +25,7 @@ def in_vain(condition: str, noun: str) -> str:
 def symptoms(  # noqa: PLR0913, PLR0917  (all that the devil's advocate looks at)
     features: str,
     pattern: str,
-    trial: Measurement,
+    trial: Trial,
     tried: Sequence[str],
     remedies: Sequence[str],
     proven: bool,
@@ -52,7 +53,7 @@ def symptoms(  # noqa: PLR0913, PLR0917  (all that the devil's advocate looks at
         yield Objection(evidence=weakness, kind="unstated_assumption", remedy=remedy, severity=severity)
 
 
-def _weakness(features: str, trial: Measurement) -> str:
+def _weakness(features: str, trial: Trial) -> str:
     """Return what a plan leaves undone; nothing where it does all that an index can."""
     lines = [line.strip() for line in trial.evidence.splitlines()]
     scans = [line for line in lines if line.startswith("SCAN") and "COVERING" not in line]
@@ -69,7 +70,7 @@ def _weakness(features: str, trial: Measurement) -> str:
     return ""
 
 
-def _ladder(features: str, trial: Measurement) -> Iterator[str]:
+def _ladder(features: str, trial: Trial) -> Iterator[str]:
     """Yield the remedies to think of for a query with these features, simplest first."""
     if trial.over_limit:
         yield "INDEX (join)"  # the narrowest, where there is a join

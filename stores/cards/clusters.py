@@ -18,9 +18,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
-from mneme.stores.cards.settings import CardSettings
+from mneme.stores.cards.card import CardSettings, Frozen
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Version
@@ -37,10 +36,8 @@ BATCH_SIZE = 2_000
 ACTOR = "card lifecycle"
 
 
-class Medoid(BaseModel):
+class Medoid(Frozen):
     """A cluster: how many cards it has, and the text of its medoid."""
-
-    model_config = ConfigDict(frozen=True)
 
     cards: int
     text: str = ""

@@ -22,9 +22,9 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from mneme.stores.cards.card import Card, CardVersion, Rating, Status
+from mneme.stores.cards.card import Card, CardVersion, Frozen, Rating, Status
 from mneme.stores.cards.disputes import Dispute
 from mneme.stores.cards.lifecycle import is_in_service
 from mneme.stores.cards.task_log import TaskRecord
@@ -34,10 +34,8 @@ MIN_TASKS = 5
 OUT_OF_SERVICE: Set[Status] = {"deprecated", "archived"}
 
 
-class Thresholds(BaseModel):
+class Thresholds(Frozen):
     """§10's alerts: three that are critical, two that warn."""
-
-    model_config = ConfigDict(frozen=True)
 
     slower: float = Field(0.20, description="Critical: time to solution increases by more.")
     dispute_days: float = Field(7, description="Critical: a dispute stays open longer.")
@@ -47,20 +45,16 @@ class Thresholds(BaseModel):
     compared_tasks: int = Field(50, ge=MIN_TASKS)
 
 
-class Alert(BaseModel):
+class Alert(Frozen):
     """A threshold that has been passed."""
-
-    model_config = ConfigDict(frozen=True)
 
     level: Literal["critical", "warning"]
     metric: str
     message: str
 
 
-class Metrics(BaseModel):
+class Metrics(Frozen):
     """Every metric of §10; None where there is nothing to compute it from."""
-
-    model_config = ConfigDict(frozen=True)
 
     tasks: int
     cards: dict[Status, int]
@@ -81,7 +75,7 @@ class Metrics(BaseModel):
     disputes_open: int
     dispute_days_p50: float | None
     dispute_days_longest_open: float | None
-    alerts: list[Alert] = []
+    alerts: list[Alert] = Field([])
 
 
 def compute(  # noqa: PLR0913 (one name for each thing that is computed from)
@@ -130,26 +124,21 @@ def alerts(metrics: Metrics, thresholds: Thresholds) -> list[Alert]:
     """Return the alerts that these metrics raise, the critical ones first."""
     slower, days, gone = metrics.seconds_increase, metrics.dispute_days_longest_open, metrics.deprecated_rate
     precision, ratio = metrics.retrieval_precision, metrics.provisional_to_verified
-    raised: list[Alert] = []
+    critical, warning = [], []
     if slower is not None and slower > thresholds.slower:
-        raised.append(_critical("time to solution", f"{slower:.0%} longer than before"))
+        critical.append(("time to solution", f"{slower:.0%} longer than before"))
     if days is not None and days > thresholds.dispute_days:
-        raised.append(_critical("dispute duration", f"a dispute has been open for {days:.1f} days"))
+        critical.append(("dispute duration", f"a dispute has been open for {days:.1f} days"))
     if gone is not None and gone > thresholds.deprecated_a_month:
-        raised.append(_critical("deprecated rate", f"{gone:.0%} of the cards were deprecated in a month"))
+        critical.append(("deprecated rate", f"{gone:.0%} of the cards were deprecated in a month"))
     if precision is not None and precision < thresholds.precision:
-        raised.append(_warning("retrieval precision", f"{precision:.0%} of the retrieved cards were used"))
+        warning.append(("retrieval precision", f"{precision:.0%} of the retrieved cards were used"))
     if ratio > thresholds.provisional_to_verified:
-        raised.append(_warning("provisional to verified", f"{ratio:.3g} provisional cards for each verified"))
-    return raised
-
-
-def _critical(metric: str, message: str) -> Alert:
-    return Alert(level="critical", metric=metric, message=message)
-
-
-def _warning(metric: str, message: str) -> Alert:
-    return Alert(level="warning", metric=metric, message=message)
+        warning.append(("provisional to verified", f"{ratio:.3g} provisional cards for each verified"))
+    return [
+        *(Alert(level="critical", metric=name, message=message) for name, message in critical),
+        *(Alert(level="warning", metric=name, message=message) for name, message in warning),
+    ]
 
 
 def _in(cards: Mapping[str, Card], status: Status) -> int:
@@ -211,20 +200,12 @@ Unit = Literal["day", "week", "month", "quarter", "year"]
 History = Sequence[CardVersion]
 INSTANT = timedelta(microseconds=1)
 """The ledger's times are no finer, so that a period begins just after the one before."""
-LONGER_THAN: Mapping[Unit, timedelta] = {
-    "day": timedelta(days=1),
-    "week": timedelta(days=7),
-    "month": timedelta(days=31),
-    "quarter": timedelta(days=92),
-    "year": timedelta(days=366),
-}
-"""From a period's beginning it is so far into the next one."""
+LONGEST: Mapping[Unit, int] = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
+"""Days: from a period's beginning it is so far into the next one."""
 
 
-class Period(BaseModel):
+class Period(Frozen):
     """What a team's learning was like in one period; None where there is nothing to compute it from."""
-
-    model_config = ConfigDict(frozen=True)
 
     begins: datetime
     ends: datetime
@@ -281,7 +262,7 @@ def _by_calendar(unit: Unit, first: datetime, now: datetime) -> Iterator[datetim
     edge = _beginning(unit, first)
     while edge < now:
         yield edge - INSTANT
-        edge = _beginning(unit, edge + LONGER_THAN[unit])
+        edge = _beginning(unit, edge + timedelta(days=LONGEST[unit]))
     yield now
 
 

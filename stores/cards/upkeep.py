@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from mneme.core.errors import Conflict
-from mneme.stores.cards.card import Card
+from mneme.stores.cards.card import Card, Frozen
 from mneme.stores.cards.card_records import SECONDS_A_DAY, CardRecords
 from mneme.stores.cards.clusters import Clusters
 from mneme.stores.cards.lifecycle import archived
@@ -33,20 +33,16 @@ ACTOR = "card lifecycle"
 MARK = "inactivity"
 
 
-class Kept(BaseModel):
+class Kept(Frozen):
     """What upkeep did: the ids of the cards that it archived, and how many cards joined a cluster."""
 
-    model_config = ConfigDict(frozen=True)
-
-    archived: list[str] = []
-    expired: list[str] = []
+    archived: list[str] = Field([])
+    expired: list[str] = Field([])
     clustered: int = 0
 
 
-class Mark(BaseModel):
+class Mark(Frozen):
     """How far the search for inactive cards came: when its window began, and the tasks before that."""
-
-    model_config = ConfigDict(frozen=True)
 
     began: datetime = datetime(1970, 1, 1, tzinfo=UTC)
     passed: int

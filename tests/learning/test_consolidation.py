@@ -23,11 +23,10 @@ from mneme.models.tuning.pairs import LEARNED
 from mneme.nodes.learning.consolidation import deploy
 from mneme.nodes.learning.consolidation.sources import card_pairs
 from mneme.nodes.learning.consolidation.state import TuningContext
-from mneme.stores.cards.card import Card, Lesson, TaskOutcome
+from mneme.stores.cards.card import Card, Consolidation, Lesson, TaskOutcome
 from mneme.stores.cards.consolidation import ConsolidationCycle, is_held_out, lesson_of
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
-from mneme.stores.cards.settings import Consolidation
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger

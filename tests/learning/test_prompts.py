@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from mneme.core.trial import Trial
 from mneme.prompts.learning.compound_learning.challenge import Review, challenge_draft
 from mneme.prompts.learning.compound_learning.compile import Experience, compile_lessons
 from mneme.prompts.learning.compound_learning.decide import Case, resolve_task
@@ -24,13 +25,12 @@ from mneme.prompts.learning.dispute_resolution import (
     carry_out,
     resolve_dispute,
 )
-from mneme.prompts.learning.trials import Measurement
 from mneme.prompts.prompt import Prompt
 from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
 
 CARD = Known(claim="Index the filter first.", status="verified", confidence=0.8)
 DRAFT = Draft(rationale="The card fits.", pattern="INDEX (filter)", used=[0])
-TRIAL = Measurement(correct=True, gain=4.0, wanted=2.0, solved=True)
+TRIAL = Trial(correct=True, gain=4.0, wanted=2.0, solved=True)
 OLD, NEW = (Guideline(condition="grouping", pattern=each) for each in ("INDEX (group)", "INDEX (filter)"))
 MATCH = Match(features="grouping", old="2 times as fast", new="4 times as fast", winner="new")
 ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [

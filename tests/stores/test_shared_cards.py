@@ -83,7 +83,7 @@ async def test_exports_add_up_until_the_budget_is_spent(edge_ledger: Ledger) -> 
         await cards.shared.export(plain, 0.1, 1.0, change=CHANGE)
     with pytest.raises(BadInput, match="ε is 0"):
         await cards.shared.export(plain, 0.0, 1.0, change=CHANGE)
-    assert (await cards.shared.account.spent()).exports == 2
+    assert (await cards.shared.spent()).exports == 2
 
 
 async def test_a_task_counts_for_one_card_whatever_others_there_are(edge_ledger: Ledger) -> None:

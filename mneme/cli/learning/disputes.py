@@ -147,7 +147,7 @@ def print_dispute(dispute: Dispute, rests_on: ToReview | None = None) -> None:
         print_beside(f"    round {number}: ", told)
         for trial in tested.trials:
             for edge in trial.edge_cases:
-                print_beside("      ", f"[dim]{trial.task}: {escape(edge)}[/]")
+                print_beside("      ", f"[dim]{escape(trial.task)}: {escape(edge)}[/]")
     if dispute.status == "resolved":
         print_beside("    ", escape(str(dispute_row(dispute)["resolution"])))
     elif dispute.status == "escalated":

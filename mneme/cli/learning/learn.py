@@ -172,9 +172,8 @@ def _of_suite(suite: str, size: int, seed: int) -> list[Place]:
         cases = find_world(suite).cases()
         named = [{"task": each.text, "id": each.id, "world": suite, "case": each.id} for each in cases]
     else:
-        shared = {"id", "query", "wanted_speed_up", "index_budget"}
         named = [
-            {"task": each.description, "schema": each.schema_name, **each.model_dump(include=shared)}
+            {"id": each.id, "task": each.description, "schema": each.schema_name, **each.posed}
             for each in tasks(seed, size)
         ]
     return [Given.model_validate(each) for each in named]

@@ -11,7 +11,6 @@ from mneme.nodes.learning.compound_learning.state import (
     ask_role,
     draft_of,
     is_blocking,
-    knowns,
     setting_of,
     settled_words,
     timed,
@@ -39,13 +38,13 @@ async def challenge(state: State, runtime: LearningRuntime, world: World | None)
         **setting_of(state, world),
         draft=str(draft),
         pattern=draft.pattern,
-        rests_on=[each["known"].claim for each in used_cards(state)],
+        rests_on=[each.claim for each in used_cards(state)],
         proven=bool(draft.used) and len(state["drafts"]) == 1,
         trial=trial,
         tried=[each["draft"].pattern for each in state["drafts"][:-1]],
         earlier=settled_words(state["log"]),
         remedies=remedies(world) if world else [],
-        cards=knowns(verified_cards(state)),
+        cards=verified_cards(state),
         pitfalls=state["pitfalls"],
     )
     said, by = await ask_role("devils_advocate", challenge_draft, given, runtime)
@@ -85,7 +84,7 @@ async def patch(state: State, runtime: LearningRuntime, world: World | None) -> 
         objections=worded(open_),
         advice=[_remedy(each["objection"].remedy, world) for each in open_],
         trial=state["drafts"][-1]["trial"],
-        cards=knowns(state["cards"]),
+        cards=state["cards"],
         pitfalls=state["pitfalls"],
     )
     answer, by = await ask_role("researcher", patch_draft, given, runtime)

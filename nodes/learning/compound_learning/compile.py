@@ -13,13 +13,11 @@ from mneme.models.asking.counting import tokens_in
 from mneme.nodes.learning.compound_learning.research import shorten_middle
 from mneme.nodes.learning.compound_learning.state import (
     Learned,
-    Recalled,
     State,
     Update,
     ask_role,
     draft_of,
     is_blocking,
-    knowns,
     scope_of,
     setting_of,
     settled_words,
@@ -37,6 +35,7 @@ from mneme.prompts.learning.compound_learning.compile import (
     compile_lessons,
 )
 from mneme.prompts.learning.compound_learning.research import Draft
+from mneme.prompts.learning.compound_learning.task import Known
 from mneme.stores.cards.card import (
     Card,
     DeprecatedApproach,
@@ -78,8 +77,8 @@ async def compile(state: State, runtime: LearningRuntime, world: World | None) -
         in_vain=[DeadEnd(approach=each.approach, reason=each.reason) for each in _fell_short(state)],
         trajectory=trajectory_of(state),
         answer=packet["answer"] if world is None else "",
-        used=knowns(used_cards(state)),
-        verified=knowns(verified_cards(state)),
+        used=used_cards(state),
+        verified=verified_cards(state),
     )
     said, by = await ask_role("monitor", compile_lessons, given, runtime, lane="background")
     runtime.stream_writer({"step": "compile", "findings": [each.event for each in said.findings]})
@@ -108,7 +107,7 @@ async def _keep(finding: Finding, state: State, cards: KnowledgeCards, scope: st
     used = used_cards(state)
     is_measured = state["packet"]["judged_by"] == "environment"
     if finding.event == "reinforce" and is_measured:
-        card_id = used[finding.card]["id"]
+        card_id = used[finding.card].id
         outcome = _outcome(state, finding.success)
         details = None if finding.success else _lesson(finding, state, scope, used[finding.card])
         card = await cards.reinforce(card_id, outcome, change=change, details=details)
@@ -134,22 +133,21 @@ async def _keep(finding: Finding, state: State, cards: KnowledgeCards, scope: st
 
 
 async def _dispute(
-    finding: Finding, card: Recalled, state: State, cards: KnowledgeCards, change: Change
+    finding: Finding, card: Known, state: State, cards: KnowledgeCards, change: Change
 ) -> Learned:
     """Set the finding against the verified card, which stays as it is."""
-    known = card["known"]
-    followed = trials.best(known.advice) or next(iter(known.advice), None)  # in words, none is made out
+    followed = trials.best(card.advice) or next(iter(card.advice), None)  # in words, none is made out
     refines = followed is not None and followed.condition != finding.condition
     old = f"{followed.condition} -> {followed.pattern}" if followed else ""
     new = f"{finding.condition} -> {finding.pattern}"
     dispute = await cards.disputes.open(
-        card["id"],
-        old=Approach(claim=known.claim, solution=old),
+        card.id,
+        old=Approach(claim=card.claim, solution=old),
         new=Approach(claim=finding.claim, solution=new, task=state["task_id"]),
         change=change,
         conflict_type="refinement" if refines else "contradiction",
     )
-    return _learned("dispute", await cards.records.get(card["id"]), finding.rationale, dispute.id)
+    return _learned("dispute", await cards.records.get(card.id), finding.rationale, dispute.id)
 
 
 async def _promote(
@@ -175,7 +173,7 @@ async def _promote(
     return _learned("promoted", card, packet["rationale"])
 
 
-def _lesson(finding: Finding, state: State, scope: str, used: Recalled | None = None) -> Lesson:
+def _lesson(finding: Finding, state: State, scope: str, used: Known | None = None) -> Lesson:
     """Return the lesson of a finding, with the dead ends that the monitor names, or the drafts that failed.
 
     Of a card that was used and failed, that is the first draft, which rested on it.
@@ -183,7 +181,7 @@ def _lesson(finding: Finding, state: State, scope: str, used: Recalled | None = 
     failed = _failed_drafts(state, 1 if used else state["final"])
     named = [_as_tried(each, finding, state) for each in finding.deprecated_approaches]
     return Lesson(
-        claim=used["known"].claim if used else finding.claim,
+        claim=used.claim if used else finding.claim,
         rationale=finding.rationale,
         rules=[Rule(condition=finding.condition, pattern=finding.pattern)] if finding.pattern else [],
         deprecated_approaches=named or failed,
@@ -310,8 +308,8 @@ def record_of(state: State, world: World | None, learned: Sequence[Learned] = ()
         tokens=tokens_in(state["asked"]),
         confidence=state["packet"]["confidence"],
         speed_up=metrics["speed_up"],
-        retrieved=[each["id"] for each in state["cards"]],
-        used=[each["id"] for each in used_cards(state)],
+        retrieved=[each.id for each in state["cards"]],
+        used=[each.id for each in used_cards(state)],
         retrieval_ms=state["retrieval_ms"],
         mistakes=list(dict.fromkeys(f"{approach} for {kind}" for approach in filter(None, made))),
         cards=list(dict.fromkeys(each["card"] for each in learned)),

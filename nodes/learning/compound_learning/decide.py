@@ -1,5 +1,6 @@
 """Verify and decide (§3, step 4): measure the best draft; the leader resolves the task."""
 
+from mneme.core.trial import Trial
 from mneme.environments.worlds import World
 from mneme.models.asking.counting import Asked, added, counting, tokens_in
 from mneme.nodes.learning.compound_learning.state import (
@@ -11,7 +12,6 @@ from mneme.nodes.learning.compound_learning.state import (
     ask_role,
     draft_of,
     is_blocking,
-    knowns,
     setting_of,
     timed,
     used_cards,
@@ -20,7 +20,6 @@ from mneme.nodes.learning.compound_learning.state import (
 from mneme.nodes.learning.context import LearningRuntime
 from mneme.nodes.learning.worlds import attempt, solution_of
 from mneme.prompts.learning.compound_learning.decide import Case, Resolution, resolve_task
-from mneme.prompts.learning.trials import Measurement
 
 ABOUT_AS_GOOD = 0.75
 """A quick trial tells speed-ups apart by no less than a quarter."""
@@ -63,9 +62,9 @@ async def decide(state: State, runtime: LearningRuntime, world: World | None) ->
         resolved=worded([each for each in log if each["status"] == "closed"]),
         unresolved=worded([each for each in log if each["status"] == "open"]),
         open_blocking=sum(is_blocking(each) for each in log),
-        cards=knowns(used),
+        cards=used,
         elsewhere=[
-            n for n, each in enumerate(used) if not state["final"] and {*each["tasks"]} - {state["task_id"]}
+            n for n, each in enumerate(used) if not state["final"] and {*each.tasks} - {state["task_id"]}
         ],
     )
     with counting() as asked:
@@ -75,7 +74,7 @@ async def decide(state: State, runtime: LearningRuntime, world: World | None) ->
     return {"packet": packet, "log": log, **by}
 
 
-def _settled(state: State, trial: Measurement | None) -> list[LoggedObjection]:
+def _settled(state: State, trial: Trial | None) -> list[LoggedObjection]:
     """Close what was objected to drafts that were not chosen; what the final one suffers from is open.
 
     That is so even where a patch answered it, a later draft that was not chosen, unless the final draft was
@@ -93,7 +92,7 @@ def _settled(state: State, trial: Measurement | None) -> list[LoggedObjection]:
 
 
 def _packet(
-    state: State, made: Resolution, log: list[LoggedObjection], trial: Measurement | None, asked: Asked
+    state: State, made: Resolution, log: list[LoggedObjection], trial: Trial | None, asked: Asked
 ) -> Packet:
     used = used_cards(state)
     spent = added(state["asked"], asked)
@@ -104,7 +103,7 @@ def _packet(
         confidence=made.confidence,
         solved=made.solved,
         judged_by="environment" if trial else "leader",
-        sources={"cards": [each["id"] for each in used], "external": made.references},
+        sources={"cards": [each.id for each in used], "external": made.references},
         metrics={
             "latency_seconds": round(state["seconds"], 3),
             "accuracy": None if trial is None else float(trial.correct),
@@ -122,6 +121,6 @@ def _packet(
             "no_new_failures": blocking == 0,
             "reusable": made.reusable,
         },
-        approved=[used[number]["id"] for number in made.promote] if trial else [],
+        approved=[used[number].id for number in made.promote] if trial else [],
         verify_new=made.verify_new and trial is not None,
     )

@@ -18,13 +18,12 @@ from mneme.environments.worlds import World
 from mneme.models.asking.asking import call_tools
 from mneme.nodes.learning.compound_learning.state import (
     FEW,
-    Recalled,
     State,
     TriedDraft,
     Update,
     as_shown,
     ask_role,
-    knowns,
+    begins,
     scope_of,
     setting_of,
     timed,
@@ -35,21 +34,21 @@ from mneme.nodes.learning.worlds import made_out, tools_of
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning.research import Assignment, draft_solution
-from mneme.prompts.learning.compound_learning.task import dead_end
+from mneme.prompts.learning.compound_learning.task import Known, dead_end
 from mneme.prompts.learning.trials import Advice
 from mneme.stores.cards.card import Card
-from mneme.stores.cards.people import holds_for
+from mneme.stores.cards.lifecycle import holds_for
 from mneme.stores.provenance import holding
 
 TOOL_TURNS = 4
 LONGEST_FACT = 6_000
 FIRST_LOOKS = ("schema", "explain")
 PITFALLS = 3
-Find = Callable[[State, World | None, LearningRuntime], Awaitable[list[Recalled]]]
+Find = Callable[[State, World | None, LearningRuntime], Awaitable[list[Known]]]
 """What finds, for a task in its world, what the researcher is shown of earlier ones."""
 
 
-@timed
+@begins
 async def recall(state: State, runtime: LearningRuntime, world: World | None) -> Update:
     """Retrieve the cards that bear on the task (§4); those whose conditions fail here are not shown."""
     update = await begin(state, runtime, world, _retrieved)
@@ -69,7 +68,7 @@ async def begin(
     features = "; ".join(world.features) if world else ""
     began = time.perf_counter()
     found = await find(cast(State, {**state, "features": features}), world, runtime) if find else []
-    runtime.stream_writer({"step": "recall", "cards": [each["known"].claim for each in found]})
+    runtime.stream_writer({"step": "recall", "cards": [each.claim for each in found]})
     return {
         "task_id": state.get("task_id") or uuid4().hex,
         "features": features,
@@ -88,7 +87,7 @@ async def begin(
     }
 
 
-async def _retrieved(state: State, world: World | None, runtime: LearningRuntime) -> list[Recalled]:
+async def _retrieved(state: State, world: World | None, runtime: LearningRuntime) -> list[Known]:
     count, text = await cards_shown(runtime), _search_text(state, world)
     if not count:
         return []
@@ -96,11 +95,7 @@ async def _retrieved(state: State, world: World | None, runtime: LearningRuntime
     cards = cards_of(runtime).records
     found = await cards_of(runtime).retrieve(text, count, scope=scope_of(world, state), fits=fits)
     hold = await holding(cards.ledger, cards.namespace, (each.card.id for each in found))
-    return [
-        Recalled(id=each.card.id, known=as_shown(each.card, world), tasks=each.card.evidence.task_ids)
-        for each in found
-        if each.card.id in hold
-    ]
+    return [as_shown(each.card, world) for each in found if each.card.id in hold]
 
 
 def _fits(card: Card, world: World | None) -> bool:
@@ -133,14 +128,14 @@ async def research(state: State, runtime: LearningRuntime, world: World | None) 
         **setting_of(state, world),
         shared=await lines_of(runtime, state.get("shared", [])),
         facts=facts,
-        cards=knowns(state["cards"]),
+        cards=state["cards"],
         pitfalls=state["pitfalls"],
         textbook=_ideas(state, world) if world else [],
     )
     answer, by = await ask_role("researcher", draft_solution, given, runtime)
     draft = with_pattern(answer, world)
     runtime.stream_writer(
-        {"step": "research", "draft": str(draft), "used": [state["cards"][n]["id"] for n in draft.used]}
+        {"step": "research", "draft": str(draft), "used": [state["cards"][n].id for n in draft.used]}
     )
     return {"facts": facts, "drafts": [TriedDraft(draft=draft, trial=None)], "iterations": 1, **by}
 
@@ -150,7 +145,7 @@ def _ideas(state: State, world: World) -> list[Advice]:
 
     Where all is known to fall short, what gained most is left, or what changes nothing.
     """
-    known = [*knowns(state["cards"]), *state["pitfalls"]]
+    known = [*state["cards"], *state["pitfalls"]]
 
     def untried(patterns: Sequence[str]) -> list[Advice]:
         return [each for each in made_out(world, patterns) if dead_end(each.pattern, known) is None]
@@ -177,7 +172,7 @@ async def _facts(state: State, world: World | None, runtime: LearningRuntime) ->
     tools = {tool.name: tool for tool in looks}
     who = await who_answers("researcher", runtime)
     told = [f"Task: {state['task']}", *([world.material(), f"Wanted: {world.wanted()}"] if world else [])]
-    cards = "\n".join(f"{number}: {each.claim}" for number, each in enumerate(knowns(state["cards"])))
+    cards = "\n".join(f"{number}: {each.claim}" for number, each in enumerate(state["cards"]))
     told += [f"Cards:\n{cards}"] if cards else []
     messages: list[BaseMessage] = [HumanMessage("\n\n".join(told))]
     facts: list[str] = []
@@ -219,7 +214,7 @@ def _opener(state: State, runtime: LearningRuntime) -> BaseTool:
         """Show a knowledge card in full: its evidence, dead ends and failure modes."""
         if not 0 <= number < len(state["cards"]):
             return f"There is no card {number}; there are {len(state['cards'])}, from 0."
-        card = await cards_of(runtime).records.get(state["cards"][number]["id"])
+        card = await cards_of(runtime).records.get(state["cards"][number].id)
         shown = card.model_dump(mode="json", exclude={"id", "version", "flags", "cleared", "returns_to"})
         return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True)
 

@@ -1,17 +1,18 @@
 """What compound learning keeps between its steps, and what all its steps share."""
 
 import time
-from collections.abc import Sequence
-from functools import wraps
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial, wraps
 from operator import add
 from textwrap import shorten
-from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from langgraph.types import Overwrite
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
+from mneme.core.trial import Trial
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import Asked, added, counting
@@ -31,26 +32,18 @@ from mneme.prompts.learning.compound_learning.challenge import Objection
 from mneme.prompts.learning.compound_learning.compile import Finding
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import Failing, InVain, Known
-from mneme.prompts.learning.trials import Advice, Measurement
+from mneme.prompts.learning.trials import Advice
 from mneme.prompts.prompt import Prompt
 from mneme.stores.cards.card import Card, DeprecatedApproach
 
 Role = Literal["researcher", "devils_advocate", "leader", "monitor"]
 
 
-class Recalled(TypedDict):
-    """A retrieved card, and what its rules make of the task."""
-
-    id: str
-    known: Known
-    tasks: list[str]
-
-
 class TriedDraft(TypedDict):
     """A draft, and what its quick trial showed."""
 
     draft: Draft
-    trial: Measurement | None
+    trial: Trial | None
 
 
 class LoggedObjection(TypedDict):
@@ -108,14 +101,14 @@ class State(Problem, Result, total=False):
 
     schema_name: str
     features: str
-    cards: Annotated[list[Recalled], Typed]
+    cards: Annotated[list[Known], Typed]
     pitfalls: Annotated[list[Known], Typed]
     retrieval_ms: float
     shared: list[str]
     facts: list[str]
     drafts: Annotated[list[TriedDraft], Typed]
     log: Annotated[list[LoggedObjection], Typed]
-    measured: Annotated[Measurement | None, Typed]
+    measured: Annotated[Trial | None, Typed]
     final: int
     findings: Annotated[list[Finding], Typed]
     seconds: Annotated[float, add]
@@ -123,35 +116,21 @@ class State(Problem, Result, total=False):
 
 
 Update = dict[str, Any]
-FIRST_STEPS = ("recall", "look_up")
-"""The steps with which a task begins: what an earlier one of the same thread cost does not count."""
 G = TypeVar("G", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel)
 Drafted = TypeVar("Drafted", bound=Draft)
 
 
-class InWorld(Protocol):
-    """A step of the graph, in the task's world, where the context names one."""
-
-    __name__: str
-
-    async def __call__(self, state: State, runtime: LearningRuntime, world: World | None) -> Update: ...
+InWorld = Callable[[State, LearningRuntime, World | None], Awaitable[Update]]
+"""A step of the graph, in the task's world, where the context names one."""
 
 
-class Node(Protocol):
-    """A step as the graph calls it."""
-
-    __name__: str
-
-    async def __call__(self, state: State, runtime: LearningRuntime) -> Update: ...
-
-
-def timed(node: InWorld) -> Node:
+def timed(node: InWorld, *, is_first: bool = False) -> Callable[..., Awaitable[Update]]:
     """Open the task's world for a step, and add to its update what it asked and how long it took.
 
-    What lies between kill and restart does not count. The first step reads what is posed.
+    What lies between kill and restart does not count. The first step reads what is posed: what an earlier
+    task of the same thread cost does not count.
     """
-    is_first = node.__name__ in FIRST_STEPS
 
     @wraps(node)
     async def step(state: State, runtime: LearningRuntime) -> Update:
@@ -169,7 +148,11 @@ def timed(node: InWorld) -> Node:
         return {**update, **costs}
 
     del step.__wrapped__  # LangGraph calls a step with what its signature names
-    return cast(Node, step)
+    return step
+
+
+begins = partial(timed, is_first=True)
+"""The first step of a task."""
 
 
 def _posed(state: State) -> Update:
@@ -228,6 +211,8 @@ def as_shown(card: Card, world: World | None) -> Known:
         for rule in (card.rules if card.status != "deprecated" else ())
     ]
     return Known(
+        id=card.id,
+        tasks=card.evidence.task_ids,
         claim=card.claim,
         status=card.status,
         confidence=card.confidence,
@@ -275,24 +260,19 @@ def _short(text: str) -> str:
     return shorten(text, SHORT, placeholder=" …")
 
 
-def knowns(cards: Sequence[Recalled]) -> list[Known]:
-    """Return recalled cards as agents are shown them."""
-    return [each["known"] for each in cards]
-
-
 def draft_of(state: State, number: int) -> Draft:
     """Return the draft of that number, counted from 0; -1 is the latest."""
     return state["drafts"][number]["draft"]
 
 
-def used_cards(state: State) -> list[Recalled]:
+def used_cards(state: State) -> list[Known]:
     """Return the cards that the first draft rested on; patches may lead away from them."""
     return [state["cards"][number] for number in state["drafts"][0]["draft"].used]
 
 
-def verified_cards(state: State) -> list[Recalled]:
+def verified_cards(state: State) -> list[Known]:
     """Return the retrieved cards that are verified."""
-    return [each for each in state["cards"] if each["known"].status == "verified"]
+    return [each for each in state["cards"] if each.status == "verified"]
 
 
 def worded(log: Sequence[LoggedObjection]) -> list[str]:

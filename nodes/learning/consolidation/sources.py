@@ -8,11 +8,10 @@ from typing import TypeVar
 from mneme.library.agents.agent import AGENTS, load_agent
 from mneme.models.tuning.pairs import Pair, Pairs
 from mneme.nodes.sharing.choosing import chosen
-from mneme.stores.cards.card import Card
+from mneme.stores.cards.card import Card, Consolidation
 from mneme.stores.cards.check import findings
 from mneme.stores.cards.consolidation import DELTA, is_good, is_held_out, lesson_of, situation_of, warning_of
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.settings import Consolidation
 from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.pools.lessons import HELD_OUT, group_of
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled

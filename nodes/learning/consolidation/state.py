@@ -14,9 +14,9 @@ from mneme.models.tuning.judging import Judged
 from mneme.models.tuning.pairs import Pairs
 from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.context import OwnedByTeam, ledger_of, team_of
+from mneme.stores.cards.card import Consolidation
 from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.settings import Consolidation
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.tuned import PoolModels
 
@@ -117,7 +117,7 @@ def cycle_of(runtime: TuningRuntime) -> ConsolidationCycle | PoolModels:
     """Return the consolidations of the team's cards, or of the pool that is named."""
     if runtime.context.pool:
         return PoolModels(pool_of(runtime))
-    return ConsolidationCycle(ledger_of(runtime), cards_of(runtime))
+    return ConsolidationCycle(ledger_of(runtime), cards_of(runtime), limits_of(runtime))
 
 
 def owner_of(runtime: TuningRuntime, between: str = "-") -> str:

@@ -57,10 +57,7 @@ async def examine(state: State, runtime: TuningRuntime) -> Update:
     await check(f"ollama:{state['served_base']}")
     await asyncio.to_thread(read_generic, state.get("generic", ""))
     cycle, mark = cycle_of(runtime), await asyncio.to_thread(fingerprint, base)
-    if isinstance(cycle, PoolModels):
-        due = [*await cycle.due(model=mark)]
-    else:
-        due = [*await cycle.due(model=mark, settings=limits_of(runtime))]
+    due = [*await cycle.due(model=mark)]
     goes_on = bool(due) or state.get("force", False)
     return {
         "tag": f"v{len(await cycle.attempts()) + 1}" if goes_on else "",

@@ -2,6 +2,7 @@
 
 from pydantic import BaseModel, Field
 
+from mneme.core.trial import Trial
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import (
     DATA,
@@ -12,7 +13,6 @@ from mneme.prompts.learning.compound_learning.task import (
     Sentence,
     Setting,
 )
-from mneme.prompts.learning.trials import Measurement
 from mneme.prompts.prompt import Prompt, Reason, Schemas, some_of
 
 
@@ -21,7 +21,7 @@ class Case(Setting):
 
     draft: Draft
     iterations: int
-    trial: Measurement | None = None
+    trial: Trial | None = None
     resolved: list[str] = Field([])
     unresolved: list[str] = Field([])
     open_blocking: int = 0
@@ -93,7 +93,7 @@ Blocking and open: $open_blocking
 
 Cards used:
 $cards
-Numbers of those that served another task before: $elsewhere""",
+Which of these served another task before, by the number in brackets: $elsewhere""",
 )
 
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from mneme.core.trial import Trial
 from mneme.prompts.learning.compound_learning.task import (
     DATA,
     LONGEST_SQL,
@@ -18,7 +19,7 @@ from mneme.prompts.learning.compound_learning.task import (
     Statement,
     parts_bounds,
 )
-from mneme.prompts.learning.trials import Advice, Measurement
+from mneme.prompts.learning.trials import Advice
 from mneme.prompts.prompt import Prompt, Reason, Schemas, some_of
 
 
@@ -139,7 +140,7 @@ class Complaint(Setting):
     draft: Draft
     objections: list[str]
     advice: list[Advice]
-    trial: Measurement | None = None
+    trial: Trial | None = None
     cards: list[Known] = Field([])
     pitfalls: list[Known] = Field([])
 

@@ -61,9 +61,11 @@ class Failing(BaseModel):
 class Known(BaseModel):
     """A knowledge card as an agent is shown it; `advice` says what its rules make of this task."""
 
+    id: str = Field("", description="Of the card; agents are told its number alone.")
     claim: str
     status: str
     confidence: float
+    tasks: list[str] = Field([], description="The tasks that it rests on, by their ids.")
     successes: int = 0
     failures: int = 0
     advice: list[Advice] = []
