@@ -12,11 +12,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import Any
 from uuid import uuid4
 
 import pandas as pd
+import yaml
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessageChunk, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
@@ -66,25 +68,9 @@ AGENTS: dict[str, Name] = {
     "version 2": "v2",
     "version 1": "v1",
 }
-SYSTEM = """You are a helpful and friendly chatbot. Get to know the user! Ask questions! Be spontaneous!
-When the user tells you something that is worth remembering, call upsert_memory before you reply.
-
-What you remember:
-"""
+_TEXTS = yaml.safe_load((Path(__file__).parent / "data" / "latency.yaml").read_text(encoding="utf-8"))
+SYSTEM, MESSAGE, MEMORIES = (_TEXTS[name] for name in ("system", "message", "memories"))
 RETRIEVED = 10
-MESSAGE = "Actually, Max is a Labrador mix, not a purebred."
-MEMORIES = [
-    "The user's dog Max, a golden retriever, loves playing fetch.",
-    "Max gets anxious during thunderstorms.",
-    "Max lives with the user's sister Emily in Portland.",
-    "Max sleeps on the sofa in the afternoon.",
-    "Max is afraid of the vacuum cleaner.",
-    "Max goes to the vet on Hawthorne Street.",
-    "Max knows how to open the garden gate.",
-    "Max eats salmon on Fridays.",
-    "Max likes to swim in the river.",
-    "Max and the neighbour's cat ignore each other.",
-]
 
 
 class Options(RunOptions):

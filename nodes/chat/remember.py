@@ -17,11 +17,11 @@ from mneme.models.asking.asking import resolve
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.chat.chatbot import last_of
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
-from mneme.nodes.chat.memory_operations import Operation, statements_of
+from mneme.nodes.chat.memory_operations import statements_of
 from mneme.nodes.context import user_of
 from mneme.nodes.messages import EXAMPLE, spoken
 from mneme.stores.ledger.records import Version
-from mneme.stores.users.inbox import Message, complete, is_new
+from mneme.stores.users.inbox import Message, OperationNote, complete, is_new
 from mneme.stores.users.memories import RULES, Memory
 
 
@@ -79,7 +79,7 @@ class State(Batch, Report, total=False):
     route: str
     rationale: str
     model: str
-    operations: list[Operation]
+    operations: list[OperationNote]
 
 
 Next = Command[Literal["memory_agent", "__end__"]]
