@@ -37,11 +37,13 @@ def rows_for(
     count = ROWS.get(len(tables), FEWEST)
     drawn: dict[str, list[Row]] = {}
     for table in tables:
-        pools = [
-            _pool(column, constants.get((table, column.name), []), (table, column.name) in joined)
-            for column in facts[table]
-        ]
-        drawn[table] = _drawn(facts[table], pools, real(table), count, dice)
+        rows, pools = real(table), []
+        for place, column in enumerate(facts[table]):
+            name = (table, column.name)
+            pool = _pool(column, constants.get(name, []), name in joined)
+            cells = [row[place] for row in rows]  # a quarter of what is drawn, or all
+            pools.append([*pool, *dice.choices(cells, k=len(pool) // 3 + 1)] if cells else pool or [None])
+        drawn[table] = _drawn(facts[table], pools, rows, count, dice)
     return drawn
 
 
@@ -52,29 +54,17 @@ def _drawn(
     count: int,
     dice: random.Random,
 ) -> list[Row]:
-    """Draw from the pools, with real cells between, and repeat every tenth row under another key."""
+    """Draw from the pools; every fourth row is a real one, every tenth the one before under another key."""
     made: list[Row] = []
     for number in range(1, count + 1):
-        base = dice.choice(real) if real else None
         if number % 10 == 0 and made:
-            cells = list(made[-1])
-        elif base is not None and number % 4 == 0:
-            cells = list(base)
+            cells = made[-1]
+        elif number % 4 == 0 and real:
+            cells = dice.choice(real)
         else:
-            cells = [
-                base[place]
-                if base is not None and (not pool or dice.random() < 0.25)
-                else dice.choice(pool)
-                if pool
-                else None
-                for place, pool in enumerate(pools)
-            ]
-        made.append(
-            tuple(
-                number if column.key and column.kind == "whole" else cell
-                for column, cell in zip(columns, cells, strict=True)
-            )
-        )
+            cells = tuple(dice.choice(pool) for pool in pools)
+        numbered = zip(columns, cells, strict=True)
+        made.append(tuple(number if each.key and each.kind == "whole" else cell for each, cell in numbered))
     return made
 
 

@@ -39,7 +39,9 @@ class DatabaseCopy(ABC):
             with self._cursor(self._sent(sql)) as cursor:
                 rows = self._fetched(cursor)
             took = clock() - before
-        return [_countable(row) for row in rows], took
+        # An array or a document is written out, so that rows can be counted.
+        counted = (tuple(cell if isinstance(cell, Hashable) else repr(cell) for cell in row) for row in rows)
+        return [*counted], took
 
     def plan(self, sql: str) -> str:
         """Describe how a query would run, a step on each line."""
@@ -130,8 +132,3 @@ def quoted(name: str) -> str:
 def names_of(columns: Sequence[ColumnFacts]) -> str:
     """List columns as a statement does."""
     return ", ".join(quoted(column.name) for column in columns)
-
-
-def _countable(row: Row) -> Row:
-    """Write an array or a document out, so that rows can be counted."""
-    return tuple(cell if isinstance(cell, Hashable) else repr(cell) for cell in row)

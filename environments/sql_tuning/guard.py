@@ -60,11 +60,6 @@ def without_explain(sql: str) -> str:
     return EXPLAIN.sub("", sql, count=1) if EXPLAIN.match(sql) else sql
 
 
-def is_explain(sql: str) -> bool:
-    """Tell whether a statement only asks for a plan."""
-    return EXPLAIN.match(sql) is not None
-
-
 def check_query(sql: str, dialect: Dialect, tables: Collection[str]) -> exp.Query:
     """Allow a query that only reads these tables."""
     tree = parse(sql, dialect)

@@ -105,7 +105,9 @@ class PostgresDatabase(Database):
     def _take(self, connection: psycopg.Connection, table: str) -> None:
         """Copy rows of a table; of a large one, every so manieth page, as the server samples."""
         self._like(connection, table)
-        share = 100.0 * self._most / max(_estimated(connection, self._named(table)), 1.0)
+        estimated = "SELECT greatest(reltuples, 1) FROM pg_class WHERE oid = %s::regclass"
+        rows = connection.execute(estimated, (self._named(table),)).fetchall()[0][0]
+        share = 100.0 * self._most / float(rows)
         sample = f" TABLESAMPLE SYSTEM ({share}) REPEATABLE (1)" if share < 100 else ""
         names = names_of(self.columns[table])
         _run(
@@ -194,14 +196,6 @@ def columns_of(connection: psycopg.Connection, place: str, table: str) -> list[C
         ColumnFacts(name=name, kind=KINDS.get(kind, "other"), nullable=not not_null, key=key)
         for name, kind, not_null, key in found.fetchall()
     ]
-
-
-def _estimated(connection: psycopg.Connection, table: str) -> float:
-    """Return how many rows the server thinks that a table has."""
-    found = connection.execute(
-        "SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = %s::regclass", (table,)
-    )
-    return float(found.fetchall()[0][0])
 
 
 def _run(connection: psycopg.Connection, statement: str) -> None:

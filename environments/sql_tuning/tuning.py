@@ -11,11 +11,11 @@ from sqlglot import exp
 
 from mneme.core.errors import BadInput, needs
 from mneme.environments.sql_tuning.databases import Database, DatabaseCopy, quoted
+from mneme.environments.sql_tuning.generating import find_schema
 from mneme.environments.sql_tuning.guard import (
     Dialect,
     check_preparation,
     check_query,
-    is_explain,
     parse,
     without_explain,
 )
@@ -30,7 +30,6 @@ from mneme.environments.sql_tuning.records import (
     Stopped,
     TableInfo,
 )
-from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.sqlite import SqliteDatabase
 from mneme.environments.sql_tuning.tasks import ROWS, TuningTask
 from mneme.environments.worlds import Solution
@@ -286,12 +285,13 @@ class SqlTuning:
         """Check every statement before any runs; EXPLAIN is removed, since the plan is always returned."""
         if len(statements) > self.limits.statements:
             raise Refused(f"{len(statements)} statements; {self.limits.statements} may prepare a query.")
-        for statement in statements:
-            if is_explain(statement):
-                self._checked_query(statement)
+        kept = [each for each in statements if without_explain(each) == each]
+        for each in statements:
+            if each in kept:
+                check_preparation(each, self.dialect, self._database.catalogue)
             else:
-                check_preparation(statement, self.dialect, self._database.catalogue)
-        return [statement for statement in statements if not is_explain(statement)]
+                self._checked_query(each)
+        return kept
 
 
 def _ask(asked: Asked, most: float) -> tuple[list[Row], float]:

@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import analysis
+from mneme.environments.sql_tuning.generating import find_schema
 from mneme.environments.sql_tuning.patterns import (
     DEFINITION,
     FIRST_IDEAS,
@@ -21,7 +22,6 @@ from mneme.environments.sql_tuning.patterns import (
     instantiate,
 )
 from mneme.environments.sql_tuning.records import Limits
-from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.tasks import TuningTask, judge, tasks
 from mneme.environments.sql_tuning.tuning import SqlTuning, own_database
 from mneme.environments.worlds import Solution, Task, Trial, World, WorldKind, parts_of
@@ -99,14 +99,10 @@ def _laid_out(task: Task) -> TuningTask:
         schema = find_schema(laid.schema_name)
         catalogue = schema.tables()
     laid = laid.model_copy(update={"catalogue": catalogue, "time": schema.time if schema else None})
-    facts = {schema.fact} if schema else _facts(laid)
+    ends = laid.structure.ends  # tables that refer to others are large: patterns are about them first
+    facts = {schema.fact} if schema else {e.table for e in ends if e.column != next(iter(catalogue[e.table]))}
     tables = sorted(laid.structure.tables, key=lambda table: table not in facts)
     return laid.model_copy(update={"tables": tables})
-
-
-def _facts(task: TuningTask) -> set[str]:
-    """Return the tables that refer to others: patterns are about them first, since they are large."""
-    return {end.table for end in task.structure.ends if end.column != next(iter(task.catalogue[end.table]))}
 
 
 class SqlWorld(World):

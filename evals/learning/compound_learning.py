@@ -8,11 +8,10 @@ they are opened. Beside it the paper's three-task story, as shipped and as print
 """
 
 import random
-from collections.abc import Sequence
 
 from pydantic import Field
 
-from mneme.environments.sql_tuning import TuningTask, story, tasks
+from mneme.environments.sql_tuning import story, tasks
 from mneme.evals.learning import compound_tables
 from mneme.evals.learning.story import measured_trials, printed_story, story_tables
 from mneme.evals.learning.studies import OURS, RIVALS, Arm, Played, Study, StudyOptions, recall_of, study
@@ -68,18 +67,14 @@ def _plan(options: Options, story_rows: int) -> list[Played]:
     ]
     for seed in options.seeds:
         drawn = tasks(seed, options.tasks)
-        for number, task in enumerate([*drawn, *_repeated(drawn, seed, options.repeats)]):
+        chosen = random.Random(seed).sample(drawn, min(options.repeats, len(drawn)))  # noqa: S311  no secret
+        again = [task.model_copy(update={"id": f"{task.id}-again"}) for task in chosen]
+        for number, task in enumerate([*drawn, *again]):
             first = number % len(options.arms)
             for arm in (*options.arms[first:], *options.arms[:first]):
                 noted = {"seed": seed, "number": number}
                 plan.append(Played(arm, f"{arm} {seed}", task, noted, recall_of(arm), memory=arm))
     return plan
-
-
-def _repeated(drawn: Sequence[TuningTask], seed: int, count: int) -> list[TuningTask]:
-    """Return some of the tasks as they come once more, each in its own words under another id."""
-    chosen = random.Random(seed).sample(drawn, min(count, len(drawn)))  # noqa: S311  no secret
-    return [task.model_copy(update={"id": f"{task.id}-again"}) for task in chosen]
 
 
 def _report(now: Study, options: Options, rows: list[Row], trials: list[Row], metrics: Row) -> Report:

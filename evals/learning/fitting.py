@@ -25,27 +25,11 @@ SETTLED = 20.0
 """By which the part that experience takes away has shrunk where a curve is said to have settled."""
 
 
-def _constant(n: Values, c: float) -> Values:
-    return np.full_like(n, c)
-
-
-def _power(n: Values, a: float, b: float) -> Values:
-    return a * n ** (-b)
-
-
-def _exponential(n: Values, a: float, t: float) -> Values:
-    return a * np.exp(-n / t)
-
-
-def _ceiling(n: Values, c: float, a: float, t: float) -> Values:
-    return c + a * np.exp(-n / t)
-
-
 SHAPES: dict[str, tuple[Shape, tuple[str, ...]]] = {
-    "constant": (_constant, ("c",)),
-    "power law": (_power, ("a", "b")),
-    "exponential": (_exponential, ("a", "t")),
-    "ceiling": (_ceiling, ("c", "a", "t")),
+    "constant": (np.full_like, ("c",)),
+    "power law": (lambda n, a, b: a * n ** (-b), ("a", "b")),
+    "exponential": (lambda n, a, t: a * np.exp(-n / t), ("a", "t")),
+    "ceiling": (lambda n, c, a, t: c + a * np.exp(-n / t), ("c", "a", "t")),
 }
 BOUNDS = {"a": (LEAST, np.inf), "b": (0.0, 5.0), "c": (0.0, np.inf), "t": (1.0, np.inf)}
 """A cost is none below nothing, none that rises, and no fall is over before the first task."""

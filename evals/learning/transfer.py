@@ -8,7 +8,7 @@ shares its families with others, so beside the usual permutation test stands one
 wholes (QAP, the quadratic assignment procedure), which is the one to believe.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import permutations
 from math import factorial
@@ -30,7 +30,7 @@ from mneme.evals.measuring import wilcoxon_p
 from mneme.evals.options import Positive
 from mneme.evals.report import Progress, Report, Row, framed
 from mneme.models.embedding.embedders import Embedder
-from mneme.prompts.learning.trials import about
+from mneme.prompts.learning.compound_learning.task import about
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.records import Change
@@ -191,17 +191,13 @@ def correlation(similar: Matrix, gain: Matrix) -> Row:
     dice = np.random.default_rng(0)
     loose = permutation_test((x,), rho, permutation_type="pairings", n_resamples=SHUFFLES, rng=dice)
     found = rho(x)
-    renamed = [abs(rho(ranks[np.ix_(order, order)][others])) for order in _orders(len(gain), dice)]
+    orders: Iterable[Any] = (dice.permutation(len(gain)) for _ in range(SHUFFLES))
+    if factorial(len(gain)) <= SHUFFLES:  # all ways of renaming but the present one
+        orders = [*permutations(range(len(gain)))][1:]
+    renamed = [abs(rho(ranks[np.ix_(order, order)][others])) for order in orders]
     beaten = sum(each >= abs(found) - 1e-12 for each in renamed)
     strict = (beaten + 1) / (len(renamed) + 1)
     return {"pairs": len(x), "rho": found, "p_pairs": float(loose.pvalue), "p_families": strict}
-
-
-def _orders(count: int, dice: np.random.Generator) -> list[tuple[int, ...]]:
-    """Return ways of renaming: all but the present one where they are few, else as many as are tried."""
-    if factorial(count) <= SHUFFLES:
-        return list(permutations(range(count)))[1:]
-    return [tuple(dice.permutation(count)) for _ in range(SHUFFLES)]
 
 
 def _verdict(each: Mapping[Hashable, Any]) -> str:

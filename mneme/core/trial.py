@@ -1,10 +1,26 @@
-"""What comes out of a world where a solution is tried: figures beside a baseline's, and what they come to."""
+"""A solution, and what comes of it in the world where it is tried: figures beside a baseline's."""
 
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
 SMALLEST = 1e-9
+
+
+class Solution(BaseModel):
+    """A solution; a world reads the parts that it takes, and leaves the others alone."""
+
+    statements: list[str] = Field([], description="CREATE INDEX or ANALYZE, in order.")
+    query: str = Field("", description="The query to run instead; empty where it stays as it is.")
+    files: dict[str, str] = Field({}, description="New contents of files, by their paths in the workspace.")
+    diff: str = Field("", description="A unified diff, instead of whole files.")
+    answer: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return what would be run, or the answer; empty where nothing is done."""
+        files = (f"{path}:\n{text}" for path, text in self.files.items())
+        return "\n".join(filter(None, [*self.statements, self.query, *files, self.diff, self.answer]))
 
 
 class Metric(BaseModel):

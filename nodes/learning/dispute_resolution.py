@@ -15,14 +15,14 @@ from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
 from mneme.core.trial import Trial
-from mneme.environments.worlds import Solution, Task, World, find_world
+from mneme.environments.worlds import Task, World, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
 from mneme.nodes.answers import Listed
 from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.inputs import read_input
 from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of, who_answers
-from mneme.nodes.learning.worlds import advice_of, attempt, opened, refuse_outside, solution_of, told_of
+from mneme.nodes.learning.worlds import advice_of, attempt, opened, refuse_outside, told_of
 from mneme.prompts.learning.dispute_resolution import (
     Carried,
     Contest,
@@ -145,14 +145,12 @@ def carried_out(made: Verdict, dispute: Dispute, card: Card) -> Resolution:
         claim=made.claim,
         rules=rules,
         lesson=lesson,
-        outcomes=_outcomes(dispute, "old" if made.decision == "keep_old" else "new", card),
+        outcomes=[  # what the winner won counts as a task served, as surely as the card was sure
+            TaskOutcome(task=trial.task, success=True, confidence=card.confidence)
+            for trial in dispute.trials
+            if trial.winner == ("old" if made.decision == "keep_old" else "new")
+        ],
     )
-
-
-def _outcomes(dispute: Dispute, side: str, card: Card) -> list[TaskOutcome]:
-    """Count the trials that a side won as tasks that its approach served, as surely as the card was sure."""
-    won = [trial.task for trial in dispute.trials if trial.winner == side]
-    return [TaskOutcome(task=task, success=True, confidence=card.confidence) for task in won]
 
 
 ROUNDS = 2
@@ -370,11 +368,10 @@ async def tried(world: World, task: Task, side: Guideline, runtime: TeamRuntime)
     if advice.is_text:
         given = Carried(**told_of(world, task.text), condition=side.condition, pattern=side.pattern)
         answered = await ask(carry_out, given, runtime.context.devils_advocate, lane="background")
-        return await attempt(world, solution_of(answered.value)) if answered.value.solution else None
+        return await attempt(world, answered.value.made) if answered.value.solution else None
     if not advice.feasible:
         return Trial(summary=advice.why_not, problem=advice.why_not)
-    made = Solution(statements=advice.statements, query=advice.query, files=advice.files)
-    return await attempt(world, made)
+    return await attempt(world, advice)
 
 
 def match_of(trial: PairedTrial) -> Match:

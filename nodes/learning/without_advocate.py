@@ -15,7 +15,7 @@ from mneme.nodes.learning.compound_learning.state import (
     timed,
 )
 from mneme.nodes.learning.context import LearningRuntime
-from mneme.nodes.learning.worlds import attempt, remedies, solution_of
+from mneme.nodes.learning.worlds import attempt, remedies
 from mneme.prompts.learning.compound_learning.challenge import Objection
 
 LONGEST = 300
@@ -26,7 +26,7 @@ async def try_out(state: State, runtime: LearningRuntime, world: World | None) -
     """Try the latest draft; where it fails, note what the trial says."""
     if world is None:
         return {}
-    trial = await attempt(world, solution_of(draft_of(state, -1)), quick=True)
+    trial = await attempt(world, draft_of(state, -1).made, quick=True)
     tried = [each["draft"].pattern for each in state["drafts"]]
     left = [each for each in remedies(world) if each not in tried]
     said = Objection(
@@ -35,7 +35,7 @@ async def try_out(state: State, runtime: LearningRuntime, world: World | None) -
         remedy=left[0] if left else "",
         severity="blocking",
     )
-    noted = LoggedObjection(round=len(state["drafts"]), objection=said, status="open", closed_by="")
+    noted = LoggedObjection(round=len(state["drafts"]), objection=said)
     runtime.stream_writer({"step": "try_out", "trial": trial.summary})
     return {
         "drafts": [*state["drafts"][:-1], {**state["drafts"][-1], "trial": trial}],

@@ -12,13 +12,22 @@ from pydantic import Field
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.core.trial import Trial
-from mneme.environments.worlds import InWords, Solution, Task, Told, World, find_world, runs_commands
+from mneme.environments.worlds import (
+    InWords,
+    Solution,
+    Task,
+    Told,
+    World,
+    WorldKind,
+    find_world,
+    runs_commands,
+)
 from mneme.library import EXAMPLES
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.messages import ChatMessages
-from mneme.prompts.learning.compound_learning.research import Draft
-from mneme.prompts.learning.compound_learning.task import NO_LANGUAGE, WORDS
-from mneme.prompts.learning.trials import Advice
+from mneme.prompts.learning.compound_learning.task import NO_LANGUAGE, WORDS, Advice
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.cards.sharing import Abstraction
 
 STORY: dict[str, dict[str, str]] = {
     each["id"]: each for each in yaml.safe_load((EXAMPLES / "story.yaml").read_text(encoding="utf-8"))
@@ -101,17 +110,14 @@ def advice_of(world: World, condition: str, pattern: str) -> Advice:
         pattern=pattern,
         applies=world.applies(condition),
         specificity=world.specificity(condition),
+        is_text=world.language is None,
     )
-    if world.language is None:
-        return made.model_copy(update={"is_text": True})
     try:
-        solution = world.carry_out(pattern)
+        return made if made.is_text else made.model_copy(update=dict(world.carry_out(pattern)))
     except InWords:
         return made.model_copy(update={"is_text": True})
     except BadInput as not_here:
         return made.model_copy(update={"why_not": str(not_here)})
-    parts = {"statements": solution.statements, "query": solution.query, "files": solution.files}
-    return made.model_copy(update=parts)
 
 
 def made_out(world: World, patterns: Sequence[str]) -> list[Advice]:
@@ -148,20 +154,10 @@ def known_pattern(world: World | None, pattern: str) -> str:
         return ""
 
 
-def solution_of(draft: Draft) -> Solution:
-    """Return the solution of a draft as a world takes it."""
-    files = {each.path: each.text for each in draft.files}
-    return Solution(
-        statements=draft.statements, query=draft.query, files=files, diff=draft.diff, answer=draft.answer
-    )
-
-
 async def attempt(world: World, solution: Solution, *, quick: bool = False) -> Trial:
     """Try a solution beside the event loop, and say what was measured, and of what."""
     trial = await asyncio.to_thread(world.attempt, solution, quick=quick)
-    files = [f"{path}:\n{text}" for path, text in solution.files.items()]
-    said = [*solution.statements, solution.query, *files, solution.diff, solution.answer]
-    changed = "\n".join(filter(None, said)) or "nothing: everything as it was"
+    changed = solution.text or "nothing: everything as it was"
     if len(changed) > LONGEST_CHANGE:
         changed = f"{changed[:LONGEST_CHANGE]}…"
     return trial.model_copy(update={"changed": changed})
@@ -177,3 +173,23 @@ def _as_tool(look: Callable[..., str]) -> BaseTool:
         return await asyncio.to_thread(look, *given, **named)
 
     return StructuredTool.from_function(look, beside)
+
+
+async def abstraction_of(cards: KnowledgeCards, private: Sequence[str] = ()) -> Abstraction:
+    """Return what abstracts a team's cards; `private` are further names that must not be told."""
+    tasks = await cards.tasks.all()
+    scopes = {card.scope for card in await cards.records.list()} | {task.domain for task in tasks}
+    kinds = await asyncio.to_thread(lambda: {scope: kind for scope in scopes if (kind := _kind(scope))})
+    names = {
+        name for task in tasks if task.domain in kinds for name in kinds[task.domain].names(task.material)
+    }
+    public = [*kinds, *(kind.vocabulary for kind in kinds.values())]
+    return Abstraction(public, {*names, *private})
+
+
+def _kind(scope: str) -> WorldKind | None:
+    """Return the world that a scope is the name of; scopes are free words where there is no world."""
+    try:
+        return find_world(scope) if scope else None
+    except BadInput:
+        return None

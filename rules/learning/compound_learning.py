@@ -13,11 +13,12 @@ from mneme.prompts.learning.compound_learning.research import Assignment, Compla
 from mneme.prompts.learning.compound_learning.task import (
     LONGEST_TEXT,
     NONE,
+    Advice,
     Severity,
+    best,
     best_of,
     dead_end,
 )
-from mneme.prompts.learning.trials import Advice, best
 from mneme.rules.learning import tuning
 from mneme.rules.registry import rule
 
@@ -31,7 +32,7 @@ def draft_solution(given: Assignment) -> Draft:
     fitting = [(best_of(card, known), number) for number, card in enumerate(given.cards)]
     chosen = best([advice for advice, _ in fitting if advice])
     if chosen is not None:
-        used = [number for number, (advice, _) in enumerate(fitting) if advice and advice.same_as(chosen)]
+        used = [number for number, (advice, _) in enumerate(fitting) if advice and advice.text == chosen.text]
         return _draft(f"Card {used[0]} fits: {chosen.condition}.", chosen, used)
     if given.textbook:
         return _draft("No card applies; this is what is best to begin with.", given.textbook[0], [])

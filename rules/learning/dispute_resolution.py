@@ -4,6 +4,7 @@ from collections import Counter
 
 from mneme.prompts.learning import dispute_resolution as questions
 from mneme.prompts.learning.compound_learning.research import Draft
+from mneme.prompts.learning.compound_learning.task import about
 from mneme.prompts.learning.dispute_resolution import (
     Carried,
     ConditionalRule,
@@ -11,7 +12,6 @@ from mneme.prompts.learning.dispute_resolution import (
     Guideline,
     Recommendation,
 )
-from mneme.prompts.learning.trials import about
 from mneme.rules.learning import tuning
 from mneme.rules.registry import rule
 

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from mneme.core.trial import Trial
 from mneme.prompts.learning.compound_learning.challenge import Objection
-from mneme.prompts.learning.compound_learning.task import Severity
-from mneme.prompts.learning.trials import about
+from mneme.prompts.learning.compound_learning.task import Severity, about
 
 CLEARLY = 10.0
 """A draft with a weakness in its plan passes where it makes the query an order of magnitude faster."""

@@ -250,7 +250,11 @@ def periods(
         edges = [min(until_now) - INSTANT, *[at for at, _ in logged if at <= now][by - 1 : -1 : by], now]
     else:
         edges = list(_by_calendar(by, min(until_now), now))
-    changes = [each for history in histories for each in _changes(history)]
+    changes = [
+        change
+        for history in histories
+        for change in zip([None, *(each.card for each in history[:-1])], history, strict=True)
+    ]
     given = [rating for _, version in changes for rating in version.card.ratings]
     ratings = list({each.model_dump_json(): each for each in given}.values())
     past = _Past(logged, histories, changes, ratings)
@@ -322,14 +326,6 @@ def _period(between: tuple[datetime, datetime], past: _Past) -> Period:
         in_service=sum(card is not None and is_in_service(card) for card in standing),
         verified=sum(card is not None and card.status == "verified" for card in standing),
     )
-
-
-def _changes(history: History) -> Iterator[tuple[Card | None, CardVersion]]:
-    """Yield each version of a card with the card before it."""
-    before = None
-    for version in history:
-        yield before, version
-        before = version.card
 
 
 def _success(changes: Sequence[tuple[Card | None, Card]]) -> float | None:

@@ -198,12 +198,11 @@ def bounded(outcomes: Mapping[str, Outcomes]) -> dict[str, Counts]:
         task: sorted(cards, key=lambda card: hashlib.sha256(f"{task}\x1f{card}".encode()).digest())[:A_TASK]
         for task, cards in touched.items()
     }
-    return {card: _counted(card, tasks, kept) for card, tasks in outcomes.items()}
-
-
-def _counted(card: str, tasks: Outcomes, kept: Mapping[str, Sequence[str]]) -> Counts:
-    mine = [success for task, success in tasks.items() if card in kept[task]]
-    return sum(mine), len(mine) - sum(mine)
+    found = {}
+    for card, tasks in outcomes.items():
+        mine = [success for task, success in tasks.items() if card in kept[task]]
+        found[card] = sum(mine), len(mine) - sum(mine)
+    return found
 
 
 def noisy(counts: Mapping[str, Counts], epsilon: float) -> dict[str, Counts]:

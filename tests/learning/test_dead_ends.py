@@ -12,8 +12,7 @@ from mneme.nodes.learning.compound_learning.state import as_shown
 from mneme.nodes.learning.context import LearningContext
 from mneme.prompts.learning.compound_learning.challenge import Review
 from mneme.prompts.learning.compound_learning.research import Assignment
-from mneme.prompts.learning.compound_learning.task import InVain, Known
-from mneme.prompts.learning.trials import Advice
+from mneme.prompts.learning.compound_learning.task import Advice, InVain, Known
 from mneme.rules.learning.compound_learning import challenge_draft, draft_solution
 from mneme.stores.cards.card import DeprecatedApproach, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from mneme.cli.learning.intake import parts_of
-from mneme.cli.learning.learn import problem_of
+from mneme.cli.learning.learn import parts_of, problem_of
 from mneme.core.errors import BadInput
 from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.nodes.learning.context import LearningContext

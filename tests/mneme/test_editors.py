@@ -15,7 +15,7 @@ import pytest
 
 from mneme.client.home import OWN_SERVER, Announcement
 from tests.doubles.command_line import Run, failed, run_mneme
-from tests.doubles.own_server import OwnServer, own_server
+from tests.doubles.own_server import OwnServer, chat, chat_server, own_server, user
 
 Json = dict[str, Any]
 Play = Callable[..., str]
@@ -109,6 +109,27 @@ def test_what_is_said_in_one_session_is_shown_in_the_next(
             played(hook, each, person)
         played(hook, {"session_id": "s3", "hook_event_name": "SessionEnd"}, person)
         assert len(list((tmp_path / "mneme" / "sessions").iterdir())) == 2
+
+
+def test_a_fact_goes_from_the_editor_to_the_chat_to_the_console_and_is_gone(
+    tmp_path: Path, person: dict[str, str], mneme: Run
+) -> None:
+    mneme("connect", "claude-code")
+    hook = command_of(tmp_path, "claude-code", "UserPromptSubmit")
+    begins = {"session_id": "s9", "cwd": "/tmp/kite", "hook_event_name": "SessionStart", "source": "startup"}
+    heron, crane = "The staging server is called heron.", "The staging server is called crane."
+    with chat_server() as model, own_server(tmp_path / "mneme", MNEME_UPSTREAM=model.url) as server:
+        played(hook, prompt(heron), person)
+        until_known(server, heron)
+        chat(server, user("What is the staging server called?"))
+        assert heron in model.shown()
+        (known,) = server.get("memories")
+        body = {"content": crane, "reason": "it moved"}  # what the console sends
+        httpx.post(f"{server.url}/mneme/v1/memories/{known['key']}/update", json=body).raise_for_status()
+        shown = told(played(hook, begins, person))
+        assert crane in shown and heron not in shown
+        httpx.post(f"{server.url}/mneme/v1/memories/{known['key']}/forget", json={}).raise_for_status()
+        assert not told(played(hook, {**begins, "session_id": "s10"}, person))
 
 
 def test_cursor_is_shown_memories_when_a_session_begins(

@@ -9,8 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 from rich.markup import escape
 
-from mneme.api.card_reviews import ToReview
-from mneme.api.cards import Cards
+from mneme.api.cards import Cards, ToReview
 from mneme.api.rendering import dispute_row
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields

@@ -32,10 +32,8 @@ from mneme.nodes.learning.compound_learning.state import (
 from mneme.nodes.learning.context import LearningRuntime, cards_of, cards_shown, who_answers
 from mneme.nodes.learning.worlds import made_out, tools_of
 from mneme.nodes.shared_memory import lines_of, look_up
-from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning.research import Assignment, draft_solution
-from mneme.prompts.learning.compound_learning.task import Known, dead_end
-from mneme.prompts.learning.trials import Advice
+from mneme.prompts.learning.compound_learning.task import Advice, Known, about, dead_end
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.lifecycle import holds_for
 from mneme.stores.provenance import holding
@@ -108,7 +106,7 @@ def _fits(card: Card, world: World | None) -> bool:
 
 def _search_text(state: State, world: World | None) -> str:
     """Say what to search the cards by: what the task is made of, as cards say it; else the task's words."""
-    return trials.about("; ".join(world.general), world.noun) if world and world.general else state["task"]
+    return about("; ".join(world.general), world.noun) if world and world.general else state["task"]
 
 
 def _warns(card: Card, world: World | None) -> bool:

@@ -1,7 +1,6 @@
 """Examine, gather, measure, train and judge: from a team's cards to an adapter, and what it is worth."""
 
 import asyncio
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import yaml
 from langgraph.types import Overwrite
 from pydantic import TypeAdapter, ValidationError
 
+from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.private import make_private_folder
 from mneme.core.settings import settings
@@ -86,7 +86,8 @@ async def gather(state: State, runtime: TuningRuntime) -> Update:
     if len(pairs.train) < FEWEST or not pairs.keys:
         raise _too_few(len(pairs.keys), told)
     folder = await folder_of(state["tag"], runtime)
-    await asyncio.to_thread(_write, folder, pairs.model_dump_json())
+    await asyncio.to_thread(make_private_folder, folder)
+    await asyncio.to_thread(write_durably, folder / "pairs.json", pairs.model_dump_json())
     return {
         "counts": {
             "train": len(pairs.train),
@@ -108,15 +109,6 @@ def _too_few(count: int, told: TuningContext) -> BadInput:
         f"{told.successes} successes.",
         "Learn from more tasks, or ask for fewer successes: --successes 1.",
     )
-
-
-def _write(folder: Path, text: str) -> None:
-    make_private_folder(folder)
-    part = folder / "pairs.json.part"
-    part.write_text(text, encoding="utf-8")
-    with part.open("rb") as file:
-        os.fsync(file.fileno())
-    part.replace(folder / "pairs.json")
 
 
 async def measure(state: State, runtime: TuningRuntime) -> Update:

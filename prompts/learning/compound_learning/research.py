@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from mneme.core.trial import Trial
+from mneme.core.trial import Solution, Trial
 from mneme.prompts.learning.compound_learning.task import (
     DATA,
     LONGEST_SQL,
@@ -12,6 +12,7 @@ from mneme.prompts.learning.compound_learning.task import (
     MOST,
     PARTS,
     SETTING,
+    Advice,
     Known,
     Pattern,
     Sentence,
@@ -19,7 +20,6 @@ from mneme.prompts.learning.compound_learning.task import (
     Statement,
     parts_bounds,
 )
-from mneme.prompts.learning.trials import Advice
 from mneme.prompts.prompt import Prompt, Reason, Schemas, some_of
 
 
@@ -28,9 +28,6 @@ class File(BaseModel):
 
     path: Annotated[str, Field(max_length=300)]
     text: Annotated[str, Field(max_length=LONGEST_SQL)]
-
-    def __str__(self) -> str:
-        return f"{self.path}:\n{self.text}"
 
 
 class Draft(BaseModel):
@@ -61,8 +58,13 @@ class Draft(BaseModel):
     @property
     def solution(self) -> str:
         """Return what would be run, or the answer, without the words around it."""
-        lines = [*self.statements, self.query, *map(str, self.files), self.diff, self.answer]
-        return "\n".join(line for line in lines if line)
+        return self.made.text
+
+    @property
+    def made(self) -> Solution:
+        """Return the solution as a world takes it."""
+        files = {each.path: each.text for each in self.files}
+        return Solution.model_validate(self.model_dump(include={*Solution.model_fields}) | {"files": files})
 
 
 class Assignment(Setting):
