@@ -30,9 +30,8 @@ from mneme.environments.sql_tuning.databases import (
     names_of,
     quoted,
 )
-from mneme.environments.sql_tuning.generating import draw, filled
+from mneme.environments.sql_tuning.generating import Schema, draw, filled
 from mneme.environments.sql_tuning.records import ColumnFacts, Failed, Kind, Late, Limits, Refused, Row
-from mneme.environments.sql_tuning.schemas import Schema
 
 KEPT = 24  # files that are kept; beyond that the oldest is made again when needed
 STEPS = 20_000  # of SQLite's machine between two looks at the clock: about a millisecond

@@ -17,10 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.analysis import Column, Structure, analyse, features
-from mneme.environments.sql_tuning.generating import WORDS
+from mneme.environments.sql_tuning.generating import AMOUNT_SPREAD, MEDIAN_AMOUNT, SCHEMAS, WORDS, Schema
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.records import Measured
-from mneme.environments.sql_tuning.schemas import AMOUNT_SPREAD, MEDIAN_AMOUNT, SCHEMAS, Schema
 from mneme.environments.worlds import Metric, Trial
 
 ROWS = 150_000

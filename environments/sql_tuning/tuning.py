@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from mneme.core.errors import BadInput, needs
 from mneme.environments.sql_tuning.databases import Database, DatabaseCopy, quoted
+from mneme.environments.sql_tuning.generating import find_schema
 from mneme.environments.sql_tuning.guard import (
     Dialect,
     check_preparation,
@@ -29,7 +30,6 @@ from mneme.environments.sql_tuning.records import (
     Stopped,
     TableInfo,
 )
-from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.sqlite import SqliteDatabase
 from mneme.environments.sql_tuning.tasks import ROWS, TuningTask
 from mneme.environments.worlds import Solution

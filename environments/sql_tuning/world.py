@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import analysis
+from mneme.environments.sql_tuning.generating import find_schema
 from mneme.environments.sql_tuning.patterns import (
     DEFINITION,
     FIRST_IDEAS,
@@ -21,7 +22,6 @@ from mneme.environments.sql_tuning.patterns import (
     instantiate,
 )
 from mneme.environments.sql_tuning.records import Limits
-from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.tasks import TuningTask, judge, tasks
 from mneme.environments.sql_tuning.tuning import SqlTuning, own_database
 from mneme.environments.worlds import Solution, Task, Trial, World, WorldKind, parts_of

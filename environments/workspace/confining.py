@@ -56,6 +56,11 @@ class Ran:
     def is_good(self) -> bool:
         return self.exit == 0 and not self.stopped
 
+    @property
+    def is_broken(self) -> bool:
+        """Say whether it could not be run to its end, for another reason than time."""
+        return bool(self.stopped) and not self.is_late
+
 
 @cache
 def namespaces() -> tuple[str, ...]:

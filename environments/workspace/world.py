@@ -1,19 +1,115 @@
 """Files held to a command, as a world: a solution is new text for files, tried on a copy."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from mneme.core.errors import BadInput
 from mneme.environments.workspace.changes import NotAllowed, changed_files, is_changeable, write
-from mneme.environments.workspace.confining import confined_by
-from mneme.environments.workspace.description import Described, Held
-from mneme.environments.workspace.measuring import Figures, compared, measured, raced
+from mneme.environments.workspace.confining import Ran, confined_by, run
+from mneme.environments.workspace.description import CPU, Aim, Described, Held
 from mneme.environments.workspace.tactics import Tactics
 from mneme.environments.workspace.template import MAX_BYTES, Template
 from mneme.environments.worlds import Metric, Solution, Trial, World, failed, parts_of
+
+LINE = re.compile(r"^\s*([A-Za-z_][\w.-]*)\s*=\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*$", re.MULTILINE)
+LONG_RUN = 2.0
+"""Processor seconds after which a command is not run again."""
+SHOWN = 3_000
+
+
+class Figures(NamedTuple):
+    """What one state of a workspace came to; `wrong` says why it did not pass."""
+
+    wrong: str
+    values: dict[str, float]
+    shown: str
+    output: str
+    stopped: bool
+    broken: bool = False
+    """Whether it could not be run to its end for another reason than time."""
+
+
+def measured(held: Held, folder: Path, fresh: Path) -> Figures:
+    """Run the check in one copy and what is measured in another, which the check has not touched."""
+    checked = run(held.check, folder, held.bounds) if held.check else None
+    if checked is not None and not (checked.is_good or (checked.is_late and not held.measure)):
+        shown = tail(checked.output)
+        return Figures(_why(held.check, checked), {}, shown, "", checked.is_late, checked.is_broken)
+    ran = run(held.measure, fresh, held.bounds) if held.measure else checked
+    assert ran is not None, "a world has a check or a measure"
+    return _figures(held, ran, checked.output if checked else ran.output)
+
+
+def raced(held: Held, folders: tuple[Path, Path], first: tuple[Figures, Figures]) -> tuple[Figures, Figures]:
+    """Measure the original and a solution in turn; return the pair whose gain is the median.
+
+    A processor's pace changes: what runs side by side is slowed alike, and a moment that hits one of both is
+    an outlier. What takes long counts as it was measured first; a solution that fails once has failed.
+    """
+    pairs = [first]
+    while held.metrics and len(pairs) < held.runs:
+        if any(each.wrong or each.values[CPU] > LONG_RUN for each in pairs[-1]):
+            break
+        again = [run(held.measure or held.check, folder, held.bounds) for folder in folders]
+        original, solution = (
+            _figures(held, ran, ran.output)._replace(shown=each.shown)
+            for ran, each in zip(again, first, strict=True)
+        )
+        if solution.wrong:
+            return first[0], solution
+        pairs.append((original, solution))
+    sound = [pair for pair in pairs if not pair[0].wrong] or [first]
+    gains = [next((each.gain for each in compared(held.metrics, *pair)), 0.0) for pair in sound]
+    return sound[sorted(range(len(sound)), key=gains.__getitem__)[len(sound) // 2]]
+
+
+def _figures(held: Held, ran: Ran, shown: str) -> Figures:
+    command = held.measure or held.check
+    values = {name: float(value) for name, value in LINE.findall(ran.output)}
+    values[CPU] = ran.seconds  # whatever is printed
+    lacking = [aim.name for aim in held.metrics if aim.name not in values]
+    wrong = "" if ran.is_good else _why(command, ran)
+    if ran.is_late:
+        wrong = f"{command}: {ran.stopped or 'It was stopped.'}"
+    elif lacking and not wrong:
+        wrong = f"{command} did not say {lacking[0]}: print a line {lacking[0]}=NUMBER."
+    output = "" if ran.is_broken else ran.output
+    return Figures(wrong, values, tail(shown), output, ran.is_late, ran.is_broken)
+
+
+def _why(command: str, ran: Ran) -> str:
+    said = [line.strip() for line in ran.output.splitlines() if line.strip()]
+    named = [line for line in said if re.search(r"\w(Error|Exception)\b", line)]
+    last = (named or [line for line in said if "FAIL" in line] or said or ["it printed nothing"])[-1][:200]
+    return f"{command}: {ran.stopped or f'it ended with {ran.exit}: {last}'}"
+
+
+def tail(text: str) -> str:
+    """Return the end of what was printed: there it says what went wrong."""
+    return text if len(text) <= SHOWN else f"…{text[-SHOWN:]}"
+
+
+def compared(aims: Sequence[Aim], before: Figures, after: Figures) -> list[Metric]:
+    """Set the figures of a solution beside the baseline's."""
+    return [
+        Metric(
+            name=aim.name,
+            value=after.values[aim.name],
+            baseline=before.values.get(aim.name),
+            better=aim.better,
+            wanted=aim.wanted,
+            limit=aim.limit,
+            stopped=before.stopped and aim.name == CPU,
+        )
+        for aim in aims
+        if aim.name in after.values
+    ]
+
 
 LONGEST_MATERIAL = 12_000
 FORM = """Files are those that change, each with its path and its whole new text; or the diff is a unified

@@ -24,7 +24,7 @@ from mneme.evals.learning.studies import Played, Study, StudyOptions, study, wit
 from mneme.evals.measuring import wilcoxon_p
 from mneme.evals.options import Positive
 from mneme.evals.report import Progress, Report, Row, framed
-from mneme.nodes.learning.abstracting import abstraction_of
+from mneme.nodes.learning.worlds import abstraction_of
 from mneme.stores.cards.card_files import load
 from mneme.stores.cards.check import texts
 from mneme.stores.cards.knowledge_cards import KnowledgeCards

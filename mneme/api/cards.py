@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field
 from mneme.api.operation import LARGEST, USER, Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.nodes.learning.abstracting import abstraction_of
 from mneme.nodes.learning.dispute_resolution import Verdict, decided
+from mneme.nodes.learning.worlds import abstraction_of
 from mneme.stores.cards.card import Card, CardVersion, Frozen, Lesson, Rating, Retrieved, Rule, Status
 from mneme.stores.cards.card_files import Imported
 from mneme.stores.cards.consolidation import ConsolidationCycle

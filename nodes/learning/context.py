@@ -6,7 +6,7 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from mneme.core.settings import read_settings
-from mneme.environments.sql_tuning.schemas import SCHEMAS
+from mneme.environments.sql_tuning.generating import SCHEMAS
 from mneme.nodes.context import OwnedByTeam, ledger_of, responder, team_of
 from mneme.nodes.shared_memory import SharesMemory
 from mneme.stores.cards.card import CardSettings

@@ -35,7 +35,7 @@ async def try_out(state: State, runtime: LearningRuntime, world: World | None) -
         remedy=left[0] if left else "",
         severity="blocking",
     )
-    noted = LoggedObjection(round=len(state["drafts"]), objection=said, status="open", closed_by="")
+    noted = LoggedObjection(round=len(state["drafts"]), objection=said)
     runtime.stream_writer({"step": "try_out", "trial": trial.summary})
     return {
         "drafts": [*state["drafts"][:-1], {**state["drafts"][-1], "trial": trial}],

@@ -12,11 +12,22 @@ from pydantic import Field
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.core.trial import Trial
-from mneme.environments.worlds import InWords, Solution, Task, Told, World, find_world, runs_commands
+from mneme.environments.worlds import (
+    InWords,
+    Solution,
+    Task,
+    Told,
+    World,
+    WorldKind,
+    find_world,
+    runs_commands,
+)
 from mneme.library import EXAMPLES
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.messages import ChatMessages
 from mneme.prompts.learning.compound_learning.task import NO_LANGUAGE, WORDS, Advice
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.cards.sharing import Abstraction
 
 STORY: dict[str, dict[str, str]] = {
     each["id"]: each for each in yaml.safe_load((EXAMPLES / "story.yaml").read_text(encoding="utf-8"))
@@ -162,3 +173,23 @@ def _as_tool(look: Callable[..., str]) -> BaseTool:
         return await asyncio.to_thread(look, *given, **named)
 
     return StructuredTool.from_function(look, beside)
+
+
+async def abstraction_of(cards: KnowledgeCards, private: Sequence[str] = ()) -> Abstraction:
+    """Return what abstracts a team's cards; `private` are further names that must not be told."""
+    tasks = await cards.tasks.all()
+    scopes = {card.scope for card in await cards.records.list()} | {task.domain for task in tasks}
+    kinds = await asyncio.to_thread(lambda: {scope: kind for scope in scopes if (kind := _kind(scope))})
+    names = {
+        name for task in tasks if task.domain in kinds for name in kinds[task.domain].names(task.material)
+    }
+    public = [*kinds, *(kind.vocabulary for kind in kinds.values())]
+    return Abstraction(public, {*names, *private})
+
+
+def _kind(scope: str) -> WorldKind | None:
+    """Return the world that a scope is the name of; scopes are free words where there is no world."""
+    try:
+        return find_world(scope) if scope else None
+    except BadInput:
+        return None

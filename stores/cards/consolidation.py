@@ -41,13 +41,9 @@ def is_good(card: Card, limits: Consolidation) -> bool:
 def situation_of(card: Card) -> str:
     """Return a question that a card answers, where no task of it was logged."""
     conditions = "; ".join(rule.condition for rule in card.rules)
-    about = ", ".join(filter(None, [card.scope, *card.tags]))
-    return "\n".join(
-        [
-            f"How is this best approached: {about or 'the following'}?",
-            *([f"Conditions: {conditions}"] if conditions else []),
-        ]
-    )
+    about = ", ".join(filter(None, [card.scope, *card.tags])) or "the following"
+    asked = f"How is this best approached: {about}?"
+    return f"{asked}\nConditions: {conditions}" if conditions else asked
 
 
 def lesson_of(card: Card) -> str:

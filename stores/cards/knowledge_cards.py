@@ -31,7 +31,6 @@ from mneme.stores.cards.card import (
 )
 from mneme.stores.cards.card_files import CardFiles
 from mneme.stores.cards.card_records import CardRecords, ranking
-from mneme.stores.cards.clusters import Clusters
 from mneme.stores.cards.disputes import Dispute, DisputeRecords, Resolution
 from mneme.stores.cards.lifecycle import (
     Approval,
@@ -39,7 +38,6 @@ from mneme.stores.cards.lifecycle import (
     Decision,
     cared_for,
     deprecated,
-    learned_card,
     promoted,
     rated,
     reinforced,
@@ -47,11 +45,12 @@ from mneme.stores.cards.lifecycle import (
     superseded,
     untested_card,
     with_details,
+    with_outcomes,
 )
 from mneme.stores.cards.metrics import MONTH, Metrics, Period, Thresholds, Unit, compute, periods
 from mneme.stores.cards.sharing import SharedFiles
 from mneme.stores.cards.task_log import TaskLog
-from mneme.stores.cards.upkeep import Upkeep
+from mneme.stores.cards.upkeep import Clusters, Upkeep
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Hit
 
@@ -92,7 +91,8 @@ class KnowledgeCards:
         One task teaches a lesson once, however often it is asked. A deprecated card stays so, and learns
         further dead ends.
         """
-        card, once = learned_card(lesson, outcome, change), f"learn:{outcome.task}"
+        card = with_outcomes(untested_card(lesson, change, outcome.worth), [outcome])
+        once = f"learn:{outcome.task}"
         try:
             made = await self.records.insert(card, change=change, key=card.id, idempotency_key=once)
         except Conflict:

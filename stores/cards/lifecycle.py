@@ -108,20 +108,13 @@ def reinforced(card: Card, outcome: TaskOutcome, reason: str, settings: CardSett
         return None
     counted = with_outcomes(card, [outcome])
     said = f"{'success' if outcome.success else 'failure'} in {outcome.task}: {reason}"
-    failing = why_failing(counted, settings)
-    if failing and is_in_service(counted):
+    rate, least = counted.evidence.recent_rate, settings.failing_below
+    if rate is not None and rate < least and is_in_service(counted):
+        failing = f"{rate:.0%} success over the last {WINDOW} tasks, below {least:.0%}"
         return deprecated(counted, f"{failing} ({said})")
     if counted.status == "archived" and outcome.success:
         counted = counted.model_copy(update={"status": counted.returns_to})
     return counted, said
-
-
-def why_failing(card: Card, settings: CardSettings) -> str:
-    """Return why a card is to be deprecated for repeated failure; nothing where it is not."""
-    rate = card.evidence.recent_rate
-    if rate is None or rate >= settings.failing_below:
-        return ""
-    return f"{rate:.0%} success over the last {WINDOW} tasks, below {settings.failing_below:.0%}"
 
 
 def promoted(card: Card, approval: Approval, reason: str, settings: CardSettings) -> Decision:
@@ -197,11 +190,6 @@ def out_of_service(
     stood = card.status if card.status in ("provisional", "verified") else card.returns_to
     update = {"status": status, "returns_to": stood, "deprecated_because": because, "superseded_by": by}
     return card.model_copy(update=update)
-
-
-def learned_card(lesson: Lesson, outcome: TaskOutcome, change: Change) -> Card:
-    """Return the card of a lesson that a task taught."""
-    return with_outcomes(untested_card(lesson, change, outcome.worth), [outcome])
 
 
 def untested_card(lesson: Lesson, change: Change, confidence: float) -> Card:

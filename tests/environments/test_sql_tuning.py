@@ -11,7 +11,7 @@ import pytest
 from mneme.core.errors import BadInput, NotFound, StorageFailure
 from mneme.environments.sql_tuning import SqlTuning, TuningTask, story, tasks
 from mneme.environments.sql_tuning.analysis import analyse
-from mneme.environments.sql_tuning.generating import draw
+from mneme.environments.sql_tuning.generating import draw, find_schema
 from mneme.environments.sql_tuning.patterns import (
     REMEDIES,
     DoesNotApply,
@@ -21,7 +21,6 @@ from mneme.environments.sql_tuning.patterns import (
     read_pattern,
 )
 from mneme.environments.sql_tuning.records import Limits
-from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.sqlite import SqliteCopy
 from mneme.environments.sql_tuning.tasks import FAMILIES, Family, judge
 from mneme.environments.worlds import Solution, Task, find_world

@@ -8,7 +8,7 @@ import pytest
 
 from mneme.core.errors import BadInput
 from mneme.evals.commands import quiet
-from mneme.nodes.learning.abstracting import abstraction_of
+from mneme.nodes.learning.worlds import abstraction_of
 from mneme.stores.cards.card import DeprecatedApproach, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.card_files import load
 from mneme.stores.cards.knowledge_cards import KnowledgeCards

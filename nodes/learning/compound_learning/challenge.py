@@ -10,9 +10,7 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     ask_role,
     draft_of,
-    is_blocking,
     setting_of,
-    settled_words,
     timed,
     used_cards,
     verified_cards,
@@ -42,16 +40,14 @@ async def challenge(state: State, runtime: LearningRuntime, world: World | None)
         proven=bool(draft.used) and len(state["drafts"]) == 1,
         trial=trial,
         tried=[each["draft"].pattern for each in state["drafts"][:-1]],
-        earlier=settled_words(state["log"]),
+        earlier=[*map(str, state["log"])],
         remedies=remedies(world) if world else [],
         cards=verified_cards(state),
         pitfalls=state["pitfalls"],
     )
     said, by = await ask_role("devils_advocate", challenge_draft, given, runtime)
     number = len(state["drafts"])
-    raised = [
-        LoggedObjection(round=number, objection=each, status="open", closed_by="") for each in said.objections
-    ]
+    raised = [LoggedObjection(round=number, objection=each) for each in said.objections]
     runtime.stream_writer(
         {"step": "challenge", "trial": trial.summary if trial else "", "objections": worded(raised)}
     )
@@ -64,8 +60,7 @@ async def challenge(state: State, runtime: LearningRuntime, world: World | None)
 
 def needs_patch(state: State) -> Literal["patch", "verify"]:
     """Patch while a blocking objection to the latest draft is open and a round is left (§3: at most 2)."""
-    raised = [each for each in state["log"] if each["round"] == len(state["drafts"])]
-    blocked = any(is_blocking(each) for each in raised)
+    blocked = any(each.blocks for each in state["log"] if each.round == len(state["drafts"]))
     return "patch" if blocked and len(state["drafts"]) <= PATCHES else "verify"
 
 
@@ -76,13 +71,13 @@ async def patch(state: State, runtime: LearningRuntime, world: World | None) -> 
     A patch that changes nothing closes nothing, and is no draft.
     """
     number = len(state["drafts"])
-    open_ = [each for each in state["log"] if each["round"] == number and each["status"] == "open"]
-    open_.sort(key=lambda each: each["objection"].severity != "blocking")
+    open_ = [each for each in state["log"] if each.round == number and each.status == "open"]
+    open_.sort(key=lambda each: each.objection.severity != "blocking")
     given = Complaint(
         **setting_of(state, world),
         draft=draft_of(state, -1),
         objections=worded(open_),
-        advice=[_remedy(each["objection"].remedy, world) for each in open_],
+        advice=[_remedy(each.objection.remedy, world) for each in open_],
         trial=state["drafts"][-1]["trial"],
         cards=state["cards"],
         pitfalls=state["pitfalls"],
@@ -98,17 +93,14 @@ async def patch(state: State, runtime: LearningRuntime, world: World | None) -> 
     return {
         **by,
         "drafts": [*state["drafts"], TriedDraft(draft=draft, trial=None)],
-        "log": [
-            each | {"status": "closed", "closed_by": f"patch {number}"} if each in closed else each
-            for each in state["log"]
-        ],
+        "log": [each.closed(f"patch {number}") if each in closed else each for each in state["log"]],
         "iterations": number + 1,
     }
 
 
 def is_patched(state: State) -> bool:
     """Say whether the latest draft is a new one: to challenge the same once more would tell nothing."""
-    return all(each["round"] != len(state["drafts"]) for each in state["log"])
+    return all(each.round != len(state["drafts"]) for each in state["log"])
 
 
 def _remedy(remedy: str, world: World | None) -> Advice:

@@ -17,10 +17,8 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     ask_role,
     draft_of,
-    is_blocking,
     scope_of,
     setting_of,
-    settled_words,
     timed,
     used_cards,
     verified_cards,
@@ -71,7 +69,7 @@ async def compile(state: State, runtime: LearningRuntime, world: World | None) -
         solved=packet["solved"],
         measured=packet["rationale"],
         confidence=packet["confidence"],
-        resolved=[each["objection"].evidence for each in state["log"] if each["status"] == "closed"],
+        resolved=[each.objection.evidence for each in state["log"] if each.status == "closed"],
         failed=[each for n, each in enumerate(patterns) if n != state["final"] and each],
         in_vain=[DeadEnd(approach=each.approach, reason=each.reason) for each in _fell_short(state)],
         trajectory=trajectory_of(state),
@@ -158,7 +156,7 @@ async def _promote(
         by="leader",
         approved=True,
         rubric=PromotionRubric(**packet["rubric"]),
-        open_blocking=sum(is_blocking(each) for each in state["log"]),
+        open_blocking=sum(each.blocks for each in state["log"]),
         reason=packet["rationale"],
         at_creation=at_creation,
     )
@@ -227,7 +225,7 @@ def _fell_short(state: State) -> list[DeprecatedApproach]:
 def _failed_drafts(state: State, before: int) -> list[DeprecatedApproach]:
     """Return the drafts before that number: those that fell short, others with what was objected to them."""
     short = {each.approach: each for each in _fell_short(state)}
-    said = {each["round"]: each["objection"].evidence for each in reversed(state["log"])}
+    said = {each.round: each.objection.evidence for each in reversed(state["log"])}
     drafts = [each["draft"] for each in state["drafts"][:before]]
     return [
         short.get(each.pattern)
@@ -275,13 +273,9 @@ def trajectory_of(state: State) -> list[str]:
     """Tell the task draft by draft: what it was, what its trial showed, what was objected to it."""
     told = []
     for number, each in enumerate(state["drafts"], start=1):
-        log = [entry for entry in state["log"] if entry["round"] == number]
-        lines = [
-            f"draft {number} ({each['draft'].pattern or 'no pattern'}):",
-            str(draft_of(state, number - 1)),
-        ]
+        lines = [f"draft {number} ({each['draft'].pattern or 'no pattern'}):", str(each["draft"])]
         lines += [f"trial: {trial}"] if (trial := each["trial"]) else []
-        lines += [f"objected: {said}" for said in settled_words(log)]
+        lines += [f"objected: {entry}" for entry in state["log"] if entry.round == number]
         told.append(shorten_middle("\n".join(lines)))
     return told
 
@@ -290,11 +284,9 @@ def record_of(state: State, world: World | None, learned: Sequence[Learned] = ()
     """Return what the log keeps of a task."""
     metrics = state["packet"]["metrics"]
     # Each draft that was blocked, the same for the same approach to the same kind of task.
-    kind, blocked = (
-        state["features"] or state["task"],
-        [each for each in state["log"] if each["objection"].severity == "blocking"],
-    )
-    made = [_approach(draft_of(state, each["round"] - 1)) for each in blocked]
+    kind = state["features"] or state["task"]
+    blocked = [each.round for each in state["log"] if each.objection.severity == "blocking"]
+    made = [_approach(draft_of(state, number - 1)) for number in blocked]
     return TaskRecord(
         id=state["task_id"],
         task=state["task"],

@@ -11,7 +11,6 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     ask_role,
     draft_of,
-    is_blocking,
     setting_of,
     timed,
     used_cards,
@@ -59,9 +58,9 @@ async def decide(state: State, runtime: LearningRuntime, world: World | None) ->
         draft=draft,
         iterations=state["iterations"],
         trial=trial,
-        resolved=worded([each for each in log if each["status"] == "closed"]),
-        unresolved=worded([each for each in log if each["status"] == "open"]),
-        open_blocking=sum(is_blocking(each) for each in log),
+        resolved=worded([each for each in log if each.status == "closed"]),
+        unresolved=worded([each for each in log if each.status == "open"]),
+        open_blocking=sum(each.blocks for each in log),
         cards=used,
         elsewhere=[
             n for n, each in enumerate(used) if not state["final"] and {*each.tasks} - {state["task_id"]}
@@ -82,10 +81,10 @@ def _settled(state: State, trial: Trial | None) -> list[LoggedObjection]:
     """
     final, log = state["final"] + 1, list[LoggedObjection]()
     for each in state["log"]:
-        if each["round"] != final and each["status"] == "open":
-            log.append({**each, "status": "closed", "closed_by": f"draft {final} was chosen"})
-        elif each["round"] == final and trial is not None and not trial.solved:
-            log.append({**each, "status": "open", "closed_by": ""})
+        if each.round != final and each.status == "open":
+            log.append(each.closed(f"draft {final} was chosen"))
+        elif each.round == final and trial is not None and not trial.solved:
+            log.append(each.closed(""))
         else:
             log.append(each)
     return log
@@ -96,7 +95,7 @@ def _packet(
 ) -> Packet:
     used = used_cards(state)
     spent = added(state["asked"], asked)
-    blocking = sum(is_blocking(each) for each in log)
+    blocking = sum(each.blocks for each in log)
     return Packet(
         answer=made.answer or draft_of(state, state["final"]).solution,
         rationale=made.rationale,

@@ -44,13 +44,25 @@ class TriedDraft(TypedDict):
     trial: Trial | None
 
 
-class LoggedObjection(TypedDict):
+class LoggedObjection(BaseModel):
     """An objection in the log, by round; `closed_by` says which patch closed it."""
 
     round: int
     objection: Objection
-    status: Literal["open", "closed"]
-    closed_by: str
+    status: Literal["open", "closed"] = "open"
+    closed_by: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.objection} ({self.closed_by or 'still open'}, to draft {self.round})"
+
+    @property
+    def blocks(self) -> bool:
+        """Say whether it is open and blocks the draft."""
+        return self.status == "open" and self.objection.severity == "blocking"
+
+    def closed(self, by: str) -> "LoggedObjection":
+        """Return it as closed by a patch; by nothing, it is open again."""
+        return self.model_copy(update={"status": "closed" if by else "open", "closed_by": by})
 
 
 class Packet(TypedDict):
@@ -275,20 +287,7 @@ def verified_cards(state: State) -> list[Known]:
 
 def worded(log: Sequence[LoggedObjection]) -> list[str]:
     """Return objections in the words that agents are shown."""
-    return [str(each["objection"]) for each in log]
-
-
-def settled_words(log: Sequence[LoggedObjection]) -> list[str]:
-    """Return objections with what came of them."""
-    return [
-        f"{said} ({each['closed_by'] or 'still open'}, to draft {each['round']})"
-        for said, each in zip(worded(log), log, strict=True)
-    ]
-
-
-def is_blocking(entry: LoggedObjection) -> bool:
-    """Say whether an objection is open and blocks the draft."""
-    return entry["status"] == "open" and entry["objection"].severity == "blocking"
+    return [str(each.objection) for each in log]
 
 
 def with_pattern(draft: Drafted, world: World | None) -> Drafted:
