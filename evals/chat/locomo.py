@@ -16,12 +16,12 @@ per question; right is an answer that chooses the first or says that it is not m
 """
 
 import shutil
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -38,7 +38,7 @@ from mneme.evals.chat.locomo_data import (
     picked,
     put,
 )
-from mneme.evals.chat.locomo_kept import asked_of, best, keep, namespaces_of, turns_behind, turns_of
+from mneme.evals.chat.locomo_kept import asked_of, keep, namespaces_of, turns_behind, turns_of
 from mneme.evals.chat.locomo_tables import DEPTHS, MODES, report, tokens
 from mneme.evals.measuring import ledger_at, temporary_ledger
 from mneme.evals.options import Agents, Role, RunOptions
@@ -84,8 +84,7 @@ class Setup:
     options: Options
 
 
-@dataclass
-class Case:
+class Case(NamedTuple):
     """One question, with the turns that answer it and the namespaces that are searched for it."""
 
     name: str
@@ -137,9 +136,13 @@ async def _opened(options: Options, journal: Journal, embedder: Embedder) -> Asy
 
 
 async def _run(conversations: Sequence[Conversation], setup: Setup, progress: Progress) -> None:
-    cases = list(_cases(conversations, setup.options.search_in))
+    cases, of_memories = list[Case](), setup.options.search_in == "memories"
     for conversation in conversations:
-        if setup.options.search_in == "memories":
+        for number, question in enumerate(conversation.questions):
+            below = asked_of(conversation, question) if of_memories else [_namespace(conversation)]
+            name, evidence = f"{conversation.sample_id}/{number}", conversation.evidence_of(question)
+            cases.append(Case(name, question, evidence, below))
+        if of_memories:
             await _keep(conversation, setup, progress)
         else:
             await _store(conversation, setup.ledger)
@@ -150,15 +153,6 @@ async def _run(conversations: Sequence[Conversation], setup: Setup, progress: Pr
         if setup.who.is_model and (name := f"{case.name}/answer") not in setup.journal:
             setup.journal.add(name, await _answer(case, setup))
         progress(number + 1, len(cases), case.name)
-
-
-def _cases(conversations: Sequence[Conversation], search_in: SearchedIn) -> Iterator[Case]:
-    for conversation in conversations:
-        for number, question in enumerate(conversation.questions):
-            evidence = conversation.evidence_of(question)
-            kept = search_in == "memories"
-            below = asked_of(conversation, question) if kept else [_namespace(conversation)]
-            yield Case(f"{conversation.sample_id}/{number}", question, evidence, below)
 
 
 def _namespace(conversation: Conversation) -> Namespace:
@@ -205,22 +199,18 @@ async def _look_up(case: Case, mode: Mode, setup: Setup) -> Row:
     asked, hits, started = case.question.question, list[Hit](), perf_counter()
     for namespace in case.namespaces:
         hits += await setup.ledger.search(namespace, asked, limit=DEPTHS[-1], mode=mode)
-    seconds, hits = perf_counter() - started, best(hits, DEPTHS[-1])
-    texts = [hit.version.text for hit in hits]
+    seconds, hits = perf_counter() - started, sorted(hits, key=lambda hit: -hit.score)[: DEPTHS[-1]]
+    texts, of_memories = [hit.version.text for hit in hits], setup.options.search_in == "memories"
     return {
         "category": case.question.category,
         "evidence": case.evidence,
-        "found": [await _turns(hit, setup) for hit in hits],
+        "found": [
+            await turns_of(hit.version, setup.ledger) if of_memories else [hit.version.key] for hit in hits
+        ],
         "records": [[*hit.version.namespace, hit.version.key] for hit in hits],
         "tokens": [tokens(texts[:depth]) for depth in DEPTHS],
         "seconds": seconds,
     }
-
-
-async def _turns(hit: Hit, setup: Setup) -> list[str]:
-    if setup.options.search_in == "memories":
-        return await turns_of(hit.version, setup.ledger)
-    return [hit.version.key]
 
 
 async def _answer(case: Case, setup: Setup) -> Row:

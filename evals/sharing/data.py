@@ -153,7 +153,10 @@ def split(items: Sequence[Item], seed: int) -> Split:
     Raises BadInput where near-duplicates leave an agent without items for a part.
     """
     draw = random.Random(seed)  # noqa: S311  (a sample, no secret)
-    room = {agent: _quota(n) for agent, n in Counter(item.agent for item in items).items()}
+    room: dict[str, dict[Part, int]] = {}
+    for agent, n in Counter(item.agent for item in items).items():
+        archived, new = max(1, round(0.2 * n)), round(0.4 * n)
+        room[agent] = {"archived": archived, "new": new, "test": n - archived - new}
     groups = near_duplicates(items)
     draw.shuffle(groups)
     made = Split()
@@ -162,22 +165,13 @@ def split(items: Sequence[Item], seed: int) -> Split:
         made.part(part).extend(group)
         for item in group:
             room[item.agent][part] -= 1
-    _check_filled(made, sorted(room))
-    return made
-
-
-def _check_filled(made: Split, agents: Sequence[str]) -> None:
     for part in PARTS:
-        if lacking := set(agents) - {item.agent for item in made.part(part)}:
+        if lacking := room.keys() - {item.agent for item in made.part(part)}:
             raise BadInput(
                 f"Of {', '.join(sorted(lacking))} no item is left to be {part}: too many are alike.",
                 "Give more different items.",
             )
-
-
-def _quota(n: int) -> dict[Part, int]:
-    archived, new = max(1, round(0.2 * n)), round(0.4 * n)
-    return {"archived": archived, "new": new, "test": n - archived - new}
+    return made
 
 
 def _part_for(group: Sequence[Item], room: dict[str, dict[Part, int]], draw: random.Random) -> Part:

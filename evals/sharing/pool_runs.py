@@ -99,22 +99,16 @@ class PoolRun:
             await self._grow(percent)
             await self._train(percent)
             for shots in _shots(self.pools, self.growth, percent):
-                await self._test(percent, shots)
-        if self.pools == "domain":
-            await self._judge()
+                await together(self._tested(item, percent, shots) for item in self.items.test)
+        if self.pools == "domain":  # ways to choose examples, over the pool as it is in the end
+            await together(self._judged(item) for item in self.items.test)
         self.journal.add(f"{self.name}/end", {"kind": "end", **await self._state()})
 
     async def _store(self, items: Sequence[Item]) -> None:
         """Put items into the pool as they are, and let the retriever learn from them as from the rest."""
         pairs = [
-            Pair(
-                prompt=item.question,
-                answer=item.answer,
-                agent=item.agent,
-                domain=item.domain,
-                score=100,
-            )
-            for item in items
+            Pair(prompt=each.question, answer=each.answer, agent=each.agent, domain=each.domain, score=100)
+            for each in items
         ]
         await keep(self.memories, pairs, change=BY_HAND)
 
@@ -160,9 +154,6 @@ class PoolRun:
             "versions": versions,
         }
 
-    async def _test(self, percent: int, shots: int) -> None:
-        await together(self._tested(item, percent, shots) for item in self.items.test)
-
     async def _tested(self, item: Item, percent: int, shots: int) -> None:
         case = f"{self.name}/test/{percent}/{shots}/{item.id}"
         if case not in self.journal:
@@ -192,10 +183,6 @@ class PoolRun:
 
     def _asking(self, item: Item, shots: int, threshold: int) -> SharingContext:
         return self._context(agent=item.agent, shots=shots, threshold=threshold)
-
-    async def _judge(self) -> None:
-        """Compare ways to choose examples, for each test question, over the pool as it is in the end."""
-        await together(self._judged(item) for item in self.items.test)
 
     async def _judged(self, item: Item) -> None:
         case = f"{self.name}/judge/{item.id}"

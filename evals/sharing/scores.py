@@ -58,7 +58,8 @@ class BertScore:
     """
 
     def __init__(self, folder: Path | None = None, layers: int = LAYERS) -> None:
-        transformers, self._library = _installed("transformers"), _installed("bert_score.utils")
+        with needs("BERTScore", "bertscore"):
+            transformers, self._library = map(import_module, ("transformers", "bert_score.utils"))
         transformers.utils.logging.disable_progress_bar()
         self.folder, self.layers = folder or minilm.weights(), layers
         try:
@@ -120,11 +121,6 @@ def _cut(model: Any, layers: int) -> Any:
         )
     model.encoder.layer = model.encoder.layer[:layers]
     return model
-
-
-def _installed(package: str) -> Any:
-    with needs("BERTScore", "bertscore"):
-        return import_module(package)
 
 
 def score_all(journal: Journal, bert: BertScore, progress: Progress) -> None:

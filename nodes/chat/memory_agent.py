@@ -30,7 +30,7 @@ from mneme.nodes.chat.writing_down import incoming, last_reply, written
 from mneme.nodes.costs import counted
 from mneme.prompts.chat.evidence import rest
 from mneme.prompts.chat.memory_agent.comparing import Relation
-from mneme.prompts.chat.memory_agent.reading import Reading, read_message
+from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.stores.users.memories import MAX_LINKS, RULES, Memory, MemoryRecord
 from mneme.stores.users.valid_time import first_day, holding, holds
 
@@ -50,10 +50,11 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
         return {"route": "discard", "rationale": gone, "model": "", "own": None}
     given = incoming(state).model_copy(update={"known": await _nearest(state, runtime)})
     reading, doubt = await last_reply(read_message, given, who)
-    reading = _routed_by_memories(reading)
+    is_empty = reading.route == "store" and not reading.memories
+    nothing = " But nothing of it could be written down." if is_empty else ""
     return {
-        "route": "store" if own else reading.route,
-        "rationale": reading.rationale,
+        "route": "store" if own or reading.memories else reading.route,  # what is written down is stored
+        "rationale": reading.rationale + nothing,
         "model": await resolve(who),
         "candidates": written(given, reading.memories, doubt),
         "own": own,
@@ -86,16 +87,6 @@ async def _nearest(state: State, runtime: MemoryRuntime) -> list[str]:
             shown.append(holds(each.memory.content, each.memory.since, each.memory.until))
             room -= len(each.memory.content)
     return shown
-
-
-def _routed_by_memories(reading: Reading) -> Reading:
-    """Take what a model wrote down for stored, whatever its route; say so where it wrote nothing."""
-    if reading.memories:
-        return reading.model_copy(update={"route": "store"})
-    if reading.route == "store":
-        said = f"{reading.rationale} But nothing of it could be written down."
-        return reading.model_copy(update={"rationale": said})
-    return reading
 
 
 def routed(state: State) -> Literal["find_similar", "forget", "settle"]:
@@ -136,7 +127,9 @@ def decide(state: State) -> Update:
         decided = decisions_on(number, verdicts, candidate, today)
         decisions += decided
         limited = [each.memory.key for one in decided[1:] for each in one.touched]
-        open_ = [each.memory.key for each in verdicts if _stays_open(each, candidate, today)]
+        # What is unclear may contradict the fact, and a memory of which a part ends later for good.
+        relations = {"unclear", "later"} if _is_for_good(candidate, today) else {"unclear"}
+        open_ = [each.memory.key for each in verdicts if each.relation in relations]
         linked = [key for key in open_ if key not in limited][:MAX_LINKS]
         is_new = decided[0].action == "insert"
         candidates.append(candidate.model_copy(update={"may_contradict": linked if is_new else []}))
@@ -195,12 +188,6 @@ def _reasons(verdicts: Sequence[Judged]) -> str:
 def _is_for_good(candidate: Memory, today: date) -> bool:
     """Tell whether a fact begins later and has no end."""
     return holding(candidate.since, "", today) == "later" and not candidate.until
-
-
-def _stays_open(verdict: Judged, candidate: Memory, today: date) -> bool:
-    """Tell whether a memory may contradict the fact: that is unclear, or a part of it ends later for good."""
-    is_later = verdict.relation == "later" and _is_for_good(candidate, today)
-    return verdict.relation == "unclear" or is_later
 
 
 def _is_replaced_whole(verdict: Judged, candidate: Memory) -> bool:

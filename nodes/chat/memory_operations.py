@@ -58,17 +58,6 @@ class Task(BaseModel):
         return self.judged[0].memory
 
 
-class Operation(OperationNote):
-    """What happened to a memory, with its content; `before` is the content that an update replaced.
-
-    `flag` says why a person should look at what was written; empty: no reason.
-    """
-
-    content: str
-    before: str
-    flag: str
-
-
 Update = dict[str, Any]
 
 
@@ -78,7 +67,7 @@ async def insert_memory(state: Update, runtime: MemoryRuntime) -> Update:
     return {"operations": [await _inserted(task, task.new[0], runtime)]}
 
 
-async def _inserted(task: Task, new: Memory, runtime: MemoryRuntime) -> Operation:
+async def _inserted(task: Task, new: Memory, runtime: MemoryRuntime) -> OperationNote:
     once = write_id(task.message_id, new.content)
     made = await memories_of(runtime).insert(new, change=task.change, idempotency_key=once)
     return _done("insert", task.change, made)
@@ -102,7 +91,7 @@ async def update_memory(state: Update, runtime: MemoryRuntime) -> Update:
     return {"operations": await _updated(task, runtime)}
 
 
-async def _updated(task: Task, runtime: MemoryRuntime) -> list[Operation]:
+async def _updated(task: Task, runtime: MemoryRuntime) -> list[OperationNote]:
     """Work the facts into the memory, one after the other, and write the result.
 
     What no rewrite could take in, or has no room, is kept beside the memory, linked with it. Beside it goes
@@ -110,7 +99,7 @@ async def _updated(task: Task, runtime: MemoryRuntime) -> list[Operation]:
     """
     key = task.touched.key
     memory = (await memories_of(runtime).get(key)).memory
-    aside = list[Operation]()
+    aside = list[OperationNote]()
     for number, (new, how) in enumerate(zip(task.new, task.judged, strict=True)):
         is_gone = how.outdated and not located(how.outdated, memory.content)
         if number and is_gone and memory.content != how.updated:
@@ -198,7 +187,7 @@ async def replace_memory(state: Update, runtime: MemoryRuntime) -> Update:
     return {"operations": [await _replace(task, task.new[-1], runtime)]}
 
 
-async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Operation:
+async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> OperationNote:
     before = task.touched
     says_so = (before.memory.content, before.memory.until) == (renewed.content, renewed.until)
     if says_so and (before.memory.read_by != RULES or renewed.read_by == RULES):
@@ -210,7 +199,7 @@ async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Opera
         expected_version=before.version,
         idempotency_key=write_id(task.message_id, before.key),
     )
-    return _done("update", task.change, made, before.memory.content)
+    return _done("update", task.change, made)
 
 
 async def retire(state: Update, runtime: MemoryRuntime) -> Update:
@@ -220,7 +209,9 @@ async def retire(state: Update, runtime: MemoryRuntime) -> Update:
     return {"operations": [await retire_memory(task.touched, task.change, once, runtime)]}
 
 
-async def retire_memory(memory: MemoryRecord, change: Change, once: str, runtime: MemoryRuntime) -> Operation:
+async def retire_memory(
+    memory: MemoryRecord, change: Change, once: str, runtime: MemoryRuntime
+) -> OperationNote:
     """Stop recalling a memory; again where another writer was first. Its history stays."""
     memories, version = memories_of(runtime), memory.version
     for attempt in range(REWRITES):
@@ -242,17 +233,9 @@ def discard(state: Update) -> Update:
     return {"operations": [_unchanged(task, task.change.reason)]}
 
 
-def _unchanged(task: Task, rationale: str) -> Operation:
+def _unchanged(task: Task, rationale: str) -> OperationNote:
     known = task.touched
-    return Operation(
-        event="discard",
-        reason=rationale,
-        content=known.memory.content,
-        before="",
-        key=known.key,
-        version=known.version,
-        flag="",
-    )
+    return OperationNote(event="discard", key=known.key, version=known.version, reason=rationale)
 
 
 def write_id(message_id: str, subject: str) -> str:
@@ -260,15 +243,5 @@ def write_id(message_id: str, subject: str) -> str:
     return f"{message_id}:{sha256(subject.encode()).hexdigest()[:16]}"
 
 
-def _done(
-    event: Literal["insert", "update", "retire"], change: Change, made: MemoryRecord, before: str = ""
-) -> Operation:
-    return Operation(
-        event=event,
-        reason=change.reason,
-        content=made.memory.content,
-        before=before,
-        key=made.key,
-        version=made.version,
-        flag=made.memory.attention,
-    )
+def _done(event: Literal["insert", "update", "retire"], change: Change, made: MemoryRecord) -> OperationNote:
+    return OperationNote(event=event, key=made.key, version=made.version, reason=change.reason)

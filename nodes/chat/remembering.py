@@ -17,7 +17,7 @@ from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.channels import Typed
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
-from mneme.nodes.chat.memory_operations import Judged, Operation, Task, retire_memory, write_id
+from mneme.nodes.chat.memory_operations import Judged, Task, retire_memory, write_id
 from mneme.nodes.context import user_of
 from mneme.nodes.costs import counted
 from mneme.nodes.messages import PRECEDING, ChatMessages, said_in
@@ -43,7 +43,7 @@ class Result(TypedDict, total=False):
     route: Literal["store", "discard", "forget"]
     rationale: str
     model: str
-    operations: Annotated[list[Operation], add]
+    operations: Annotated[list[OperationNote], add]
     asked: Annotated[Asked, added]
     run_id: str
     trace: str
@@ -185,13 +185,13 @@ async def forget(state: State, runtime: MemoryRuntime) -> Update:
 
 async def settle(state: State, runtime: MemoryRuntime) -> Update:
     """Mark the message as remembered; clear its fields, or the thread's next message would inherit them."""
-    notes = [
-        OperationNote(event=each["event"], key=each["key"], version=each["version"], reason=each["reason"])
-        for each in state.get("operations", [])
-    ]
     run = await traced(runtime)
     outcome = MessageOutcome(
-        route=state["route"], rationale=state["rationale"], model=state["model"], operations=notes, **run
+        route=state["route"],
+        rationale=state["rationale"],
+        model=state["model"],
+        operations=state.get("operations", []),
+        **run,
     )
     await inbox_of(runtime).close(user_of(runtime), state["message_id"], outcome)
     cleared = dict.fromkeys(("message_id", "time", "thread", "rereads", "told_in"), "")

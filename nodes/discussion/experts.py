@@ -39,7 +39,9 @@ def told_by(histories: Sequence[tuple[str, Sequence[MemoryVersion]]], room: floa
     """
     told = [[Line(title, *line) for line in _lines(history)] for title, history in histories]
     length = _fair_length([line for lines in told for line in lines], room, count)
-    return _within([[line.within(length) for line in lines] for lines in told], room, count)
+    shown = [[line.within(length) for line in lines] for lines in told]
+    in_turn = [line for layer in zip_longest(*shown) for line in layer if line]
+    return fitting(in_turn, room, count, LEFT_OUT)
 
 
 class Line(NamedTuple):
@@ -93,8 +95,3 @@ def _entries(memory: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, 
         else:
             held = value if isinstance(value, list) else [value]
             yield from ((f"{above}{name}", entry) for entry in held if entry)
-
-
-def _within(told: Sequence[Sequence[str]], room: float, count: Count) -> str:
-    """Return as many entries as have room, of each agent in turn, so that no agent's memory is left out."""
-    return fitting([line for layer in zip_longest(*told) for line in layer if line], room, count, LEFT_OUT)

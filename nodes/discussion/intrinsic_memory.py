@@ -84,7 +84,10 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
     given = given.model_copy(update={"shared": await look_up(runtime, task, "expert", but=["agreement"])})
     about = await discussions_of(runtime).open(given)
     table = await Table.of(about.id, runtime)
-    await _begin(table)
+    for role in table.team.roles if table.is_intrinsic else ():
+        begun, reason = await begun_with(table, role)
+        memory = table.discussions.memory(about.id, role.name)
+        await memory.begin(begun, change=Change(reason=reason, actor="intrinsic_memory"))
     runtime.stream_writer({"step": "open", "discussion": about.id, "team": team.name})
     return {
         "discussion_id": about.id,
@@ -155,13 +158,6 @@ async def _check(task: str, team: Team, runtime: DiscussionRuntime) -> None:
                 f"task: with the memory it needs {needed} tokens; context_tokens is {budget}.",
                 "Shorten the task, raise context_tokens, or lower the team's memory_tokens.",
             )
-
-
-async def _begin(table: Table) -> None:
-    for role in table.team.roles if table.is_intrinsic else ():
-        memory = table.discussions.memory(table.about.id, role.name)
-        begun, reason = await begun_with(table, role)
-        await memory.begin(begun, change=Change(reason=reason, actor="intrinsic_memory"))
 
 
 @counted

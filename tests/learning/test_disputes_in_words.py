@@ -10,7 +10,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from mneme.core.errors import BadInput
 from mneme.evals.commands import quiet
 from mneme.graphs.dispute_resolution import builder as dispute_resolution
-from mneme.models.asking.asking import script
 from mneme.nodes.learning.context import TeamContext
 from mneme.prompts.learning.compound_learning.research import Draft, File
 from mneme.prompts.learning.dispute_resolution import ConditionalRule, Recommendation
@@ -22,6 +21,7 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import Run, run_mneme
+from tests.doubles.scripts import script
 
 CHANGE = Change(reason="a test", actor="test")
 WORLD = """

@@ -26,7 +26,7 @@ from mneme.graphs.rubric_design import builder as rubric_design
 from mneme.library.agents.agent import load_agent
 from mneme.library.agents.forms import check_form
 from mneme.library.agents.rubric import load_rubric
-from mneme.models.asking.asking import clear_endpoints, script
+from mneme.models.asking.asking import clear_endpoints
 from mneme.nodes.sharing.context import DesignContext, GrowthContext, PoolContext, SharingContext
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.memory_sharing import store
@@ -43,6 +43,7 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from tests.doubles.ollama import Json, Reply
+from tests.doubles.scripts import script
 from tests.doubles.served import served
 from tests.doubles.waiting import until
 

@@ -1,13 +1,16 @@
-"""Answers that are known beforehand: scripts for tests."""
+"""Answers that are prepared for each prompt, given in order by the responder `scripted:<name>`."""
 
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadAnswer, BadInput
+from mneme.models.asking.replies import Unusable, read
+from mneme.models.asking.responders import prepared
 
 Line = BaseModel | str | AIMessage | Exception
 
@@ -20,7 +23,7 @@ class Script:
         self._lines = {prompt: deque(lines) for prompt, lines in answers.items()}
         self._lock = threading.Lock()
 
-    def next(self, prompt: str) -> Line:
+    def answer(self, prompt: str, kind: type[Any]) -> Any:
         """Return the next answer for a prompt; raise one that is an error, and when none is left."""
         with self._lock:
             lines = self._lines.get(prompt)
@@ -29,6 +32,15 @@ class Script:
             line = lines.popleft()
         if isinstance(line, Exception):
             raise line
+        if isinstance(line, str) and kind is AIMessage:
+            return AIMessage(line)
+        if isinstance(line, str) and issubclass(kind, BaseModel):
+            try:
+                return read(line, kind)
+            except Unusable as unusable:
+                raise BadAnswer(f"The script's line cannot be used: {unusable}", line) from unusable
+        if not isinstance(line, kind):
+            raise BadAnswer(f"scripted:{self.name} has no {kind.__name__} for {prompt}.", str(line))
         return line
 
     def left(self, prompt: str) -> int:
@@ -36,24 +48,8 @@ class Script:
         return len(self._lines.get(prompt, ()))
 
 
-_scripts: dict[str, Script] = {}
-
-
 def script(name: str, answers: Mapping[str, Sequence[Line]]) -> Script:
     """Register a script, which then answers as `scripted:<name>`; an earlier one of that name is replaced."""
-    _scripts[name] = Script(name, answers)
-    return _scripts[name]
-
-
-def is_script(name: str) -> bool:
-    """Tell whether a script of this name is registered."""
-    return name in _scripts
-
-
-def line_of(responder: str, prompt: str) -> Line:
-    """Return the next line that the script of a responder `scripted:<name>` has for a prompt."""
-    name = responder.partition(":")[2]
-    if name not in _scripts:
-        hint = "Register it: mneme.models.asking.scripts.script(name, answers)"
-        raise BadInput(f"No script is called {name!r}.", hint)
-    return _scripts[name].next(prompt)
+    made = Script(name, answers)
+    prepared[f"scripted:{name}"] = made.answer
+    return made
