@@ -35,7 +35,7 @@ from mneme.prompts.learning.dispute_resolution import (
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Dispute, PairedTrial, Resolution, Round
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.records import Change
 
 Decision = Literal["deprecate_old", "keep_old", "merge"]
