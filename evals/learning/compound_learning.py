@@ -7,9 +7,9 @@ the devil's advocate. Some tasks of each order are put once more in the same wor
 they are opened.
 
 Beside it the paper's three-task story: as Mneme ships it, whose second task counts, and with the paper's own,
-which sums. What the paper's dispute reports is measured too: on five queries with several filters, four of two
-or three filters and one of many with little room for indexes, the index on one filter, that on all filters, and
-the partial index of the paper's third rule.
+which sums. What the paper's dispute reports is measured too: on five queries with several filters, four of
+two or three filters and one of many with little room for indexes, the index on one filter, that on all
+filters, and the partial index of the paper's third rule.
 """
 
 import asyncio
