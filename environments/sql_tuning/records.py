@@ -1,7 +1,7 @@
 """The input and output of query tuning, and how a statement of a solution can fail."""
 
 from textwrap import shorten
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
@@ -46,17 +46,21 @@ class Measured(BaseModel):
         return self.index_bytes / self.table_bytes if self.table_bytes else 0.0
 
 
-class ColumnInfo(BaseModel):
+class ColumnInfo(NamedTuple):
+    """A column, and how many different values it has."""
+
     name: str
     type: str
     distinct: int
 
 
-class TableInfo(BaseModel):
+class TableInfo(NamedTuple):
+    """A table, and the statements of the indexes that are there already."""
+
     name: str
     rows: int
     columns: list[ColumnInfo]
-    indexes: list[str] = Field(description="Statements of the indexes that are there already.")
+    indexes: list[str]
 
 
 Kind = Literal["whole", "real", "text", "other"]

@@ -117,16 +117,11 @@ class SqlTuning:
                 for table, columns in self._database.catalogue.items():
                     counted = ", ".join(f"COUNT(DISTINCT {name})" for name in map(quoted, columns))
                     ((rows, *distinct),), _ = copy.ask(f"SELECT COUNT(*), {counted} FROM {quoted(table)}")
-                    infos = [
-                        ColumnInfo(name=name, type=kind, distinct=int(str(number)))
-                        for (name, kind), number in zip(columns.items(), distinct, strict=True)
-                    ]
-                    indexes = copy.indexes(table)
-                    described.append(
-                        TableInfo(name=table, rows=int(str(rows)), columns=infos, indexes=indexes)
-                    )
+                    counts = zip(columns.items(), distinct, strict=True)
+                    infos = [ColumnInfo(name, kind, int(str(number))) for (name, kind), number in counts]
+                    described.append(TableInfo(table, int(str(rows)), infos, copy.indexes(table)))
             _described[self._database.key] = described
-        return [table.model_copy(deep=True) for table in _described[self._database.key]]
+        return _described[self._database.key]
 
     def explain(self, sql: str = "") -> str:
         """Give the plan of a query, or in words why there is none."""

@@ -1,9 +1,9 @@
 """Recall (§4) and research (§3, step 1): the cards that bear on the task, and the first draft."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import cast
 from uuid import uuid4
 
 import yaml
@@ -187,16 +187,17 @@ async def _facts(state: State, world: World, runtime: LearningRuntime) -> list[s
         if not said.tool_calls:
             return facts
         for call in said.tool_calls:
-            result = await _looked(tools, call["name"], call["args"])
-            facts.append(_told(call["name"], call["args"], result))
+            name, args = call["name"], call["args"]
+            try:
+                result = shorten_middle(str(await tools[name].ainvoke(args)))
+            except (BadInput, ValidationError, KeyError) as wrong:  # told to who called, who may look again
+                result = f"This look failed: {wrong}"
+            told = [f"  {key}: {shorten_middle(str(value))}" for key, value in args.items() if value != ""]
+            facts.append(
+                "\n".join([f"{name} with", *told, f"says: {result}"]) if told else f"{name}: {result}"
+            )
             messages.append(ToolMessage(result, tool_call_id=call["id"] or ""))
     return facts
-
-
-def _told(name: str, given: Mapping[str, Any], result: str) -> str:
-    """Return what a look told, after what it was given: a figure needs what was measured."""
-    with_what = [f"  {key}: {shorten_middle(str(value))}" for key, value in given.items() if value != ""]
-    return "\n".join([f"{name} with", *with_what, f"says: {result}"]) if with_what else f"{name}: {result}"
 
 
 def _opener(state: State, runtime: LearningRuntime) -> BaseTool:
@@ -212,14 +213,6 @@ def _opener(state: State, runtime: LearningRuntime) -> BaseTool:
         return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True)
 
     return open_card
-
-
-async def _looked(tools: Mapping[str, BaseTool], name: str, given: dict[str, Any]) -> str:
-    """Call a tool; what is wrong with the call is told to who called, who may look again."""
-    try:
-        return shorten_middle(str(await tools[name].ainvoke(given)))
-    except (BadInput, ValidationError, KeyError) as wrong:
-        return f"This look failed: {wrong}"
 
 
 def shorten_middle(text: str, longest: int = LONGEST_FACT) -> str:

@@ -95,12 +95,13 @@ async def memory_pairs(pool: MemoryPool, above: int, recall: int) -> Pairs:
     What is nearly a held-out question or answer is left out, and what was rated down or reads like an order.
     """
     good = [each async for each in pool.pairs() if each.pair.score > above and _may_be_learned(each.pair)]
-    held = [each for each in good if _is_held_out(each)]
+    held = [each for each in good if int(group_of(each)[:8], 16) % HELD_OUT == 0]
+    left_out = {each.key for each in held}
     said = [text for each in held for text in (each.pair.prompt, each.pair.answer)]
     train = [
         each
         for each in good
-        if not _is_held_out(each)
+        if each.key not in left_out
         and not near_to_any(each.pair.prompt, said)
         and not near_to_any(each.pair.answer, said)
     ]
@@ -125,10 +126,6 @@ def _pair(memory: Pooled) -> Pair:
     pair = memory.pair
     does = load_agent(pair.agent).does if pair.agent in AGENTS else ""
     return Pair(key=memory.key, asked="\n\n".join(filter(None, [does, pair.asked])), answer=pair.answer)
-
-
-def _is_held_out(memory: Pooled) -> bool:
-    return int(group_of(memory)[:8], 16) % HELD_OUT == 0
 
 
 def _some(among: Sequence[Item], most: int, key: Callable[[Item], str]) -> list[Item]:
