@@ -1,13 +1,14 @@
 """§11.1 of the self-improving-memory paper: how does performance grow with the tasks, and where does it end?
 
-Query-tuning tasks, drawn from every family of the generator, go through the graph `compound_learning` in
-one long seeded order, with memory and without, either first in turn. What a task costs is fitted as a
-function of its number n by four shapes, compared by Akaike's criterion (AIC): it stays (`constant`), falls for
-ever, ever more slowly (`power law`, a·n^-b), falls to nothing (`exponential`, a·e^(-n/t)), or falls to what
-experience cannot take away (`ceiling`, c + a·e^(-n/t), named by what it means for success). What is fitted are
-the tasks themselves, not a moving average, which would feign certainty. The likelihood is normal for counts,
-normal of the logarithm for seconds, and binomial for yes and no. Without memory a constant should be best:
-that is the control. Each shape is fitted to the first half alone as well, to see what it says of the second.
+Query-tuning tasks, drawn from every family of the generator, go through the graph `compound_learning` in one
+long seeded order, with memory and without, either first in turn. What a task costs is fitted as a function
+of its number n by four shapes, compared by Akaike's criterion (AIC): it stays (`constant`), falls for ever,
+ever more slowly (`power law`, a·n^-b), falls to nothing (`exponential`, a·e^(-n/t)), or falls to what
+experience cannot take away (`ceiling`, c + a·e^(-n/t), named by what it means for success). What is fitted
+are the tasks themselves, not a moving average, which would feign certainty. The likelihood is normal for
+counts, normal of the logarithm for seconds, and binomial for yes and no. Without memory a constant should be
+best: that is the control. Each shape is fitted to the first half alone as well, to see what it says of the
+second.
 """
 
 from collections.abc import Callable, Iterator, Sequence

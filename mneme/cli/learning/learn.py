@@ -84,12 +84,12 @@ OTHERWISE = ("task", "example", "messages", "task_id", "ddl")
 TOLD: Context = {
     name: hint for name, hint in get_type_hints(Problem, include_extras=True).items() if name not in OTHERWISE
 }
+Where = create_model("Where", __base__=Place, **TOLD)
 Given = create_model(
     "Given",
-    __base__=Place,
+    __base__=Where,
     __doc__="One task: its text, its world, and what the world reads of it.",
     task=(str, Field(description="The task in words.")),
-    **TOLD,
 )
 
 
@@ -97,7 +97,7 @@ OPTIONS = Fields(LearningContext, without="environment schema_name database_seed
 
 
 async def learn(
-    where: Annotated[Context, Fields(Given, without="task")],
+    where: Annotated[Context, Fields(Where)],
     context: Annotated[Context, OPTIONS],
     task: Annotated[str, typer.Argument(help="The task in words.")] = "",
     file: Annotated[Path | None, "A YAML list of tasks."] = None,
