@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple, Self, cast
 
 import sqlglot
@@ -229,16 +230,13 @@ class SqlTuning:
     ) -> str:
         """Say how the results differ: on the data, where the original ends there, and on adversarial rows."""
         original, rewritten = queries
-        order = order_of(original, self.dialect)
         if baseline.rows is None:
             measured.rows, wrong = self._on_fewer_rows(original, rewritten, statements)
         else:
-            measured.rows, wrong = len(baseline.rows), differences(baseline.rows, found, order)
-            whole = without_limit(original, self.dialect)
-            if wrong and whole != original:  # of rows that tie at the end of a LIMIT, any may be taken
-                with self._database.copy(self.limits) as copy:
-                    every, _ = copy.ask(whole, self.limits.baseline_seconds)
-                wrong = differences(baseline.rows, found, order, every)
+            measured.rows = len(baseline.rows)
+            wrong = differences(
+                baseline.rows, found, order_of(original, self.dialect), partial(self._whole, original)
+            )
         if wrong:
             return wrong
         with self._database.twin(original, self.limits) as twin:
@@ -253,6 +251,11 @@ class SqlTuning:
         if not measured.rows and not measured.proven_on:
             return "The original gives no row, on these data or on made ones: an empty result proves nothing."
         return ""
+
+    def _whole(self, original: str) -> list[Row]:
+        """Return the rows of a query without its LIMIT."""
+        with self._database.copy(self.limits) as copy:
+            return copy.ask(without_limit(original, self.dialect), self.limits.baseline_seconds)[0]
 
     def _on_fewer_rows(self, original: str, rewritten: str, statements: list[str]) -> tuple[int, str]:
         """Compare on a smaller database, on which the original comes to an end."""
@@ -269,12 +272,14 @@ class SqlTuning:
     ) -> tuple[int, str]:
         """Run both on a database; return the rows of the original, and how the solution's differ."""
         expected, _ = copy.ask(original)
-        whole = without_limit(original, self.dialect)
-        every = None if whole == original else copy.ask(whole)[0]
         for statement in statements:
             copy.prepare(statement)
         found, _ = copy.ask(rewritten)
-        return len(expected), differences(expected, found, order_of(original, self.dialect), every)
+
+        def whole() -> list[Row]:
+            return copy.ask(without_limit(original, self.dialect))[0]
+
+        return len(expected), differences(expected, found, order_of(original, self.dialect), whole)
 
     def _checked_query(self, sql: str) -> str:
         query = without_explain(sql).strip()
@@ -331,7 +336,7 @@ def _shown(key: exp.Expr, tree: exp.Expr) -> int | None:
 
 
 def differences(
-    expected: Sequence[Row], found: Sequence[Row], order: Order | None, of: Sequence[Row] | None = None
+    expected: Sequence[Row], found: Sequence[Row], order: Order | None, of: Callable[[], Sequence[Row]]
 ) -> str:
     """Tell how two results differ, in one line; nothing where they do not.
 
@@ -343,8 +348,8 @@ def differences(
         return f"The solution gives {len(given)} rows, the original {len(wanted)}."
     missing = Counter(wanted) - Counter(given)
     same_order = order is None or [order(row) for row in wanted] == [order(row) for row in given]
-    is_choice = of is not None and same_order and not Counter(given) - Counter(map(_rounded, of))
-    if missing and not is_choice:
+    # Of rows that tie at the end of a LIMIT, any may be taken.
+    if missing and not (same_order and not Counter(given) - Counter(map(_rounded, of()))):
         other = next(iter(Counter(given) - Counter(wanted)))
         example = f"the original gives {next(iter(missing))!r}, the solution {other!r}"
         return f"{missing.total()} of {len(wanted)} rows differ: {example}."
@@ -356,10 +361,8 @@ def _rounded(row: Row) -> Row:
 
 
 def without_limit(query: str, dialect: Dialect) -> str:
-    """Return a query without its LIMIT; the same where it has none."""
+    """Return a query without its LIMIT."""
     tree = sqlglot.parse_one(query, read=dialect)
-    if tree.args.get("limit") is None and tree.args.get("offset") is None:
-        return query
     tree.set("limit", None)
     tree.set("offset", None)
     return tree.sql(dialect)

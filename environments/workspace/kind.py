@@ -9,9 +9,8 @@ from pathlib import Path
 from mneme.core.errors import BadInput
 from mneme.environments.workspace.changes import is_changeable
 from mneme.environments.workspace.description import Aim, CaseText, Described, Language, read_description
-from mneme.environments.workspace.tactics import tactics
 from mneme.environments.workspace.template import Template, template_of
-from mneme.environments.workspace.world import FilesWorld
+from mneme.environments.workspace.world import FilesWorld, tactics
 from mneme.environments.worlds import Task, WorldKind
 
 DEFINED = re.compile(r"\b(?:def|class|function)\s+(\w+)|^\s*(\w+)\s*=[^=]", re.MULTILINE)

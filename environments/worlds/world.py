@@ -134,6 +134,8 @@ class Language(Protocol):
 class World(ABC):
     """One task in the world where its solutions are tried."""
 
+    measures: bool = True
+    """Whether solutions are tried here; else the leader judges them."""
     scope: str = ""
     """What lessons of this world are about: cards of another scope are not shown here."""
     noun: str = "tasks"

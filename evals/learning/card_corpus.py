@@ -10,7 +10,7 @@ from itertools import count, product
 from mneme.environments.sql_tuning.analysis import general
 from mneme.environments.sql_tuning.patterns import REMEDIES
 from mneme.environments.sql_tuning.tasks import tasks
-from mneme.environments.workspace.tactics import tactics
+from mneme.environments.workspace.world import tactics
 from mneme.environments.worlds import find_world
 from mneme.prompts.learning.compound_learning.task import about
 from mneme.rules.learning.tuning import claim

@@ -98,7 +98,9 @@ def spread(part: pd.DataFrame, of: Callable[[pd.DataFrame], pd.Series]) -> pd.Da
     orders = part.groupby(["arm", "seed"], sort=False)[[*part.columns]].apply(of)
     by_arm = orders.groupby("arm", sort=False)
     means, deviations = by_arm.mean().T, by_arm.std().T
-    cells = means.map("{:.2f}".format) + deviations.map(" ± {:.2f}".format, na_action="ignore").fillna("")
+    cells = means.map("{:.2f}".format) + deviations.map(
+        lambda each: "" if pd.isna(each) else f" ± {each:.2f}"
+    )
     return cells.where(means.notna(), "–")
 
 

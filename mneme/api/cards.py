@@ -17,9 +17,8 @@ from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.disputes import Approach, ConflictType, Dispute, DisputeStatus
 from mneme.stores.cards.knowledge_cards import KnowledgeCards, Learned
 from mneme.stores.cards.lifecycle import Approval, Care, PromotionRubric
-from mneme.stores.cards.metrics import Metrics, Period, Unit
+from mneme.stores.cards.metrics import Metrics, Period, TaskRecord, Unit
 from mneme.stores.cards.sharing import BUDGET, Shared
-from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.cards.upkeep import Kept
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import unescaped

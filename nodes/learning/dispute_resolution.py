@@ -35,7 +35,7 @@ from mneme.prompts.learning.dispute_resolution import (
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Dispute, PairedTrial, Resolution, Round
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.records import Change
 
 Decision = Literal["deprecate_old", "keep_old", "merge"]
@@ -122,33 +122,26 @@ def plainly(answer: object, dispute: Dispute, card: Card) -> Verdict:
 
 
 def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
-    """Say a person's decision as what the store carries out. Raises BadInput for one that cannot be."""
+    """Say a decision as what the store carries out. Raises BadInput for one that cannot be."""
     made = plainly(verdict, dispute, card)
-    filled = {"reason": made.reason or "decided by a person", "claim": made.claim or dispute.new.claim}
-    return carried_out(made.model_copy(update=filled), dispute, card)
-
-
-def carried_out(made: Verdict, dispute: Dispute, card: Card) -> Resolution:
-    """Say a decision as what the store carries out, with the trials that the winner won as evidence."""
-    rules = [Rule(condition=each.condition, pattern=each.pattern) for each in made.rules if each.condition]
-    new, lesson = guideline(dispute.new.solution), None
-    if made.decision == "merge":
-        conditions = {rule.condition for rule in rules}
-        rules = [*(rule for rule in card.rules if rule.condition not in conditions), *rules]
-    elif made.decision == "deprecate_old":
-        own = rules or ([Rule(condition=new.condition, pattern=new.pattern)] if new else [])
-        lesson = Lesson(claim=made.claim, rationale=made.reason, rules=own, tags=card.tags, scope=card.scope)
+    reason, claim = made.reason or "decided by a person", made.claim or dispute.new.claim
+    new, merges = guideline(dispute.new.solution), made.decision == "merge"
+    given = [each for each in made.rules if each.condition] or ([new] if new and not merges else [])
+    rules = [Rule(condition=each.condition, pattern=each.pattern) for each in given]
+    conditions = {rule.condition for rule in rules}
+    lesson = Lesson(claim=claim, rationale=reason, rules=rules, tags=card.tags, scope=card.scope)
+    winner = "old" if made.decision == "keep_old" else "new"
     return Resolution(
         decision=made.decision,
-        reason=made.reason,
+        reason=reason,
         by=made.by,
-        claim=made.claim,
-        rules=rules,
-        lesson=lesson,
+        claim=claim if merges else "",
+        rules=[*(rule for rule in card.rules if rule.condition not in conditions), *rules] if merges else [],
+        lesson=lesson if made.decision == "deprecate_old" else None,
         outcomes=[  # what the winner won counts as a task served, as surely as the card was sure
             TaskOutcome(task=trial.task, success=True, confidence=card.confidence)
             for trial in dispute.trials
-            if trial.winner == ("old" if made.decision == "keep_old" else "new")
+            if trial.winner == winner
         ],
     )
 
@@ -345,19 +338,14 @@ async def settle(state: State, runtime: TeamRuntime) -> Update:
     """Settle the dispute: change the card as decided. Asked again, nothing happens twice."""
     cards, dispute, card = await _disputed(state, runtime)
     if dispute.unresolved:
-        if verdict := state.get("verdict"):
-            resolution = decided(verdict, dispute, card)
-        else:
-            made = state["recommendation"]
-            recommended = Verdict(
-                decision=made["recommendation"],
-                reason=made["rationale"],
-                claim=made["claim"],
-                rules=made["rules"],
-                by="devils_advocate",
-            )
-            resolution = carried_out(recommended, dispute, card)
-        dispute = await cards.resolve(dispute.id, resolution)
+        made = state["recommendation"]
+        recommended = {
+            "decision": made["recommendation"],
+            "reason": made["rationale"],
+            "by": "devils_advocate",
+        }
+        verdict = state.get("verdict") or Verdict(**recommended, claim=made["claim"], rules=made["rules"])
+        dispute = await cards.resolve(dispute.id, decided(verdict, dispute, card))
     runtime.stream_writer({"step": "settle", "dispute": dispute.id, "status": dispute.status})
     return {"dispute": dispute}
 

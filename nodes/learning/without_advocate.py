@@ -22,11 +22,11 @@ LONGEST = 300
 
 
 @timed
-async def try_out(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def try_out(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Try the latest draft; where it fails, note what the trial says."""
-    if world is None:
-        return {}
     trial = await attempt(world, draft_of(state, -1).made, quick=True)
+    if trial is None:
+        return {}
     tried = [each["draft"].pattern for each in state["drafts"]]
     left = [each for each in remedies(world) if each not in tried]
     said = Objection(

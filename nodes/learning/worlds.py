@@ -11,7 +11,7 @@ from pydantic import Field
 
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
-from mneme.core.trial import Trial
+from mneme.core.trial import Trial, failed
 from mneme.environments.worlds import (
     InWords,
     Solution,
@@ -25,7 +25,7 @@ from mneme.environments.worlds import (
 from mneme.library import EXAMPLES
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.messages import ChatMessages
-from mneme.prompts.learning.compound_learning.task import NO_LANGUAGE, WORDS, Advice
+from mneme.prompts.learning.compound_learning.task import NO_LANGUAGE, Advice
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.sharing import Abstraction
 
@@ -78,6 +78,27 @@ class Problem(Told, total=False):
     ]
 
 
+class Unmeasured(World):
+    """A task in words alone: nothing is run, and the leader judges."""
+
+    measures = False
+
+    def __init__(self, problem: Problem) -> None:
+        self.scope, self._material = problem.get("scope", ""), problem.get("material", "")
+
+    def material(self) -> str:
+        """Return what the task is about, as it was given."""
+        return self._material
+
+    def wanted(self) -> str:
+        """Return nothing: the task says it."""
+        return ""
+
+    def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
+        """Return a failed trial."""
+        return failed("Nothing is run here.")
+
+
 def refuse_outside(name: str, given: Mapping[str, Any]) -> None:
     """Refuse what a task may not name on a server for several people: programs, folders and databases."""
     if settings().auth and (runs_commands(name) or any(given.get(each) for each in OUTSIDE)):
@@ -88,7 +109,12 @@ def refuse_outside(name: str, given: Mapping[str, Any]) -> None:
 
 
 async def open_world(name: str, problem: Problem, context: TeamContext, schema_name: str = "") -> World:
-    """Open the world of a task. Raises BadInput for what it lacks, Forbidden as `refuse_outside` does."""
+    """Open the world of a task; without a name, it is words alone.
+
+    Raises BadInput for what it lacks, Forbidden as `refuse_outside` does.
+    """
+    if not name:
+        return Unmeasured(problem)
     given = {each: problem[each] for each in Told.__annotations__ if problem.get(each)}  # type: ignore[literal-required]
     refuse_outside(name, given)
     given |= context.drawn | ({"schema_name": schema_name} if schema_name else {})
@@ -130,13 +156,11 @@ def remedies(world: World) -> list[str]:
     return [each.pattern for each in made_out(world, world.remedies())]
 
 
-def told_of(world: World | None, task: str) -> dict[str, Any]:
+def told_of(world: World, task: str) -> dict[str, Any]:
     """Return what every agent is told of a task in its world."""
-    language = world.language.definition if world and world.language else NO_LANGUAGE
-    told = {"task": task, "language": language}
-    if world is None:
-        return told | {"form": WORDS, "parts": ["answer"]}
-    return told | {
+    return {
+        "task": task,
+        "language": world.language.definition if world.language else NO_LANGUAGE,
         "features": "; ".join(world.features),
         "material": world.material(),
         "wanted": world.wanted(),
@@ -146,16 +170,18 @@ def told_of(world: World | None, task: str) -> dict[str, Any]:
     }
 
 
-def known_pattern(world: World | None, pattern: str) -> str:
+def known_pattern(world: World, pattern: str) -> str:
     """Return a pattern as the world's language writes it, or nothing for what could never be carried out."""
     try:
-        return world.language.check(pattern) if world and world.language and pattern else pattern
+        return world.language.check(pattern) if world.language and pattern else pattern
     except BadInput:
         return ""
 
 
-async def attempt(world: World, solution: Solution, *, quick: bool = False) -> Trial:
-    """Try a solution beside the event loop, and say what was measured, and of what."""
+async def attempt(world: World, solution: Solution, *, quick: bool = False) -> Trial | None:
+    """Try a solution beside the event loop; say what was measured, and of what. None where nothing is run."""
+    if not world.measures:
+        return None
     trial = await asyncio.to_thread(world.attempt, solution, quick=quick)
     changed = solution.text or "nothing: everything as it was"
     if len(changed) > LONGEST_CHANGE:

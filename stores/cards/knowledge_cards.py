@@ -47,9 +47,8 @@ from mneme.stores.cards.lifecycle import (
     with_details,
     with_outcomes,
 )
-from mneme.stores.cards.metrics import MONTH, Metrics, Period, Thresholds, Unit, compute, periods
+from mneme.stores.cards.metrics import MONTH, Metrics, Period, TaskLog, Thresholds, Unit, compute, periods
 from mneme.stores.cards.sharing import SharedFiles
-from mneme.stores.cards.task_log import TaskLog
 from mneme.stores.cards.upkeep import Clusters, Upkeep
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Hit

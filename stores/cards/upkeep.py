@@ -27,7 +27,7 @@ from mneme.core.errors import Conflict
 from mneme.stores.cards.card import Card, CardSettings, Frozen
 from mneme.stores.cards.card_records import SECONDS_A_DAY, CardRecords
 from mneme.stores.cards.lifecycle import archived
-from mneme.stores.cards.task_log import TaskLog
+from mneme.stores.cards.metrics import TaskLog
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Version

@@ -27,7 +27,7 @@ from mneme.stores.cards.card import Card, Consolidation, Lesson, TaskOutcome
 from mneme.stores.cards.consolidation import ConsolidationCycle, is_held_out, lesson_of
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change

@@ -16,7 +16,7 @@ from mneme.prompts.learning.dispute_resolution import ConditionalRule, Recommend
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach, Dispute
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change

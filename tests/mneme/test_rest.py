@@ -219,6 +219,25 @@ class Lost:
             raise httpx.ReadError("lost", request=answer.request)
 
 
+async def test_what_was_said_is_taken_as_the_library_takes_it_and_deleted_as_others_delete() -> None:
+    async with asking() as client:
+        for said in ("I sail.", ["I sail.", {"role": "assistant", "content": "Do you?"}]):
+            answer = await post(client, "memories/remember", "", messages=said, seconds=0)
+            assert [each["status"] for each in answer.json()] == ["waiting"], answer.text
+        for wrong in (5, [], [5], "x" * 40_000):
+            answer = await post(client, "memories/remember", "", messages=wrong)
+            assert (answer.status_code, ": :" in answer.text) == (400, False)
+        key = (await post(client, "memories", "", content="Ann sails.")).json()["key"]
+        place = f"{API_PATH}/memories/{key}"
+        assert (await client.delete(place, params={"user": "bob"})).status_code == 404
+        gone = await client.delete(place, params={"reason": "wrong"}, headers={ONCE: "d"})
+        assert (gone.json()["records"], gone.json()["reason"]) == (1, "wrong")
+        assert (
+            await client.delete(place, params={"reason": "wrong"}, headers={ONCE: "d"})
+        ).json() == gone.json()
+        assert (await client.get(f"{API_PATH}/memories")).json() == []
+
+
 async def test_pages_are_linked() -> None:
     async with asking() as client:
         for number in range(5):

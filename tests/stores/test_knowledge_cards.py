@@ -43,8 +43,7 @@ from mneme.stores.cards.disputes import (
 )
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
-from mneme.stores.cards.metrics import MONTH, Metrics, Thresholds, compute
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import MONTH, Metrics, TaskRecord, Thresholds, compute
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.embedding import WordEmbedder

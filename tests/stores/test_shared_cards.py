@@ -12,8 +12,8 @@ from mneme.nodes.learning.worlds import abstraction_of
 from mneme.stores.cards.card import DeprecatedApproach, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.card_files import load
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.cards.sharing import Abstraction, bounded, noisy, outcomes_of
-from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import run_mneme

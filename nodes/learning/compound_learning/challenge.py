@@ -10,7 +10,6 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     ask_role,
     draft_of,
-    setting_of,
     timed,
     used_cards,
     verified_cards,
@@ -18,7 +17,7 @@ from mneme.nodes.learning.compound_learning.state import (
     worded,
 )
 from mneme.nodes.learning.context import LearningRuntime
-from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies
+from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies, told_of
 from mneme.prompts.learning.compound_learning.challenge import Review, challenge_draft
 from mneme.prompts.learning.compound_learning.research import Complaint, Draft, patch_draft
 from mneme.prompts.learning.compound_learning.task import Advice
@@ -28,12 +27,12 @@ PATCHES = 2
 
 
 @timed
-async def challenge(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def challenge(state: State, runtime: LearningRuntime, world: World) -> Update:
     """As the devil's advocate, try the latest draft, and compare it with verified and deprecated cards."""
     draft = draft_of(state, -1)
-    trial = await attempt(world, draft.made, quick=True) if world else None
+    trial = await attempt(world, draft.made, quick=True)
     given = Review(
-        **setting_of(state, world),
+        **told_of(world, state["task"]),
         draft=str(draft),
         pattern=draft.pattern,
         rests_on=[each.claim for each in used_cards(state)],
@@ -41,7 +40,7 @@ async def challenge(state: State, runtime: LearningRuntime, world: World | None)
         trial=trial,
         tried=[each["draft"].pattern for each in state["drafts"][:-1]],
         earlier=[*map(str, state["log"])],
-        remedies=remedies(world) if world else [],
+        remedies=remedies(world),
         cards=verified_cards(state),
         pitfalls=state["pitfalls"],
     )
@@ -65,7 +64,7 @@ def needs_patch(state: State) -> Literal["patch", "verify"]:
 
 
 @timed
-async def patch(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def patch(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Let the researcher patch the draft; an objection that the patch does not answer stays open.
 
     A patch that changes nothing closes nothing, and is no draft.
@@ -74,7 +73,7 @@ async def patch(state: State, runtime: LearningRuntime, world: World | None) -> 
     open_ = [each for each in state["log"] if each.round == number and each.status == "open"]
     open_.sort(key=lambda each: each.objection.severity != "blocking")
     given = Complaint(
-        **setting_of(state, world),
+        **told_of(world, state["task"]),
         draft=draft_of(state, -1),
         objections=worded(open_),
         advice=[_remedy(each.objection.remedy, world) for each in open_],
@@ -103,10 +102,10 @@ def is_patched(state: State) -> bool:
     return all(each.round != len(state["drafts"]) for each in state["log"])
 
 
-def _remedy(remedy: str, world: World | None) -> Advice:
+def _remedy(remedy: str, world: World) -> Advice:
     """Make a remedy out for the task; one in words stays words, which the researcher can act on."""
     if not remedy:
         return Advice(pattern=remedy, why_not="The objection names no remedy.")
-    if world is None or not known_pattern(world, remedy):
+    if not known_pattern(world, remedy):
         return Advice(pattern=remedy, is_text=True)
     return advice_of(world, "", remedy)

@@ -17,14 +17,12 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     ask_role,
     draft_of,
-    scope_of,
-    setting_of,
     timed,
     used_cards,
     verified_cards,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
-from mneme.nodes.learning.worlds import known_pattern
+from mneme.nodes.learning.worlds import known_pattern, told_of
 from mneme.prompts.learning.compound_learning.compile import (
     DeadEnd,
     Experience,
@@ -45,7 +43,7 @@ from mneme.stores.cards.card import (
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.provenance import made_from
 
@@ -57,13 +55,13 @@ JUDGED = "Judged by the model, not measured."
 
 
 @timed
-async def compile(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def compile(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Let the monitor extract what the task taught, against the cards that it knows (§3, step 5)."""
     packet = state["packet"]
     patterns = [each["draft"].pattern for each in state["drafts"]]
     given = Experience(
-        **setting_of(state, world),
-        general="; ".join(world.general) if world else "",
+        **told_of(world, state["task"]),
+        general="; ".join(world.general),
         started_with=patterns[0],
         ended_with=patterns[state["final"]],
         solved=packet["solved"],
@@ -73,7 +71,7 @@ async def compile(state: State, runtime: LearningRuntime, world: World | None) -
         failed=[each for n, each in enumerate(patterns) if n != state["final"] and each],
         in_vain=[DeadEnd(approach=each.approach, reason=each.reason) for each in _fell_short(state)],
         trajectory=trajectory_of(state),
-        answer=packet["answer"] if world is None else "",
+        answer="" if world.measures else packet["answer"],
         used=used_cards(state),
         verified=verified_cards(state),
     )
@@ -84,9 +82,9 @@ async def compile(state: State, runtime: LearningRuntime, world: World | None) -
 
 
 @timed
-async def keep(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def keep(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Write what was learned, promote what the leader approved, and log the task; all safe to replay."""
-    cards, scope = cards_of(runtime), scope_of(world, state)
+    cards, scope = cards_of(runtime), world.scope
     kept = [await _keep(each, state, cards, scope) for each in state["findings"]]
     kept += [await _promote(card, state, cards) for card in state["packet"]["approved"]]
     if state["packet"]["verify_new"]:
@@ -280,7 +278,7 @@ def trajectory_of(state: State) -> list[str]:
     return told
 
 
-def record_of(state: State, world: World | None, learned: Sequence[Learned] = ()) -> TaskRecord:
+def record_of(state: State, world: World, learned: Sequence[Learned] = ()) -> TaskRecord:
     """Return what the log keeps of a task."""
     metrics = state["packet"]["metrics"]
     # Each draft that was blocked, the same for the same approach to the same kind of task.
@@ -290,8 +288,8 @@ def record_of(state: State, world: World | None, learned: Sequence[Learned] = ()
     return TaskRecord(
         id=state["task_id"],
         task=state["task"],
-        material=shorten_middle(world.material()) if world else "",
-        domain=scope_of(world, state),
+        material=shorten_middle(world.material()) if world.measures else "",
+        domain=world.scope,
         solved=state["packet"]["solved"],
         seconds=state["seconds"],
         iterations=state["iterations"],

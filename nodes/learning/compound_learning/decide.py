@@ -11,13 +11,12 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     ask_role,
     draft_of,
-    setting_of,
     timed,
     used_cards,
     worded,
 )
 from mneme.nodes.learning.context import LearningRuntime
-from mneme.nodes.learning.worlds import attempt
+from mneme.nodes.learning.worlds import attempt, told_of
 from mneme.prompts.learning.compound_learning.decide import Case, Resolution, resolve_task
 
 ABOUT_AS_GOOD = 0.75
@@ -28,16 +27,14 @@ UNSOLVED = 1e6
 
 
 @timed
-async def verify(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def verify(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Measure the best draft in full; without an environment there is nothing to measure."""
     worths = [_worth(each) for each in state["drafts"]]
     # The latest draft that is about as good as the best: patches close objections.
     final = max(number for number, worth in enumerate(worths) if worth >= ABOUT_AS_GOOD * max(worths))
-    if world is None:
-        runtime.stream_writer({"step": "verify", "measured": "nothing: the leader judges"})
-        return {"measured": None, "final": len(state["drafts"]) - 1}
     trial = await attempt(world, draft_of(state, final).made)
-    runtime.stream_writer({"step": "verify", "draft": final + 1, "measured": trial.summary})
+    measured = trial.summary if trial else "nothing: the leader judges"
+    runtime.stream_writer({"step": "verify", "draft": final + 1, "measured": measured})
     return {"measured": trial, "final": final}
 
 
@@ -48,13 +45,13 @@ def _worth(tried: TriedDraft) -> float:
 
 
 @timed
-async def decide(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def decide(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Let the leader resolve the task: the packet of §3, step 4."""
     draft, used = draft_of(state, state["final"]), used_cards(state)
     trial = state["measured"]
     log = _settled(state, trial)
     given = Case(
-        **setting_of(state, world),
+        **told_of(world, state["task"]),
         draft=draft,
         iterations=state["iterations"],
         trial=trial,

@@ -24,13 +24,11 @@ from mneme.nodes.learning.compound_learning.state import (
     as_shown,
     ask_role,
     begins,
-    scope_of,
-    setting_of,
     timed,
     with_pattern,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of, cards_shown, who_answers
-from mneme.nodes.learning.worlds import made_out, tools_of
+from mneme.nodes.learning.worlds import made_out, told_of, tools_of
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.prompts.learning.compound_learning.research import Assignment, draft_solution
 from mneme.prompts.learning.compound_learning.task import Advice, Known, about, dead_end
@@ -42,28 +40,26 @@ TOOL_TURNS = 4
 LONGEST_FACT = 6_000
 FIRST_LOOKS = ("schema", "explain")
 PITFALLS = 3
-Find = Callable[[State, World | None, LearningRuntime], Awaitable[list[Known]]]
+Find = Callable[[State, World, LearningRuntime], Awaitable[list[Known]]]
 """What finds, for a task in its world, what the researcher is shown of earlier ones."""
 
 
 @begins
-async def recall(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def recall(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Retrieve the cards that bear on the task (§4); those whose conditions fail here are not shown."""
     update = await begin(state, runtime, world, _retrieved)
     update |= {"shared": await look_up(runtime, state["task"], "researcher", but=["card"])}
     if not runtime.context.recall:
         return update
     found = await cards_of(runtime).pitfalls(
-        _search_text(state, world), PITFALLS, scope=scope_of(world, state), fits=partial(_warns, world=world)
+        _search_text(state, world), PITFALLS, scope=world.scope, fits=partial(_warns, world=world)
     )
     return update | {"pitfalls": [as_shown(each.card, world) for each in found]}
 
 
-async def begin(
-    state: State, runtime: LearningRuntime, world: World | None, find: Find | None = None
-) -> Update:
+async def begin(state: State, runtime: LearningRuntime, world: World, find: Find | None = None) -> Update:
     """Begin a task, and let `find`, if given, recall what bears on it."""
-    features = "; ".join(world.features) if world else ""
+    features = "; ".join(world.features)
     began = time.perf_counter()
     found = await find(cast(State, {**state, "features": features}), world, runtime) if find else []
     runtime.stream_writer({"step": "recall", "cards": [each.claim for each in found]})
@@ -85,50 +81,48 @@ async def begin(
     }
 
 
-async def _retrieved(state: State, world: World | None, runtime: LearningRuntime) -> list[Known]:
+async def _retrieved(state: State, world: World, runtime: LearningRuntime) -> list[Known]:
     count, text = await cards_shown(runtime), _search_text(state, world)
     if not count:
         return []
     fits = partial(_fits, world=world)
     cards = cards_of(runtime).records
-    found = await cards_of(runtime).retrieve(text, count, scope=scope_of(world, state), fits=fits)
+    found = await cards_of(runtime).retrieve(text, count, scope=world.scope, fits=fits)
     hold = await holding(cards.ledger, cards.namespace, (each.card.id for each in found))
     return [as_shown(each.card, world) for each in found if each.card.id in hold]
 
 
-def _fits(card: Card, world: World | None) -> bool:
+def _fits(card: Card, world: World) -> bool:
     """Say whether a card may serve here: it is for this version, and not all its rules fail."""
-    if world is None:
-        return True
     elsewhere = bool(card.rules) and all(world.applies(rule.condition) is False for rule in card.rules)
     return not elsewhere and holds_for(card.valid_for, world.versions) is not False
 
 
-def _search_text(state: State, world: World | None) -> str:
+def _search_text(state: State, world: World) -> str:
     """Say what to search the cards by: what the task is made of, as cards say it; else the task's words."""
-    return about("; ".join(world.general), world.noun) if world and world.general else state["task"]
+    return about("; ".join(world.general), world.noun) if world.general else state["task"]
 
 
-def _warns(card: Card, world: World | None) -> bool:
+def _warns(card: Card, world: World) -> bool:
     """Say whether a deprecated card may say something of this task: not all that it holds is of others."""
     said = [
         *(each.condition for each in card.rules),
         *(each.condition for each in card.deprecated_approaches),
     ]
-    return world is None or not said or any(world.applies(each) is not False for each in said)
+    return not said or any(world.applies(each) is not False for each in said)
 
 
 @timed
-async def research(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def research(state: State, runtime: LearningRuntime, world: World) -> Update:
     """As the researcher, look at the environment with its tools; draft a solution from cards and facts."""
     facts = await _facts(state, world, runtime)
     given = Assignment(
-        **setting_of(state, world),
+        **told_of(world, state["task"]),
         shared=await lines_of(runtime, state.get("shared", [])),
         facts=facts,
         cards=state["cards"],
         pitfalls=state["pitfalls"],
-        textbook=_ideas(state, world) if world else [],
+        textbook=_ideas(state, world),
     )
     answer, by = await ask_role("researcher", draft_solution, given, runtime)
     draft = with_pattern(answer, world)
@@ -159,17 +153,18 @@ def _ideas(state: State, world: World) -> list[Advice]:
     )
 
 
-async def _facts(state: State, world: World | None, runtime: LearningRuntime) -> list[str]:
+async def _facts(state: State, world: World, runtime: LearningRuntime) -> list[str]:
     """Let the researcher call the environment's tools, and return what they say.
 
     A model without tools goes on with the task and the cards alone.
     """
-    looks = [*(tools_of(world) if world else ()), *([_opener(state, runtime)] if state["cards"] else ())]
+    looks = [*tools_of(world), *([_opener(state, runtime)] if state["cards"] else ())]
     if not looks:
         return []
     tools = {tool.name: tool for tool in looks}
     who = await who_answers("researcher", runtime)
-    told = [f"Task: {state['task']}", *([world.material(), f"Wanted: {world.wanted()}"] if world else [])]
+    setting = [world.material(), f"Wanted: {world.wanted()}"] if world.measures else []
+    told = [f"Task: {state['task']}", *setting]
     cards = "\n".join(f"{number}: {each.claim}" for number, each in enumerate(state["cards"]))
     told += [f"Cards:\n{cards}"] if cards else []
     messages: list[BaseMessage] = [HumanMessage("\n\n".join(told))]

@@ -24,13 +24,12 @@ from mneme.nodes.learning.worlds import (
     advice_of,
     known_pattern,
     open_world,
-    told_of,
 )
 from mneme.nodes.messages import said_in
 from mneme.prompts.learning.compound_learning.challenge import Objection
 from mneme.prompts.learning.compound_learning.compile import Finding
 from mneme.prompts.learning.compound_learning.research import Draft
-from mneme.prompts.learning.compound_learning.task import Advice, Failing, InVain, Known
+from mneme.prompts.learning.compound_learning.task import Failing, InVain, Known
 from mneme.prompts.prompt import Prompt
 from mneme.stores.cards.card import Card, DeprecatedApproach
 
@@ -131,7 +130,7 @@ A = TypeVar("A", bound=BaseModel)
 Drafted = TypeVar("Drafted", bound=Draft)
 
 
-InWorld = Callable[[State, LearningRuntime, World | None], Awaitable[Update]]
+InWorld = Callable[[State, LearningRuntime, World], Awaitable[Update]]
 """A step of the graph, in the task's world, where the context names one."""
 
 
@@ -150,7 +149,7 @@ def timed(node: InWorld, *, is_first: bool = False) -> Callable[..., Awaitable[U
             whole = cast(State, {**state, **posed})
             schema = whole.get("schema_name", "")  # an example's: it is measured whatever the context says
             name = "sql_tuning" if schema else runtime.context.environment
-            world = await open_world(name, whole, runtime.context, schema) if name else None
+            world = await open_world(name, whole, runtime.context, schema)
             update = {**posed, **await node(whole, runtime, world)}
         costs: Update = {"seconds": time.perf_counter() - began, "asked": asked}
         if is_first:
@@ -196,30 +195,14 @@ async def ask_role(
     return answered.value, {"responders": [f"{role}: {answered.responder}"]}
 
 
-def setting_of(state: State, world: World | None) -> dict[str, Any]:
-    """Return what every agent is told of the task in its world."""
-    told = told_of(world, state["task"]) | {"features": state["features"]}
-    return told | ({"material": state["material"]} if state.get("material") else {})
-
-
-def scope_of(world: World | None, state: State) -> str:
-    """Return what lessons of this run are about; cards of another scope are not shown."""
-    return world.scope if world else state.get("scope", "")
-
-
 SHORT = 300
 FEW = 3
 """So many of a card's failure modes are shown, and of its dead ends that are not known to hold here."""
 
 
-def as_shown(card: Card, world: World | None) -> Known:
+def as_shown(card: Card, world: World) -> Known:
     """Return a card as agents are shown it, in short, its rules made out for the task where they can be."""
-    advice = [
-        advice_of(world, rule.condition, rule.pattern)
-        if world
-        else Advice(condition=rule.condition, pattern=rule.pattern, is_text=True)
-        for rule in (card.rules if card.status != "deprecated" else ())
-    ]
+    rules = card.rules if card.status != "deprecated" else ()
     return Known(
         id=card.id,
         tasks=card.evidence.task_ids,
@@ -228,7 +211,7 @@ def as_shown(card: Card, world: World | None) -> Known:
         confidence=card.confidence,
         successes=card.evidence.success_count,
         failures=card.evidence.failure_count,
-        advice=advice,
+        advice=[advice_of(world, each.condition, each.pattern) for each in rules],
         valid_for=card.valid_for,
         rationale=_short(card.rationale),
         in_vain=_in_vain(card, world),
@@ -237,7 +220,7 @@ def as_shown(card: Card, world: World | None) -> Known:
     )
 
 
-def _in_vain(card: Card, world: World | None) -> list[InVain]:
+def _in_vain(card: Card, world: World) -> list[InVain]:
     """Return what fails here, and a few others; what a deprecated card advises has failed as well."""
     parts = [*card.deprecated_approaches]
     if card.status == "deprecated":
@@ -251,10 +234,10 @@ def _in_vain(card: Card, world: World | None) -> list[InVain]:
     return [each for each in shown if each.applies] + others[:FEW]
 
 
-def _dead_end(part: DeprecatedApproach, world: World | None) -> InVain:
+def _dead_end(part: DeprecatedApproach, world: World) -> InVain:
     """Say whether an approach fails here; what only fell short may be enough for a smaller gain."""
-    applies = world.applies(part.condition) if world and part.condition else None
-    if applies and world and part.gained is not None:
+    applies = world.applies(part.condition) if part.condition else None
+    if applies and part.gained is not None:
         applies = part.gained < world.wanted_gain if world.wanted_gain else None
     return InVain(
         approach=part.approach,
@@ -290,9 +273,9 @@ def worded(log: Sequence[LoggedObjection]) -> list[str]:
     return [str(each.objection) for each in log]
 
 
-def with_pattern(draft: Drafted, world: World | None) -> Drafted:
+def with_pattern(draft: Drafted, world: World) -> Drafted:
     """Describe a draft's solution in the pattern language, where its author did not, or in no such words."""
-    if world is None or world.language is None:
+    if world.language is None:
         return draft
     pattern = known_pattern(world, draft.pattern)
     if not pattern and draft.solution:

@@ -12,7 +12,7 @@ from mneme.stores.cards.card import Card, Consolidation
 from mneme.stores.cards.check import findings
 from mneme.stores.cards.consolidation import DELTA, is_good, is_held_out, lesson_of, situation_of, warning_of
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.pools.lessons import HELD_OUT, group_of
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.memory_pool import Pair as PoolPair
