@@ -124,9 +124,9 @@ async def check(who: str) -> None:
     if responder == "rules" or responder in prepared or (who.strip() == "auto" and not settings().auto):
         return
     if provider == "ollama":
-        known = await catalogue.names(settings().ollama_url)
+        known = await catalogue.digests(settings().ollama_url)
         if not {name, f"{name}:latest"} & set(known):
-            raise catalogue.absent(name, known)
+            raise catalogue.absent(name, list(known))
     else:
         provided = await import_lazily("mneme.models.asking.provided")
         await provided.check(provider, name)
@@ -181,7 +181,7 @@ async def _find_responder(url: str, model: str) -> tuple[str, str]:
     """Return who answers, and the one line that says so."""
     get = f"Get a model: ollama pull {model}"
     try:
-        names = await catalogue.names(url)
+        names = await catalogue.digests(url)
     except catalogue.Refused:
         return "rules", f"No Ollama at {url}: answering by rules. {get}"
     except ModelUnavailable as error:

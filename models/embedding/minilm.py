@@ -32,7 +32,6 @@ THREADS = 4
 
 log = logging.getLogger(__name__)
 
-Window = list[int]
 Vectors = NDArray[np.float32]
 
 
@@ -57,21 +56,16 @@ class MiniLM:
         ordered = sorted(windows, key=lambda item: len(item[1]))  # so that little is spent on padding
         for start in range(0, len(ordered), BATCH):
             batch = ordered[start : start + BATCH]
-            vectors = self._session.run(None, _padded([window for _, window in batch]))[0]
+            ids = np.zeros((len(batch), max(len(window) for _, window in batch)), dtype=np.int64)
+            mask = np.zeros_like(ids)
+            for row, (_, window) in enumerate(batch):
+                ids[row, : len(window)], mask[row, : len(window)] = window, 1
+            vectors = self._session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
             for (index, window), vector in zip(batch, vectors, strict=True):
                 sums[index] += vector * len(window)
             if start + BATCH < len(ordered):
                 yield None
         yield (sums / np.linalg.norm(sums, axis=1, keepdims=True)).tolist()
-
-
-def _padded(windows: list[Window]) -> dict[str, NDArray[np.int64]]:
-    ids = np.zeros((len(windows), max(map(len, windows))), dtype=np.int64)
-    mask = np.zeros_like(ids)
-    for row, window in enumerate(windows):
-        ids[row, : len(window)] = window
-        mask[row, : len(window)] = 1
-    return {"input_ids": ids, "attention_mask": mask}
 
 
 def _tokenizer() -> "Tokenizer":

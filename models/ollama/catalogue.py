@@ -146,11 +146,6 @@ async def digests(url: str) -> dict[str, str]:
         raise stranger(url) from error
 
 
-async def names(url: str) -> list[str]:
-    """Return the names of the models a server has."""
-    return [*await digests(url)]
-
-
 async def facts(url: str, model: str) -> Facts:
     """Return what the server says about a model, asked once per process."""
     known = _known.get((url, model))
@@ -169,7 +164,7 @@ async def survey(url: str) -> Server:
     """Return the whole of what a server has, for `mneme doctor`."""
     version = (await _request(url, "/api/version", GLANCE)).get("version", "")
     models = [
-        _facts(name, await _request(url, "/api/show", body={"model": name})) for name in await names(url)
+        _facts(name, await _request(url, "/api/show", body={"model": name})) for name in await digests(url)
     ]
     running = (await _request(url, "/api/ps", PATIENCE)).get("models", ())
     loaded = tuple(Loaded.model_validate(model) for model in running)

@@ -131,7 +131,7 @@ def decide(state: State) -> Update:
         relations = {"unclear", "later"} if _is_for_good(candidate, today) else {"unclear"}
         open_ = [each.memory.key for each in verdicts if each.relation in relations]
         linked = [key for key in open_ if key not in limited][:MAX_LINKS]
-        is_new = decided[0].action == "insert"
+        is_new = decided[0].action == "insert_memory"
         candidates.append(candidate.model_copy(update={"may_contradict": linked if is_new else []}))
     if own := state.get("own"):
         decisions = _in_place_of(own, decisions, state["rationale"])
@@ -141,13 +141,13 @@ def decide(state: State) -> Update:
 def _in_place_of(own: MemoryRecord, decisions: Sequence[Decision], why: str) -> list[Decision]:
     """Let the first new memory take the place of the one that was read again; without one, retire that."""
     again = [Judged(memory=own)]
-    new = next((each for each in decisions if each.action == "insert"), None)
+    new = next((each for each in decisions if each.action == "insert_memory"), None)
     others = [each for each in decisions if each is not new]
     if new is None:
         why = f"Read again by a model, nothing of it stands by itself. {why}"
         return [*others, Decision(candidate=-1, action="retire", touched=again, rationale=why)]
     why = f"Read again by a model. {new.rationale}"
-    return [*others, Decision(candidate=new.candidate, action="replace", touched=again, rationale=why)]
+    return [*others, Decision(candidate=new.candidate, action="replace_memory", touched=again, rationale=why)]
 
 
 def decisions_on(number: int, verdicts: Sequence[Judged], candidate: Memory, today: date) -> list[Decision]:
@@ -165,20 +165,21 @@ def decisions_on(number: int, verdicts: Sequence[Judged], candidate: Memory, tod
     for each in verdicts:
         of[each.relation].append(each)
     if present := [each for each in verdicts if each.relation in {"change", "correction"}]:
-        return [decided("update", present)]
+        return [decided("update_memory", present)]
     if of["later"]:
         ends = _is_for_good(candidate, today)
         replaced = [each for each in of["later"] if ends and _is_replaced_whole(each, candidate)]
-        return [decided("insert", [], of["later"]), *([decided("limit", replaced)] if replaced else [])]
+        limited = [decided("update_memory", replaced)] if replaced else []
+        return [decided("insert_memory", [], of["later"]), *limited]
     if of["duplicate"]:
         return [decided("discard", of["duplicate"][:1])]
     additions = [each for each in of["addition"] if len(each.memory.memory.statements) < MOST_STATEMENTS]
     if additions and not (candidate.since or candidate.until):
-        return [decided("update", additions[:1])]
+        return [decided("update_memory", additions[:1])]
     unclear = _reasons(of["unclear"])
     kept = f"{unclear} Both are kept, and linked."
     rationale = kept if unclear else "Nothing that is remembered says so or contradicts it."
-    return [Decision(candidate=number, action="insert", rationale=rationale)]
+    return [Decision(candidate=number, action="insert_memory", rationale=rationale)]
 
 
 def _reasons(verdicts: Sequence[Judged]) -> str:

@@ -143,9 +143,9 @@ def calls_of(turn: AIMessage) -> list[ToolChoice]:
 def _decided(number: int, call: ToolChoice, similar: Sequence[MemoryRecord]) -> Decision:
     why = f"The agent called {call.name}."
     if call.name == "insert_memory":
-        return Decision(candidate=number, action="insert", rationale=why)
+        return Decision(candidate=number, action="insert_memory", rationale=why)
     touched = [Judged(candidate=number, memory=similar[call.index])]
-    return Decision(candidate=number, action="update", touched=touched, rationale=why)
+    return Decision(candidate=number, action="update_memory", touched=touched, rationale=why)
 
 
 @counted

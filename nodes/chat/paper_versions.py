@@ -110,6 +110,8 @@ async def upsert_router(state: State, runtime: MemoryRuntime) -> Update:
     (similar,), message = state["similar"], state["message"]
     given = Upsert(fact=message, message=message, memories=[each.memory.content for each in similar])
     answer = (await ask(route_upsert, given, runtime.context.memory_agent, lane="background")).value
-    touched = [Judged(memory=similar[answer.index])] if answer.route == "update" else []
-    decided = Decision(candidate=0, action=answer.route, touched=touched, rationale=answer.rationale)
+    decided = Decision(candidate=0, action="insert_memory", rationale=answer.rationale)
+    if answer.route == "update":
+        touched = [Judged(memory=similar[answer.index])]
+        decided = decided.model_copy(update={"action": "update_memory", "touched": touched})
     return {"decisions": [decided]}

@@ -49,7 +49,8 @@ class Result(TypedDict, total=False):
     trace: str
 
 
-Action = Literal["insert", "update", "limit", "replace", "retire", "discard"]
+Action = Literal["insert_memory", "update_memory", "replace_memory", "retire", "discard"]
+"""The node that carries out a decision."""
 
 
 class Decision(BaseModel):
@@ -109,16 +110,6 @@ async def similar_to(text: str, runtime: MemoryRuntime) -> list[MemoryRecord]:
     return await memories_of(runtime).similar(text, k=context.similar, min_similarity=context.min_similarity)
 
 
-NODES: dict[Action, str] = {
-    "insert": "insert_memory",
-    "update": "update_memory",
-    "limit": "update_memory",
-    "replace": "replace_memory",
-    "retire": "retire",
-    "discard": "discard",
-}
-
-
 def each_decision(state: State) -> list[Send] | Literal["settle"]:
     """Fan out to the operations: one per new memory, one per memory that changes.
 
@@ -126,7 +117,7 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
     """
     grouped = defaultdict[tuple[str, str], list[tuple[Decision, Judged | None]]](list)
     for decision in state["decisions"]:
-        node = NODES[decision.action]
+        node = decision.action
         touched: list[Judged | None] = [*decision.touched]
         for judged in touched or [None]:
             subject = judged.memory.key if judged and node != "discard" else str(decision.candidate)

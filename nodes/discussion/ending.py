@@ -34,18 +34,10 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
         window = await table.shown_to(role, state["turn"])
     outline = Outline(**outlined.model_dump(include=set(Outline.model_fields)))
     given = Documenting(
-        role=role.title,
-        duties=role.description,
-        task=window.task,
-        shared=list(table.shared),
-        memory=window.memory,
-        turns=window.turns,
-        item=outlined.item,
-        fields=", ".join(outlined.item_fields),
+        **table.shown_as(role, window, await table.unsettled(state["turn"])),
         outline=outline,
         ended=state["ended"],
         last=state["turn"],
-        issues=[str(issue) for issue in await table.unsettled(state["turn"])],
     )
     who = await resolve(who_answers(role, table.context))
     parts, complaint = await _written(given, who, state)

@@ -46,27 +46,18 @@ from mneme.nodes.task_memories.f_context import Window
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
 from mneme.nodes.task_memories.salvage import usable_message
 from mneme.prompts.discussion.intrinsic_memory import (
+    QUESTIONS,
     Contribution,
     Delegating,
     Delegation,
     Raising,
     Speaking,
-    contribute,
     delegate,
-    evaluate,
-    integrate,
 )
 from mneme.prompts.prompt import Prompt
 from mneme.stores.discussions.discussions import Discussion, Ending, Raised, Turn, check_id
 from mneme.stores.discussions.issues import Issue
 from mneme.stores.ledger.records import Change
-
-QUESTIONS: dict[str, Prompt[Any, Any]] = {
-    "contribute": contribute,
-    "integrate": integrate,
-    "evaluate": evaluate,
-}
-
 
 PASSED = "(no usable reply)"
 MOST_PASSES = 2
@@ -204,17 +195,9 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
     who = await resolve(who_answers(role, table.context))
     issues = await table.unsettled(state["turn"])
     given = Speaking(
-        role=role.title,
-        duties=role.description,
-        task=window.task,
-        shared=list(table.shared),
-        memory=window.memory,
-        turns=window.turns,
-        item=table.team.document.item,
-        fields=", ".join(table.team.document.item_fields),
+        **table.shown_as(role, window, issues),
         purposes=[f"{name}: {purpose}" for name, purpose in table.team.document.item_fields.items()],
         room=table.room(role, await counter_of(who)),
-        issues=[str(issue) for issue in issues],
         experts=table.titles(table.team.deciders),
     )
     unanswered = [str(each) for each in issues if each.status == "open"]

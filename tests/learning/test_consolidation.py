@@ -283,7 +283,7 @@ async def test_a_real_model_is_tuned_and_served_by_a_real_ollama(
     assert ended["figures"]["generic"]["before"] > 0.5, "the base knows what everybody knows"
     model = (await ConsolidationCycle(edge_ledger, cards).attempts())[0].model
     if model:
-        assert model in await catalogue.names(REAL)
+        assert model in await catalogue.digests(REAL)
         async with httpx.AsyncClient(base_url=REAL) as client:
             await client.request("DELETE", "/api/delete", json={"model": model})
     assert ended["promoted"] is bool(await ConsolidationCycle(edge_ledger, cards).serving())
