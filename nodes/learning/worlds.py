@@ -10,6 +10,7 @@ from langgraph.channels import EphemeralValue
 from pydantic import Field
 
 from mneme.core.errors import BadInput, Forbidden
+from mneme.core.fields import described
 from mneme.core.settings import settings
 from mneme.core.trial import Trial, failed
 from mneme.environments.worlds import (
@@ -41,10 +42,7 @@ LONGEST_CHANGE = 1_500
 class Problem(Told, total=False):
     """A task as the graph is given it; a world reads of it what it needs."""
 
-    task: Annotated[
-        str,
-        Field("", description="What is to be solved, in words.", examples=["Speed up the report of sales."]),
-    ]
+    task: Annotated[str, described("What is to be solved, in words.", "Speed up the report of sales.")]
     example: Annotated[
         str,
         Field(
@@ -56,26 +54,15 @@ class Problem(Told, total=False):
         EphemeralValue,
     ]
     messages: Annotated[ChatMessages, EphemeralValue]
-    task_id: Annotated[
-        str,
-        Field(
-            "",
-            description="Its id: a task counts once for a card. Else one is made.",
-            examples=["report-1"],
-        ),
-    ]
+    task_id: Annotated[str, described("Its id: a task counts once for a card. Else one is made.", "report-1")]
     material: Annotated[
         str,
-        Field(
-            "",
-            description="Without a world: what the task is about, such as a log or a conversation.",
-            examples=["12:01 pool exhausted; 12:05 raised pool_size to 20; 12:06 well again"],
+        described(
+            "Without a world: what the task is about, such as a log or a conversation.",
+            "12:01 pool exhausted; 12:05 raised pool_size to 20; 12:06 well again",
         ),
     ]
-    scope: Annotated[
-        str,
-        Field("", description="Without a world: the domain that lessons hold in.", examples=["billing"]),
-    ]
+    scope: Annotated[str, described("Without a world: the domain that lessons hold in.", "billing")]
 
 
 class Unmeasured(World):
