@@ -182,9 +182,8 @@ class SqliteCopy(DatabaseCopy):
         self, action: int, first: str | None, second: str | None, database: str | None, _: str | None
     ) -> int:
         """Allow what the mode allows; SQLite calls this for each part of a statement."""
-        if self._mode == "own":
-            return sqlite3.SQLITE_OK
-        self._denied = self._objection(action, (first or "").lower(), (second or "").lower(), database)
+        names = (first or "").lower(), (second or "").lower()
+        self._denied = "" if self._mode == "own" else self._objection(action, *names, database)
         return sqlite3.SQLITE_DENY if self._denied else sqlite3.SQLITE_OK
 
     def _objection(self, action: int, first: str, second: str, database: str | None) -> str:
