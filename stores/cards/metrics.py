@@ -250,7 +250,7 @@ Unit = Literal["day", "week", "month", "quarter", "year"]
 History = Sequence[CardVersion]
 INSTANT = timedelta(microseconds=1)
 """The ledger's times are no finer, so that a period begins just after the one before."""
-LONGEST: Mapping[Unit, int] = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
+MAX_DAYS: Mapping[Unit, int] = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
 """Days: from a period's beginning it is so far into the next one."""
 
 
@@ -316,7 +316,7 @@ def _by_calendar(unit: Unit, first: datetime, now: datetime) -> Iterator[datetim
     edge = _beginning(unit, first)
     while edge < now:
         yield edge - INSTANT
-        edge = _beginning(unit, edge + timedelta(days=LONGEST[unit]))
+        edge = _beginning(unit, edge + timedelta(days=MAX_DAYS[unit]))
     yield now
 
 
