@@ -49,10 +49,6 @@ class Baseline(NamedTuple):
     rows: list[Row] | None
     seconds: float
 
-    @property
-    def is_slow(self) -> bool:
-        return self.rows is None or self.seconds > SLOW_SECONDS
-
 
 class Pair(NamedTuple):
     """The seconds of the original and of a solution, one right after the other."""
@@ -195,9 +191,10 @@ class SqlTuning:
                 found = Baseline(*copy.ask(query, self.limits.baseline_seconds))
             except Late:
                 found = Baseline(None, self.limits.baseline_seconds)
-            if found.seconds > SLOW_SECONDS:
+            is_slow = found.rows is None or found.seconds > SLOW_SECONDS
+            if is_slow:
                 _baselines[key] = found
-            yield found, None if found.is_slow else (copy, query)
+            yield found, None if is_slow else (copy, query)
 
     def _raced(self, one: Asked | None, other: Asked, baseline: Baseline) -> tuple[list[Row], Pair]:
         """Run the original and a solution in turn; give the solution's rows and the pair of median speed-up.

@@ -102,12 +102,8 @@ async def similarity(
     is similar to nothing: not a number.
     """
     similar = np.full((len(cards), len(cards)), np.nan)
-    searched = [
-        np.array(
-            [await embedder.embed_query(about("; ".join(general(task.features)), "queries")) for task in own]
-        )
-        for own in tried.values()
-    ]
+    asked = [[about("; ".join(general(task.features)), "queries") for task in own] for own in tried.values()]
+    searched = [np.array([await embedder.embed_query(text) for text in own]) for own in asked]
     for row, source in enumerate(cards.values()):
         if texts := [card.text for card in source if card.shelf == "active"]:
             vectors = np.array(await embedder.embed_documents(texts))
