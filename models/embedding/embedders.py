@@ -86,7 +86,7 @@ def _model(package: Package) -> Model:
         return UseM3()
     from mneme.models.embedding.minilm import MiniLM  # noqa: PLC0415
 
-    return MiniLM(settings().cache)
+    return MiniLM()
 
 
 async def vectors_of(embedder: Embedder, texts: Iterable[str]) -> dict[str, list[float]]:
@@ -142,7 +142,7 @@ def _plugged(point: EntryPoint, model: str) -> Embedder:
 
 def _packaged(package: Package, *, loaded: bool) -> Embedder:
     """Open a packaged embedder once, whoever asks at the same time."""
-    key = (package.kind, str(settings().cache))
+    key = (package.kind, "")
     with _opening:
         if key not in _opened and (package.is_installed() or (loaded and install_missing.get()(package))):
             _opened[key] = Packaged(package)
