@@ -8,7 +8,7 @@ repeat what the user said), so neither recalled memories nor replies are stored 
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
@@ -20,6 +20,7 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadInput
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.nodes.channels import Typed, Update
 from mneme.nodes.chat.context import ChatRuntime, inbox_of, memories_of
 from mneme.nodes.context import user_of
 from mneme.nodes.costs import counted
@@ -46,14 +47,11 @@ class Conversation(TypedDict):
 class State(Conversation, total=False):
     """The conversation, what was recalled for its last message, and what its reply took."""
 
-    recalled: list[dict[str, str]]
+    recalled: Annotated[list[Recalled], Typed]
     unclear: list[str]
     said: list[str]
     shared: list[str]
     asked: Annotated[Asked, added]
-
-
-Update = dict[str, Any]
 
 
 async def recall(state: State, runtime: ChatRuntime) -> Update:
@@ -81,7 +79,7 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
         )
         for each in found
     ]
-    return begun | {"recalled": [each.model_dump() for each in recalled]}
+    return begun | {"recalled": recalled}
 
 
 def _thread(runtime: ChatRuntime) -> str:

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Judged
-from mneme.nodes.chat.remembering import State, Update
+from mneme.nodes.chat.remembering import State
 from mneme.nodes.chat.writing_down import last_reply
 from mneme.nodes.costs import counted
 from mneme.prompts.chat.bounds import moment

@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from mneme.core.errors import BadAnswer, Conflict
 from mneme.models.asking.asking import ask
+from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.costs import counted
 from mneme.prompts.chat.bounds import LONGEST, MOST, moment
@@ -56,9 +57,6 @@ class Task(BaseModel):
     def touched(self) -> MemoryRecord:
         """Return the memory that it touches."""
         return self.judged[0].memory
-
-
-Update = dict[str, Any]
 
 
 async def insert_memory(state: Update, runtime: MemoryRuntime) -> Update:
