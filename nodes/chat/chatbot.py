@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadInput
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
-from mneme.nodes.channels import Typed, Update
+from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import ChatRuntime, inbox_of, memories_of
 from mneme.nodes.context import user_of
 from mneme.nodes.costs import counted
@@ -47,7 +47,7 @@ class Conversation(TypedDict):
 class State(Conversation, total=False):
     """The conversation, what was recalled for its last message, and what its reply took."""
 
-    recalled: Annotated[list[Recalled], Typed]
+    recalled: list[dict[str, str]]
     unclear: list[str]
     said: list[str]
     shared: list[str]
@@ -79,7 +79,7 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
         )
         for each in found
     ]
-    return begun | {"recalled": recalled}
+    return begun | {"recalled": [each.model_dump() for each in recalled]}
 
 
 def _thread(runtime: ChatRuntime) -> str:

@@ -25,7 +25,7 @@ from typing import Literal, get_args
 from mneme.models.asking.asking import resolve
 from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
-from mneme.nodes.chat.memory_operations import MOST_STATEMENTS, Judged
+from mneme.nodes.chat.memory_operations import MAX_STATEMENTS, Judged
 from mneme.nodes.chat.remembering import Action, Decision, State
 from mneme.nodes.chat.writing_down import incoming, last_reply, written
 from mneme.nodes.costs import counted
@@ -35,7 +35,7 @@ from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.stores.users.memories import MAX_LINKS, RULES, Memory, MemoryRecord
 from mneme.stores.users.valid_time import first_day, holding, holds
 
-MOST_KNOWN = 5
+MAX_KNOWN = 5
 """Memories that the reader of a message is shown."""
 KNOWN_CHARS = 400
 """Characters of all of them together at most."""
@@ -53,7 +53,7 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
         list[str](),
         KNOWN_CHARS,
     )  # the nearest memories: whom a message means may be known from them
-    for each in await memories_of(runtime).related(state["message"], "", (), MOST_KNOWN):
+    for each in await memories_of(runtime).related(state["message"], "", (), MAX_KNOWN):
         if each.key != state.get("rereads") and len(each.memory.content) <= room:
             known.append(holds(each.memory.content, each.memory.since, each.memory.until))
             room -= len(each.memory.content)
@@ -171,7 +171,7 @@ def decisions_on(number: int, verdicts: Sequence[Judged], candidate: Memory, tod
         return [decided("insert_memory", [], of["later"]), *limited]
     if of["duplicate"]:
         return [decided("discard", of["duplicate"][:1])]
-    additions = [each for each in of["addition"] if len(each.memory.memory.statements) < MOST_STATEMENTS]
+    additions = [each for each in of["addition"] if len(each.memory.memory.statements) < MAX_STATEMENTS]
     if additions and not (candidate.since or candidate.until):
         return [decided("update_memory", additions[:1])]
     unclear = _reasons(of["unclear"])
