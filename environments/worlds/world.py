@@ -29,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
+from mneme.core.fields import described
 from mneme.core.trial import Solution, Trial
 
 
@@ -37,71 +38,48 @@ class Told(TypedDict, total=False):
 
     query: Annotated[
         str,
-        Field(
-            "",
-            description="sql_tuning: the slow query, which is run and measured.",
-            examples=["SELECT user_id, COUNT(*) FROM user_events GROUP BY user_id"],
+        described(
+            "sql_tuning: the slow query, which is run and measured.",
+            "SELECT user_id, COUNT(*) FROM user_events GROUP BY user_id",
         ),
     ]
     wanted_speed_up: Annotated[
-        float,
-        Field(2.0, ge=1, description="sql_tuning: how many times as fast is fast enough.", examples=[2.0]),
+        float, described("sql_tuning: how many times as fast is fast enough.", 2.0, 2.0, ge=1)
     ]
     index_budget: Annotated[
         float,
-        Field(
-            0.3,
-            ge=0,
-            description="sql_tuning: largest size of all new indexes, as a share of the tables'.",
-            examples=[0.3],
-        ),
+        described("sql_tuning: largest size of all new indexes, as a share of the tables'.", 0.3, 0.3, ge=0),
     ]
     database: Annotated[
         str,
-        Field(
-            "",
-            description="sql_tuning: an own database, a SQLite file or a postgresql:// address; only read.",
-            examples=["/home/ada/shop.sqlite"],
+        described(
+            "sql_tuning: an own database, a SQLite file or a postgresql:// address; only read.",
+            "/home/ada/shop.sqlite",
         ),
     ]
     ddl: Annotated[
         str,
-        Field(
-            "",
-            description="sql_tuning: CREATE TABLE statements of an own database, filled with made rows.",
-            examples=["CREATE TABLE orders (id INTEGER PRIMARY KEY, city TEXT)"],
+        described(
+            "sql_tuning: CREATE TABLE statements of an own database, filled with made rows.",
+            "CREATE TABLE orders (id INTEGER PRIMARY KEY, city TEXT)",
         ),
     ]
-    case: Annotated[
-        str, Field("", description="A task of the world's own, by its id.", examples=["common-customers"])
-    ]
+    case: Annotated[str, described("A task of the world's own, by its id.", "common-customers")]
     workspace: Annotated[
         str,
-        Field(
-            "",
-            description="workspace: the folder whose files a solution may change, on a copy.",
-            examples=["/home/ada/shop"],
-        ),
+        described("workspace: the folder whose files a solution may change, on a copy.", "/home/ada/shop"),
     ]
     check: Annotated[
-        str,
-        Field(
-            "",
-            description="workspace: the command that must end with 0, run in the folder.",
-            examples=["pytest -q"],
-        ),
+        str, described("workspace: the command that must end with 0, run in the folder.", "pytest -q")
     ]
     metrics: Annotated[
         list[str],
-        Field(
-            [],
-            description="workspace: what is to become better, as NAME:lower|higher:TIMES.",
-            examples=[["cpu_seconds:lower:2"]],
+        described(
+            "workspace: what is to become better, as NAME:lower|higher:TIMES.", ["cpu_seconds:lower:2"], []
         ),
     ]
     may_change: Annotated[
-        list[str],
-        Field([], description="workspace: patterns of the files that may change.", examples=[["src/*.py"]]),
+        list[str], described("workspace: patterns of the files that may change.", ["src/*.py"], [])
     ]
 
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
+from mneme.core.fields import described
 from mneme.core.trial import Trial
 from mneme.environments.worlds import Task, World, find_world
 from mneme.models.asking.asking import ask
@@ -156,11 +157,7 @@ class Case(TypedDict):
     """Which dispute to resolve."""
 
     dispute_id: Annotated[
-        str,
-        Field(
-            description="The dispute; `mneme disputes list` shows them.",
-            examples=["dispute_0f3a9c5b7d1e2f46"],
-        ),
+        str, described("The dispute; `mneme disputes list` shows them.", "dispute_0f3a9c5b7d1e2f46", ...)
     ]
 
 

@@ -10,6 +10,7 @@ from langgraph.channels import EphemeralValue
 from pydantic import Field
 
 from mneme.core.errors import BadInput, Forbidden
+from mneme.core.fields import described
 from mneme.core.settings import settings
 from mneme.core.trial import Trial, failed
 from mneme.environments.worlds import (
@@ -35,16 +36,13 @@ STORY: dict[str, dict[str, str]] = {
 """The tasks that come with Mneme, by their ids: `task`, `schema` and `query`."""
 OUTSIDE = ("workspace", "check", "database")
 """What reaches files, programs or servers outside of Mneme: for a person on their own machine alone."""
-LONGEST_CHANGE = 1_500
+MAX_CHANGE_CHARS = 1_500
 
 
 class Problem(Told, total=False):
     """A task as the graph is given it; a world reads of it what it needs."""
 
-    task: Annotated[
-        str,
-        Field("", description="What is to be solved, in words.", examples=["Speed up the report of sales."]),
-    ]
+    task: Annotated[str, described("What is to be solved, in words.", "Speed up the report of sales.")]
     example: Annotated[
         str,
         Field(
@@ -56,26 +54,15 @@ class Problem(Told, total=False):
         EphemeralValue,
     ]
     messages: Annotated[ChatMessages, EphemeralValue]
-    task_id: Annotated[
-        str,
-        Field(
-            "",
-            description="Its id: a task counts once for a card. Else one is made.",
-            examples=["report-1"],
-        ),
-    ]
+    task_id: Annotated[str, described("Its id: a task counts once for a card. Else one is made.", "report-1")]
     material: Annotated[
         str,
-        Field(
-            "",
-            description="Without a world: what the task is about, such as a log or a conversation.",
-            examples=["12:01 pool exhausted; 12:05 raised pool_size to 20; 12:06 well again"],
+        described(
+            "Without a world: what the task is about, such as a log or a conversation.",
+            "12:01 pool exhausted; 12:05 raised pool_size to 20; 12:06 well again",
         ),
     ]
-    scope: Annotated[
-        str,
-        Field("", description="Without a world: the domain that lessons hold in.", examples=["billing"]),
-    ]
+    scope: Annotated[str, described("Without a world: the domain that lessons hold in.", "billing")]
 
 
 class Unmeasured(World):
@@ -184,8 +171,8 @@ async def attempt(world: World, solution: Solution, *, quick: bool = False) -> T
         return None
     trial = await asyncio.to_thread(world.attempt, solution, quick=quick)
     changed = solution.text or "nothing: everything as it was"
-    if len(changed) > LONGEST_CHANGE:
-        changed = f"{changed[:LONGEST_CHANGE]}…"
+    if len(changed) > MAX_CHANGE_CHARS:
+        changed = f"{changed[:MAX_CHANGE_CHARS]}…"
     return trial.model_copy(update={"changed": changed})
 
 

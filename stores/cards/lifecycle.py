@@ -236,13 +236,6 @@ def _joined(here: DeprecatedApproach, new: DeprecatedApproach) -> DeprecatedAppr
     return here.model_copy(update={"failed_in": failed_in, "gained": gained})
 
 
-def check_valid_for(text: str) -> str:
-    """Return what a card is valid for, as it is written. Raises BadInput for what names no version."""
-    if not text.strip():
-        return ""
-    return str(_read(text))
-
-
 def holds_for(valid_for: str, versions: Mapping[str, str]) -> bool | None:
     """Say whether a card is valid with these versions; None where nothing says so."""
     if not valid_for:
@@ -285,7 +278,7 @@ class Care(Frozen):
             raise BadInput("The time of expiry needs its zone.", "Write it like 2027-01-31T00:00:00Z.")
         given = self.model_dump(exclude_none=True)
         if self.valid_for is not None:
-            given["valid_for"] = check_valid_for(self.valid_for)
+            given["valid_for"] = str(_read(self.valid_for)) if self.valid_for.strip() else ""
         return card.model_copy(update=given)
 
 

@@ -7,7 +7,6 @@ from mneme.nodes.learning.compound_learning.state import (
     LoggedObjection,
     Packet,
     State,
-    TriedDraft,
     Update,
     ask_role,
     draft_of,
@@ -23,25 +22,21 @@ ABOUT_AS_GOOD = 0.75
 """A quick trial tells speed-ups apart by no less than a quarter."""
 
 
-UNSOLVED = 1e6
+UNSOLVED_DIVISOR = 1e6
 
 
 @timed
 async def verify(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Measure the best draft in full; without an environment there is nothing to measure."""
-    worths = [_worth(each) for each in state["drafts"]]
+    trials = [each["trial"] or Trial() for each in state["drafts"]]
+    # What a draft gains that solves the task; what does not is worth little.
+    worths = [max(each.gain, 1.0) if each.solved else each.gain / UNSOLVED_DIVISOR for each in trials]
     # The latest draft that is about as good as the best: patches close objections.
     final = max(number for number, worth in enumerate(worths) if worth >= ABOUT_AS_GOOD * max(worths))
     trial = await attempt(world, draft_of(state, final).made)
     measured = trial.summary if trial else "nothing: the leader judges"
     runtime.stream_writer({"step": "verify", "draft": final + 1, "measured": measured})
     return {"measured": trial, "final": final}
-
-
-def _worth(tried: TriedDraft) -> float:
-    """Return the gain of a draft that solves the task; what does not is worth little."""
-    trial = tried["trial"]
-    return (max(trial.gain, 1.0) if trial.solved else trial.gain / UNSOLVED) if trial else 0.0
 
 
 @timed

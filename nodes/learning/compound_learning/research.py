@@ -1,9 +1,9 @@
 """Recall (§4) and research (§3, step 1): the cards that bear on the task, and the first draft."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import cast
 from uuid import uuid4
 
 import yaml
@@ -17,7 +17,7 @@ from mneme.core.errors import BadInput, NoTools
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import call_tools
 from mneme.nodes.learning.compound_learning.state import (
-    FEW,
+    MAX_LISTED,
     State,
     TriedDraft,
     Update,
@@ -37,7 +37,7 @@ from mneme.stores.cards.lifecycle import holds_for
 from mneme.stores.provenance import holding
 
 TOOL_TURNS = 4
-LONGEST_FACT = 6_000
+MAX_FACT_CHARS = 6_000
 FIRST_LOOKS = ("schema", "explain")
 PITFALLS = 3
 Find = Callable[[State, World, LearningRuntime], Awaitable[list[Known]]]
@@ -147,7 +147,7 @@ def _ideas(state: State, world: World) -> list[Advice]:
     most = [each.approach for each in sorted(helped, key=lambda each: each.gained or 0.0, reverse=True)]
     return (
         [each for each in first if each.changes]
-        or untried(world.remedies())[:FEW]
+        or untried(world.remedies())[:MAX_LISTED]
         or made_out(world, most[:1])
         or first
     )
@@ -187,16 +187,17 @@ async def _facts(state: State, world: World, runtime: LearningRuntime) -> list[s
         if not said.tool_calls:
             return facts
         for call in said.tool_calls:
-            result = await _looked(tools, call["name"], call["args"])
-            facts.append(_told(call["name"], call["args"], result))
+            name, args = call["name"], call["args"]
+            try:
+                result = shorten_middle(str(await tools[name].ainvoke(args)))
+            except (BadInput, ValidationError, KeyError) as wrong:  # told to who called, who may look again
+                result = f"This look failed: {wrong}"
+            told = [f"  {key}: {shorten_middle(str(value))}" for key, value in args.items() if value != ""]
+            facts.append(
+                "\n".join([f"{name} with", *told, f"says: {result}"]) if told else f"{name}: {result}"
+            )
             messages.append(ToolMessage(result, tool_call_id=call["id"] or ""))
     return facts
-
-
-def _told(name: str, given: Mapping[str, Any], result: str) -> str:
-    """Return what a look told, after what it was given: a figure needs what was measured."""
-    with_what = [f"  {key}: {shorten_middle(str(value))}" for key, value in given.items() if value != ""]
-    return "\n".join([f"{name} with", *with_what, f"says: {result}"]) if with_what else f"{name}: {result}"
 
 
 def _opener(state: State, runtime: LearningRuntime) -> BaseTool:
@@ -214,15 +215,7 @@ def _opener(state: State, runtime: LearningRuntime) -> BaseTool:
     return open_card
 
 
-async def _looked(tools: Mapping[str, BaseTool], name: str, given: dict[str, Any]) -> str:
-    """Call a tool; what is wrong with the call is told to who called, who may look again."""
-    try:
-        return shorten_middle(str(await tools[name].ainvoke(given)))
-    except (BadInput, ValidationError, KeyError) as wrong:
-        return f"This look failed: {wrong}"
-
-
-def shorten_middle(text: str, longest: int = LONGEST_FACT) -> str:
+def shorten_middle(text: str, longest: int = MAX_FACT_CHARS) -> str:
     """Return a text of bounded length: its beginning and its end."""
     half = longest // 2
     return text if len(text) <= longest else f"{text[:half]}\n…\n{text[-half:]}"
