@@ -16,11 +16,11 @@ from mneme.environments.sql_tuning.records import Cell, ColumnFacts, Row
 
 ROWS = {1: 300, 2: 300, 3: 120}
 """Rows for so many tables; joins multiply them."""
-FEWEST = 50
+MIN_ROWS = 50
 KEYS = 12
 """Values of a column that is joined on, so that joins find partners, and more than one."""
-STRANGE = ("", " ", "É", "é", "ß", "İ", "ﬁ", "0", "00", "%", "_")
-MOST_PAIRS = 30
+UNUSUAL_TEXTS = ("", " ", "É", "é", "ß", "İ", "ﬁ", "0", "00", "%", "_")
+MAX_PAIRS = 30
 
 
 Facts = Mapping[str, Sequence[ColumnFacts]]
@@ -34,7 +34,7 @@ def rows_for(
     tables = list(dict.fromkeys(each.name for each in tree.find_all(exp.Table) if each.name in facts))
     constants, joined = _constants(tree), _joined(tree)
     dice = random.Random(query)  # noqa: S311  the same rows each time, no secret
-    count = ROWS.get(len(tables), FEWEST)
+    count = ROWS.get(len(tables), MIN_ROWS)
     drawn: dict[str, list[Row]] = {}
     for table in tables:
         rows, pools = real(table), []
@@ -84,7 +84,7 @@ def _pool(column: ColumnFacts, constants: Sequence[Cell], joined: bool) -> list[
     if column.kind == "text":
         texts = [str(each) for each in constants]
         changed: list[Cell] = [found for text in texts for found in _variants(text)]
-        several: list[Cell] = [f"k{n}" for n in range(KEYS)] if joined else list(STRANGE)
+        several: list[Cell] = [f"k{n}" for n in range(KEYS)] if joined else list(UNUSUAL_TEXTS)
         return [*changed, *texts * 3, *several, *null]
     return null
 
@@ -122,7 +122,7 @@ def _cells(predicate: exp.Expr) -> Iterator[Cell]:
         elif not literal.is_int:
             yield float(literal.name)
     yield from numbers
-    for one, other in list(permutations(numbers, 2))[:MOST_PAIRS]:
+    for one, other in list(permutations(numbers, 2))[:MAX_PAIRS]:
         yield from (one * other, one * (other + 1), one + other, one - other)
         yield from (one // other, one // other + 1) if other else ()
 

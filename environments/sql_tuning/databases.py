@@ -10,7 +10,7 @@ from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.records import ColumnFacts, Kind, Limits, Row, Stopped
 
 CHUNK = 200
-MOST_ROWS = 300_000
+MAX_ROWS = 300_000
 """Rows that are taken of each table of a large database."""
 REAL_ROWS = 200
 """Rows from which those that tell rewritings apart take cells."""

@@ -19,7 +19,7 @@ import sqlglot
 from mneme.core.errors import StorageFailure
 from mneme.environments.sql_tuning.databases import (
     CHUNK,
-    MOST_ROWS,
+    MAX_ROWS,
     Database,
     DatabaseCopy,
     catalogue_of,
@@ -43,7 +43,7 @@ class PostgresDatabase(Database):
     dialect: Literal["postgres"] = "postgres"
     clock: Literal["wall"] = "wall"
 
-    def __init__(self, url: str, taken: Sequence[str] | None = None, most: int = MOST_ROWS) -> None:
+    def __init__(self, url: str, taken: Sequence[str] | None = None, most: int = MAX_ROWS) -> None:
         """Open a schema, to work on copies of so many rows of the tables `taken`; None: of all."""
         self._url, self._most = url, most
         with connected(url) as connection:

@@ -78,7 +78,7 @@ class ColumnFacts(BaseModel):
     is_time: bool = False
 
 
-SHOWN = 120
+MAX_QUOTED_CHARS = 120
 """Characters of a statement that a failure quotes."""
 
 
@@ -98,5 +98,5 @@ class Late(Stopped):
     """A statement took all the seconds that it had."""
 
     def __init__(self, sql: str, seconds: float) -> None:
-        said = shorten(sql, SHOWN, placeholder=" …")
+        said = shorten(sql, MAX_QUOTED_CHARS, placeholder=" …")
         super().__init__(f"Stopped, since it ran longer than {seconds:.3g} s: {said}")

@@ -51,7 +51,7 @@ class Baseline(NamedTuple):
 
     @property
     def is_slow(self) -> bool:
-        return self.rows is None or self.seconds > SLOW
+        return self.rows is None or self.seconds > SLOW_SECONDS
 
 
 class Pair(NamedTuple):
@@ -68,11 +68,11 @@ class Pair(NamedTuple):
 Order = Callable[[Row], object]
 DIGITS = 10
 """Significant digits of a floating-point number: a sum in another order differs in the last ones."""
-SLOW = 1.0
+SLOW_SECONDS = 1.0
 """Seconds from which on an original is measured once and for all; a faster one beside each solution."""
-SMALLER = (10, 100, 1000)
+REDUCTIONS = (10, 100, 1000)
 SMALLEST = 1e-9
-FEW = 3
+MIN_PAIRS = 3
 """Pairs of runs below which twice the time may be spent."""
 _baselines: dict[tuple[str, str], Baseline] = {}
 
@@ -195,7 +195,7 @@ class SqlTuning:
                 found = Baseline(*copy.ask(query, self.limits.baseline_seconds))
             except Late:
                 found = Baseline(None, self.limits.baseline_seconds)
-            if found.seconds > SLOW:
+            if found.seconds > SLOW_SECONDS:
                 _baselines[key] = found
             yield found, None if found.is_slow else (copy, query)
 
@@ -209,7 +209,7 @@ class SqlTuning:
         rows, first = _ask(other, most)
         pairs = [Pair(baseline.seconds, first)]
         spent = sum(pairs[0])
-        while len(pairs) < self.limits.runs and spent < self.limits.enough * (1 + (len(pairs) < FEW)):
+        while len(pairs) < self.limits.runs and spent < self.limits.enough * (1 + (len(pairs) < MIN_PAIRS)):
             original = baseline.seconds if one is None else _ask(one, self.limits.baseline_seconds)[1]
             pairs.append(Pair(original, _ask(other, most)[1]))
             spent += pairs[-1].solution + (0 if one is None else original)
@@ -254,7 +254,7 @@ class SqlTuning:
 
     def _on_fewer_rows(self, original: str, rewritten: str, statements: list[str]) -> tuple[int, str]:
         """Compare on a smaller database, on which the original comes to an end."""
-        for by in SMALLER:
+        for by in REDUCTIONS:
             with self._database.smaller(by).copy(self.limits) as copy:
                 try:
                     return self._same_on(copy, original, rewritten, statements)

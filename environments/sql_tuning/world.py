@@ -29,9 +29,9 @@ from mneme.environments.worlds import Solution, Task, Trial, World, WorldKind, p
 QUICK_TRIAL = Limits(runs=7, enough=0.2)
 """A quick trial of a draft; what counts is measured in full afterwards."""
 QUERY = "Query: "
-HALF = 0.5
+HALF_OF_ROWS = 0.5
 ROWS = 60_000
-DRAWN = 160
+SIMILAR_TASKS_DRAWN = 160
 """Tasks that are drawn to find similar ones among."""
 FORM = """Statements are CREATE INDEX and ANALYZE alone, in order; the query is the given one written anew, ""
 where it stays as it is. Answer, files and diff stay empty."""
@@ -75,7 +75,9 @@ class SqlTuningKind(WorldKind):
                 group=each.schema_name,
                 given={**task.given, **each.posed, "schema_name": each.schema_name, **own},
             )
-            for each in tasks(seed, DRAWN, database_seed=int(task.given.get("database_seed") or 0))
+            for each in tasks(
+                seed, SIMILAR_TASKS_DRAWN, database_seed=int(task.given.get("database_seed") or 0)
+            )
         ]
 
 
@@ -221,4 +223,4 @@ def _keeps_most(task: str, rows: int) -> bool:
         shares = [world.share(table, " AND ".join(said)) for table, said in said_of.items()]
     except BadInput:  # what cannot be counted, such as a filter that takes too long
         return False
-    return bool(shares) and min(shares) > HALF
+    return bool(shares) and min(shares) > HALF_OF_ROWS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mneme.core.errors import BadInput
 from mneme.environments.workspace.changes import is_changeable
-from mneme.environments.workspace.description import Aim, CaseText, Described, Language, read_description
+from mneme.environments.workspace.description import Aim, CaseText, Described, read_description
 from mneme.environments.workspace.template import Template, template_of
 from mneme.environments.workspace.world import FilesWorld, tactics
 from mneme.environments.worlds import Task, WorldKind
@@ -94,15 +94,12 @@ def _of_folder(task: Task) -> Described:
     )
 
 
-def _language_of(template: Template, may_change: Sequence[str]) -> Language:
+def _language_of(template: Template, may_change: Sequence[str]) -> str:
     """Return the language of most files that may change."""
     texts = template.texts()
     endings = [Path(path).suffix for path in texts if is_changeable(path, texts, may_change)]
-    counts: dict[Language, int] = {
-        "python": endings.count(tactics()["python"].ending),
-        "shell": endings.count(tactics()["shell"].ending),
-    }
-    language = max(counts, key=lambda each: counts[each])
+    counts = {name: endings.count(known.ending) for name, known in tactics().items()}
+    language = max(counts, key=counts.__getitem__)
     return language if counts[language] else "none"
 
 

@@ -2,6 +2,7 @@
 
 import atexit
 import hashlib
+import os
 import shutil
 import tempfile
 import threading
@@ -86,15 +87,11 @@ def _plain_files(workspace: Path) -> Iterator[Path]:
     """Yield the files of a folder: no link is followed, since it could lead anywhere."""
     if not workspace.is_dir():
         raise BadInput(f"There is no folder {workspace}.", "Name the folder of the files with --workspace.")
-    pending = [workspace]
-    while pending:
-        for each in sorted(pending.pop().iterdir()):
-            if each.is_symlink() or each.name in LEFT_OUT:
-                continue
-            if each.is_dir():
-                pending.append(each)
-            elif each.is_file():
-                yield each
+    for root, folders, files in os.walk(workspace):
+        folders[:] = sorted({*folders} - LEFT_OUT)
+        for file in (Path(root, name) for name in sorted({*files} - LEFT_OUT)):
+            if file.is_file() and not file.is_symlink():
+                yield file
 
 
 def _make(target: Path, workspace: str, files: Mapping[str, str], setup: str, bounds: Bounds) -> None:

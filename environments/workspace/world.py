@@ -69,7 +69,7 @@ def tactics() -> Mapping[str, Tactics]:
 LINE = re.compile(r"^\s*([A-Za-z_][\w.-]*)\s*=\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*$", re.MULTILINE)
 LONG_RUN = 2.0
 """Processor seconds after which a command is not run again."""
-SHOWN = 3_000
+MAX_SHOWN_CHARS = 3_000
 
 
 class Figures(NamedTuple):
@@ -141,7 +141,7 @@ def _why(command: str, ran: Ran) -> str:
 
 def tail(text: str) -> str:
     """Return the end of what was printed: there it says what went wrong."""
-    return text if len(text) <= SHOWN else f"…{text[-SHOWN:]}"
+    return text if len(text) <= MAX_SHOWN_CHARS else f"…{text[-MAX_SHOWN_CHARS:]}"
 
 
 def compared(aims: Sequence[Aim], before: Figures, after: Figures) -> list[Metric]:
@@ -161,7 +161,7 @@ def compared(aims: Sequence[Aim], before: Figures, after: Figures) -> list[Metri
     ]
 
 
-LONGEST_MATERIAL = 12_000
+MAX_MATERIAL_CHARS = 12_000
 FORM = """Files are those that change, each with its path and its whole new text; or the diff is a unified
 diff of them. Statements, query and answer stay empty."""
 _baselines: dict[str, Figures] = {}
@@ -228,7 +228,9 @@ class FilesWorld(World):
         others = ", ".join(path for path in self._files if path not in self.open_files)
         text = "\n\n".join([self._described.about, *shown, f"Other files: {others or 'none'}"]).strip()
         clipped = (
-            text if len(text) <= LONGEST_MATERIAL else f"{text[:LONGEST_MATERIAL]}\n… (read_file shows more)"
+            text
+            if len(text) <= MAX_MATERIAL_CHARS
+            else f"{text[:MAX_MATERIAL_CHARS]}\n… (read_file shows more)"
         )
         return f"{clipped}\n\nAs it is, the check says:\n{self.baseline.shown}"
 

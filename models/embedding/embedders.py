@@ -118,7 +118,7 @@ async def open_embedder(spec: str, *, loaded: bool = True) -> Embedder:
         key = (model, settings().ollama_url)
         if key not in _opened:
             ollama = await import_lazily("mneme.models.embedding.ollama_embedder")  # httpx, ollama: 0.3 s
-            _opened[key] = await ollama.open_ollama(model)
+            _opened[key] = await ollama.OllamaEmbedder.open(model)
         return _opened[key]
     plugged = await asyncio.to_thread(entry_points, group=PLUGGED)
     if kind in plugged.names:

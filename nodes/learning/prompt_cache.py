@@ -25,7 +25,7 @@ from mneme.nodes.learning.worlds import told_of
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.stores.task_memories.prompt_cache import CachedAnswer, PromptCache
 
-FREE = {"model_calls": 0, "tokens": 0}
+NO_COST = {"model_calls": 0, "tokens": 0}
 
 
 @begins
@@ -38,7 +38,7 @@ async def look_up(state: State, runtime: LearningRuntime, world: World) -> Updat
     if found is None or found.task == posed["task_id"]:  # a killed task goes on as it began
         return begun
     runtime.stream_writer({"step": "look_up", "found": found.packet["answer"]})
-    cost = {**found.packet["metrics"], **FREE, "latency_seconds": time.perf_counter() - began}
+    cost = {**found.packet["metrics"], **NO_COST, "latency_seconds": time.perf_counter() - began}
     return {
         **begun,
         "packet": {**found.packet, "metrics": cost},

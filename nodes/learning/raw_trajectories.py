@@ -27,7 +27,7 @@ from mneme.stores.ledger.records import Change, Source
 from mneme.stores.task_memories.trials import TrialRecord, Trials
 
 MEMORY = "raw_trajectories"
-LONGEST = 3_000
+MAX_CHARS = 3_000
 """As much of a trajectory as is shown: five of them fit into a small model's context."""
 
 
@@ -66,7 +66,7 @@ def _recalled(kept: TrialRecord, world: World) -> Known:
         status="solved" if kept.success else "not solved",
         confidence=kept.reward,
         advice=[each.model_copy(update={"applies": True}) for each in made],
-        rationale=shorten_middle("\n".join(kept.trajectory), LONGEST),
+        rationale=shorten_middle("\n".join(kept.trajectory), MAX_CHARS),
     )
 
 

@@ -18,7 +18,7 @@ from mneme.nodes.learning.context import LearningRuntime
 from mneme.nodes.learning.worlds import attempt, remedies
 from mneme.prompts.learning.compound_learning.challenge import Objection
 
-LONGEST = 300
+MAX_CHARS = 300
 
 
 @timed
@@ -30,7 +30,7 @@ async def try_out(state: State, runtime: LearningRuntime, world: World) -> Updat
     tried = [each["draft"].pattern for each in state["drafts"]]
     left = [each for each in remedies(world) if each not in tried]
     said = Objection(
-        evidence=f"The trial says: {trial.problem or trial.summary}"[:LONGEST],
+        evidence=f"The trial says: {trial.problem or trial.summary}"[:MAX_CHARS],
         kind="missing_edge_case",
         remedy=left[0] if left else "",
         severity="blocking",

@@ -36,7 +36,7 @@ STORY: dict[str, dict[str, str]] = {
 """The tasks that come with Mneme, by their ids: `task`, `schema` and `query`."""
 OUTSIDE = ("workspace", "check", "database")
 """What reaches files, programs or servers outside of Mneme: for a person on their own machine alone."""
-LONGEST_CHANGE = 1_500
+MAX_CHANGE_CHARS = 1_500
 
 
 class Problem(Told, total=False):
@@ -171,8 +171,8 @@ async def attempt(world: World, solution: Solution, *, quick: bool = False) -> T
         return None
     trial = await asyncio.to_thread(world.attempt, solution, quick=quick)
     changed = solution.text or "nothing: everything as it was"
-    if len(changed) > LONGEST_CHANGE:
-        changed = f"{changed[:LONGEST_CHANGE]}…"
+    if len(changed) > MAX_CHANGE_CHARS:
+        changed = f"{changed[:MAX_CHANGE_CHARS]}…"
     return trial.model_copy(update={"changed": changed})
 
 

@@ -7,8 +7,8 @@ from pydantic import BaseModel, Field
 from mneme.prompts.learning.compound_learning.research import Draft, File
 from mneme.prompts.learning.compound_learning.task import (
     DATA,
-    LONGEST_CLAIM,
-    MOST,
+    MAX_CLAIM_CHARS,
+    MAX_ITEMS,
     SETTING,
     Condition,
     Pattern,
@@ -68,9 +68,11 @@ class Recommendation(BaseModel):
     """What the devil's advocate recommends."""
 
     rationale: Reason
-    claim: str = Field("", max_length=LONGEST_CLAIM, description="The claim of a merged or a replacing card.")
+    claim: str = Field(
+        "", max_length=MAX_CLAIM_CHARS, description="The claim of a merged or a replacing card."
+    )
     rules: list[ConditionalRule] = Field(
-        [], max_length=MOST, description="Those of a merged card, or the one of a replacing card."
+        [], max_length=MAX_ITEMS, description="Those of a merged card, or the one of a replacing card."
     )
     recommendation: Literal["deprecate_old", "keep_old", "merge", "escalate"]
 

@@ -10,6 +10,7 @@ or not at all.
 import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -17,7 +18,7 @@ from pydantic import Field, model_validator
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, Frozen, Lesson, Part, Rule, TaskOutcome, normalised
 from mneme.stores.cards.card_records import CardRecords
-from mneme.stores.cards.lifecycle import Decide, Decision, is_in_service, out_of_service, with_outcomes
+from mneme.stores.cards.lifecycle import Decision, is_in_service, out_of_service, with_outcomes
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Version
@@ -129,6 +130,7 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
         super().__init__(ledger, team_namespace(cards.team, "disputes"), kind)
         self._cards = cards
 
+    @retry_on_conflict
     async def open(
         self,
         card_id: str,
@@ -143,8 +145,12 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
         The same finding against the same card opens one dispute, however many tasks make it; one that
         has been resolved is returned as it ended. Raises NotFound, and BadInput for a card out of use.
         """
+        card_head, key = await self._cards.head(card_id), dispute_id(card_id, new)
+        there = await self.find(key)
+        if there is not None and not there.unresolved:
+            return there
         dispute = Dispute(
-            id=dispute_id(card_id, new),
+            id=key,
             card_id=card_id,
             conflict_type=conflict_type,
             old=old,
@@ -152,17 +158,9 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
             opened_at=datetime.now(UTC),
             opened_by=change.actor,
         )
-        return await self._open(dispute, change)
-
-    @retry_on_conflict
-    async def _open(self, dispute: Dispute, change: Change) -> Dispute:
-        card_head = await self._cards.head(dispute.card_id)
-        there = await self.find(dispute.id)
-        if there is not None and not there.unresolved:
-            return there
-        opening = change.model_copy(update={"reason": f"{dispute.id} opened: {change.reason}"})
-        flagged = self._cards.decided(card_head, _disputed(opening.reason), opening)
-        made = [] if there else [self.write(dispute.id, dispute, change)]
+        opening = change.model_copy(update={"reason": f"{key} opened: {change.reason}"})
+        flagged = self._cards.decided(card_head, partial(_disputed, opening.reason), opening)
+        made = [] if there else [self.write(key, dispute, change)]
         written = await self.ledger.write([*made, *([flagged] if flagged else [])])
         return there or Dispute.of(written[0])
 
@@ -210,7 +208,8 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
         card = None
         if resolution.decision != "escalate":
             others = [each for each in await self.list(card_id=dispute.card_id) if each.unresolved]
-            decide = _resolving(resolution, change.reason, last=all(each.id == dispute_id for each in others))
+            last = all(each.id == dispute_id for each in others)
+            decide = partial(_resolving, resolution, change.reason, last)
             card = self._cards.decided(await self._cards.head(dispute.card_id), decide, change)
         ended = self.write(dispute_id, _ended(dispute, resolution), change, head.version)
         return Dispute.of((await self.ledger.write([*([card] if card else []), ended]))[-1])
@@ -229,27 +228,20 @@ def _ended(dispute: Dispute, resolution: Resolution) -> Dispute:
     return dispute.model_copy(update=end)
 
 
-def _disputed(reason: str) -> Decide:
-    def decide(card: Card) -> Decision:
-        if not is_in_service(card):
-            raise BadInput(f"{card.id} is {card.status}: there is nothing to dispute.", "Restore it first.")
-        if card.disputed:
-            return None
-        return card.model_copy(update={"status": "disputed", "returns_to": card.status}), reason
-
-    return decide
+def _disputed(reason: str, card: Card) -> Decision:
+    if not is_in_service(card):
+        raise BadInput(f"{card.id} is {card.status}: there is nothing to dispute.", "Restore it first.")
+    if card.disputed:
+        return None
+    return card.model_copy(update={"status": "disputed", "returns_to": card.status}), reason
 
 
-def _resolving(resolution: Resolution, reason: str, *, last: bool) -> Decide:
+def _resolving(resolution: Resolution, reason: str, last: bool, card: Card) -> Decision:
     """Return what a resolution makes of the card; it stays disputed while another dispute is open."""
-
-    def decide(card: Card) -> Decision:
-        changed = _resolved(card, resolution)
-        if last and changed.disputed:
-            changed = changed.model_copy(update={"status": card.returns_to})
-        return None if changed == card else (changed, reason)
-
-    return decide
+    changed = _resolved(card, resolution)
+    if last and changed.disputed:
+        changed = changed.model_copy(update={"status": card.returns_to})
+    return None if changed == card else (changed, reason)
 
 
 def _resolved(card: Card, made: Resolution) -> Card:

@@ -16,6 +16,7 @@ when they were logged, outcomes, promotions and deprecations by the version of t
 ratings by when they were given, those that somebody took back later too. What was forgotten is in no period.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -145,15 +146,13 @@ def compute(  # noqa: PLR0913 (one name for each thing that is computed from)
     """Compute every metric from what is now and what the cards were a month ago, both by their ids."""
     seconds = [task.seconds for task in tasks if task.solved]
     retrieval = [task.retrieval_ms for task in tasks if task.retrieval_ms is not None]
-    verified, before = _in(cards, "verified"), _in(month_ago, "verified")
+    counts = Counter(card.status for card in cards.values())
+    verified, before = counts["verified"], sum(card.status == "verified" for card in month_ago.values())
     lengths = [_days(dispute, now) for dispute in disputes]
     open_ = [_days(dispute, now) for dispute in disputes if dispute.unresolved]
-    counts: dict[Status, int] = {}
-    for card in cards.values():
-        counts[card.status] = counts.get(card.status, 0) + 1
     metrics = Metrics(
         tasks=len(tasks),
-        cards=counts,
+        cards=dict(counts),
         seconds_p50=_percentile(seconds, 50),
         seconds_p95=_percentile(seconds, 95),
         seconds_increase=_increase(seconds, thresholds.compared_tasks),
@@ -167,7 +166,7 @@ def compute(  # noqa: PLR0913 (one name for each thing that is computed from)
         verified_growth=verified - before,
         verified_growth_rate=(verified - before) / before if before else None,
         deprecated_rate=_deprecated_rate(cards, month_ago),
-        provisional_to_verified=_in(cards, "provisional") / max(verified, 1),
+        provisional_to_verified=counts["provisional"] / max(verified, 1),
         disputes_open=len(open_),
         dispute_days_p50=_percentile(lengths, 50),
         dispute_days_longest_open=max(open_, default=None),
@@ -194,10 +193,6 @@ def alerts(metrics: Metrics, thresholds: Thresholds) -> list[Alert]:
         *(Alert(level="critical", metric=name, message=message) for name, message in critical),
         *(Alert(level="warning", metric=name, message=message) for name, message in warning),
     ]
-
-
-def _in(cards: Mapping[str, Card], status: Status) -> int:
-    return sum(card.status == status for card in cards.values())
 
 
 def _days(dispute: Dispute, now: datetime) -> float:
@@ -255,7 +250,7 @@ Unit = Literal["day", "week", "month", "quarter", "year"]
 History = Sequence[CardVersion]
 INSTANT = timedelta(microseconds=1)
 """The ledger's times are no finer, so that a period begins just after the one before."""
-LONGEST: Mapping[Unit, int] = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
+MAX_DAYS: Mapping[Unit, int] = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
 """Days: from a period's beginning it is so far into the next one."""
 
 
@@ -321,7 +316,7 @@ def _by_calendar(unit: Unit, first: datetime, now: datetime) -> Iterator[datetim
     edge = _beginning(unit, first)
     while edge < now:
         yield edge - INSTANT
-        edge = _beginning(unit, edge + timedelta(days=LONGEST[unit]))
+        edge = _beginning(unit, edge + timedelta(days=MAX_DAYS[unit]))
     yield now
 
 

@@ -16,7 +16,7 @@ from mneme.prompts.learning.compound_learning.research import (
     draft_solution,
     patch_draft,
 )
-from mneme.prompts.learning.compound_learning.task import LONGEST_TEXT, Known
+from mneme.prompts.learning.compound_learning.task import MAX_TEXT_CHARS, Known
 from mneme.prompts.learning.dispute_resolution import (
     Carried,
     Contest,
@@ -96,7 +96,7 @@ def test_a_long_query_has_room_to_be_written_anew() -> None:
         for n in (10, 1_000)
     )
     rooms = [field(schema_of(draft_solution, each), "query")["maxLength"] for each in (short, long)]
-    assert rooms[0] == LONGEST_TEXT and rooms[1] > len(long.material)
+    assert rooms[0] == MAX_TEXT_CHARS and rooms[1] > len(long.material)
 
 
 def test_a_patch_rests_on_no_card_that_its_draft_did_not_rest_on() -> None:

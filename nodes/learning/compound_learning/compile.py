@@ -49,7 +49,7 @@ from mneme.stores.provenance import made_from
 
 GAINED = 1.1
 """A draft that is not a tenth better than the baseline gained nothing."""
-LONGEST_REASON = 300
+MAX_REASON_CHARS = 300
 JUDGED = "Judged by the model, not measured."
 """What such a card says of itself, until a person or a checker confirms it."""
 
@@ -212,7 +212,7 @@ def _fell_short(state: State) -> list[DeprecatedApproach]:
         helped = trial.correct and trial.gain >= GAINED
         found[draft.pattern] = DeprecatedApproach(
             approach=draft.pattern,
-            reason=shorten(trial.problem or trial.summary, LONGEST_REASON, placeholder=" …"),
+            reason=shorten(trial.problem or trial.summary, MAX_REASON_CHARS, placeholder=" …"),
             failed_in=[state["task_id"]],
             condition=state["features"],
             gained=round(trial.gain, 2) if helped else None,

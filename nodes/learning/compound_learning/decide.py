@@ -22,7 +22,7 @@ ABOUT_AS_GOOD = 0.75
 """A quick trial tells speed-ups apart by no less than a quarter."""
 
 
-UNSOLVED = 1e6
+UNSOLVED_DIVISOR = 1e6
 
 
 @timed
@@ -30,7 +30,7 @@ async def verify(state: State, runtime: LearningRuntime, world: World) -> Update
     """Measure the best draft in full; without an environment there is nothing to measure."""
     trials = [each["trial"] or Trial() for each in state["drafts"]]
     # What a draft gains that solves the task; what does not is worth little.
-    worths = [max(each.gain, 1.0) if each.solved else each.gain / UNSOLVED for each in trials]
+    worths = [max(each.gain, 1.0) if each.solved else each.gain / UNSOLVED_DIVISOR for each in trials]
     # The latest draft that is about as good as the best: patches close objections.
     final = max(number for number, worth in enumerate(worths) if worth >= ABOUT_AS_GOOD * max(worths))
     trial = await attempt(world, draft_of(state, final).made)

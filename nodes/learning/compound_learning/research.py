@@ -17,7 +17,7 @@ from mneme.core.errors import BadInput, NoTools
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import call_tools
 from mneme.nodes.learning.compound_learning.state import (
-    FEW,
+    MAX_LISTED,
     State,
     TriedDraft,
     Update,
@@ -37,7 +37,7 @@ from mneme.stores.cards.lifecycle import holds_for
 from mneme.stores.provenance import holding
 
 TOOL_TURNS = 4
-LONGEST_FACT = 6_000
+MAX_FACT_CHARS = 6_000
 FIRST_LOOKS = ("schema", "explain")
 PITFALLS = 3
 Find = Callable[[State, World, LearningRuntime], Awaitable[list[Known]]]
@@ -147,7 +147,7 @@ def _ideas(state: State, world: World) -> list[Advice]:
     most = [each.approach for each in sorted(helped, key=lambda each: each.gained or 0.0, reverse=True)]
     return (
         [each for each in first if each.changes]
-        or untried(world.remedies())[:FEW]
+        or untried(world.remedies())[:MAX_LISTED]
         or made_out(world, most[:1])
         or first
     )
@@ -215,7 +215,7 @@ def _opener(state: State, runtime: LearningRuntime) -> BaseTool:
     return open_card
 
 
-def shorten_middle(text: str, longest: int = LONGEST_FACT) -> str:
+def shorten_middle(text: str, longest: int = MAX_FACT_CHARS) -> str:
     """Return a text of bounded length: its beginning and its end."""
     half = longest // 2
     return text if len(text) <= longest else f"{text[:half]}\n…\n{text[-half:]}"

@@ -195,8 +195,8 @@ async def ask_role(
     return answered.value, {"responders": [f"{role}: {answered.responder}"]}
 
 
-SHORT = 300
-FEW = 3
+MAX_SHORT_CHARS = 300
+MAX_LISTED = 3
 """So many of a card's failure modes are shown, and of its dead ends that are not known to hold here."""
 
 
@@ -216,7 +216,9 @@ def as_shown(card: Card, world: World) -> Known:
         rationale=_short(card.rationale),
         in_vain=_in_vain(card, world),
         served=[each.features for each in card.evidence.recent if each.success and each.features],
-        fails=[Failing(**{name: _short(text) for name, text in each}) for each in card.failure_modes[:FEW]],
+        fails=[
+            Failing(**{name: _short(text) for name, text in each}) for each in card.failure_modes[:MAX_LISTED]
+        ],
     )
 
 
@@ -231,7 +233,7 @@ def _in_vain(card: Card, world: World) -> list[InVain]:
         ]
     shown = [_dead_end(each, world) for each in parts]
     others = [each for each in shown if not each.applies]
-    return [each for each in shown if each.applies] + others[:FEW]
+    return [each for each in shown if each.applies] + others[:MAX_LISTED]
 
 
 def _dead_end(part: DeprecatedApproach, world: World) -> InVain:
@@ -250,7 +252,7 @@ def _dead_end(part: DeprecatedApproach, world: World) -> InVain:
 
 
 def _short(text: str) -> str:
-    return shorten(text, SHORT, placeholder=" …")
+    return shorten(text, MAX_SHORT_CHARS, placeholder=" …")
 
 
 def draft_of(state: State, number: int) -> Draft:

@@ -30,7 +30,7 @@ from mneme.nodes.learning.consolidation.state import (
 from mneme.stores.ledger.records import Change
 from mneme.stores.tuned_models import Attempt
 
-WORSE = 0.05
+MAX_LOSS = 0.05
 """The share of a lesson that a tuned model must be shown not to lose on replayed tasks."""
 REPLY_TOKENS = 160
 ARMS = ("base_with_cards", "tuned_with_delta", "base_alone", "tuned_alone")
@@ -147,7 +147,7 @@ def _verdict(rows: Sequence[dict[str, Any]], archived: Collection[str]) -> tuple
     Cards that leave retrieval must be in the weights: of those, the tuned model alone has to say more than
     the base alone. Else one that only repeats what is left could replace a base that hardly uses cards.
     """
-    with_cards = not_worse(_scores(rows, "base_with_cards"), _scores(rows, "tuned_with_delta"), WORSE)
+    with_cards = not_worse(_scores(rows, "base_with_cards"), _scores(rows, "tuned_with_delta"), MAX_LOSS)
     trained = [row for row in rows if row["key"] in archived]
     alone = not_worse(_scores(trained, "base_alone"), _scores(trained, "tuned_alone"), 0.0)
     figures = {"replayed": with_cards.model_dump(), "alone": alone.model_dump()}

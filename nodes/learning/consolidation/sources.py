@@ -21,8 +21,8 @@ from mneme.stores.pools.near_duplicates import near_to_any
 TASKS_A_CARD = 4
 """Tasks of one card that are trained on: more of the same teach little."""
 REPLAYS = 40
-HELD_OUT_AT_MOST = 200
-LOOKED_AT = 50
+MAX_HELD_OUT = 200
+CANDIDATES = 50
 """Cards among which those that are left are looked for."""
 
 
@@ -58,13 +58,13 @@ async def card_pairs(
     async def shown(card: Card) -> Pair:
         """Return a pair with what retrieval finds for it now, and once what is learned is archived."""
         latest = asked[card.id][-1]
-        found = [each.card for each in await cards.retrieve(latest, LOOKED_AT)]
+        found = [each.card for each in await cards.retrieve(latest, CANDIDATES)]
         left = [in_short(each) for each in found if each.id not in keys]
         now = [in_short(each) for each in found[:recall]]
         delta = left[: min(recall, DELTA)]
         return Pair(key=card.id, asked=latest, answer=lesson_of(card), shown=now, delta=delta)
 
-    held_out = _some([card for card in good if is_held_out(card)], HELD_OUT_AT_MOST, attrgetter("id"))
+    held_out = _some([card for card in good if is_held_out(card)], MAX_HELD_OUT, attrgetter("id"))
     again = [card for card in good if len(asked[card.id]) > 1 or is_held_out(card)]
     return Pairs(
         train=[*train, *warned],
@@ -106,7 +106,7 @@ async def memory_pairs(pool: MemoryPool, above: int, recall: int) -> Pairs:
         and not near_to_any(each.pair.answer, said)
     ]
     shown = []
-    for each in _some(held, HELD_OUT_AT_MOST, attrgetter("key")):
+    for each in _some(held, MAX_HELD_OUT, attrgetter("key")):
         _, found = await chosen(pool, each.pair.asked, recall, without=each.pair.answer)
         examples = [f"{other.pair.prompt} -> {other.pair.answer}" for other in found]
         shown.append(_pair(each).model_copy(update={"shown": examples, "delta": examples}))

@@ -34,10 +34,10 @@ from mneme.nodes.learning.consolidation.state import (
 )
 from mneme.stores.pools.tuned import PoolModels
 
-FORGOTTEN = 0.10
+MAX_FORGOTTEN = 0.10
 """The share of generic questions that an adapter must be shown not to lose."""
 QUESTIONS = TypeAdapter(list[Question])
-FEWEST = 2
+MIN_PAIRS = 2
 """Pairs without which there is nothing to be trained."""
 
 
@@ -83,7 +83,7 @@ async def gather(state: State, runtime: TuningRuntime) -> Update:
         pairs = await memory_pairs(pool_of(runtime), told.above, told.recall)
     else:
         pairs = await card_pairs(cards_of(runtime), limits_of(runtime), told.recall, await cycle.learned())
-    if len(pairs.train) < FEWEST or not pairs.keys:
+    if len(pairs.train) < MIN_PAIRS or not pairs.keys:
         raise _too_few(len(pairs.keys), told)
     folder = await folder_of(state["tag"], runtime)
     await asyncio.to_thread(make_private_folder, folder)
@@ -138,7 +138,7 @@ async def judge_tuned(state: State, runtime: TuningRuntime) -> Update:
     tell = _teller("judge_tuned", runtime)
     after = await asyncio.to_thread(_judged, state, folder, tell, tuned=True)
     before = state["before"]
-    kept = not_worse(before.generic, after.generic, FORGOTTEN)
+    kept = not_worse(before.generic, after.generic, MAX_FORGOTTEN)
     why = "" if kept.not_worse else f"Not promoted: it may have forgotten what the base knew, {kept}."
     figures = state["figures"] | {
         "counts": state["counts"],

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from mneme.core.trial import Trial
 from mneme.prompts.learning.compound_learning.task import (
     DATA,
-    MOST,
+    MAX_ITEMS,
     NONE,
     SETTING,
     Known,
@@ -54,7 +54,7 @@ class Review(Setting):
 class Objections(BaseModel):
     """All that the devil's advocate objects to, if anything."""
 
-    objections: list[Objection] = Field([], max_length=MOST)
+    objections: list[Objection] = Field([], max_length=MAX_ITEMS)
 
 
 challenge_draft = Prompt(

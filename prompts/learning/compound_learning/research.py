@@ -7,9 +7,9 @@ from pydantic import BaseModel, Field
 from mneme.core.trial import Solution, Trial
 from mneme.prompts.learning.compound_learning.task import (
     DATA,
-    LONGEST_SQL,
-    LONGEST_TEXT,
-    MOST,
+    MAX_ITEMS,
+    MAX_SQL_CHARS,
+    MAX_TEXT_CHARS,
     PARTS,
     SETTING,
     Advice,
@@ -27,7 +27,7 @@ class File(BaseModel):
     """A file with its whole new text."""
 
     path: Annotated[str, Field(max_length=300)]
-    text: Annotated[str, Field(max_length=LONGEST_SQL)]
+    text: Annotated[str, Field(max_length=MAX_SQL_CHARS)]
 
 
 class Draft(BaseModel):
@@ -38,16 +38,18 @@ class Draft(BaseModel):
         "", description="The approach in the pattern language, e.g. INDEX (filter, group); may be empty."
     )
     statements: list[Statement] = Field(
-        [], max_length=MOST, description="CREATE INDEX or ANALYZE statements, in order."
+        [], max_length=MAX_ITEMS, description="CREATE INDEX or ANALYZE statements, in order."
     )
     query: str = Field(
-        "", max_length=LONGEST_SQL, description="The query to run instead; empty where it stays as it is."
+        "", max_length=MAX_SQL_CHARS, description="The query to run instead; empty where it stays as it is."
     )
-    files: list[File] = Field([], max_length=MOST, description="Files with their whole new text.")
-    diff: str = Field("", max_length=LONGEST_SQL, description="A unified diff, instead of whole files.")
-    answer: str = Field("", max_length=LONGEST_TEXT, description="The answer in words, where nothing is run.")
+    files: list[File] = Field([], max_length=MAX_ITEMS, description="Files with their whole new text.")
+    diff: str = Field("", max_length=MAX_SQL_CHARS, description="A unified diff, instead of whole files.")
+    answer: str = Field(
+        "", max_length=MAX_TEXT_CHARS, description="The answer in words, where nothing is run."
+    )
     used: list[int] = Field(
-        [], max_length=MOST, description="Numbers of the cards that the draft really rests on."
+        [], max_length=MAX_ITEMS, description="Numbers of the cards that the draft really rests on."
     )
     assumptions: list[Sentence] = Field([], max_length=5)
 
@@ -151,7 +153,7 @@ class Patch(Draft):
     """A revised draft, and the numbers of the objections that it closes."""
 
     closed: list[int] = Field(
-        [], max_length=MOST, description="Numbers of the objections that the patch closes."
+        [], max_length=MAX_ITEMS, description="Numbers of the objections that the patch closes."
     )
 
 

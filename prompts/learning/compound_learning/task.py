@@ -18,12 +18,12 @@ in plain words. How the solution itself is written, the task says; what it does 
 WORDS = "The answer is the solution in words; statements, query, files and diff stay empty."
 NO_LANGUAGE = "There is no pattern language here: a pattern is an approach in plain words."
 NONE = -1
-MOST = 100
+MAX_ITEMS = 100
 """What no list of an answer exceeds, whoever answers; a model is held to far fewer items."""
-LONGEST_TEXT = 1_900
-LONGEST_SQL = 20_000
+MAX_TEXT_CHARS = 1_900
+MAX_SQL_CHARS = 20_000
 """As long a statement as the query-tuning world takes; a model is limited to what the given query needs."""
-LONGEST_CLAIM = 1_000
+MAX_CLAIM_CHARS = 1_000
 Sentence = Annotated[str, Field(max_length=300)]
 Pattern = Annotated[str, Field(max_length=500)]
 Condition = Annotated[str, Field(max_length=500)]
@@ -180,9 +180,9 @@ What the task is made of: $features"""
 
 def parts_bounds(given: Setting) -> Schemas:
     """Return the room for each part of a solution; a query may be written anew for each alternative."""
-    room = min(LONGEST_SQL, max(LONGEST_TEXT, 4 * len(given.material) + 1))
+    room = min(MAX_SQL_CHARS, max(MAX_TEXT_CHARS, 4 * len(given.material) + 1))
     lists = {"statements": 8, "files": 8}
-    texts = {"query": room, "diff": LONGEST_SQL, "answer": LONGEST_TEXT}
+    texts = {"query": room, "diff": MAX_SQL_CHARS, "answer": MAX_TEXT_CHARS}
     return {
         **{name: {"maxItems": most if name in given.parts else 0} for name, most in lists.items()},
         **{name: {"maxLength": most if name in given.parts else 0} for name, most in texts.items()},
