@@ -21,7 +21,7 @@ SIZE, HEADS, LAYERS, EPSILON = 384, 12, 6, 1e-12
 
 
 def graph() -> bytes:
-    """Return the graph: of `input_ids` and `attention_mask` (texts, tokens) it makes `vector` (texts, size)."""
+    """Return the graph: of `input_ids` and `attention_mask` (texts, tokens) it makes a `vector` a text."""
     part, epsilon = SIZE // HEADS, f"{EPSILON:.15f}"
     lines = OPERATIONS.read_text(encoding="utf-8").splitlines(keepends=True)
     plain = "".join(line for line in lines if not line.startswith("#"))
