@@ -83,11 +83,6 @@ class Options(RunOptions):
     trials: int = Field(10, ge=1, description="Chats at each load.")
     quick: bool = Field(False, description="A short run: 0 and 10 messages pending, 3 chats.")
 
-    @property
-    def sized(self) -> "Options":
-        """Return the options with the sizes of a short run, where one is asked for."""
-        return self.model_copy(update={"trials": 3, "pending": [0, 10]}) if self.quick else self
-
 
 @dataclass(frozen=True)
 class Case:
@@ -100,7 +95,8 @@ class Case:
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Measure replies under load, remembering, and the hot path; report them together."""
-    options = options.sized
+    if options.quick:
+        options = options.model_copy(update={"trials": 3, "pending": [0, 10]})
     who, parallel = await identify(options.agents), settings().parallel
     if not who.responder.startswith("ollama:"):
         raise BadInput(f"{who} has no queue to wait in.", "Name a model of Ollama: --agents ollama:MODEL.")

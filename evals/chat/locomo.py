@@ -16,8 +16,7 @@ per question; right is an answer that chooses the first or says that it is not m
 """
 
 import shutil
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -44,7 +43,6 @@ from mneme.evals.measuring import ledger_at, temporary_ledger
 from mneme.evals.options import Agents, Role, RunOptions
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest
 from mneme.models.asking.asking import SEED, ask
-from mneme.models.embedding.embedders import Embedder
 from mneme.prompts.chat.chatbot import Turn as Given
 from mneme.prompts.chat.chatbot import reply
 from mneme.stores.ledger.ledger import Ledger
@@ -112,27 +110,16 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "seed": SEED,
     }
     journal = options.journal("locomo", configuration)
-    async with _opened(options, journal, embedder) as ledger:
+    is_kept, folder = options.search_in == "memories", journal.path.with_suffix(".memories")
+    if is_kept and options.fresh:
+        shutil.rmtree(folder, ignore_errors=True)
+    # Where a memory agent fills it, the ledger stays beside the journal.
+    async with ledger_at(folder, embedder) if is_kept else temporary_ledger(embedder) as ledger:
         await _run(conversations, Setup(ledger, journal, who, agent, options), progress)
-    kept_by = str(agent) if options.search_in == "memories" else ""
-    made = report(conversations, journal, who, embedder.name, kept_by)
+    made = report(conversations, journal, who, embedder.name, str(agent) if is_kept else "")
     if options.limit:
         made.notes.insert(0, f"Of each conversation its first {options.limit} turns alone were used.")
     return made
-
-
-@asynccontextmanager
-async def _opened(options: Options, journal: Journal, embedder: Embedder) -> AsyncIterator[Ledger]:
-    """Open a ledger: one that stays beside the journal where a memory agent fills it."""
-    if options.search_in == "turns":
-        async with temporary_ledger(embedder) as ledger:
-            yield ledger
-        return
-    folder = journal.path.with_suffix(".memories")
-    if options.fresh:
-        shutil.rmtree(folder, ignore_errors=True)
-    async with ledger_at(folder, embedder) as ledger:
-        yield ledger
 
 
 async def _run(conversations: Sequence[Conversation], setup: Setup, progress: Progress) -> None:

@@ -74,11 +74,6 @@ class Setup:
     def store(self) -> LedgerStore:
         return LedgerStore(self.ledger)
 
-    def context(self, user: str) -> ChatContext:
-        return ChatContext(
-            user=user, chatbot=self.chatbot.responder, memory_agent=self.memory_agent.responder
-        )
-
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Run table 1 and the contradiction set with each memory agent, and the baselines."""
@@ -109,7 +104,8 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 
 async def _table_1(name: Name, setup: Setup) -> list[Row]:
     """Chat through the paper's two sessions; after each reply the memory agent takes what waits."""
-    store, context = setup.store, setup.context(f"table-1-{name}")
+    store, roles = setup.store, {"memory_agent": setup.memory_agent.responder}
+    context = ChatContext(user=f"table-1-{name}", chatbot=setup.chatbot.responder, **roles)
     chat = chatbot.builder.compile(checkpointer=InMemorySaver(), store=store)
     rows = []
     for test in table_1.TESTS:

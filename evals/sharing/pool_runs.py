@@ -94,14 +94,14 @@ class PoolRun:
         """Go through the whole experiment; what is in the journal is not done again."""
         if f"{self.name}/end" in self.journal:
             return
-        await self._store(self.items.archived)
+        await self._store(self.items["archived"])
         for percent in PARTS_OF_GROWTH:
             await self._grow(percent)
             await self._train(percent)
             for shots in _shots(self.pools, self.growth, percent):
-                await together(self._tested(item, percent, shots) for item in self.items.test)
+                await together(self._tested(item, percent, shots) for item in self.items["test"])
         if self.pools == "domain":  # ways to choose examples, over the pool as it is in the end
-            await together(self._judged(item) for item in self.items.test)
+            await together(self._judged(item) for item in self.items["test"])
         self.journal.add(f"{self.name}/end", {"kind": "end", **await self._state()})
 
     async def _store(self, items: Sequence[Item]) -> None:
@@ -114,7 +114,7 @@ class PoolRun:
 
     async def _grow(self, percent: int) -> None:
         """Ask the next part of the new questions one after the other: each sees what the last one left."""
-        part = _part(self.items.new, percent)
+        part = _part(self.items["new"], percent)
         if self.growth == "standard":
             await self._store(part)
             return
@@ -228,12 +228,17 @@ def _part(items: Sequence[Item], percent: int) -> list[Item]:
 
 def pools_of(items: Split) -> list[tuple[Pools, str, Split]]:
     """Return the pools of one seed with their items: one for each domain, and one for all."""
-    domains = dict.fromkeys(item.domain for item in [*items.archived, *items.test])
-    return [("domain", domain, items.within(domain)) for domain in domains] + [("single", SINGLE_POOL, items)]
+    domains = dict.fromkeys(item.domain for item in [*items["archived"], *items["test"]])
+    single: tuple[Pools, str, Split] = ("single", SINGLE_POOL, items)
+    return [("domain", each, _within(items, each)) for each in domains] + [single]
+
+
+def _within(items: Split, domain: str) -> Split:
+    return {part: [item for item in own if item.domain == domain] for part, own in items.items()}
 
 
 def steps(items: Split) -> int:
     """Return how many times a seed's pools report their progress."""
     stages = [(pools, growth) for pools in get_args(Pools) for growth in get_args(Growth)]
     asked = sum(len(_shots(*stage, percent)) for stage in stages for percent in PARTS_OF_GROWTH)
-    return len(get_args(Pools)) * len(items.new) + len(items.test) * (asked + len(get_args(Growth)))
+    return len(get_args(Pools)) * len(items["new"]) + len(items["test"]) * (asked + len(get_args(Growth)))

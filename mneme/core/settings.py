@@ -40,7 +40,7 @@ class Settings(BaseSettings):
     )
     cache: Path = Field(
         default_factory=lambda: user_cache_path("mneme"),
-        description="Folder of files that can be made again: the bundled embedder as an ONNX file.",
+        description="Folder of notes that can be lost: when the embedder could not be installed.",
     )
     ledger: str = Field(
         "", description="Ledger: a folder, or a Postgres URL, with an index. Default: HOME/ledger."

@@ -197,7 +197,15 @@ async def _request(
             answer.raise_for_status()
             found: dict[str, Any] = answer.json()
     except httpx.HTTPStatusError as error:
-        raise _meaning(error, url, body) from error
+        status, said = error.response.status_code, error.response.text
+        if status == 404 and body and "not found" in said:
+            raise absent(body["model"]) from error
+        if status in {401, 403}:
+            raise locked(url) from error
+        if status in {404, 405}:
+            raise stranger(url) from error
+        wrong = f"Ollama at {url} answers with status {status}: {said[:200]}"
+        raise ModelUnavailable(wrong, "See Ollama's log.") from error
     except (httpx.TransportError, httpx.InvalidURL) as error:
         raise unreachable(url, error) from error
     except ValueError as error:
@@ -205,15 +213,3 @@ async def _request(
     if not isinstance(found, dict):
         raise stranger(url)
     return found
-
-
-def _meaning(error: httpx.HTTPStatusError, url: str, body: dict[str, Any] | None) -> ModelUnavailable:
-    status = error.response.status_code
-    if status == 404 and body and "not found" in error.response.text:
-        return absent(body["model"])
-    if status in {401, 403}:
-        return locked(url)
-    if status in {404, 405}:
-        return stranger(url)
-    said = error.response.text[:200]
-    return ModelUnavailable(f"Ollama at {url} answers with status {status}: {said}", "See Ollama's log.")

@@ -8,7 +8,7 @@ repeat what the user said), so neither recalled memories nor replies are stored 
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
@@ -20,6 +20,7 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadInput
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import ChatRuntime, inbox_of, memories_of
 from mneme.nodes.context import user_of
 from mneme.nodes.costs import counted
@@ -51,9 +52,6 @@ class State(Conversation, total=False):
     said: list[str]
     shared: list[str]
     asked: Annotated[Asked, added]
-
-
-Update = dict[str, Any]
 
 
 async def recall(state: State, runtime: ChatRuntime) -> Update:

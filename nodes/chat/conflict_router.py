@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Judged
-from mneme.nodes.chat.remembering import State, Update
+from mneme.nodes.chat.remembering import State
 from mneme.nodes.chat.writing_down import last_reply
 from mneme.nodes.costs import counted
 from mneme.prompts.chat.bounds import moment
@@ -29,7 +30,7 @@ Of 53 memories that facts in ten languages changed, one was below it (developmen
 """
 COMMON = 0.4
 """The share of the memories found that have a word from which it says nothing, such as `user`."""
-LONGEST_SAID = 120
+MAX_SAID_CHARS = 120
 """Characters of the user's own words for a fact that the comparison sees."""
 MAX_MEMORIES = 24
 """Memories that one question shows at most; further facts go into further questions."""
@@ -82,7 +83,7 @@ def _batches(state: State) -> list[Batch]:
 async def _asked(batch: Batch, state: State, who: str) -> list[Judged]:
     numbers, memories = list(batch.facts), list(batch.memories.values())
     given = Comparing(
-        facts=[Fact(content=_dated(each), said=each.quote[:LONGEST_SAID]) for each in batch.facts.values()],
+        facts=[Fact(content=_dated(each), said=each.quote[:MAX_SAID_CHARS]) for each in batch.facts.values()],
         memories=[_dated(each.memory) for each in memories],
         time=moment(state.get("time", "")),
         preceding=state.get("preceding", []),

@@ -23,9 +23,10 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 from mneme.models.asking.asking import resolve
+from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
-from mneme.nodes.chat.memory_operations import MOST_STATEMENTS, Judged
-from mneme.nodes.chat.remembering import Action, Decision, State, Update
+from mneme.nodes.chat.memory_operations import MAX_STATEMENTS, Judged
+from mneme.nodes.chat.remembering import Action, Decision, State
 from mneme.nodes.chat.writing_down import incoming, last_reply, written
 from mneme.nodes.costs import counted
 from mneme.prompts.chat.evidence import rest
@@ -34,7 +35,7 @@ from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.stores.users.memories import MAX_LINKS, RULES, Memory, MemoryRecord
 from mneme.stores.users.valid_time import first_day, holding, holds
 
-MOST_KNOWN = 5
+MAX_KNOWN = 5
 """Memories that the reader of a message is shown."""
 KNOWN_CHARS = 400
 """Characters of all of them together at most."""
@@ -48,7 +49,15 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
     if state.get("rereads") and own is None:
         gone = "The memory was changed or erased meanwhile."
         return {"route": "discard", "rationale": gone, "model": "", "own": None}
-    given = incoming(state).model_copy(update={"known": await _nearest(state, runtime)})
+    known, room = (
+        list[str](),
+        KNOWN_CHARS,
+    )  # the nearest memories: whom a message means may be known from them
+    for each in await memories_of(runtime).related(state["message"], "", (), MAX_KNOWN):
+        if each.key != state.get("rereads") and len(each.memory.content) <= room:
+            known.append(holds(each.memory.content, each.memory.since, each.memory.until))
+            room -= len(each.memory.content)
+    given = incoming(state).model_copy(update={"known": known})
     reading, doubt = await last_reply(read_message, given, who)
     is_empty = reading.route == "store" and not reading.memories
     nothing = " But nothing of it could be written down." if is_empty else ""
@@ -76,17 +85,6 @@ async def _read_again(state: State, runtime: MemoryRuntime) -> MemoryRecord | No
         older for older, newer in pairwise(history) if (newer.idempotency_key or "").startswith(written_for)
     ]
     return MemoryRecord.of(before[-1]) if before else None
-
-
-async def _nearest(state: State, runtime: MemoryRuntime) -> list[str]:
-    """Return the memories nearest to a message, within a bound: whom it means may be known from them."""
-    found = await memories_of(runtime).related(state["message"], "", (), MOST_KNOWN)
-    shown, room = list[str](), KNOWN_CHARS
-    for each in found:
-        if each.key != state.get("rereads") and len(each.memory.content) <= room:
-            shown.append(holds(each.memory.content, each.memory.since, each.memory.until))
-            room -= len(each.memory.content)
-    return shown
 
 
 def routed(state: State) -> Literal["find_similar", "forget", "settle"]:
@@ -173,7 +171,7 @@ def decisions_on(number: int, verdicts: Sequence[Judged], candidate: Memory, tod
         return [decided("insert_memory", [], of["later"]), *limited]
     if of["duplicate"]:
         return [decided("discard", of["duplicate"][:1])]
-    additions = [each for each in of["addition"] if len(each.memory.memory.statements) < MOST_STATEMENTS]
+    additions = [each for each in of["addition"] if len(each.memory.memory.statements) < MAX_STATEMENTS]
     if additions and not (candidate.since or candidate.until):
         return [decided("update_memory", additions[:1])]
     unclear = _reasons(of["unclear"])

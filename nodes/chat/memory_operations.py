@@ -7,9 +7,10 @@ from pydantic import BaseModel
 
 from mneme.core.errors import BadAnswer, Conflict
 from mneme.models.asking.asking import ask
+from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.costs import counted
-from mneme.prompts.chat.bounds import LONGEST, MOST, moment
+from mneme.prompts.chat.bounds import MAX_CHARS, MAX_ITEMS, moment
 from mneme.prompts.chat.evidence import left_out, located, names, rest, sentence_around
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
@@ -18,7 +19,7 @@ from mneme.stores.users.inbox import OperationNote
 from mneme.stores.users.memories import RULES, Memory, MemoryRecord, Statement
 from mneme.stores.users.valid_time import day_before
 
-MOST_STATEMENTS = 6
+MAX_STATEMENTS = 6
 """Statements that one memory holds at most; what would be one more becomes a memory of its own."""
 REWRITES = 3
 """How often an update is written anew when another writer changed the memory meanwhile."""
@@ -56,9 +57,6 @@ class Task(BaseModel):
     def touched(self) -> MemoryRecord:
         """Return the memory that it touches."""
         return self.judged[0].memory
-
-
-Update = dict[str, Any]
 
 
 async def insert_memory(state: Update, runtime: MemoryRuntime) -> Update:
@@ -152,18 +150,19 @@ def _as_updated(memory: Memory, new: Memory, content: str) -> dict[str, Any]:
     """Return the content with the names that it has, and the relations whose end it still has."""
     entities = [each for each in dict.fromkeys([*memory.entities, *new.entities]) if names([each], content)]
     old = (each for each in memory.relations if names([each.rpartition("|")[2]], content))
-    return {"content": content, "entities": entities[:MOST], "relations": [*old, *new.relations][:MOST]}
+    relations = [*old, *new.relations][:MAX_ITEMS]
+    return {"content": content, "entities": entities[:MAX_ITEMS], "relations": relations}
 
 
 def _appended(memory: Memory, new: Memory) -> Memory:
     """Let a memory say one more thing; all that it says stays. Raises BadAnswer where there is no room."""
     content = f"{memory.content} {new.content}"
-    if len(content) > LONGEST:
+    if len(content) > MAX_CHARS:
         raise BadAnswer("there is no room in it.", new.content)
     joined = {
         "content": content,
-        "entities": list(dict.fromkeys([*memory.entities, *new.entities]))[:MOST],
-        "relations": list(dict.fromkeys([*memory.relations, *new.relations]))[:MOST],
+        "entities": list(dict.fromkeys([*memory.entities, *new.entities]))[:MAX_ITEMS],
+        "relations": list(dict.fromkeys([*memory.relations, *new.relations]))[:MAX_ITEMS],
         "statements": [*statements_of(memory), *new.statements],
         "may_contradict": list(dict.fromkeys([*memory.may_contradict, *new.may_contradict])),
         "flag": " ".join(filter(None, [memory.flag, new.flag])),

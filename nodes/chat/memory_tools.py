@@ -15,10 +15,11 @@ from langchain_core.tools import tool
 
 from mneme.models.asking.asking import by_rules, call_tools, resolve
 from mneme.models.asking.wording import in_own_words
+from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Judged
 from mneme.nodes.chat.paper_versions import composed_of
-from mneme.nodes.chat.remembering import Decision, State, Update, similar_to
+from mneme.nodes.chat.remembering import Decision, State, similar_to
 from mneme.nodes.chat.writing_down import incoming
 from mneme.nodes.costs import counted
 from mneme.prompts.chat.paper_versions import Composing, ToolChoice, ToolChoices, ToolGiven, choose_tools

@@ -8,9 +8,10 @@ and writes the message down last.
 from asyncio import gather
 
 from mneme.models.asking.asking import ask
+from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Judged
-from mneme.nodes.chat.remembering import Decision, State, Update, similar_to
+from mneme.nodes.chat.remembering import Decision, State, similar_to
 from mneme.nodes.chat.writing_down import around, incoming, last_reply, written
 from mneme.nodes.costs import counted
 from mneme.prompts.chat.evidence import located

@@ -7,7 +7,7 @@ How it is decided what to do is each version's own: `memory_agent.py`, `paper_ve
 from collections import defaultdict
 from collections.abc import Sequence
 from operator import add
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
 from langgraph.types import Overwrite, Send
 from pydantic import BaseModel, Field
@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
-from mneme.nodes.channels import Typed
+from mneme.nodes.channels import Typed, Update
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
 from mneme.nodes.chat.memory_operations import Judged, Task, retire_memory, write_id
 from mneme.nodes.context import user_of
@@ -72,9 +72,6 @@ class State(Message, Result, total=False):
     similar: Annotated[list[list[MemoryRecord]], Typed]
     verdicts: Annotated[list[Judged], Typed]
     decisions: Annotated[list[Decision], Typed]
-
-
-Update = dict[str, Any]
 
 
 FRESH: Update = {

@@ -18,7 +18,7 @@ from mneme.stores.users.memories import Memory
 Given = TypeVar("Given", bound=BaseModel)
 Answer = TypeVar("Answer", bound=BaseModel)
 
-LONGEST_QUOTE = 900
+MAX_QUOTE_CHARS = 900
 """Characters of the user's own words that stand for a memory which could not be written."""
 
 
@@ -46,7 +46,7 @@ def _kept(given: Incoming, candidate: Candidate) -> Memory:
     try:
         check_candidate(given, candidate)
     except ValueError as wrong:
-        quote, flag = quote or given.message[:LONGEST_QUOTE], f"Not as it should be: {wrong}"
+        quote, flag = quote or given.message[:MAX_QUOTE_CHARS], f"Not as it should be: {wrong}"
     content = candidate.content.strip() or f"The user said: “{quote}”"
     return Memory(**candidate.model_dump() | {"content": content, "quote": quote, "flag": flag})
 

@@ -1,12 +1,13 @@
 """What all agents of a discussion remember, for the one who writes its document: each entry with its turn."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mneme.nodes.discussion.context import Table
 from mneme.nodes.task_memories.f_context import Count, Window, f_context, fitting
+from mneme.prompts.discussion.memory_template import entries, held, slots
 from mneme.stores.discussions.agent_memory import MemoryVersion
 
 SHARE = 0.6
@@ -81,17 +82,9 @@ def _lines(history: Sequence[MemoryVersion]) -> Iterator[tuple[str, str, int]]:
     """
     first: dict[str, int] = {}
     for version in history:
-        for _, entry in _entries(version.memory):
+        for entry in entries(version.memory):
             first.setdefault(entry[:BEGINNING], version.turn)
-    for slot, entry in _entries(history[-1].memory):
-        if turn := first[entry[:BEGINNING]]:
-            yield slot, " ".join(entry.split()), turn
-
-
-def _entries(memory: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in memory.items():
-        if isinstance(value, Mapping):
-            yield from _entries(value, f"{above}{name}.")
-        else:
-            held = value if isinstance(value, list) else [value]
-            yield from ((f"{above}{name}", entry) for entry in held if entry)
+    for path, slot in slots(history[-1].memory):
+        for entry in held(slot):
+            if turn := first[entry[:BEGINNING]]:
+                yield ".".join(path), " ".join(entry.split()), turn

@@ -28,6 +28,7 @@ from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import NOTHING, counting, tokens_in
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.answers import action
+from mneme.nodes.channels import Update
 from mneme.nodes.costs import counted
 from mneme.nodes.discussion.carrying import begun_with
 from mneme.nodes.discussion.context import (
@@ -39,7 +40,7 @@ from mneme.nodes.discussion.context import (
     who_answers,
 )
 from mneme.nodes.discussion.person import PersonTurn, ask_person
-from mneme.nodes.discussion.state import State, Update, heard
+from mneme.nodes.discussion.state import State, heard
 from mneme.nodes.messages import said_in
 from mneme.nodes.shared_memory import look_up
 from mneme.nodes.task_memories.f_context import Window

@@ -16,7 +16,7 @@ import hashlib
 import json
 from dataclasses import replace
 from operator import add
-from typing import Annotated, Any, Required
+from typing import Annotated, Required
 from uuid import uuid4
 
 from langgraph.func import task
@@ -28,7 +28,7 @@ from mneme.core.errors import BadAnswer, BadInput, PromptTooLong
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, agents_of
 from mneme.models.asking.asking import ask as ask_model
 from mneme.models.asking.counting import NOTHING, Asked, added
-from mneme.nodes.channels import Typed
+from mneme.nodes.channels import Typed, Update
 from mneme.nodes.costs import counted
 from mneme.nodes.inputs import read_input
 from mneme.nodes.sharing import exchange as exchanging
@@ -133,9 +133,6 @@ class Replied(Written):
 
     failed: str
     prompt: str
-
-
-Update = dict[str, Any]
 
 
 def members_of(domain: str, context: GrowthContext) -> dict[str, Agent]:

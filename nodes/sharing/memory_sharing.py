@@ -11,7 +11,7 @@ those of the same conversation, or those that are given with the question.
 """
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from langgraph.channels import EphemeralValue
 from langgraph.types import Overwrite
@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
 from mneme.models.asking.counting import NOTHING, Asked, added
-from mneme.nodes.channels import Typed
+from mneme.nodes.channels import Typed, Update
 from mneme.nodes.costs import counted
 from mneme.nodes.inputs import read_input
 from mneme.nodes.messages import ChatMessages, said_in
@@ -80,9 +80,6 @@ class State(Question, Result, total=False):
     prompt: str
     shared: list[str]
     examples: Annotated[list[Pooled], Typed]
-
-
-Update = dict[str, Any]
 
 
 async def retrieve(state: State, runtime: SharingRuntime) -> Update:

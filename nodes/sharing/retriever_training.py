@@ -33,7 +33,7 @@ from mneme.models.asking.asking import ask
 from mneme.models.asking.probability import ask_likelihood
 from mneme.models.retriever.opening import query_encoder
 from mneme.models.retriever.retriever import device, load
-from mneme.nodes.channels import Plain, Typed
+from mneme.nodes.channels import Plain, Typed, Update
 from mneme.nodes.sharing.context import PoolContext, PoolRuntime
 from mneme.nodes.sharing.exchange import Exchange, example_of, question_of
 from mneme.nodes.sharing.pools import agents_in, opened, pool_named, retrievers_of, rubric_of
@@ -89,9 +89,6 @@ class Waiting(TypedDict):
 
     pool: str
     key: str
-
-
-Update = dict[str, Any]
 
 
 async def begin(state: State) -> Update:

@@ -4,7 +4,7 @@ A memory is taken slot by slot, a document part by part, the old one for the res
 taken, and nothing that it decides.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -14,10 +14,9 @@ from pydantic_core import from_json
 from mneme.models.asking.replies import Unusable, objects, without_thought
 from mneme.prompts.discussion.document import TURNS, Outline, Phrase, Prose, Rating
 from mneme.prompts.discussion.intrinsic_memory import Speaking, fits_the_room, integrate
-from mneme.prompts.discussion.memory_template import departures, size
+from mneme.prompts.discussion.memory_template import at, departures, size, slots
 from mneme.prompts.discussion.memory_update import FEW, KEPT, ROOMY, Remembering
 
-Path = tuple[str, ...]
 Parts = dict[str, Any]
 KINDS: dict[str, TypeAdapter[Any]] = {
     "report": TypeAdapter(Prose),
@@ -36,8 +35,8 @@ def usable_memory(given: Remembering, raw: str) -> tuple[dict[str, Any], list[st
     before = size(memory)
     taken: list[str] = []
     kept: list[str] = []
-    for path, slot in _slots(given.template.root):
-        name, within, new = path[-1], _at(memory, path[:-1]), _at(answered, path)
+    for path, slot in slots(given.template.root):
+        name, within, new = path[-1], at(memory, path[:-1]), at(answered, path)
         old, is_usable = within[name], new is not None and not departures({name: slot}, {name: new})
         if is_usable and isinstance(old, list) and len(old) >= FEW and before < ROOMY * given.limit:
             is_usable = len(new) >= KEPT * len(old)
@@ -132,17 +131,3 @@ def _drop_last(within: dict[str, Any]) -> None:
         value.pop()
     else:
         del within[last]
-
-
-def _slots(template: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
-    for name, slot in template.items():
-        if isinstance(slot, Mapping):
-            yield from _slots(slot, (*above, name))
-        else:
-            yield (*above, name), slot
-
-
-def _at(memory: Any, path: Path) -> Any:
-    for name in path:
-        memory = memory.get(name) if isinstance(memory, Mapping) else None
-    return memory

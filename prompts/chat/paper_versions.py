@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.chat.bounds import LONGEST, MOST, Quote, check_index, check_quote
+from mneme.prompts.chat.bounds import MAX_CHARS, MAX_ITEMS, Quote, check_index, check_quote
 from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent.reading import (
     SAID,
@@ -32,7 +32,7 @@ class Composing(Incoming):
 class Candidates(BaseModel):
     """Everything one message gives to remember."""
 
-    memories: list[Candidate] = Field(max_length=MOST)
+    memories: list[Candidate] = Field(max_length=MAX_ITEMS)
 
 
 class Verdict(BaseModel):
@@ -42,7 +42,7 @@ class Verdict(BaseModel):
     relation: Literal["conflict", "addition", "duplicate", "unrelated"]
     outdated: str = Field(
         "",
-        max_length=2 * LONGEST,
+        max_length=2 * MAX_CHARS,
         description="For a conflict, the memory's words that become false; else empty.",
     )
 
@@ -80,7 +80,7 @@ class ToolChoice(BaseModel):
 class ToolChoices(BaseModel):
     """Which tools the agent calls about one message: possibly none."""
 
-    calls: list[ToolChoice] = Field(max_length=MOST)
+    calls: list[ToolChoice] = Field(max_length=MAX_ITEMS)
 
 
 route_message = Prompt(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mneme.prompts.chat.bounds import MOST
+from mneme.prompts.chat.bounds import MAX_ITEMS
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
-from mneme.prompts.chat.memory_agent.reading import MOST_STATED, Candidate, Incoming, read_message
+from mneme.prompts.chat.memory_agent.reading import MAX_STATED, Candidate, Incoming, read_message
 from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
 from mneme.prompts.chat.paper_versions import (
     Candidates,
@@ -184,7 +184,7 @@ def test_a_memory_has_its_quote_and_its_names() -> None:
 def test_two_hundred_friends_in_numbered_houses_stay_two_hundred() -> None:
     said = [f"My friend {chr(65 + n // 20)}o{chr(97 + n % 20)} lives in house {n}." for n in range(200)]
     (memory, *_) = found = contents(" ".join(said))
-    assert len(found) == MOST_STATED
+    assert len(found) == MAX_STATED
     assert all(each.split("My friend ")[1].rstrip(".") in " ".join(found) for each in said)
     assert relations(found[1], [memory]) == {}
 
@@ -247,4 +247,4 @@ def test_the_wording_numbers_candidates_and_marks_data() -> None:
 
 def test_a_model_is_not_asked_for_more_memories_than_an_answer_may_hold() -> None:
     bounds = read_message.bounds_of(Incoming(message="word " * 500))
-    assert bounds["memories"] == {"maxItems": MOST}
+    assert bounds["memories"] == {"maxItems": MAX_ITEMS}

@@ -16,7 +16,7 @@ from mneme.graphs.chatbot import builder as chatbot
 from mneme.graphs.memory_agent import builder as memory_agent
 from mneme.graphs.remember import builder as remember
 from mneme.nodes.chat.context import ChatContext, MemoryContext
-from mneme.nodes.chat.memory_operations import MOST_STATEMENTS
+from mneme.nodes.chat.memory_operations import MAX_STATEMENTS
 from mneme.prompts.every import questions
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
@@ -321,7 +321,7 @@ async def test_each_of_two_facts_on_one_memory_uses_its_own_outdated_words(
         ({}, {}, "update"),
         ({"kind": "episodic"}, {}, "update"),
         ({}, {"kind": "episodic"}, "update"),
-        ({"statements": [Statement(content=MEMORY, quote="")] * MOST_STATEMENTS}, {}, "insert"),
+        ({"statements": [Statement(content=MEMORY, quote="")] * MAX_STATEMENTS}, {}, "insert"),
     ],
 )
 async def test_an_addition_is_appended_word_for_word_while_the_memory_has_room(

@@ -296,7 +296,7 @@ def operation(kind: Any, rule: int = -1, text: str = "") -> Operation:
 def carried_out(
     standing: list[Insight], operations: list[Operation]
 ) -> list[tuple[Insight | None, Insight | None]]:
-    return insights.carried_out(standing, operations, insights.Standing(standing, ["t9"], "t9"))
+    return insights.carried_out(standing, operations, standing, ["t9"], "t9")
 
 
 def test_operations_change_scores_as_described() -> None:
