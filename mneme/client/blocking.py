@@ -51,9 +51,14 @@ class Loop:
 _running: set[Loop] = set()
 
 
+def _close_all() -> None:
+    for loop in [*_running]:
+        loop.close()
+
+
 # A private function of the standard library, which `concurrent.futures` calls, too. What `atexit` calls comes
 # too late: no executor takes work any more by then, so nothing could be closed.
-threading._register_atexit(lambda: [loop.close() for loop in [*_running]])  # type: ignore[attr-defined]
+threading._register_atexit(_close_all)  # type: ignore[attr-defined]
 
 
 class Blocking:
