@@ -7,14 +7,12 @@ ARG PROVIDERS=""
 ENV PYTHONUNBUFFERED=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1 \
-    MNEME_CACHE=/opt/mneme \
     LANGGRAPH_CLI_NO_ANALYTICS=1 \
     LANGGRAPH_NO_VERSION_CHECK=1
 
 RUN --mount=type=bind,target=/src,rw \
-    pip install --constraint /src/constraints.txt "/src[serve,postgres,mcp,providers]" $PROVIDERS \
+    pip install --constraint /src/constraints.txt "/src[studio,postgres,mcp,providers]" $PROVIDERS \
     && mneme embedder install \
-    && chmod -R a+rX /opt/mneme \
     && install -D --mode=644 /src/langgraph.json /app/langgraph.json \
     && useradd --uid 10001 --create-home --home-dir /data mneme
 

@@ -9,7 +9,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/pytest -n $(JOBS) --no-loadscope-reorder
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
-.PHONY: demo test test-all test-console docs pictures installed check lint types dev clean setup
+.PHONY: demo test test-all test-console docs pictures client installed check lint types dev clean setup
 
 demo: .venv/.demo
 	$(BIN)/mneme demo
@@ -41,6 +41,12 @@ docs: setup
 # Needs Chromium, and Mermaid (docs/generate/pictures/diagram.py). The plots are of the tables in docs/measurements.md, the recording is of what `mneme demo` prints.
 pictures: setup
 	for each in diagram plots recording; do $(BIN)/python docs/generate/pictures/$$each.py || exit 1; done
+
+# Needs Node 20 and npm.
+client: setup
+	$(BIN)/python docs/generate/openapi.py >clients/typescript/openapi.json
+	cd clients/typescript && npm ci --silent && npm run --silent build
+	$(BIN)/pytest -q tests/mneme/test_typescript.py
 
 installed:
 	PYTHON=$(PYTHON) .ci/installed

@@ -12,7 +12,7 @@ import mneme
 async def answer(state: MessagesState, runtime: Runtime[mneme.Memory]) -> dict[str, list[str]]:
     """Answer with what fits the message; your model would read it."""
     said, memory = state["messages"][-1].text, runtime.context
-    known = [found.memory.content for found in await memory.recall(said, limit=3)]
+    known = [found.text for found in await memory.recall(said, limit=3)]
     await memory.remember(state["messages"], memory_agent="rules")
     return {"messages": [f"I know: {' '.join(known) or 'nothing yet.'}"]}
 

@@ -9,7 +9,6 @@ from mneme.nodes.chat.conflict_router import conflict_router
 from mneme.nodes.chat.context import MemoryContext
 from mneme.nodes.chat.memory_agent import decide, find_similar, message_router, routed
 from mneme.nodes.chat.memory_operations import (
-    Task,
     discard,
     insert_memory,
     replace_memory,
@@ -28,14 +27,7 @@ from mneme.nodes.chat.remembering import (
 )
 from mneme.nodes.workflow import Workflow
 
-OPERATIONS = [
-    "insert_memory",
-    "update_memory",
-    "replace_memory",
-    "retire",
-    "discard",
-    "settle",
-]
+OPERATIONS = ["insert_memory", "update_memory", "replace_memory", "retire", "discard", "settle"]
 
 
 def remembering(first: str) -> Workflow:
@@ -43,7 +35,7 @@ def remembering(first: str) -> Workflow:
     builder = Workflow(State, context_schema=MemoryContext, input_schema=Given, output_schema=Result)
     builder.add_node(receive)
     for operation in (insert_memory, update_memory, replace_memory, retire, discard):
-        builder.add_node(operation, input_schema=Task)
+        builder.add_node(operation)
     builder.add_node(forget)
     builder.add_node(settle)
     builder.add_edge(START, "receive")

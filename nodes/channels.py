@@ -11,6 +11,9 @@ from langgraph.channels import LastValue
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
+Update = dict[str, Any]
+"""What a node returns: new values of channels, by their names."""
+
 
 class Typed(LastValue[Any]):
     """Hold a value of the annotated type, as in `Annotated[list[Card], Typed]`.

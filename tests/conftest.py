@@ -54,6 +54,7 @@ TRAINED = ("BertScore", "tiny_encoder", "tiny_llama")
 def pytest_configure() -> None:
     """Make the folder with the socket of what forks commands: made in a test, it would end with it."""
     util.get_temp_dir()
+    os.environ["MNEME_SETTINGS"] = os.devnull  # not those of whoever runs the tests
     gc.disable()  # until all is collected: nearly all that is loaded and made until then stays
 
 

@@ -1,6 +1,8 @@
 """`compose.yaml`: it can be read, is closed by default, and names what our program and settings know."""
 
+import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -41,25 +43,58 @@ def test_networks_volumes_and_what_is_waited_for_are_there() -> None:
     assert COMPOSE["networks"]["data"]["internal"], "Qdrant and Postgres reach nothing outside"
 
 
-def test_our_variables_are_settings_and_no_secret_is_written_down() -> None:
-    known = {f"MNEME_{field}".upper() for field in Settings.model_fields}
-    given = SERVICES["mneme"]["environment"]
-    assert {name for name in given if name.startswith("MNEME_")} <= known
-    secrets = [name for name in given if re.search("KEY|PASSWORD", name)]
-    assert secrets
-    for name in secrets:
-        assert given[name] is None or re.fullmatch(r"\$\{\w+:\?[^}]+\}", given[name]), f"{name} is asked for"
+def test_our_variables_are_settings_and_no_secret_is_written_down_or_asked_for() -> None:
+    known = {f"MNEME_{field}".upper() for field in Settings.model_fields} | {"MNEME_SETTINGS"}
+    assert {name for name in SERVICES["mneme"]["environment"] if name.startswith("MNEME_")} <= known
+    for service in SERVICES.values():
+        for name, value in service.get("environment", {}).items():
+            secret = re.search("KEY|PASSWORD", name)
+            assert not secret or value is None or re.fullmatch(r"\$\{\w+:-\}|/secrets/\w+", value)
+    assert ":?" not in TEXT, "it starts without .env"
+
+
+@pytest.mark.parametrize("given", ["", "chosen"])
+def test_passwords_are_made_once_and_handed_on(tmp_path: Path, given: str) -> None:
+    """The scripts of the containers, with folders of ours in place of the volumes'."""
+    secrets, data = tmp_path / "secrets", tmp_path / "data"
+    secrets.mkdir()
+    data.mkdir()
+    environment = {
+        **os.environ,
+        "HOME": str(data),
+        "MNEME_SETTINGS": str(data / "settings.env"),
+        "POSTGRES_PASSWORD": given,
+        "MNEME_LEDGER_API_KEY": given,
+    }
+
+    def run(name: str) -> None:
+        (script,) = SERVICES[name]["command"]
+        script = script.replace("$$", "$").replace("/secrets", str(secrets)).partition("exec ")[0]
+        subprocess.run(["bash", "-ec", script], env=environment, check=True)
+
+    run("secrets")
+    made = {each.name: each.read_text() for each in secrets.iterdir()}
+    assert made.keys() == {"postgres", "qdrant"}
+    assert all(len(each) == 64 for each in made.values()) or set(made.values()) == {given}
+    environment["POSTGRES_PASSWORD"] = "another"
+    run("secrets")
+    assert made == {each.name: each.read_text() for each in secrets.iterdir()}, "the database knows the first"
+    run("mneme")
+    assert (data / ".pgpass").read_text() == f"*:*:*:mneme:{made['postgres']}\n"
+    assert (data / "settings.env").read_text() == f"MNEME_LEDGER_API_KEY={made['qdrant']}\n"
+    assert {each.stat().st_mode & 0o777 for each in data.iterdir()} == {0o600}
 
 
 def test_a_variable_that_is_asked_for_is_in_the_example() -> None:
-    asked = set(re.findall(r"\$\{(\w+)", TEXT)) | {
+    asked = set(re.findall(r"(?<!\$)\$\{(\w+)", TEXT)) | {
         name for name, value in SERVICES["mneme"]["environment"].items() if value is None
     }
     assert asked <= set(re.findall(r"^#(\w+)=", EXAMPLE, re.MULTILINE))
 
 
 def test_the_image_and_the_service_start_the_server_with_options_that_it_has() -> None:
-    program, command, *options = SERVICES["mneme"]["command"]
+    (script,) = SERVICES["mneme"]["command"]
+    program, command, *options = shlex.split(script.partition("exec ")[2].replace("\\\n", " "))
     dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     for word in (program, command, *options):
         assert f'"{word}"' in dockerfile

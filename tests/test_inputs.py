@@ -9,7 +9,7 @@ import pytest
 
 from mneme.environments.household.episode import CATEGORIES
 from mneme.environments.pddl import DOMAINS
-from mneme.environments.sql_tuning.schemas import SCHEMAS
+from mneme.environments.sql_tuning.generating import SCHEMAS
 from mneme.graphs import load
 from mneme.library.teams.team import shipped
 

@@ -92,8 +92,8 @@ def test_the_extras_that_are_hinted_at_exist() -> None:
     assert hinted and hinted <= set(EXTRAS)
 
 
-def test_licences_that_ask_more_than_to_be_named_stand_in_the_readme() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Licence\n")[2]
+def test_licences_that_ask_more_than_to_be_named_are_told() -> None:
+    text = (ROOT / "docs" / "licences.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if "|" in line][2:]
     told = {name: where.strip("[`]") for names, _, where in rows for name in names.split(", ")}
     everywhere = closure(PROJECT["dependencies"])

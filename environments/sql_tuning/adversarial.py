@@ -7,35 +7,20 @@ shorter, Unicode, duplicates and ties, and a few real rows beside. The same quer
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations
-from typing import Literal
 
-import sqlglot
-from pydantic import BaseModel
 from sqlglot import exp
 
 from mneme.environments.sql_tuning.analysis import Catalogue, conjuncts, qualified, table_of
-from mneme.environments.sql_tuning.generating import Row
 from mneme.environments.sql_tuning.guard import Dialect
+from mneme.environments.sql_tuning.records import Cell, ColumnFacts, Row
 
-Kind = Literal["whole", "real", "text", "other"]
-Cell = object
 ROWS = {1: 300, 2: 300, 3: 120}
 """Rows for so many tables; joins multiply them."""
-FEWEST = 50
+MIN_ROWS = 50
 KEYS = 12
 """Values of a column that is joined on, so that joins find partners, and more than one."""
-STRANGE = ("", " ", "É", "é", "ß", "İ", "ﬁ", "0", "00", "%", "_")
-MOST_PAIRS = 30
-
-
-class ColumnFacts(BaseModel):
-    """What a column takes: its kind, NULL or not, and whether it numbers its rows."""
-
-    name: str
-    kind: Kind
-    nullable: bool = True
-    key: bool = False
-    is_time: bool = False
+UNUSUAL_TEXTS = ("", " ", "É", "é", "ß", "İ", "ﬁ", "0", "00", "%", "_")
+MAX_PAIRS = 30
 
 
 Facts = Mapping[str, Sequence[ColumnFacts]]
@@ -49,14 +34,16 @@ def rows_for(
     tables = list(dict.fromkeys(each.name for each in tree.find_all(exp.Table) if each.name in facts))
     constants, joined = _constants(tree), _joined(tree)
     dice = random.Random(query)  # noqa: S311  the same rows each time, no secret
-    count = ROWS.get(len(tables), FEWEST)
+    count = ROWS.get(len(tables), MIN_ROWS)
     drawn: dict[str, list[Row]] = {}
     for table in tables:
-        pools = [
-            _pool(column, constants.get((table, column.name), []), (table, column.name) in joined)
-            for column in facts[table]
-        ]
-        drawn[table] = _drawn(facts[table], pools, real(table), count, dice)
+        rows, pools = real(table), []
+        for place, column in enumerate(facts[table]):
+            name = (table, column.name)
+            pool = _pool(column, constants.get(name, []), name in joined)
+            cells = [row[place] for row in rows]  # a quarter of what is drawn, or all
+            pools.append([*pool, *dice.choices(cells, k=len(pool) // 3 + 1)] if cells else pool or [None])
+        drawn[table] = _drawn(facts[table], pools, rows, count, dice)
     return drawn
 
 
@@ -67,29 +54,17 @@ def _drawn(
     count: int,
     dice: random.Random,
 ) -> list[Row]:
-    """Draw from the pools, with real cells between, and repeat every tenth row under another key."""
+    """Draw from the pools; every fourth row is a real one, every tenth the one before under another key."""
     made: list[Row] = []
     for number in range(1, count + 1):
-        base = dice.choice(real) if real else None
         if number % 10 == 0 and made:
-            cells = list(made[-1])
-        elif base is not None and number % 4 == 0:
-            cells = list(base)
+            cells = made[-1]
+        elif number % 4 == 0 and real:
+            cells = dice.choice(real)
         else:
-            cells = [
-                base[place]
-                if base is not None and (not pool or dice.random() < 0.25)
-                else dice.choice(pool)
-                if pool
-                else None
-                for place, pool in enumerate(pools)
-            ]
-        made.append(
-            tuple(
-                number if column.key and column.kind == "whole" else cell
-                for column, cell in zip(columns, cells, strict=True)
-            )
-        )
+            cells = tuple(dice.choice(pool) for pool in pools)
+        numbered = zip(columns, cells, strict=True)
+        made.append(tuple(number if each.key and each.kind == "whole" else cell for each, cell in numbered))
     return made
 
 
@@ -109,7 +84,7 @@ def _pool(column: ColumnFacts, constants: Sequence[Cell], joined: bool) -> list[
     if column.kind == "text":
         texts = [str(each) for each in constants]
         changed: list[Cell] = [found for text in texts for found in _variants(text)]
-        several: list[Cell] = [f"k{n}" for n in range(KEYS)] if joined else list(STRANGE)
+        several: list[Cell] = [f"k{n}" for n in range(KEYS)] if joined else list(UNUSUAL_TEXTS)
         return [*changed, *texts * 3, *several, *null]
     return null
 
@@ -147,7 +122,7 @@ def _cells(predicate: exp.Expr) -> Iterator[Cell]:
         elif not literal.is_int:
             yield float(literal.name)
     yield from numbers
-    for one, other in list(permutations(numbers, 2))[:MOST_PAIRS]:
+    for one, other in list(permutations(numbers, 2))[:MAX_PAIRS]:
         yield from (one * other, one * (other + 1), one + other, one - other)
         yield from (one // other, one // other + 1) if other else ()
 
@@ -160,13 +135,3 @@ def _joined(tree: exp.Query) -> set[tuple[str, str]]:
         if isinstance(equal.this, exp.Column) and isinstance(equal.expression, exp.Column)
         for side in (equal.this, equal.expression)
     }
-
-
-def without_limit(query: str, dialect: Dialect) -> str:
-    """Return a query without its LIMIT; the same where it has none."""
-    tree = sqlglot.parse_one(query, read=dialect)
-    if tree.args.get("limit") is None and tree.args.get("offset") is None:
-        return query
-    tree.set("limit", None)
-    tree.set("offset", None)
-    return tree.sql(dialect)

@@ -1,15 +1,17 @@
 """Analyse a query's structure: its filters, groups, orders, joins, and what hides a column.
 
-This module needs no database and measures nothing.
+This module needs no database and measures nothing. Its features are the conditions of cards, with `;` between
+them: a general feature (`range filter`) holds for every particular one (`one range filter`, `range filters`);
+a condition in other words is shown to a model and left alone by rules.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple, get_args
 
 import sqlglot
-from pydantic import BaseModel, ConfigDict
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
@@ -18,6 +20,7 @@ from sqlglot.optimizer.simplify import Simplifier
 
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.guard import Dialect
+from mneme.environments.worlds import parts_of
 
 Catalogue = Mapping[str, Mapping[str, str]]  # table -> column -> type, the key first
 Kind = Literal["equality", "range", "inequality"]
@@ -28,16 +31,14 @@ COMPARISONS = (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 MIRRORED: Mapping[type[exp.Expr], type[exp.Expr]] = {exp.EQ: exp.EQ, **Simplifier.INVERSE_COMPARISONS}
 
 
-class Column(BaseModel):
+class Column(NamedTuple):
     """A column of a table, by their names in the database."""
-
-    model_config = ConfigDict(frozen=True)
 
     table: str
     column: str
 
 
-class Filter(BaseModel):
+class Filter(NamedTuple):
     """A predicate that an index on its column can answer, or, as an inequality, hardly."""
 
     column: Column
@@ -45,16 +46,15 @@ class Filter(BaseModel):
     predicate: str
 
 
-class Hidden(BaseModel):
+class Hidden(NamedTuple):
     """A predicate that keeps an index on its column from being used."""
 
     column: Column
     by: By
     expression: str
-    predicate: str
 
 
-class Join(BaseModel):
+class Join(NamedTuple):
     """Two columns that a query holds equal, in one level or, `correlated`, across two."""
 
     left: Column
@@ -62,32 +62,31 @@ class Join(BaseModel):
     correlated: bool
 
 
-class OrderKey(BaseModel):
-    column: Column
-    descending: bool
-
-
-class Structure(BaseModel):
+@dataclass
+class Structure:
     """What a query is made of."""
 
     tables: list[str]
-    filters: list[Filter]
-    hidden: list[Hidden]
-    alternatives: list[Column]
-    group: list[Column]
-    order: list[OrderKey]
-    limit: int | None
-    joins: list[Join]
-    correlated: list[str]
     used: list[Column]
+    filters: list[Filter] = field(default_factory=list)
+    hidden: list[Hidden] = field(default_factory=list)
+    alternatives: list[Column] = field(default_factory=list)
+    group: list[Column] = field(default_factory=list)
+    order: dict[Column, bool] = field(default_factory=dict)
+    """The columns that the result is sorted by, and whether each descends."""
+    joins: list[Join] = field(default_factory=list)
+    correlated: list[str] = field(default_factory=list)
+    """The correlated subqueries."""
+    limit: int | None = None
 
     def of(self, kind: Kind) -> list[Column]:
         """Give the columns filtered in one way."""
         return list(dict.fromkeys(each.column for each in self.filters if each.kind == kind))
 
-    def features(self) -> list[str]:
-        """Name what matters for tuning, in words that a card's condition can use."""
-        return list(_features(self))
+    @property
+    def ends(self) -> list[Column]:
+        """The columns of joins."""
+        return [end for join in self.joins for end in (join.left, join.right)]
 
 
 def analyse(query: str, catalogue: Catalogue, dialect: Dialect = "sqlite") -> Structure:
@@ -99,7 +98,7 @@ def analyse(query: str, catalogue: Catalogue, dialect: Dialect = "sqlite") -> St
 def _analysed(query: str, tables: str, dialect: Dialect) -> Structure:
     """Read a structure once: every pattern that is tried begins with the same query's."""
     catalogue = json.loads(tables)
-    return _Reader(qualified(query, catalogue, dialect), catalogue, dialect).structure()
+    return _Reader(qualified(query, catalogue, dialect), catalogue, dialect).found
 
 
 def qualified(query: str, catalogue: Catalogue, dialect: Dialect) -> exp.Query:
@@ -175,48 +174,38 @@ class _Reader:
     """Collect a structure from a qualified query."""
 
     def __init__(self, tree: exp.Query, catalogue: Catalogue, dialect: Dialect) -> None:
-        self._tree = tree
-        self._catalogue = catalogue
-        self._dialect = dialect
-        self._scopes = traverse_scope(tree)
-        self._outer = {id(column) for scope in self._scopes for column in scope.external_columns}
-        self._found = Structure(
+        self._tree, self._catalogue, self._dialect = tree, catalogue, dialect
+        scopes = traverse_scope(tree)
+        self._outer = {id(column) for scope in scopes for column in scope.external_columns}
+        self.found = Structure(
             tables=list(dict.fromkeys(t.name for t in tree.find_all(exp.Table) if t.name in catalogue)),
-            filters=[],
-            hidden=[],
-            alternatives=[],
-            group=[],
-            order=[],
-            limit=None,
-            joins=[],
-            correlated=[each.expression.sql(dialect) for each in self._scopes if each.is_correlated_subquery],
-            used=[],
+            used=list(dict.fromkeys(self._columns(tree))),
+            correlated=[each.expression.sql(dialect) for each in scopes if each.is_correlated_subquery],
         )
-
-    def structure(self) -> Structure:
-        for select in self._tree.find_all(exp.Select):
+        for select in tree.find_all(exp.Select):
             for predicate in conjuncts(select):
                 self._take(predicate)
             for key in select.args["group"].expressions if select.args.get("group") else []:
-                self._found.group += self._columns(key)
+                self.found.group += self._columns(key)
         self._take_order()
-        every = (each for column in self._tree.find_all(exp.Column) for each in self._columns(column))
-        self._found.used = list(dict.fromkeys(every))
-        return self._found
 
     def _take(self, predicate: exp.Expr) -> None:
         sides = predicate.args.get("this"), predicate.args.get("expression")
         if isinstance(predicate, exp.Or):
             columns = [column for branch in predicate.flatten() for column in self._columns(branch)]
             if len(set(columns)) > 1:
-                self._found.alternatives += list(dict.fromkeys(columns))
+                self.found.alternatives += list(dict.fromkeys(columns))
         elif isinstance(predicate, exp.EQ) and all(isinstance(each, exp.Column) for each in sides):
             ends = self._columns(predicate)
             if len(ends) == 2:
                 left, right = ((id(side) in self._outer) for side in sides)
-                self._found.joins.append(Join(left=ends[0], right=ends[1], correlated=left != right))
+                self.found.joins.append(Join(ends[0], ends[1], left != right))
         elif isinstance(predicate, (exp.Like, exp.ILike)):
-            self._take_pattern(predicate)
+            pattern = predicate.expression
+            leading = pattern.name.startswith(("%", "_")) or not isinstance(pattern, exp.Literal)
+            for column in self._columns(predicate.this)[:1]:
+                by: By = "leading wildcard" if leading else "pattern"
+                self.found.hidden.append(Hidden(column, by, self._plain(predicate.this)))
         else:
             self._take_filter(predicate)
 
@@ -226,22 +215,11 @@ class _Reader:
         if side is None or not columns:
             return
         if isinstance(side, exp.Column):
-            said = Filter(column=columns[0], kind=kind, predicate=self._plain(predicate))
-            self._found.filters.append(said)
+            self.found.filters.append(Filter(columns[0], kind, self._plain(predicate)))
             return
         by: By = "arithmetic" if isinstance(side, exp.Binary | exp.Neg | exp.Paren) else "function"
-        self._hide(columns[0], "cast" if isinstance(side, exp.Cast) else by, side, predicate)
-
-    def _take_pattern(self, predicate: exp.Expr) -> None:
-        columns, pattern = self._columns(predicate.this), predicate.expression
-        if not columns:
-            return
-        leading = pattern.name.startswith(("%", "_")) or not isinstance(pattern, exp.Literal)
-        self._hide(columns[0], "leading wildcard" if leading else "pattern", predicate.this, predicate)
-
-    def _hide(self, column: Column, by: By, side: exp.Expr, predicate: exp.Expr) -> None:
-        expression, plain = self._plain(side), self._plain(predicate)
-        self._found.hidden.append(Hidden(column=column, by=by, expression=expression, predicate=plain))
+        by = "cast" if isinstance(side, exp.Cast) else by
+        self.found.hidden.append(Hidden(columns[0], by, self._plain(side)))
 
     def _take_order(self) -> None:
         order, limit = self._tree.args.get("order"), self._tree.args.get("limit")
@@ -250,18 +228,17 @@ class _Reader:
             known = aliases.get(key.this.name, key.this)
             if not isinstance(known, exp.Column):
                 break  # an index cannot give what is computed, nor anything after it
-            descending = bool(key.args.get("desc"))
-            self._found.order += [OrderKey(column=c, descending=descending) for c in self._columns(known)]
+            self.found.order |= dict.fromkeys(self._columns(known), bool(key.args.get("desc")))
         if limit is not None and isinstance(limit.expression, exp.Literal) and limit.expression.is_int:
-            self._found.limit = int(limit.expression.name)
+            self.found.limit = int(limit.expression.name)
 
     def _columns(self, side: exp.Expr) -> list[Column]:
         found = [
-            (table_of(column), column.name)
+            Column(table_of(column), column.name)
             for column in side.find_all(exp.Column)
             if column.args.get("table")
         ]
-        return [Column(table=table, column=name) for table, name in found if table in self._catalogue]
+        return [column for column in found if column.table in self._catalogue]
 
     def _plain(self, expression: exp.Expr) -> str:
         """Write an expression without the tables' names, as an index needs it."""
@@ -282,6 +259,47 @@ def _side_and_kind(predicate: exp.Expr) -> tuple[exp.Expr | None, Kind]:
     if isinstance(predicate, exp.NEQ) and _is_constant(predicate.expression):
         return predicate.this, "inequality"
     return None, "inequality"
+
+
+FURTHER = "further columns"
+KEEPS_MOST = "filters keep most rows"
+"""The filters leave more than half of each table: what an index then saves is little."""
+GENERAL = {
+    "one equality filter": "equality filter",
+    "equality filters": "equality filter",
+    "one range filter": "range filter",
+    "range filters": "range filter",
+    FURTHER: "",
+    KEEPS_MOST: "",
+}
+STRUCTURE = {
+    *(f"column hidden by {by}" for by in get_args(By)),
+    *("more than three filters", "OR across columns", "correlated subquery", "join", "top-k order"),
+}
+"""Features that make a query another kind of query: a condition that does not name them is about others."""
+FEATURES = {*GENERAL, *GENERAL.values(), *STRUCTURE, "grouping"}
+
+
+def features(structure: Structure, catalogue: Catalogue) -> list[str]:
+    """Name what matters for tuning, `further columns` being those that a query only reads."""
+    named = {*structure.group, *structure.order, *structure.ends, *structure.alternatives}
+    named |= {each.column for each in structure.filters} | {each.column for each in structure.hidden}
+    named |= {Column(table, next(iter(columns))) for table, columns in catalogue.items()}
+    return [*_features(structure), *([FURTHER] if {*structure.used} - named else [])]
+
+
+def general(features: Sequence[str]) -> list[str]:
+    """Leave out of features what is particular to one query: how many filters, what else it reads."""
+    return [each for each in dict.fromkeys(GENERAL.get(feature, feature) for feature in features) if each]
+
+
+def applies(condition: str, features: Sequence[str]) -> bool | None:
+    """Say whether a condition holds for a query with these features; None where it says something else."""
+    asked = parts_of(condition)
+    if any(part not in FEATURES for part in asked):
+        return None
+    named = STRUCTURE.intersection(features) <= {*asked}
+    return named and {*asked} <= {*features, *general(features)}
 
 
 def _features(structure: Structure) -> Iterator[str]:

@@ -5,12 +5,13 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Literal
 
-from mneme.environments.sql_tuning.adversarial import ColumnFacts, Kind, rows_for
-from mneme.environments.sql_tuning.generating import Row
+from mneme.environments.sql_tuning.adversarial import rows_for
 from mneme.environments.sql_tuning.guard import Dialect
-from mneme.environments.sql_tuning.records import Limits, Stopped
+from mneme.environments.sql_tuning.records import ColumnFacts, Kind, Limits, Row, Stopped
 
 CHUNK = 200
+MAX_ROWS = 300_000
+"""Rows that are taken of each table of a large database."""
 REAL_ROWS = 200
 """Rows from which those that tell rewritings apart take cells."""
 TYPES: Mapping[Kind, str] = {"whole": "INTEGER", "real": "REAL", "text": "TEXT", "other": "OTHER"}
@@ -38,7 +39,9 @@ class DatabaseCopy(ABC):
             with self._cursor(self._sent(sql)) as cursor:
                 rows = self._fetched(cursor)
             took = clock() - before
-        return [_countable(row) for row in rows], took
+        # An array or a document is written out, so that rows can be counted.
+        counted = (tuple(cell if isinstance(cell, Hashable) else repr(cell) for cell in row) for row in rows)
+        return [*counted], took
 
     def plan(self, sql: str) -> str:
         """Describe how a query would run, a step on each line."""
@@ -129,8 +132,3 @@ def quoted(name: str) -> str:
 def names_of(columns: Sequence[ColumnFacts]) -> str:
     """List columns as a statement does."""
     return ", ".join(quoted(column.name) for column in columns)
-
-
-def _countable(row: Row) -> Row:
-    """Write an array or a document out, so that rows can be counted."""
-    return tuple(cell if isinstance(cell, Hashable) else repr(cell) for cell in row)

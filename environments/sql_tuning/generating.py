@@ -1,23 +1,95 @@
-"""Draw the tables of a schema: the same seed gives the same rows, on every database."""
+"""The schemas for query tuning, from `schemas.yaml`, and their rows; rows for tables that have none."""
 
-from collections.abc import Iterable
-from datetime import datetime
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
+import yaml
+from pydantic import BaseModel, ConfigDict
 
-from mneme.environments.sql_tuning.schemas import (
-    AMOUNT_SPREAD,
-    CHANNEL_SHARES,
-    DAYS,
-    END,
-    MEDIAN_AMOUNT,
-    REGIONS,
-    SEGMENTS,
-    STATUS_SHARES,
-    Schema,
-)
+from mneme.core.errors import NotFound
+from mneme.environments.sql_tuning.analysis import Column
+from mneme.environments.sql_tuning.records import Cell, ColumnFacts, Row
 
-Row = tuple[object, ...]
+END = datetime(2025, 7, 1)
+DAYS = 730
+
+Role = Literal["id", "time", "group", "amount", "status", "channel", "region", "code", "number", "note"]
+EntityRole = Literal["id", "name", "segment", "city"]
+
+# The shares by which the values of `statuses` and `channels` are drawn, commonest first.
+STATUS_SHARES = (0.80, 0.12, 0.05, 0.02, 0.01)
+CHANNEL_SHARES = (0.45, 0.25, 0.15, 0.08, 0.05, 0.02)
+REGIONS = 24
+SEGMENTS = 40
+MEDIAN_AMOUNT = 4_000
+AMOUNT_SPREAD = 1.0  # of the amount's logarithm
+
+
+class Schema(BaseModel):
+    """One business: the names of its tables and columns, by role, and the words of its values.
+
+    It has one large table of facts and one small table of what the facts are about. The roles (`time`,
+    `group`, `status`, …) say what a column is for, so that a query's shape can be written once for all.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    subject: str
+    fact: str
+    entity: str
+    columns: Mapping[Role, str]
+    entity_columns: Mapping[EntityRole, str]
+    statuses: tuple[str, str, str, str, str]
+    channels: tuple[str, str, str, str, str, str]
+    entities: int
+    epoch: bool = False
+    in_order: bool = True
+
+    def tables(self) -> dict[str, dict[str, str]]:
+        """Give each table's columns with their types, the key first."""
+        numbers = {"id", "group", "amount", *(["time"] if self.epoch else [])}
+        return {
+            table: {name: "INTEGER" if role in numbers else "TEXT" for role, name in columns.items()}
+            for table, columns in ((self.fact, self.columns), (self.entity, self.entity_columns))
+        }
+
+    @property
+    def time(self) -> Column:
+        """Give the column of the facts' times."""
+        return Column(table=self.fact, column=self.columns["time"])
+
+    def moment(self, days_before_end: float) -> str:
+        """Write a time as this schema's queries do: a quoted ISO text, or seconds since 1970."""
+        at = END - timedelta(days=days_before_end)
+        if self.epoch:
+            return str(int((at - datetime(1970, 1, 1)).total_seconds()))
+        return f"'{at:%Y-%m-%d %H:%M:%S}'"
+
+    def date(self, days_before_end: float) -> str:
+        """Write the day of a time: an ISO date, or the number of days since 1970."""
+        moment = self.moment(days_before_end)
+        return str(int(moment) // 86_400) if self.epoch else moment[1:11]
+
+
+def find_schema(name: str) -> Schema:
+    """Give a schema by its name."""
+    if name not in SCHEMAS:
+        raise NotFound(f"There is no schema {name!r}.", hint=f"There are {', '.join(SCHEMAS)}.")
+    return SCHEMAS[name]
+
+
+_FILE = Path(__file__).with_name("schemas.yaml")
+SCHEMAS: Mapping[str, Schema] = {
+    name: Schema(name=name, **said)
+    for name, said in yaml.safe_load(_FILE.read_text(encoding="utf-8")).items()
+}
+
+
 SECONDS = DAYS * 86_400
 NUMBERS = 20_000
 WORDS = (
@@ -25,6 +97,14 @@ WORDS = (
     *("kelp", "larch", "meadow", "north", "orchard", "pebble", "quartz", "river", "summit", "thistle"),
     *("umber", "valley", "willow", "yarrow"),
 )
+REFERENCED = 50
+"""A table that others refer to has one row for so many of theirs."""
+NULLS = 0.01
+CONSTANT = 0.02
+"""How often a column has a constant that the query compares it with."""
+TIMES = ("date", "time", "_at", "_on")
+Known = Mapping[tuple[str, str], Sequence[Cell]]
+"""Constants that a query compares a column with, by table and column."""
 
 
 def draw(schema: Schema, seed: int, rows: int) -> dict[str, Iterable[Row]]:
@@ -77,3 +157,52 @@ def _entities(schema: Schema, dice: np.random.Generator) -> Iterable[Row]:
             zip(names, segments, cities, strict=True), start=1
         )
     )
+
+
+def filled(
+    tables: Mapping[str, Sequence[ColumnFacts]],
+    refers: Mapping[str, Mapping[str, str]],
+    rows: int,
+    known: Known,
+) -> Iterator[tuple[str, Iterator[Row]]]:
+    """Yield rows for each table, those that others refer to first.
+
+    `refers` names, for each table, the columns that refer to another table, and that table.
+    """
+    referred = {other for each in refers.values() for other in each.values()}
+    sizes = {table: max(10, rows // REFERENCED) if table in referred else rows for table in tables}
+    for table in sorted(tables, key=lambda each: each not in referred):
+        ranges = {name: sizes.get(other, REFERENCED) for name, other in refers[table].items()}
+        constants = {column.name: known.get((table, column.name), ()) for column in tables[table]}
+        yield table, _filled_rows(tables[table], sizes[table], ranges, constants, random.Random(table))  # noqa: S311
+
+
+def _filled_rows(
+    columns: Sequence[ColumnFacts],
+    size: int,
+    ranges: Mapping[str, int],
+    constants: Mapping[str, Sequence[Cell]],
+    dice: random.Random,
+) -> Iterator[Row]:
+    def cell(column: ColumnFacts, number: int) -> Cell:
+        if column.key and column.kind == "whole":
+            return number
+        if column.name in ranges:
+            return 1 + int(dice.random() ** 2 * ranges[column.name])
+        if column.nullable and dice.random() < NULLS:
+            return None
+        if constants[column.name] and dice.random() < CONSTANT:
+            return dice.choice(constants[column.name])
+        return _drawn_cell(column, size, dice)
+
+    return (tuple(cell(column, number) for column in columns) for number in range(1, size + 1))
+
+
+def _drawn_cell(column: ColumnFacts, size: int, dice: random.Random) -> Cell:
+    if column.is_time or column.name.lower().endswith(TIMES):
+        return f"{END - timedelta(seconds=dice.randrange(SECONDS)):%Y-%m-%d %H:%M:%S}"
+    if column.kind == "whole":
+        return dice.randrange(max(10, size // 10))
+    if column.kind == "real":
+        return round(dice.lognormvariate(4, 1), 2)
+    return f"{dice.choice(WORDS)}-{dice.randrange(1000)}"

@@ -21,7 +21,7 @@ Dialect = Literal["sqlite", "postgres"]
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 SWELLING = (exp.Repeat, exp.Pad, exp.Space, exp.Format)  # a short call that makes a huge text
-LONGEST = 20_000  # characters of a statement; the recursive-descent parser must not get unlimited input
+MAX_CHARS = 20_000  # characters of a statement; the recursive-descent parser must not get unlimited input
 EXPLAIN = re.compile(r"\s*EXPLAIN\b(\s+QUERY\s+PLAN\b|\s*\([^)]*\)|\s+(ANALYZE|VERBOSE)\b)*", re.IGNORECASE)
 WRITERS = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Into, exp.Lock, exp.Command)
 
@@ -37,8 +37,8 @@ PLAIN_FUNCTIONS = frozenset(
 
 def parse(sql: str, dialect: Dialect) -> exp.Expr:
     """Parse one statement, or refuse what is not one."""
-    if len(sql) > LONGEST:
-        raise Refused(f"The statement has {len(sql)} characters; {LONGEST} are the most.")
+    if len(sql) > MAX_CHARS:
+        raise Refused(f"The statement has {len(sql)} characters; {MAX_CHARS} are the most.")
     try:
         found = [
             tree
@@ -58,11 +58,6 @@ def parse(sql: str, dialect: Dialect) -> exp.Expr:
 def without_explain(sql: str) -> str:
     """Give the statement that an EXPLAIN is about; any other as it is."""
     return EXPLAIN.sub("", sql, count=1) if EXPLAIN.match(sql) else sql
-
-
-def is_explain(sql: str) -> bool:
-    """Tell whether a statement only asks for a plan."""
-    return EXPLAIN.match(sql) is not None
 
 
 def check_query(sql: str, dialect: Dialect, tables: Collection[str]) -> exp.Query:

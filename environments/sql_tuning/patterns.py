@@ -28,7 +28,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning.analysis import Catalogue, Column, Structure, analyse
+from mneme.environments.sql_tuning.analysis import Column, Filter, Hidden, Structure, analyse
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.rewriting import Rewriting, rewrite
 from mneme.environments.sql_tuning.tasks import TuningTask
@@ -84,17 +84,17 @@ def canonical(text: str) -> str:
     return "; ".join(step.text() for step in read_pattern(text))
 
 
-def instantiate(pattern: str, task: TuningTask, *, dialect: Dialect = "sqlite") -> Solution:
+def instantiate(pattern: str, task: TuningTask) -> Solution:
     """Make a pattern out for a task's query; `DoesNotApply` where the query lacks what the pattern names."""
-    return _Maker(task, dialect).make(read_pattern(pattern))
+    return _Maker(task).make(read_pattern(pattern))
 
 
-def describe(solution: Solution, task: TuningTask, dialect: Dialect = "sqlite") -> str:
+def describe(solution: Solution, task: TuningTask) -> str:
     """Say a solution as a pattern: each index by what the query does with its columns.
 
     A rewriting for which there is no name raises `DoesNotApply`; a query that cannot be read, `BadInput`.
     """
-    structure = structure_of(task, dialect)
+    structure, dialect = task.structure, task.dialect
     steps = []
     if solution.query and _parsed(solution.query, dialect) != _parsed(task.query, dialect):
         steps.append(f"REWRITE {_how(structure)}")
@@ -107,11 +107,6 @@ def describe(solution: Solution, task: TuningTask, dialect: Dialect = "sqlite") 
     said = [_said(statement, roles, dialect) for statement in solution.statements]
     steps += [f"EACH {step}" if step.startswith("INDEX") and said.count(step) > 1 else step for step in said]
     return "; ".join(filter(None, dict.fromkeys(steps))) or "KEEP"
-
-
-def structure_of(task: TuningTask, dialect: Dialect = "sqlite") -> Structure:
-    """Read the structure of a task's query."""
-    return analyse(task.query, task.catalogue, dialect)
 
 
 def _step(text: str) -> Step:
@@ -158,8 +153,8 @@ def columns_by_part(structure: Structure, time: Column | None) -> dict[str, list
         "inequality": structure.of("inequality"),
         "others": [each for each in filters if each not in times],
         "group": structure.group,
-        "order": [key.column for key in structure.order],
-        "join": [end for join in structure.joins for end in (join.left, join.right)],
+        "order": [*structure.order],
+        "join": structure.ends,
         "alternatives": structure.alternatives,
         "hidden": [each.column for each in structure.hidden],
     }
@@ -168,9 +163,8 @@ def columns_by_part(structure: Structure, time: Column | None) -> dict[str, list
 class _Maker:
     """Make a pattern out for one task."""
 
-    def __init__(self, task: TuningTask, dialect: Dialect) -> None:
-        self._catalogue: Catalogue = task.catalogue
-        self._task, self._dialect, self._query = task, dialect, task.query
+    def __init__(self, task: TuningTask) -> None:
+        self._task, self._dialect, self._query = task, task.dialect, task.query
         self._statements: list[str] = []
         self._read()
 
@@ -186,11 +180,11 @@ class _Maker:
         return Solution(statements=self._statements, query=changed)
 
     def _read(self) -> None:
-        self._structure = analyse(self._query, self._catalogue, self._dialect)
+        self._structure = analyse(self._query, self._task.catalogue, self._dialect)
         self._parts = columns_by_part(self._structure, self._task.time)
 
     def _rewrite(self, how: Rewriting) -> None:
-        rewritten = rewrite(how, self._query, self._catalogue, self._dialect)
+        rewritten = rewrite(how, self._query, self._task.catalogue, self._dialect)
         if rewritten == self._query:
             raise DoesNotApply(f"There is nothing to rewrite as {how}.")
         self._query = rewritten
@@ -198,7 +192,7 @@ class _Maker:
             self._read()
 
     def _index(self, step: Step) -> None:
-        tables = [table for table in self._task.tables if table in self._catalogue]
+        tables = [table for table in self._task.tables if table in self._task.catalogue]
         if not tables:
             raise DoesNotApply("The query reads no table.")
         # The table that has most of the parts; the first named where several do.
@@ -211,8 +205,10 @@ class _Maker:
             )
         if step.shape == "COVERING INDEX":
             columns = list(dict.fromkeys([*columns, *self._rest(table, columns)]))
-        condition = self._condition(step.where, table) if step.where else ""
-        kept = [column for column in columns if column not in self._fixed(step.where, table)]
+        where = self._filters(step.where, table)
+        condition = " AND ".join(each.predicate for each in where)
+        fixed = {each.column.column for each in where if is_fixed(each)}  # which the index need not hold
+        kept = [column for column in columns if column not in fixed]
         for group in [[c] for c in columns] if step.shape == "EACH INDEX" else [kept or columns]:
             name = f"idx_{table}_{len(self._statements) + 1}"
             statement = f"CREATE INDEX {name} ON {table} ({', '.join(group)})"
@@ -222,53 +218,41 @@ class _Maker:
         found: list[str] = []
         for part in parts:
             found += self._rest(table, found) if part == "rest" else self._part(part, table)
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(filter(None, found)))
 
     def _part(self, part: str, table: str) -> list[str]:
         if part == "expression":
-            # SQLite's LIKE takes no account of ASCII's case.
-            return [
-                f"{each.column.column} COLLATE NOCASE"
-                if each.by == "pattern" and self._dialect == "sqlite"
-                else f"({each.expression})"
-                for each in self._structure.hidden
-                if each.column.table == table
-                and (
-                    each.expression != each.column.column
-                    or (each.by == "pattern" and self._dialect == "sqlite")
-                )
-            ]
+            return [self._expression(each) for each in self._structure.hidden if each.column.table == table]
         if part == "order":
-            keys = [key for key in self._structure.order if key.column.table == table]
-            mixed = len({key.descending for key in keys}) > 1  # an index can be read backwards as a whole
-            return [f"{key.column.column}{' DESC' if mixed and key.descending else ''}" for key in keys]
+            keys = {key.column: down for key, down in self._structure.order.items() if key.table == table}
+            mixed = len({*keys.values()}) > 1  # an index can be read backwards as a whole
+            return [f"{name} DESC" if mixed and down else name for name, down in keys.items()]
         return [each.column for each in self._parts[part] if each.table == table]
+
+    def _expression(self, hidden: Hidden) -> str:
+        """Write what an index on an expression is on; nothing where that is the mere column."""
+        if hidden.by == "pattern" and self._dialect == "sqlite":  # LIKE takes no account of ASCII's case
+            return f"{hidden.column.column} COLLATE NOCASE"
+        return f"({hidden.expression})" if hidden.expression != hidden.column.column else ""
 
     def _rest(self, table: str, taken: Sequence[str]) -> list[str]:
         """Give the other used columns; SQLite's indexes hold the key anyway."""
-        key = next(iter(self._catalogue[table])) if self._dialect == "sqlite" else ""
+        key = next(iter(self._task.catalogue[table])) if self._dialect == "sqlite" else ""
         used = [each.column for each in self._structure.used if each.table == table]
         return [name for name in dict.fromkeys(used) if name != key and name not in taken]
 
-    def _condition(self, parts: Sequence[str], table: str) -> str:
-        wanted = {name for part in parts for name in self._part(part, table)}
-        held = [
-            each.predicate
-            for each in self._structure.filters
-            if each.column.table == table and each.column.column in wanted
-        ]
-        if not held:
+    def _filters(self, parts: Sequence[str], table: str) -> list[Filter]:
+        """Give the filters that make an index partial. Raises DoesNotApply where the query has none."""
+        wanted = {Column(table, name) for part in parts for name in self._part(part, table)}
+        found = [each for each in self._structure.filters if each.column in wanted]
+        if parts and not found:
             raise DoesNotApply(f"The query has none of {', '.join(parts)}.")
-        return " AND ".join(held)
+        return found
 
-    def _fixed(self, parts: Sequence[str], table: str) -> set[str]:
-        """Give the columns that a partial index's filter fixes to one value, which it need not hold."""
-        wanted = {name for part in parts for name in self._part(part, table)}
-        return {
-            each.column.column
-            for each in self._structure.filters
-            if each.column.column in wanted and each.kind == "equality" and " IN " not in each.predicate
-        }
+
+def is_fixed(filtered: Filter) -> bool:
+    """Say whether a filter lets through one value only."""
+    return filtered.kind == "equality" and " IN " not in filtered.predicate
 
 
 def _how(structure: Structure) -> Rewriting:
@@ -308,4 +292,4 @@ def _said_part(column: exp.Expr, table: str, roles: Mapping[Column, str]) -> str
     bare = column.this if isinstance(column, exp.Ordered) else column
     if not isinstance(bare, exp.Column):
         return "expression"
-    return roles.get(Column(table=table, column=bare.name), "rest")
+    return roles.get(Column(table, bare.name), "rest")

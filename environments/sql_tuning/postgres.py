@@ -1,8 +1,7 @@
 """Query tuning on PostgreSQL: in a transaction that is rolled back, on a connection of its own.
 
-A schema that comes with Mneme is made once, in a schema of the database, and worked on in place. The user's
-own tables are only selected from: a solution's statements see temporary copies alone, which hide the tables
-of the same names and go with the transaction.
+The user's tables are only selected from: a solution's statements see temporary copies alone, which hide the
+tables of the same names and go with the transaction.
 
 Times are wall-clock seconds as the client sees them, of one process: helpers that start when the machine
 happens to be free would make them incomparable. Statements run as the parser read them, written
@@ -18,18 +17,16 @@ import psycopg
 import sqlglot
 
 from mneme.core.errors import StorageFailure
-from mneme.environments.sql_tuning.adversarial import ColumnFacts, Kind
 from mneme.environments.sql_tuning.databases import (
     CHUNK,
+    MAX_ROWS,
     Database,
     DatabaseCopy,
     catalogue_of,
     names_of,
     quoted,
 )
-from mneme.environments.sql_tuning.generating import Row, draw
-from mneme.environments.sql_tuning.records import Failed, Late, Limits
-from mneme.environments.sql_tuning.schemas import Schema
+from mneme.environments.sql_tuning.records import ColumnFacts, Failed, Kind, Late, Limits, Row
 
 READING = 120
 """Seconds in which the rows of one table must have been read."""
@@ -41,51 +38,39 @@ KINDS: Mapping[str, Kind] = {
 
 
 class PostgresDatabase(Database):
-    """A schema of a database: `place`, or the one that the URL leads to."""
+    """The schema that a database's URL leads to."""
 
     dialect: Literal["postgres"] = "postgres"
     clock: Literal["wall"] = "wall"
 
-    def __init__(self, url: str, place: str = "", taken: Sequence[str] = (), most: int = 0) -> None:
-        """Open a schema, to work on copies of `most` rows of the tables `taken`; 0: on themselves."""
-        self._url, self._taken, self._most = url, taken, most
+    def __init__(self, url: str, taken: Sequence[str] | None = None, most: int = MAX_ROWS) -> None:
+        """Open a schema, to work on copies of so many rows of the tables `taken`; None: of all."""
+        self._url, self._most = url, most
         with connected(url) as connection:
-            found = connection.execute(
-                "SELECT coalesce(nullif(%s, ''), current_schema(), 'public')", (place,)
-            )
+            found = connection.execute("SELECT coalesce(current_schema(), 'public')")
             self._place = str(found.fetchall()[0][0])
             tables = connection.execute(
                 "SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace "
                 "AND relkind IN ('r', 'p') AND has_table_privilege(oid, 'SELECT') ORDER BY oid",
                 (quoted(self._place),),
             ).fetchall()
-            self.columns = {name: columns_of(connection, self._place, name) for (name,) in tables}
+            names = [name for (name,) in tables if taken is None or name in taken]
+            self.columns = {name: columns_of(connection, self._place, name) for name in names}
         self.catalogue = catalogue_of(self.columns)
-        self.key = f"{url} {self._place} {most}"
-
-    @classmethod
-    def drawn(cls, url: str, schema: Schema, seed: int, rows: int) -> "PostgresDatabase":
-        """Draw the rows of a schema that comes with Mneme, where they are not there yet."""
-        place = f"mneme_sql_{schema.name}_{seed}_{rows}"
-        with connected(url) as connection:
-            try:
-                _draw(connection, place, schema, seed, rows)
-            except psycopg.Error as error:
-                raise StorageFailure(f"PostgreSQL could not make the tables: {error}") from error
-        return cls(url, place)
+        self.key = f"{url} {self._place} {names} {most}"
 
     @contextmanager
     def copy(self, limits: Limits) -> Iterator["PostgresCopy"]:
         """Yield a transaction in which indexes can be created; it is rolled back at the end."""
-        with self._apart("pg_temp" if self._most else quoted(self._place)) as connection:
-            for table in self._taken:
+        with self._apart() as connection:
+            for table in self.columns:
                 self._take(connection, table)
             yield PostgresCopy(connection, limits)
 
     @contextmanager
     def twin(self, query: str, limits: Limits) -> Iterator["PostgresCopy"]:
         """Yield temporary tables of the same names, with rows that tell rewritings apart."""
-        with self._apart("pg_temp") as connection:
+        with self._apart() as connection:
             for table, rows in self._adversarial(query, connection, f"{quoted(self._place)}."):
                 self._like(connection, table)
                 _insert(connection, table, self.columns[table], rows)
@@ -93,18 +78,16 @@ class PostgresDatabase(Database):
 
     def smaller(self, by: int) -> "PostgresDatabase":
         """Return the same schema, of which fewer rows are taken."""
-        most = self._most or self._largest()
-        taken = self._taken or list(self.catalogue)
-        return PostgresDatabase(self._url, self._place, taken, max(100, most // by))
+        return PostgresDatabase(self._url, [*self.columns], max(100, self._most // by))
 
     @contextmanager
-    def _apart(self, path: str) -> Iterator[psycopg.Connection]:
-        """Begin a transaction that is rolled back, in which only the schemas of a path are seen."""
+    def _apart(self) -> Iterator[psycopg.Connection]:
+        """Begin a transaction that is rolled back, in which only temporary tables are seen."""
         with connected(self._url) as connection:
             try:
                 with connection.transaction(force_rollback=True):
                     _run(connection, f"SET LOCAL statement_timeout = {READING * 1000}")
-                    _run(connection, f"SET LOCAL search_path = {path}")
+                    _run(connection, "SET LOCAL search_path = pg_temp")
                     yield connection
             except psycopg.OperationalError as error:
                 raise StorageFailure(
@@ -122,7 +105,9 @@ class PostgresDatabase(Database):
     def _take(self, connection: psycopg.Connection, table: str) -> None:
         """Copy rows of a table; of a large one, every so manieth page, as the server samples."""
         self._like(connection, table)
-        share = 100.0 * self._most / max(_estimated(connection, self._named(table)), 1.0)
+        estimated = "SELECT greatest(reltuples, 1) FROM pg_class WHERE oid = %s::regclass"
+        rows = connection.execute(estimated, (self._named(table),)).fetchall()[0][0]
+        share = 100.0 * self._most / float(rows)
         sample = f" TABLESAMPLE SYSTEM ({share}) REPEATABLE (1)" if share < 100 else ""
         names = names_of(self.columns[table])
         _run(
@@ -131,10 +116,6 @@ class PostgresDatabase(Database):
             f"SELECT {names} FROM {self._named(table)}{sample} LIMIT {self._most}",
         )
         _run(connection, f"ANALYZE {quoted(table)}")
-
-    def _largest(self) -> int:
-        with connected(self._url) as connection:
-            return int(max(_estimated(connection, self._named(table)) for table in self.catalogue))
 
     def _named(self, table: str) -> str:
         return f"{quoted(self._place)}.{quoted(table)}"
@@ -217,14 +198,6 @@ def columns_of(connection: psycopg.Connection, place: str, table: str) -> list[C
     ]
 
 
-def _estimated(connection: psycopg.Connection, table: str) -> float:
-    """Return how many rows the server thinks that a table has."""
-    found = connection.execute(
-        "SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = %s::regclass", (table,)
-    )
-    return float(found.fetchall()[0][0])
-
-
 def _run(connection: psycopg.Connection, statement: str) -> None:
     """Run a statement that is put together here, of quoted names and numbers."""
     connection.execute(statement.encode())
@@ -244,25 +217,3 @@ def _insert(
                 connection.execute(statement, row)
         except (psycopg.errors.IntegrityError, psycopg.errors.DataError):
             continue
-
-
-def _draw(connection: psycopg.Connection, place: str, schema: Schema, seed: int, rows: int) -> None:
-    """Make the tables where they are not there yet; two makers at once make them once."""
-    tables = schema.tables()
-    with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (place,))
-        if connection.execute("SELECT to_regnamespace(%s)", (place,)).fetchone() != (None,):
-            return
-        _run(connection, f"CREATE SCHEMA {quoted(place)}")
-        drawn = draw(schema, seed, rows)
-        for table, columns in tables.items():
-            types = {"INTEGER": "bigint", "TEXT": 'text COLLATE "C"'}  # texts sort byte by byte, as in SQLite
-            key, *others = (f"{quoted(name)} {types[kind]}" for name, kind in columns.items())
-            declared = ", ".join([f"{key} PRIMARY KEY", *(f"{each} NOT NULL" for each in others)])
-            named = f"{quoted(place)}.{quoted(table)}"
-            _run(connection, f"CREATE TABLE {named} ({declared})")
-            with connection.cursor().copy(f"COPY {named} FROM STDIN".encode()) as copy:
-                for row in drawn[table]:
-                    copy.write_row(row)
-    for table in tables:  # index-only scans need the visibility map
-        _run(connection, f"VACUUM (ANALYZE) {quoted(place)}.{quoted(table)}")

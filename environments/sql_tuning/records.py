@@ -1,7 +1,7 @@
 """The input and output of query tuning, and how a statement of a solution can fail."""
 
 from textwrap import shorten
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
@@ -46,20 +46,39 @@ class Measured(BaseModel):
         return self.index_bytes / self.table_bytes if self.table_bytes else 0.0
 
 
-class ColumnInfo(BaseModel):
+class ColumnInfo(NamedTuple):
+    """A column, and how many different values it has."""
+
     name: str
     type: str
     distinct: int
 
 
-class TableInfo(BaseModel):
+class TableInfo(NamedTuple):
+    """A table, and the statements of the indexes that are there already."""
+
     name: str
     rows: int
     columns: list[ColumnInfo]
-    indexes: list[str] = Field(description="Statements of the indexes that are there already.")
+    indexes: list[str]
 
 
-SHOWN = 120
+Kind = Literal["whole", "real", "text", "other"]
+Cell = object
+Row = tuple[Cell, ...]
+
+
+class ColumnFacts(BaseModel):
+    """What a column takes: its kind, NULL or not, and whether it numbers its rows."""
+
+    name: str
+    kind: Kind
+    nullable: bool = True
+    key: bool = False
+    is_time: bool = False
+
+
+MAX_QUOTED_CHARS = 120
 """Characters of a statement that a failure quotes."""
 
 
@@ -79,5 +98,5 @@ class Late(Stopped):
     """A statement took all the seconds that it had."""
 
     def __init__(self, sql: str, seconds: float) -> None:
-        said = shorten(sql, SHOWN, placeholder=" …")
+        said = shorten(sql, MAX_QUOTED_CHARS, placeholder=" …")
         super().__init__(f"Stopped, since it ran longer than {seconds:.3g} s: {said}")

@@ -29,17 +29,15 @@ Rewriting = Literal["sargable", "suffix", "alternatives", "correlated"]
 def rewrite(how: Rewriting, query: str, catalogue: Catalogue, dialect: Dialect) -> str:
     """Rewrite a query; give it back as it was where there is nothing to rewrite."""
     tree = qualified(query, catalogue, dialect)
-    changed = _REWRITINGS[how](tree, catalogue, dialect)
-    return written(tree, dialect) if changed else query
-
-
-def _sargable(tree: exp.Query, catalogue: Catalogue, dialect: Dialect) -> bool:
-    changed = False
-    for predicate in [each for select in tree.find_all(exp.Select) for each in conjuncts(select)]:
-        if (bare := _bared(predicate, catalogue, dialect)) is not None:
-            predicate.replace(bare)
-            changed = True
-    return changed
+    before = tree.sql(dialect)
+    if how != "correlated":
+        conditions = [each for select in tree.find_all(exp.Select) for each in conjuncts(select)]
+        for predicate in [*tree.find_all(exp.Like)] if how == "suffix" else conditions:
+            if (changed := _CHANGES[how](predicate, catalogue, dialect)) is not None:
+                predicate.replace(changed)
+    elif any(scope.is_correlated_subquery for scope in traverse_scope(tree)):
+        unnest_subqueries(tree)
+    return written(tree, dialect) if tree.sql(dialect) != before else query
 
 
 def _bared(predicate: exp.Expr, catalogue: Catalogue, dialect: Dialect) -> exp.Expr | None:
@@ -49,13 +47,13 @@ def _bared(predicate: exp.Expr, catalogue: Catalogue, dialect: Dialect) -> exp.E
     """
     if isinstance(predicate, exp.Like):
         pattern, prefix = predicate.expression, predicate.expression.name.removesuffix("%")
-        literal = _is_column(predicate.this) and isinstance(pattern, exp.Literal)
+        literal = isinstance(predicate.this, exp.Column) and isinstance(pattern, exp.Literal)
         plain = literal and prefix and prefix != pattern.name and not set("%_") & set(prefix)
         return _starts_with(predicate.this, prefix) if plain and dialect == "postgres" else None
     found = compared(predicate)
-    if found is None or not isinstance(found[2], exp.Literal | exp.Neg) or not _is_column(found[0].this):
+    side, comparison, constant = found or (predicate, exp.EQ, predicate)
+    if not isinstance(constant, exp.Literal | exp.Neg) or not isinstance(side.this, exp.Column):
         return None
-    side, comparison, constant = found
     if isinstance(side, exp.Substring):
         return _bared_substring(side, comparison, constant)
     if isinstance(side, exp.Lower):
@@ -99,10 +97,6 @@ def _bared_arithmetic(side: exp.Binary, comparison: type[exp.Expr], constant: ex
     return _compare(column, strict.get(comparison, comparison), this if up else following)
 
 
-def _is_column(side: object) -> bool:
-    return isinstance(side, exp.Column)
-
-
 def _whole(side: exp.Expr) -> int | None:
     if isinstance(side, exp.Neg):
         below = _whole(side.this)
@@ -124,47 +118,34 @@ def _starts_with(column: exp.Expr, prefix: str) -> exp.Expr:
     )
 
 
-def _suffix(tree: exp.Query, _: Catalogue, dialect: Dialect) -> bool:
-    changed = False
-    for pattern in list(tree.find_all(exp.Like)):
-        end = pattern.expression.name.removeprefix("%")
-        plain = _is_column(pattern.this) and isinstance(pattern.expression, exp.Literal)
-        if not plain or not end or end == pattern.expression.name or set("%_") & set(end):
-            continue
-        length = len(end) if dialect == "postgres" else -len(end)
-        name = "RIGHT" if dialect == "postgres" else "SUBSTR"
-        last = exp.Anonymous(this=name, expressions=[pattern.this.copy(), exp.Literal.number(length)])
-        pattern.replace(exp.EQ(this=last, expression=exp.Literal.string(end)))
-        changed = True
-    return changed
+def _suffix(predicate: exp.Expr, _: Catalogue, dialect: Dialect) -> exp.Expr | None:
+    column, pattern = predicate.this, predicate.expression
+    end = pattern.name.removeprefix("%")
+    plain = isinstance(column, exp.Column) and isinstance(pattern, exp.Literal)
+    if not plain or not end or end == pattern.name or set("%_") & set(end):
+        return None
+    name, length = ("RIGHT", len(end)) if dialect == "postgres" else ("SUBSTR", -len(end))
+    last = exp.Anonymous(this=name, expressions=[column.copy(), exp.Literal.number(length)])
+    return exp.EQ(this=last, expression=exp.Literal.string(end))
 
 
-def _alternatives(tree: exp.Query, catalogue: Catalogue, _: Dialect) -> bool:
-    changed = False
-    for predicate in [each for select in tree.find_all(exp.Select) for each in conjuncts(select)]:
-        columns = list(predicate.find_all(exp.Column))
-        tables = {table_of(column) for column in columns}
-        if isinstance(predicate, exp.Or) and len(tables) == 1 and predicate.find(exp.Query) is None:
-            table, alias = tables.pop(), columns[0].table
-            key = exp.column(next(iter(catalogue[table])), table=alias)
-            branches = [
-                exp.select(key.copy()).from_(exp.to_table(table).as_(alias)).where(branch.copy())
-                for branch in predicate.flatten()
-            ]
-            predicate.replace(key.isin(query=exp.union(*branches)))
-            changed = True
-    return changed
+def _union(predicate: exp.Expr, catalogue: Catalogue, _: Dialect) -> exp.Expr | None:
+    columns = list(predicate.find_all(exp.Column))
+    tables = {table_of(column) for column in columns}
+    if not isinstance(predicate, exp.Or) or len(tables) != 1 or predicate.find(exp.Query) is not None:
+        return None
+    table, alias = tables.pop(), columns[0].table
+    key = exp.column(next(iter(catalogue[table])), table=alias)
+    branches = [
+        exp.select(key.copy()).from_(exp.to_table(table).as_(alias)).where(branch.copy())
+        for branch in predicate.flatten()
+    ]
+    return key.isin(query=exp.union(*branches))
 
 
-def _correlated(tree: exp.Query, _: Catalogue, dialect: Dialect) -> bool:
-    """Compute for all keys in one pass what was asked for row by row, as sqlglot does."""
-    before, is_correlated = tree.sql(dialect), any(s.is_correlated_subquery for s in traverse_scope(tree))
-    return is_correlated and unnest_subqueries(tree).sql(dialect) != before
-
-
-_REWRITINGS: Mapping[str, Callable[[exp.Query, Catalogue, Dialect], bool]] = {
-    "sargable": _sargable,
+_CHANGES: Mapping[str, Callable[[exp.Expr, Catalogue, Dialect], exp.Expr | None]] = {
+    "sargable": _bared,
     "suffix": _suffix,
-    "alternatives": _alternatives,
-    "correlated": _correlated,
+    "alternatives": _union,
 }
+"""What each rewriting makes of a predicate; None where it stays."""

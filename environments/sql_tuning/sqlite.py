@@ -21,19 +21,22 @@ from typing import Literal
 from urllib.parse import quote
 
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning.adversarial import ColumnFacts, Kind, constants_of
-from mneme.environments.sql_tuning.databases import Database, DatabaseCopy, catalogue_of, names_of, quoted
-from mneme.environments.sql_tuning.filling import filled
-from mneme.environments.sql_tuning.generating import Row, draw
-from mneme.environments.sql_tuning.records import Failed, Late, Limits, Refused
-from mneme.environments.sql_tuning.schemas import Schema
+from mneme.environments.sql_tuning.adversarial import constants_of
+from mneme.environments.sql_tuning.databases import (
+    MAX_ROWS,
+    Database,
+    DatabaseCopy,
+    catalogue_of,
+    names_of,
+    quoted,
+)
+from mneme.environments.sql_tuning.generating import Schema, draw, filled
+from mneme.environments.sql_tuning.records import ColumnFacts, Failed, Kind, Late, Limits, Refused, Row
 
-KEPT = 24  # files that are kept; beyond that the oldest is made again when needed
-STEPS = 20_000  # of SQLite's machine between two looks at the clock: about a millisecond
-WHOLE = 64 * 2**20
+MAX_FILES = 24  # files that are kept; beyond that the oldest is made again when needed
+STEPS_BETWEEN_CHECKS = 20_000  # of SQLite's machine between two looks at the clock: about a millisecond
+MAX_COPIED_BYTES = 64 * 2**20
 """Bytes of a user's database that is copied whole; of a larger one, rows are taken."""
-MOST_ROWS = 300_000
-"""Rows that are taken of each table of a large database."""
 
 ASKING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
 WRITING = {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE, sqlite3.SQLITE_CREATE_TABLE}
@@ -133,7 +136,7 @@ class SqliteCopy(DatabaseCopy):
         copy.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000)
         copy.set_authorizer(self._authorize)
         copy.set_progress_handler(
-            lambda: int(self._mode != "own" and time.thread_time() > self._deadline), STEPS
+            lambda: int(self._mode != "own" and time.thread_time() > self._deadline), STEPS_BETWEEN_CHECKS
         )
 
     def size(self) -> int:
@@ -179,9 +182,8 @@ class SqliteCopy(DatabaseCopy):
         self, action: int, first: str | None, second: str | None, database: str | None, _: str | None
     ) -> int:
         """Allow what the mode allows; SQLite calls this for each part of a statement."""
-        if self._mode == "own":
-            return sqlite3.SQLITE_OK
-        self._denied = self._objection(action, (first or "").lower(), (second or "").lower(), database)
+        names = (first or "").lower(), (second or "").lower()
+        self._denied = "" if self._mode == "own" else self._objection(action, *names, database)
         return sqlite3.SQLITE_DENY if self._denied else sqlite3.SQLITE_OK
 
     def _objection(self, action: int, first: str, second: str, database: str | None) -> str:
@@ -275,7 +277,7 @@ def _opened(key: str, make: Make) -> sqlite3.Connection:
                 make(made)
             _made[key] = file
         _made.move_to_end(key)
-        if len(_made) > KEPT:
+        if len(_made) > MAX_FILES:
             _made.popitem(last=False)[1].unlink()
         return sqlite3.connect(f"file:{file}?mode=ro", uri=True)
 
@@ -320,10 +322,10 @@ def _declare(ddl: str, query: str, rows: int, made: sqlite3.Connection) -> None:
 def _read(file: Path, size: int, copy: sqlite3.Connection) -> None:
     try:
         with closing(sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True)) as original:
-            if size <= WHOLE:
+            if size <= MAX_COPIED_BYTES:
                 original.backup(copy)
             else:
-                _sample(original, copy, str(file), lambda rows: -(-rows // MOST_ROWS))
+                _sample(original, copy, str(file), lambda rows: -(-rows // MAX_ROWS))
         copy.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as unreadable:
         raise BadInput(

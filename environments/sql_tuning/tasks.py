@@ -16,10 +16,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning.analysis import Column
-from mneme.environments.sql_tuning.generating import WORDS
+from mneme.environments.sql_tuning.analysis import Column, Structure, analyse, features
+from mneme.environments.sql_tuning.generating import AMOUNT_SPREAD, MEDIAN_AMOUNT, SCHEMAS, WORDS, Schema
+from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.records import Measured
-from mneme.environments.sql_tuning.schemas import AMOUNT_SPREAD, MEDIAN_AMOUNT, SCHEMAS, Schema
 from mneme.environments.worlds import Metric, Trial
 
 ROWS = 150_000
@@ -38,12 +38,12 @@ class TuningTask(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     id: str
-    family: Family
-    schema_name: str
-    seed: int = Field(description="Seed of the database.")
+    family: Family | None = None
+    schema_name: str = "events"
+    seed: int = Field(0, description="Seed of the database.")
     description: str
-    query: str
-    tables: list[str]
+    query: str = ""
+    tables: list[str] = []
     wanted_speed_up: float = WANTED
     index_budget: float = BUDGET
     database: str = ""
@@ -55,6 +55,25 @@ class TuningTask(BaseModel):
     def is_own(self) -> bool:
         """Say whether the database is the user's own."""
         return bool(self.database or self.ddl)
+
+    @property
+    def dialect(self) -> Dialect:
+        return "postgres" if self.database.startswith(("postgresql://", "postgres://")) else "sqlite"
+
+    @property
+    def posed(self) -> dict[str, Any]:
+        """Return what a world is told of the task, beside its database."""
+        return self.model_dump(include={"query", "wanted_speed_up", "index_budget"})
+
+    @property
+    def structure(self) -> Structure:
+        """Read the structure of the query. Raises BadInput."""
+        return analyse(self.query, self.catalogue, self.dialect)
+
+    @property
+    def features(self) -> list[str]:
+        """Name what matters in the query, in words that a card's condition can use."""
+        return features(self.structure, self.catalogue)
 
 
 class _Shape(BaseModel):

@@ -1,22 +1,22 @@
 """Query tuning: run a solution on a real database and measure it."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Self
+from functools import partial
+from typing import NamedTuple, Self, cast
 
+import sqlglot
 from sqlglot import exp
 
 from mneme.core.errors import BadInput, needs
-from mneme.environments.sql_tuning.adversarial import without_limit
-from mneme.environments.sql_tuning.comparing import differences, order_of
 from mneme.environments.sql_tuning.databases import Database, DatabaseCopy, quoted
-from mneme.environments.sql_tuning.generating import Row
+from mneme.environments.sql_tuning.generating import find_schema
 from mneme.environments.sql_tuning.guard import (
     Dialect,
     check_preparation,
     check_query,
-    is_explain,
     parse,
     without_explain,
 )
@@ -27,16 +27,13 @@ from mneme.environments.sql_tuning.records import (
     Limits,
     Measured,
     Refused,
+    Row,
     Stopped,
     TableInfo,
 )
-from mneme.environments.sql_tuning.schemas import find_schema
-from mneme.environments.sql_tuning.sqlite import MOST_ROWS, SqliteDatabase
+from mneme.environments.sql_tuning.sqlite import SqliteDatabase
 from mneme.environments.sql_tuning.tasks import ROWS, TuningTask
 from mneme.environments.worlds import Solution
-
-if TYPE_CHECKING:
-    from mneme.environments.sql_tuning.postgres import PostgresDatabase
 
 # Two measurements at once would slow each other down, so one waits for the other.
 _turn = threading.Lock()
@@ -52,10 +49,6 @@ class Baseline(NamedTuple):
     rows: list[Row] | None
     seconds: float
 
-    @property
-    def is_slow(self) -> bool:
-        return self.rows is None or self.seconds > SLOW
-
 
 class Pair(NamedTuple):
     """The seconds of the original and of a solution, one right after the other."""
@@ -68,11 +61,14 @@ class Pair(NamedTuple):
         return self.baseline / max(self.solution, SMALLEST)
 
 
-SLOW = 1.0
+Order = Callable[[Row], object]
+DIGITS = 10
+"""Significant digits of a floating-point number: a sum in another order differs in the last ones."""
+SLOW_SECONDS = 1.0
 """Seconds from which on an original is measured once and for all; a faster one beside each solution."""
-SMALLER = (10, 100, 1000)
+REDUCTIONS = (10, 100, 1000)
 SMALLEST = 1e-9
-FEW = 3
+MIN_PAIRS = 3
 """Pairs of runs below which twice the time may be spent."""
 _baselines: dict[tuple[str, str], Baseline] = {}
 
@@ -90,32 +86,20 @@ class SqlTuning:
         self.limits = limits or Limits()
 
     @classmethod
-    def open(  # noqa: PLR0913
-        cls,
-        schema: str,
-        seed: int,
-        rows: int = ROWS,
-        url: str = "",
-        *,
-        query: str = "",
-        limits: Limits | None = None,
+    def open(
+        cls, schema: str, seed: int, rows: int = ROWS, *, query: str = "", limits: Limits | None = None
     ) -> Self:
-        """Open a database of a schema, on SQLite or on the PostgreSQL at a URL; made on first use."""
+        """Open a database of a schema that comes with Mneme, made on first use. Raises BadInput, NotFound."""
         if rows < 1 or seed < 0:
             raise BadInput(f"A database has at least one row and a seed from 0 on, not {rows} and {seed}.")
-        found = find_schema(schema)
-        database = (
-            _postgres().drawn(url, found, seed, rows) if url else SqliteDatabase.drawn(found, seed, rows)
-        )
-        return cls(database, query, limits)
+        return cls(SqliteDatabase.drawn(find_schema(schema), seed, rows), query, limits)
 
     @classmethod
-    def of(cls, task: TuningTask, url: str = "", *, rows: int = ROWS, limits: Limits | None = None) -> Self:
+    def of(cls, task: TuningTask, *, rows: int = ROWS, limits: Limits | None = None) -> Self:
         """Open the database of a task, with the task's slow query."""
-        if task.is_own:
-            own = own_database(task.database, task.ddl, task.query, rows, task.tables)
-            return cls(own, task.query, limits)
-        return cls.open(task.schema_name, task.seed, rows, url, query=task.query, limits=limits)
+        if not task.is_own:
+            return cls.open(task.schema_name, task.seed, rows, query=task.query, limits=limits)
+        return cls(own_database(task, rows, task.tables), task.query, limits)
 
     @property
     def dialect(self) -> Dialect:
@@ -129,16 +113,11 @@ class SqlTuning:
                 for table, columns in self._database.catalogue.items():
                     counted = ", ".join(f"COUNT(DISTINCT {name})" for name in map(quoted, columns))
                     ((rows, *distinct),), _ = copy.ask(f"SELECT COUNT(*), {counted} FROM {quoted(table)}")
-                    infos = [
-                        ColumnInfo(name=name, type=kind, distinct=int(str(number)))
-                        for (name, kind), number in zip(columns.items(), distinct, strict=True)
-                    ]
-                    indexes = copy.indexes(table)
-                    described.append(
-                        TableInfo(name=table, rows=int(str(rows)), columns=infos, indexes=indexes)
-                    )
+                    counts = zip(columns.items(), distinct, strict=True)
+                    infos = [ColumnInfo(name, kind, int(str(number))) for (name, kind), number in counts]
+                    described.append(TableInfo(table, int(str(rows)), infos, copy.indexes(table)))
             _described[self._database.key] = described
-        return [table.model_copy(deep=True) for table in _described[self._database.key]]
+        return _described[self._database.key]
 
     def explain(self, sql: str = "") -> str:
         """Give the plan of a query, or in words why there is none."""
@@ -157,7 +136,7 @@ class SqlTuning:
                 rows, _ = copy.ask(self._checked_query(query))
         except (Refused, Stopped, Failed) as reason:
             raise BadInput(f"The share of {predicate!r} cannot be counted: {reason}") from reason
-        return float(str(rows[0][0]))
+        return float(str(rows[0][0] or 0))  # nothing, where the table is empty
 
     def run(self, solution: Solution) -> Measured:
         """Run the original and the solution on one copy, compare their results, and time both."""
@@ -212,9 +191,10 @@ class SqlTuning:
                 found = Baseline(*copy.ask(query, self.limits.baseline_seconds))
             except Late:
                 found = Baseline(None, self.limits.baseline_seconds)
-            if found.seconds > SLOW:
+            is_slow = found.rows is None or found.seconds > SLOW_SECONDS
+            if is_slow:
                 _baselines[key] = found
-            yield found, None if found.is_slow else (copy, query)
+            yield found, None if is_slow else (copy, query)
 
     def _raced(self, one: Asked | None, other: Asked, baseline: Baseline) -> tuple[list[Row], Pair]:
         """Run the original and a solution in turn; give the solution's rows and the pair of median speed-up.
@@ -226,7 +206,7 @@ class SqlTuning:
         rows, first = _ask(other, most)
         pairs = [Pair(baseline.seconds, first)]
         spent = sum(pairs[0])
-        while len(pairs) < self.limits.runs and spent < self.limits.enough * (1 + (len(pairs) < FEW)):
+        while len(pairs) < self.limits.runs and spent < self.limits.enough * (1 + (len(pairs) < MIN_PAIRS)):
             original = baseline.seconds if one is None else _ask(one, self.limits.baseline_seconds)[1]
             pairs.append(Pair(original, _ask(other, most)[1]))
             spent += pairs[-1].solution + (0 if one is None else original)
@@ -242,16 +222,13 @@ class SqlTuning:
     ) -> str:
         """Say how the results differ: on the data, where the original ends there, and on adversarial rows."""
         original, rewritten = queries
-        order = order_of(original, self.dialect)
         if baseline.rows is None:
             measured.rows, wrong = self._on_fewer_rows(original, rewritten, statements)
         else:
-            measured.rows, wrong = len(baseline.rows), differences(baseline.rows, found, order)
-            whole = without_limit(original, self.dialect)
-            if wrong and whole != original:  # of rows that tie at the end of a LIMIT, any may be taken
-                with self._database.copy(self.limits) as copy:
-                    every, _ = copy.ask(whole, self.limits.baseline_seconds)
-                wrong = differences(baseline.rows, found, order, every)
+            measured.rows = len(baseline.rows)
+            wrong = differences(
+                baseline.rows, found, order_of(original, self.dialect), partial(self._whole, original)
+            )
         if wrong:
             return wrong
         with self._database.twin(original, self.limits) as twin:
@@ -267,9 +244,14 @@ class SqlTuning:
             return "The original gives no row, on these data or on made ones: an empty result proves nothing."
         return ""
 
+    def _whole(self, original: str) -> list[Row]:
+        """Return the rows of a query without its LIMIT."""
+        with self._database.copy(self.limits) as copy:
+            return copy.ask(without_limit(original, self.dialect), self.limits.baseline_seconds)[0]
+
     def _on_fewer_rows(self, original: str, rewritten: str, statements: list[str]) -> tuple[int, str]:
         """Compare on a smaller database, on which the original comes to an end."""
-        for by in SMALLER:
+        for by in REDUCTIONS:
             with self._database.smaller(by).copy(self.limits) as copy:
                 try:
                     return self._same_on(copy, original, rewritten, statements)
@@ -282,12 +264,14 @@ class SqlTuning:
     ) -> tuple[int, str]:
         """Run both on a database; return the rows of the original, and how the solution's differ."""
         expected, _ = copy.ask(original)
-        whole = without_limit(original, self.dialect)
-        every = None if whole == original else copy.ask(whole)[0]
         for statement in statements:
             copy.prepare(statement)
         found, _ = copy.ask(rewritten)
-        return len(expected), differences(expected, found, order_of(original, self.dialect), every)
+
+        def whole() -> list[Row]:
+            return copy.ask(without_limit(original, self.dialect))[0]
+
+        return len(expected), differences(expected, found, order_of(original, self.dialect), whole)
 
     def _checked_query(self, sql: str) -> str:
         query = without_explain(sql).strip()
@@ -298,12 +282,13 @@ class SqlTuning:
         """Check every statement before any runs; EXPLAIN is removed, since the plan is always returned."""
         if len(statements) > self.limits.statements:
             raise Refused(f"{len(statements)} statements; {self.limits.statements} may prepare a query.")
-        for statement in statements:
-            if is_explain(statement):
-                self._checked_query(statement)
+        kept = [each for each in statements if without_explain(each) == each]
+        for each in statements:
+            if each in kept:
+                check_preparation(each, self.dialect, self._database.catalogue)
             else:
-                check_preparation(statement, self.dialect, self._database.catalogue)
-        return [statement for statement in statements if not is_explain(statement)]
+                self._checked_query(each)
+        return kept
 
 
 def _ask(asked: Asked, most: float) -> tuple[list[Row], float]:
@@ -311,20 +296,65 @@ def _ask(asked: Asked, most: float) -> tuple[list[Row], float]:
     return copy.ask(query, most)
 
 
-def is_postgres(database: str) -> bool:
-    """Say whether a database is named by PostgreSQL's URL."""
-    return database.startswith(("postgresql://", "postgres://"))
-
-
-def own_database(database: str, ddl: str, query: str, rows: int, tables: Sequence[str] = ()) -> Database:
+def own_database(task: TuningTask, rows: int, tables: Sequence[str] | None = None) -> Database:
     """Open a database of the user's own, of which `tables` are worked on. Raises BadInput, StorageFailure."""
-    if is_postgres(database):
-        postgres = _postgres()
-        return postgres(database, taken=tables, most=MOST_ROWS)
-    return SqliteDatabase.read(database) if database else SqliteDatabase.declared(ddl, query, rows)
+    if task.dialect == "postgres":
+        with needs("PostgreSQL", "postgres"):
+            from mneme.environments.sql_tuning.postgres import PostgresDatabase  # noqa: PLC0415  (an extra)
+        return PostgresDatabase(task.database, tables)
+    if task.database:
+        return SqliteDatabase.read(task.database)
+    return SqliteDatabase.declared(task.ddl, task.query, rows)
 
 
-def _postgres() -> "type[PostgresDatabase]":
-    with needs("PostgreSQL", "postgres"):
-        from mneme.environments.sql_tuning.postgres import PostgresDatabase  # noqa: PLC0415  (an extra)
-    return PostgresDatabase
+def order_of(query: str, dialect: Dialect) -> Order | None:
+    """Give what a query sorts its rows by; the whole row where it sorts by what its rows do not show."""
+    tree = parse(query, dialect)
+    order = tree.args.get("order")
+    if order is None:
+        return None
+    places = [_shown(key.this, tree) for key in order.expressions]
+    return lambda row: tuple(row if place is None else row[place] for place in places)
+
+
+def _shown(key: exp.Expr, tree: exp.Expr) -> int | None:
+    """Find the output column that a sort key is, by number, by name or by its expression."""
+    if isinstance(key, exp.Literal) and key.is_int:
+        return int(key.this) - 1
+    for place, output in enumerate(cast(exp.Query, tree).selects):
+        if key.sql() in (output.alias, output.unalias().sql(), output.output_name):
+            return place
+    return None
+
+
+def differences(
+    expected: Sequence[Row], found: Sequence[Row], order: Order | None, of: Callable[[], Sequence[Row]]
+) -> str:
+    """Tell how two results differ, in one line; nothing where they do not.
+
+    Rows that tie in the sort keys may change places; everything else is compared exactly, and `of` gives
+    all rows of which a LIMIT takes the first: which of those that tie at its end is nobody's matter.
+    """
+    wanted, given = [_rounded(row) for row in expected], [_rounded(row) for row in found]
+    if len(wanted) != len(given):
+        return f"The solution gives {len(given)} rows, the original {len(wanted)}."
+    missing = Counter(wanted) - Counter(given)
+    same_order = order is None or [order(row) for row in wanted] == [order(row) for row in given]
+    # Of rows that tie at the end of a LIMIT, any may be taken.
+    if missing and not (same_order and not Counter(given) - Counter(map(_rounded, of()))):
+        other = next(iter(Counter(given) - Counter(wanted)))
+        example = f"the original gives {next(iter(missing))!r}, the solution {other!r}"
+        return f"{missing.total()} of {len(wanted)} rows differ: {example}."
+    return "" if same_order else "The rows are the same, but in another order than the original's."
+
+
+def _rounded(row: Row) -> Row:
+    return tuple(float(f"{cell:.{DIGITS}g}") if isinstance(cell, float) else cell for cell in row)
+
+
+def without_limit(query: str, dialect: Dialect) -> str:
+    """Return a query without its LIMIT."""
+    tree = sqlglot.parse_one(query, read=dialect)
+    tree.set("limit", None)
+    tree.set("offset", None)
+    return tree.sql(dialect)

@@ -11,9 +11,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning import conditions
-from mneme.environments.sql_tuning.analysis import Structure, analyse
-from mneme.environments.sql_tuning.guard import Dialect
+from mneme.environments.sql_tuning import analysis
+from mneme.environments.sql_tuning.generating import find_schema
 from mneme.environments.sql_tuning.patterns import (
     DEFINITION,
     FIRST_IDEAS,
@@ -21,22 +20,18 @@ from mneme.environments.sql_tuning.patterns import (
     canonical,
     describe,
     instantiate,
-    structure_of,
 )
 from mneme.environments.sql_tuning.records import Limits
-from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.tasks import TuningTask, judge, tasks
-from mneme.environments.sql_tuning.tuning import SqlTuning, is_postgres, own_database
+from mneme.environments.sql_tuning.tuning import SqlTuning, own_database
 from mneme.environments.worlds import Solution, Task, Trial, World, WorldKind, parts_of
 
 QUICK_TRIAL = Limits(runs=7, enough=0.2)
 """A quick trial of a draft; what counts is measured in full afterwards."""
 QUERY = "Query: "
-HALF = 0.5
+HALF_OF_ROWS = 0.5
 ROWS = 60_000
-UNTOLD = {"query": "", "tables": [], "schema_name": "events", "family": "time_range"}
-"""What a task need not say; nobody looks at the family, since the query's structure says what it is."""
-DRAWN = 160
+SIMILAR_TASKS_DRAWN = 160
 """Tasks that are drawn to find similar ones among."""
 FORM = """Statements are CREATE INDEX and ANALYZE alone, in order; the query is the given one written anew, ""
 where it stays as it is. Answer, files and diff stay empty."""
@@ -56,7 +51,7 @@ class SqlTuningKind(WorldKind):
     """Slow queries."""
 
     name = "sql_tuning"
-    vocabulary = "\n".join([DEFINITION, *REMEDIES, *sorted(conditions.FEATURES)])
+    vocabulary = "\n".join([DEFINITION, *REMEDIES, *sorted(analysis.FEATURES)])
 
     def names(self, material: str) -> Sequence[str]:
         """Return the tables, columns and aliases of the query that a task was about."""
@@ -72,15 +67,17 @@ class SqlTuningKind(WorldKind):
 
     def similar(self, task: Task, seed: int) -> Sequence[Task]:
         """Draw tasks on the databases that come with Mneme."""
-        told = ("query", "schema_name", "wanted_speed_up", "index_budget")
+        own = {"database": "", "ddl": ""}
         return [
             Task(
                 id=each.id,
                 text=each.description,
                 group=each.schema_name,
-                given={**task.given, **each.model_dump(include={*told}), "database": "", "ddl": ""},
+                given={**task.given, **each.posed, "schema_name": each.schema_name, **own},
             )
-            for each in tasks(seed, DRAWN, database_seed=int(task.given.get("database_seed") or 0))
+            for each in tasks(
+                seed, SIMILAR_TASKS_DRAWN, database_seed=int(task.given.get("database_seed") or 0)
+            )
         ]
 
 
@@ -88,7 +85,7 @@ def _laid_out(task: Task) -> TuningTask:
     given = {name: value for name, value in task.given.items() if value}
     named = {"id": task.id, "description": task.text, "seed": given.get("database_seed", 0)}
     try:
-        laid = TuningTask.model_validate({**UNTOLD, **given, **named})
+        laid = TuningTask.model_validate({**given, **named})
     except ValidationError as wrong:
         raise BadInput(f"The task of query tuning: {wrong.errors()[0]['msg']}.", "Check it.") from wrong
     query = laid.query.strip().rstrip(";")
@@ -97,25 +94,17 @@ def _laid_out(task: Task) -> TuningTask:
             "The environment sql_tuning needs the slow query.",
             "Give `query`, or leave the environment out.",
         )
-    rows, schema = int(given.get("rows", ROWS)), None if laid.is_own else find_schema(laid.schema_name)
-    own = own_database(laid.database, laid.ddl, query, rows).catalogue if laid.is_own else {}
-    catalogue = schema.tables() if schema else own
-    structure = analyse(query, catalogue, "postgres" if is_postgres(laid.database) else "sqlite")
-    facts = {schema.fact} if schema else _facts(structure, own)
-    made = {
-        "query": query,
-        "schema_name": schema.name if schema else "",
-        "tables": sorted(structure.tables, key=lambda table: table not in facts),
-        "catalogue": catalogue,
-        "time": schema.time if schema else None,
-    }
-    return laid.model_copy(update=made)
-
-
-def _facts(structure: Structure, tables: Mapping[str, Mapping[str, str]]) -> set[str]:
-    """Return the tables that refer to others: patterns are about them first, since they are large."""
-    ends = [end for join in structure.joins for end in (join.left, join.right)]
-    return {end.table for end in ends if end.column != next(iter(tables[end.table]))}
+    laid, schema = laid.model_copy(update={"query": query}), None
+    if laid.is_own:
+        catalogue = own_database(laid, int(given.get("rows", ROWS))).catalogue
+    else:
+        schema = find_schema(laid.schema_name)
+        catalogue = schema.tables()
+    laid = laid.model_copy(update={"catalogue": catalogue, "time": schema.time if schema else None})
+    ends = laid.structure.ends  # tables that refer to others are large: patterns are about them first
+    facts = {schema.fact} if schema else {e.table for e in ends if e.column != next(iter(catalogue[e.table]))}
+    tables = sorted(laid.structure.tables, key=lambda table: table not in facts)
+    return laid.model_copy(update={"tables": tables})
 
 
 class SqlWorld(World):
@@ -131,31 +120,21 @@ class SqlWorld(World):
         self.task = task
         self.rows = rows
 
-    @property
-    def dialect(self) -> Dialect:
-        return "postgres" if is_postgres(self.task.database) else "sqlite"
-
-    @cached_property
-    def _shape(self) -> list[str]:
-        return conditions.features_of(self.task, self.dialect)
-
     @cached_property
     def features(self) -> list[str]:
         """Name what matters in the query and its data, `further columns` being those that it only reads."""
-        return [
-            *self._shape,
-            *([conditions.MOST] if _keeps_most(self.task.model_dump_json(), self.rows) else []),
-        ]
+        keeps_most = _keeps_most(self.task.model_dump_json(), self.rows)
+        return [*self.task.features, *([analysis.KEEPS_MOST] if keeps_most else [])]
 
     @property
     def general(self) -> list[str]:
         """Name the features without how many filters there are, or what else is read."""
-        return conditions.general(self._shape)
+        return analysis.general(self.task.features)
 
     @property
     def versions(self) -> Mapping[str, str]:
         """Return SQLite's version; what a PostgreSQL server runs is not asked."""
-        return {} if self.dialect == "postgres" else {"sqlite": sqlite3.sqlite_version}
+        return {} if self.task.dialect == "postgres" else {"sqlite": sqlite3.sqlite_version}
 
     def material(self) -> str:
         """Return the slow query."""
@@ -163,7 +142,7 @@ class SqlWorld(World):
 
     def wanted(self) -> str:
         """Say how fast is fast enough, how large indexes may be, and on which engine it runs."""
-        engine = "PostgreSQL" if self.dialect == "postgres" else "SQLite"
+        engine = "PostgreSQL" if self.task.dialect == "postgres" else "SQLite"
         return (
             f"The same rows at least {self.task.wanted_speed_up:g} times as fast on {engine}; new indexes "
             f"may take {self.task.index_budget:.0%} of the tables' size. Allowed are CREATE INDEX, ANALYZE "
@@ -177,16 +156,16 @@ class SqlWorld(World):
 
     def applies(self, condition: str) -> bool | None:
         """Say whether the query has the features that a condition names."""
-        counted = conditions.MOST in parts_of(condition)
-        return conditions.applies(condition, self.features if counted else self._shape)
+        counted = analysis.KEEPS_MOST in parts_of(condition)
+        return analysis.applies(condition, self.features if counted else self.task.features)
 
     def specificity(self, condition: str) -> int:
         """Say how much a condition asks for: a particular feature counts for two general ones."""
-        return conditions.specificity(condition)
+        return sum(1 if part in analysis.GENERAL.values() else 2 for part in {*parts_of(condition)})
 
     def carry_out(self, pattern: str) -> Solution:
         """Make a pattern out for the query. Raises BadInput where the query lacks what it names."""
-        return instantiate(pattern, self.task, dialect=self.dialect)
+        return instantiate(pattern, self.task)
 
     def first_ideas(self) -> Sequence[str]:
         """Return what a textbook begins with."""
@@ -199,7 +178,7 @@ class SqlWorld(World):
     def describe(self, solution: Solution) -> str:
         """Say a solution as a pattern; nothing for what is in no pattern."""
         try:
-            return describe(solution, self.task, self.dialect)
+            return describe(solution, self.task)
         except BadInput:
             return ""
 
@@ -213,13 +192,16 @@ class SqlWorld(World):
 
         def schema() -> str:
             """Describe the tables: rows, columns with their distinct values, indexes."""
-            shared = self.task if self.task.is_own else self.task.model_copy(update={"query": ""})
-            return _described(shared.model_dump_json(), self.rows)
+            return "\n".join(
+                f"{table.name}: {table.rows} rows; "
+                + ", ".join(f"{each.name} {each.type} ({each.distinct} distinct)" for each in table.columns)
+                + (f"; indexes: {'; '.join(table.indexes)}" if table.indexes else "; no indexes")
+                for table in SqlTuning.of(self.task, rows=self.rows).schema()
+            )
 
         def explain(sql: str = "") -> str:
             """Show the plan by which the database would run a query; without one, the slow query."""
-            world = SqlTuning.of(self.task, rows=self.rows)
-            return world.explain(sql)
+            return SqlTuning.of(self.task, rows=self.rows).explain(sql)
 
         def measure(statements: list[str], query: str) -> str:
             """Try CREATE INDEX statements and a query (empty: the original) on a throw-away copy."""
@@ -229,28 +211,16 @@ class SqlWorld(World):
         return [schema, explain, measure]
 
 
-@lru_cache(maxsize=64)
-def _described(task: str, rows: int) -> str:
-    world = SqlTuning.of(TuningTask.model_validate_json(task), rows=rows)
-    tables = world.schema()
-    return "\n".join(
-        f"{table.name}: {table.rows} rows; "
-        + ", ".join(f"{column.name} {column.type} ({column.distinct} distinct)" for column in table.columns)
-        + (f"; indexes: {'; '.join(table.indexes)}" if table.indexes else "; no indexes")
-        for table in tables
-    )
-
-
 @lru_cache(maxsize=1024)
 def _keeps_most(task: str, rows: int) -> bool:
     """Say whether the filters of each table let more than half of its rows through."""
     told = TuningTask.model_validate_json(task)
     world = SqlTuning.of(told, rows=rows)
     said_of: dict[str, list[str]] = {}
-    for each in structure_of(told, world.dialect).filters:
+    for each in told.structure.filters:
         said_of.setdefault(each.column.table, []).append(f"({each.predicate})")
     try:
         shares = [world.share(table, " AND ".join(said)) for table, said in said_of.items()]
     except BadInput:  # what cannot be counted, such as a filter that takes too long
         return False
-    return bool(shares) and min(shares) > HALF
+    return bool(shares) and min(shares) > HALF_OF_ROWS

@@ -20,13 +20,13 @@ from pathlib import Path
 import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
-LOOK = 0.1
+POLL_SECONDS = 0.1
 """Seconds between two looks at what a command's processes have used."""
-IDLE = 10.0
+IDLE_SECONDS = 10.0
 """Seconds in which no process of a command wants the processor, after which it waits for nothing."""
 NAMESPACES = ("unshare", "--user", "--map-current-user", "--net", "--pid", "--fork", "--kill-child")
 ULIMITS = "ulimit -c 0; ulimit -t {cpu}; ulimit -v {memory} 2>/dev/null; ulimit -f {file}; "
-PASSED = ("PATH", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH", "PYTHONHOME")
+ENVIRONMENT_VARIABLES = ("PATH", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH", "PYTHONHOME")
 """Variables that a command gets of the environment: no key, no password."""
 
 
@@ -55,6 +55,11 @@ class Ran:
     @property
     def is_good(self) -> bool:
         return self.exit == 0 and not self.stopped
+
+    @property
+    def is_broken(self) -> bool:
+        """Say whether it could not be run to its end, for another reason than time."""
+        return bool(self.stopped) and not self.is_late
 
 
 @cache
@@ -100,7 +105,7 @@ def _environment(scratch: Path) -> dict[str, str]:
     """Return what a command sees of the environment: where programs are, and a home that goes with it."""
     home = scratch / "home"
     home.mkdir()
-    found = {name: os.environ[name] for name in PASSED if name in os.environ}
+    found = {name: os.environ[name] for name in ENVIRONMENT_VARIABLES if name in os.environ}
     beside = str(Path(sys.executable).parent)
     found["PATH"] = os.pathsep.join([found.get("PATH", os.defpath), beside])
     return found | {
@@ -121,20 +126,20 @@ def _watched(started: "subprocess.Popen[bytes]", bounds: Bounds) -> tuple[str, f
         if found:
             started.returncode = os.waitstatus_to_exitcode(status)
             return stopped, max(used, usage.ru_utime + usage.ru_stime)
-        if not stopped and pause >= LOOK:
+        if not stopped and pause >= POLL_SECONDS:
             used, processes, is_busy = _used(started.pid)
-            idle = 0.0 if is_busy else idle + LOOK
+            idle = 0.0 if is_busy else idle + POLL_SECONDS
             stopped = _passed(used, processes, idle, bounds)
             if stopped:
                 _kill(started.pid)
         time.sleep(pause)
-        pause = min(LOOK, pause * 1.5)
+        pause = min(POLL_SECONDS, pause * 1.5)
 
 
 def _passed(used: float, processes: int, idle: float, bounds: Bounds) -> str:
     if used > bounds.seconds:
         return f"It took more than {bounds.seconds:g} s of processor time and was stopped."
-    if idle > max(IDLE, bounds.seconds):
+    if idle > max(IDLE_SECONDS, bounds.seconds):
         return f"It did nothing for {idle:.0f} s, and was stopped."
     if processes > bounds.processes:
         return f"It ran {processes} processes at once; {bounds.processes} are allowed."

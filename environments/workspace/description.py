@@ -66,7 +66,6 @@ class Held(Part):
     check: str = ""
     measure: str = ""
     same_output: bool = Field(False, description="What `measure` prints must be what it printed before.")
-    metrics_file: str = Field("", description="A JSON object of figures that the command writes.")
     metrics: list[Aim] = []
     runs: int = Field(
         5, ge=1, le=20, description="Runs of the original and a solution in turn, at most; the median counts."

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from mneme.core.errors import BadInput
 from mneme.environments.workspace.changes import is_changeable
-from mneme.environments.workspace.description import Aim, CaseText, Described, Language, read_description
-from mneme.environments.workspace.tactics import tactics
+from mneme.environments.workspace.description import Aim, CaseText, Described, read_description
 from mneme.environments.workspace.template import Template, template_of
-from mneme.environments.workspace.world import About, FilesWorld
+from mneme.environments.workspace.world import FilesWorld, tactics
 from mneme.environments.worlds import Task, WorldKind
 
 DEFINED = re.compile(r"\b(?:def|class|function)\s+(\w+)|^\s*(\w+)\s*=[^=]", re.MULTILINE)
@@ -56,14 +55,7 @@ class WorkspaceKind(WorldKind):
             raise BadInput(f"The world {self.name} needs a task: `case` or `workspace`.", self._cases())
         template = template_of(folder, files, held.setup, held.bounds)
         language = described.language if self._described else _language_of(template, held.may_change)
-        known = tactics().get(language)
-        about = About(
-            scope=described.scope or (known.scope if known else described.name),
-            noun=described.noun or (known.noun if known else "tasks"),
-            text=described.about,
-            versions=described.versions,
-        )
-        return FilesWorld(template, held, about, known)
+        return FilesWorld(template, held, described, tactics().get(language))
 
     def cases(self) -> Sequence[Task]:
         """Return the tasks of the described world."""
@@ -102,15 +94,12 @@ def _of_folder(task: Task) -> Described:
     )
 
 
-def _language_of(template: Template, may_change: Sequence[str]) -> Language:
+def _language_of(template: Template, may_change: Sequence[str]) -> str:
     """Return the language of most files that may change."""
     texts = template.texts()
     endings = [Path(path).suffix for path in texts if is_changeable(path, texts, may_change)]
-    counts: dict[Language, int] = {
-        "python": endings.count(tactics()["python"].ending),
-        "shell": endings.count(tactics()["shell"].ending),
-    }
-    language = max(counts, key=lambda each: counts[each])
+    counts = {name: endings.count(known.ending) for name, known in tactics().items()}
+    language = max(counts, key=counts.__getitem__)
     return language if counts[language] else "none"
 
 

@@ -2,6 +2,7 @@
 
 import atexit
 import hashlib
+import os
 import shutil
 import tempfile
 import threading
@@ -16,9 +17,10 @@ from mneme.environments.workspace.confining import Bounds, run
 LEFT_OUT = frozenset(
     ".git .hg .mypy_cache .pytest_cache .tox .venv __pycache__ node_modules venv".split()  # noqa: SIM905
 )
-MOST_FILES = 5_000
-MOST_BYTES = 200 * 2**20
-LONGEST_READ = 200_000
+MAX_FILES = 5_000
+MAX_TOTAL_BYTES = 200 * 2**20
+MAX_BYTES = 200_000
+"""Of a file that is read as text."""
 _making = threading.Lock()
 
 
@@ -36,14 +38,19 @@ class Template:
             shutil.copytree(self.folder, target)
             yield target
 
+    def names(self) -> list[str]:
+        """Return the paths of all files."""
+        files = sorted(self.folder.rglob("*"))
+        return [file.relative_to(self.folder).as_posix() for file in files if file.is_file()]
+
     def texts(self) -> dict[str, str]:
         """Return the text files, by path; a large or binary file is none of them."""
         found = {}
-        for file in sorted(self.folder.rglob("*")):
-            if file.is_file() and file.stat().st_size <= LONGEST_READ:
-                content = file.read_bytes()
+        for path in self.names():
+            file = self.folder / path
+            if file.stat().st_size <= MAX_BYTES:
                 with suppress(UnicodeDecodeError):
-                    found[file.relative_to(self.folder).as_posix()] = content.decode("utf-8")
+                    found[path] = file.read_bytes().decode("utf-8")
         return {path: text for path, text in found.items() if "\0" not in text}
 
 
@@ -68,9 +75,9 @@ def _folder() -> Path:
 def _state(workspace: Path) -> str:
     """Say what a folder holds and when it changed."""
     found = [(str(file), (stat := file.stat()).st_mtime_ns, stat.st_size) for file in _plain_files(workspace)]
-    if len(found) > MOST_FILES or sum(size for _, _, size in found) > MOST_BYTES:
+    if len(found) > MAX_FILES or sum(size for _, _, size in found) > MAX_TOTAL_BYTES:
         raise BadInput(
-            f"{workspace} has more than {MOST_FILES} files, or more than {MOST_BYTES // 2**20} MB.",
+            f"{workspace} has more than {MAX_FILES} files, or more than {MAX_TOTAL_BYTES // 2**20} MB.",
             "Name a smaller folder with --workspace.",
         )
     return repr(found)
@@ -80,15 +87,11 @@ def _plain_files(workspace: Path) -> Iterator[Path]:
     """Yield the files of a folder: no link is followed, since it could lead anywhere."""
     if not workspace.is_dir():
         raise BadInput(f"There is no folder {workspace}.", "Name the folder of the files with --workspace.")
-    pending = [workspace]
-    while pending:
-        for each in sorted(pending.pop().iterdir()):
-            if each.is_symlink() or each.name in LEFT_OUT:
-                continue
-            if each.is_dir():
-                pending.append(each)
-            elif each.is_file():
-                yield each
+    for root, folders, files in os.walk(workspace):
+        folders[:] = sorted({*folders} - LEFT_OUT)
+        for file in (Path(root, name) for name in sorted({*files} - LEFT_OUT)):
+            if file.is_file() and not file.is_symlink():
+                yield file
 
 
 def _make(target: Path, workspace: str, files: Mapping[str, str], setup: str, bounds: Bounds) -> None:

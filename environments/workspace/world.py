@@ -1,34 +1,170 @@
 """Files held to a command, as a world: a solution is new text for files, tried on a copy."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+import yaml
+from pydantic import BaseModel, TypeAdapter
+
 from mneme.core.errors import BadInput
 from mneme.environments.workspace.changes import NotAllowed, changed_files, is_changeable, write
-from mneme.environments.workspace.confining import confined_by
-from mneme.environments.workspace.description import Held
-from mneme.environments.workspace.measuring import Figures, compared, measured, raced
-from mneme.environments.workspace.tactics import Tactics
-from mneme.environments.workspace.template import Template
-from mneme.environments.worlds import Metric, Solution, Trial, World, failed, parts_of
+from mneme.environments.workspace.confining import Ran, confined_by, run
+from mneme.environments.workspace.description import CPU, Aim, Described, Held
+from mneme.environments.workspace.template import MAX_BYTES, Template
+from mneme.environments.worlds import InWords, Metric, Solution, Trial, World, failed, parts_of
 
-LONGEST_MATERIAL = 12_000
+
+class Tactics(BaseModel):
+    """A language of patterns that change files without a model; several stand with `;` between them."""
+
+    scope: str
+    """What lessons are about that serve in every world of the language."""
+    noun: str
+    definition: str
+    """What the patterns are, for agents to read."""
+    first: Sequence[str]
+    """The patterns in the order in which they are tried where nothing is known."""
+    ending: str
+    """Of the files that are looked at and changed."""
+    features: Mapping[str, re.Pattern[str]]
+    """What a condition can name (what is slow on much data), and how a text shows it."""
+    patterns: Mapping[str, Sequence[tuple[re.Pattern[str], str]]]
+    """What each pattern replaces in a file's text."""
+
+    def check(self, pattern: str) -> str:
+        """Return the pattern, a tactic in its usual spelling; words stay as they are."""
+        known = {name.lower(): name for name in self.patterns}
+        return "; ".join(known.get(part.strip().lower(), part.strip()) for part in pattern.split(";"))
+
+    def apply(self, pattern: str, files: Mapping[str, str]) -> dict[str, str]:
+        """Return the files that the tactics change. Raises InWords for a pattern that is none of them."""
+        steps = self.check(pattern).split("; ")
+        if any(step not in self.patterns for step in steps):
+            raise InWords(f"{pattern!r} is in words: it is for the reader to carry out.")
+        changed = {path: text for path, text in files.items() if path.endswith(self.ending)}
+        for path, text in changed.items():
+            for expression, replacement in (each for step in steps for each in self.patterns[step]):
+                text = expression.sub(replacement, text)  # noqa: PLW2901
+            changed[path] = text
+        return {path: text for path, text in changed.items() if text != files[path]}
+
+    def features_of(self, files: Mapping[str, str]) -> list[str]:
+        """Name what the files do that is slow on much data."""
+        texts = [text for path, text in files.items() if path.endswith(self.ending)]
+        return [name for name, shown in self.features.items() if any(map(shown.search, texts))]
+
+
+@cache
+def tactics() -> Mapping[str, Tactics]:
+    """Return the tactics of each language."""
+    text = Path(__file__).with_name("tactics.yaml").read_text(encoding="utf-8")
+    return TypeAdapter(dict[str, Tactics]).validate_python(yaml.safe_load(text))
+
+
+LINE = re.compile(r"^\s*([A-Za-z_][\w.-]*)\s*=\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*$", re.MULTILINE)
+LONG_RUN = 2.0
+"""Processor seconds after which a command is not run again."""
+MAX_SHOWN_CHARS = 3_000
+
+
+class Figures(NamedTuple):
+    """What one state of a workspace came to; `wrong` says why it did not pass."""
+
+    wrong: str
+    values: dict[str, float]
+    shown: str
+    output: str
+    stopped: bool
+    broken: bool = False
+    """Whether it could not be run to its end for another reason than time."""
+
+
+def measured(held: Held, folder: Path, fresh: Path) -> Figures:
+    """Run the check in one copy and what is measured in another, which the check has not touched."""
+    checked = run(held.check, folder, held.bounds) if held.check else None
+    if checked is not None and not (checked.is_good or (checked.is_late and not held.measure)):
+        shown = tail(checked.output)
+        return Figures(_why(held.check, checked), {}, shown, "", checked.is_late, checked.is_broken)
+    ran = run(held.measure, fresh, held.bounds) if held.measure else checked
+    assert ran is not None, "a world has a check or a measure"
+    return _figures(held, ran, checked.output if checked else ran.output)
+
+
+def raced(held: Held, folders: tuple[Path, Path], first: tuple[Figures, Figures]) -> tuple[Figures, Figures]:
+    """Measure the original and a solution in turn; return the pair whose gain is the median.
+
+    A processor's pace changes: what runs side by side is slowed alike, and a moment that hits one of both is
+    an outlier. What takes long counts as it was measured first; a solution that fails once has failed.
+    """
+    pairs = [first]
+    while held.metrics and len(pairs) < held.runs:
+        if any(each.wrong or each.values[CPU] > LONG_RUN for each in pairs[-1]):
+            break
+        again = [run(held.measure or held.check, folder, held.bounds) for folder in folders]
+        original, solution = (
+            _figures(held, ran, ran.output)._replace(shown=each.shown)
+            for ran, each in zip(again, first, strict=True)
+        )
+        if solution.wrong:
+            return first[0], solution
+        pairs.append((original, solution))
+    sound = [pair for pair in pairs if not pair[0].wrong] or [first]
+    gains = [next((each.gain for each in compared(held.metrics, *pair)), 0.0) for pair in sound]
+    return sound[sorted(range(len(sound)), key=gains.__getitem__)[len(sound) // 2]]
+
+
+def _figures(held: Held, ran: Ran, shown: str) -> Figures:
+    command = held.measure or held.check
+    values = {name: float(value) for name, value in LINE.findall(ran.output)}
+    values[CPU] = ran.seconds  # whatever is printed
+    lacking = [aim.name for aim in held.metrics if aim.name not in values]
+    wrong = "" if ran.is_good else _why(command, ran)
+    if ran.is_late:
+        wrong = f"{command}: {ran.stopped or 'It was stopped.'}"
+    elif lacking and not wrong:
+        wrong = f"{command} did not say {lacking[0]}: print a line {lacking[0]}=NUMBER."
+    output = "" if ran.is_broken else ran.output
+    return Figures(wrong, values, tail(shown), output, ran.is_late, ran.is_broken)
+
+
+def _why(command: str, ran: Ran) -> str:
+    said = [line.strip() for line in ran.output.splitlines() if line.strip()]
+    named = [line for line in said if re.search(r"\w(Error|Exception)\b", line)]
+    last = (named or [line for line in said if "FAIL" in line] or said or ["it printed nothing"])[-1][:200]
+    return f"{command}: {ran.stopped or f'it ended with {ran.exit}: {last}'}"
+
+
+def tail(text: str) -> str:
+    """Return the end of what was printed: there it says what went wrong."""
+    return text if len(text) <= MAX_SHOWN_CHARS else f"…{text[-MAX_SHOWN_CHARS:]}"
+
+
+def compared(aims: Sequence[Aim], before: Figures, after: Figures) -> list[Metric]:
+    """Set the figures of a solution beside the baseline's."""
+    return [
+        Metric(
+            name=aim.name,
+            value=after.values[aim.name],
+            baseline=before.values.get(aim.name),
+            better=aim.better,
+            wanted=aim.wanted,
+            limit=aim.limit,
+            stopped=before.stopped and aim.name == CPU,
+        )
+        for aim in aims
+        if aim.name in after.values
+    ]
+
+
+MAX_MATERIAL_CHARS = 12_000
 FORM = """Files are those that change, each with its path and its whole new text; or the diff is a unified
 diff of them. Statements, query and answer stay empty."""
 _baselines: dict[str, Figures] = {}
-
-
-class About(NamedTuple):
-    """What a world of files is called, and what its lessons are about."""
-
-    scope: str
-    noun: str = "tasks"
-    text: str = ""
-    versions: Mapping[str, str] = {}
 
 
 class FilesWorld(World):
@@ -37,16 +173,16 @@ class FilesWorld(World):
     form = FORM
     parts = ("files", "diff")
 
-    def __init__(self, template: Template, held: Held, about: About, tactics: Tactics | None) -> None:
-        self._template, self._held, self._tactics = template, held, tactics
-        self.scope, self.noun, self._text = about.scope, about.noun, about.text
-        self.language = tactics
-        self._versions = about.versions
+    def __init__(self, template: Template, held: Held, described: Described, known: Tactics | None) -> None:
+        self._template, self._held, self._described = template, held, described
+        self.language = self._tactics = known
+        self.scope = described.scope or (known.scope if known else described.name)
+        self.noun = described.noun or (known.noun if known else "tasks")
 
     @property
     def versions(self) -> Mapping[str, str]:
         """Return the versions that the world's description names."""
-        return self._versions
+        return self._described.versions
 
     @cached_property
     def _files(self) -> dict[str, str]:
@@ -90,9 +226,11 @@ class FilesWorld(World):
         """Return the files that may change, the names of the others, and what the check printed."""
         shown = [f"{path}:\n{text}" for path, text in self.open_files.items()]
         others = ", ".join(path for path in self._files if path not in self.open_files)
-        text = "\n\n".join([self._text, *shown, f"Other files: {others or 'none'}"]).strip()
+        text = "\n\n".join([self._described.about, *shown, f"Other files: {others or 'none'}"]).strip()
         clipped = (
-            text if len(text) <= LONGEST_MATERIAL else f"{text[:LONGEST_MATERIAL]}\n… (read_file shows more)"
+            text
+            if len(text) <= MAX_MATERIAL_CHARS
+            else f"{text[:MAX_MATERIAL_CHARS]}\n… (read_file shows more)"
         )
         return f"{clipped}\n\nAs it is, the check says:\n{self.baseline.shown}"
 
@@ -201,7 +339,9 @@ class FilesWorld(World):
 
         def read_file(path: str) -> str:
             """Show a text file of the workspace."""
-            return self._files.get(path, f"There is no text file {path}; there are {', '.join(self._files)}.")
+            if path not in self._files and path in self._template.names():
+                return f"{path} is not shown: it is no text, or has more than {MAX_BYTES} bytes."
+            return self._files.get(path, f"There is no file {path}; there are {', '.join(self._files)}.")
 
         def try_files(path: str, text: str) -> str:
             """Try one file with another text on a copy, and say what the check says."""

@@ -1,9 +1,8 @@
 """Any world: the protocol by which a task's solutions are tried, and where worlds are found by name."""
 
-from mneme.core.trial import Metric, Trial, failed
+from mneme.core.trial import Metric, Solution, Trial, failed
 from mneme.environments.worlds.registry import find_world, runs_commands, world_names
-from mneme.environments.worlds.task import Solution, Task, Told
-from mneme.environments.worlds.world import InWords, Language, World, WorldKind, parts_of
+from mneme.environments.worlds.world import InWords, Language, Task, Told, World, WorldKind, parts_of
 
 __all__ = [
     "InWords",

@@ -8,9 +8,9 @@ An entry point of the group `mneme.worlds` names a `WorldKind`, its class or a f
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from mneme.core.errors import BadInput
@@ -74,5 +74,4 @@ def _built_in(name: str) -> WorldKind:
 
 def _loaded(name: str) -> Any:
     """Load the class of a built-in kind by name, as another package's is: only when it is asked for."""
-    module, _, kind = KINDS[name].partition(":")
-    return getattr(import_module(f"{ENVIRONMENTS}.{module}"), kind)
+    return resolve_name(f"{ENVIRONMENTS}.{KINDS[name]}")

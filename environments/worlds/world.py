@@ -23,11 +23,75 @@ the baseline, it keeps for the process.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Annotated, Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
-from mneme.core.trial import Trial
-from mneme.environments.worlds.task import Solution, Task
+from mneme.core.fields import described
+from mneme.core.trial import Solution, Trial
+
+
+class Told(TypedDict, total=False):
+    """What a task tells its world: the command line, the graphs and the worlds all read this declaration."""
+
+    query: Annotated[
+        str,
+        described(
+            "sql_tuning: the slow query, which is run and measured.",
+            "SELECT user_id, COUNT(*) FROM user_events GROUP BY user_id",
+        ),
+    ]
+    wanted_speed_up: Annotated[
+        float, described("sql_tuning: how many times as fast is fast enough.", 2.0, 2.0, ge=1)
+    ]
+    index_budget: Annotated[
+        float,
+        described("sql_tuning: largest size of all new indexes, as a share of the tables'.", 0.3, 0.3, ge=0),
+    ]
+    database: Annotated[
+        str,
+        described(
+            "sql_tuning: an own database, a SQLite file or a postgresql:// address; only read.",
+            "/home/ada/shop.sqlite",
+        ),
+    ]
+    ddl: Annotated[
+        str,
+        described(
+            "sql_tuning: CREATE TABLE statements of an own database, filled with made rows.",
+            "CREATE TABLE orders (id INTEGER PRIMARY KEY, city TEXT)",
+        ),
+    ]
+    case: Annotated[str, described("A task of the world's own, by its id.", "common-customers")]
+    workspace: Annotated[
+        str,
+        described("workspace: the folder whose files a solution may change, on a copy.", "/home/ada/shop"),
+    ]
+    check: Annotated[
+        str, described("workspace: the command that must end with 0, run in the folder.", "pytest -q")
+    ]
+    metrics: Annotated[
+        list[str],
+        described(
+            "workspace: what is to become better, as NAME:lower|higher:TIMES.", ["cpu_seconds:lower:2"], []
+        ),
+    ]
+    may_change: Annotated[
+        list[str], described("workspace: patterns of the files that may change.", ["src/*.py"], [])
+    ]
+
+
+class Task(BaseModel):
+    """One task: its words, and what its world reads of it (a query, a folder, …)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str = "task"
+    text: str = ""
+    given: dict[str, Any] = Field({}, description="What the world reads, by name: `Told`, and what is set.")
+    group: str = Field("", description="Of similar tasks, each group comes once before any comes again.")
 
 
 class InWords(BadInput):
@@ -48,6 +112,8 @@ class Language(Protocol):
 class World(ABC):
     """One task in the world where its solutions are tried."""
 
+    measures: bool = True
+    """Whether solutions are tried here; else the leader judges them."""
     scope: str = ""
     """What lessons of this world are about: cards of another scope are not shown here."""
     noun: str = "tasks"

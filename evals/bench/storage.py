@@ -19,7 +19,7 @@ from mneme.nodes.sharing.pools import look_up
 from mneme.nodes.sharing.retriever_training import AT_ONCE as A_STEP
 from mneme.stores.cards.card import Lesson, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Write

@@ -11,7 +11,7 @@ from mneme.nodes.chat.context import MemoryContext
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.users.inbox import Message
 
-Name = Literal["ours", "v3", "v2", "v2-compose-first", "v1", "v1-compose-first", "v1-searching"]
+Name = Literal["ours", "v3", "v2", "v1", "v1-searching"]
 
 
 class Arm(NamedTuple):
@@ -36,8 +36,6 @@ ARMS: dict[Name, Arm] = {
     "ours": Arm(memory_agent.builder),
     "v3": Arm(memory_agent_v3.builder),
     "v2": Arm(memory_agent_v2.builder),
-    "v2-compose-first": Arm(memory_agent_v2.builder, {"compose_first": True}),
     "v1": Arm(memory_agent_v1.builder),
-    "v1-compose-first": Arm(memory_agent_v1.builder, {"compose_first": True}),
     "v1-searching": Arm(memory_agent_v1.builder, {"retrieval": "agent"}),
 }

@@ -83,20 +83,18 @@ def load(path: Path) -> list[Case]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"Cannot read the contradiction set {path}: {error}.") from error
-    cases = [_case(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    cases = list[Case]()
+    for number, line in enumerate(lines, 1):
+        try:
+            cases += [Case.model_validate_json(line)] if line.strip() else []
+        except ValidationError as error:
+            wrong = first_fault(error, "the line")
+            raise BadInput(f"{path}, line {number} is no case: {wrong}") from error
     if not cases:
         raise BadInput(f"The contradiction set {path} holds no cases.")
     if len({case.id for case in cases}) < len(cases):
         raise BadInput(f"The contradiction set {path} names two cases alike.", "Give each its own id.")
     return cases
-
-
-def _case(path: Path, number: int, line: str) -> Case:
-    try:
-        return Case.model_validate_json(line)
-    except ValidationError as error:
-        wrong = first_fault(error, "the line")
-        raise BadInput(f"{path}, line {number} is no case: {wrong}") from error
 
 
 def score(case: Case, row: Row) -> Scored:
@@ -152,7 +150,8 @@ def _by_category(scored: Sequence[Scored]) -> dict[str, dict[str, Any]]:
 
 def tables(summaries: Mapping[str, dict[str, Any]]) -> list[Table]:
     """Return the tables that compare the systems."""
-    overall = {system: _decisions(summary) for system, summary in summaries.items()}
+    decisions = pd.DataFrame({system: _decisions(summary) for system, summary in summaries.items()})
+    overall = decisions.T.rename_axis("system")
     operations = {
         system: {
             f"{operation} {figure}": percent(summary["operations"][operation][figure])
@@ -175,18 +174,16 @@ def tables(summaries: Mapping[str, dict[str, Any]]) -> list[Table]:
         for system, summary in summaries.items()
     }
     return [
-        _table("Contradiction set: share of cases and of decisions that are right", overall),
-        _table("Precision, recall and F1 of each operation", operations),
+        framed("Contradiction set: share of cases and of decisions that are right", overall),
+        framed(
+            "Precision, recall and F1 of each operation", pd.DataFrame(operations).T.rename_axis("system")
+        ),
         framed("Confusion: operations expected and done", confusions.loc[:, confusions.any()]),
         framed(
             "Cases wholly right by category; in brackets: all expected done, further inserts let pass",
             pd.DataFrame(categories).rename_axis("category"),
         ),
     ]
-
-
-def _table(title: str, cells: Mapping[str, Mapping[str, str]]) -> Table:
-    return framed(title, pd.DataFrame(cells).T.rename_axis("system"))
 
 
 def _decisions(summary: dict[str, Any]) -> dict[str, str]:

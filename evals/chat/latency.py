@@ -12,11 +12,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import Any
 from uuid import uuid4
 
 import pandas as pd
+import yaml
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessageChunk, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
@@ -39,7 +41,7 @@ from mneme.evals.report import Journal, Progress, Report, Row, draw, framed
 from mneme.graphs import chatbot, memory_agent
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import counting
-from mneme.models.asking.gate import Gate, gate
+from mneme.models.asking.gate import gate
 from mneme.models.ollama import catalogue
 from mneme.models.ollama.chat import context_of
 from mneme.nodes.chat.context import ChatContext, MemoryContext
@@ -66,25 +68,9 @@ AGENTS: dict[str, Name] = {
     "version 2": "v2",
     "version 1": "v1",
 }
-SYSTEM = """You are a helpful and friendly chatbot. Get to know the user! Ask questions! Be spontaneous!
-When the user tells you something that is worth remembering, call upsert_memory before you reply.
-
-What you remember:
-"""
+_TEXTS = yaml.safe_load((Path(__file__).parent / "data" / "latency.yaml").read_text(encoding="utf-8"))
+SYSTEM, MESSAGE, MEMORIES = (_TEXTS[name] for name in ("system", "message", "memories"))
 RETRIEVED = 10
-MESSAGE = "Actually, Max is a Labrador mix, not a purebred."
-MEMORIES = [
-    "The user's dog Max, a golden retriever, loves playing fetch.",
-    "Max gets anxious during thunderstorms.",
-    "Max lives with the user's sister Emily in Portland.",
-    "Max sleeps on the sofa in the afternoon.",
-    "Max is afraid of the vacuum cleaner.",
-    "Max goes to the vet on Hawthorne Street.",
-    "Max knows how to open the garden gate.",
-    "Max eats salmon on Fridays.",
-    "Max likes to swim in the river.",
-    "Max and the neighbour's cat ignore each other.",
-]
 
 
 class Options(RunOptions):
@@ -96,11 +82,6 @@ class Options(RunOptions):
     )
     trials: int = Field(10, ge=1, description="Chats at each load.")
     quick: bool = Field(False, description="A short run: 0 and 10 messages pending, 3 chats.")
-
-    @property
-    def sized(self) -> "Options":
-        """Return the options with the sizes of a short run, where one is asked for."""
-        return self.model_copy(update={"trials": 3, "pending": [0, 10]}) if self.quick else self
 
 
 @dataclass(frozen=True)
@@ -114,7 +95,8 @@ class Case:
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Measure replies under load, remembering, and the hot path; report them together."""
-    options = options.sized
+    if options.quick:
+        options = options.model_copy(update={"trials": 3, "pending": [0, 10]})
     who, parallel = await identify(options.agents), settings().parallel
     if not who.responder.startswith("ollama:"):
         raise BadInput(f"{who} has no queue to wait in.", "Name a model of Ollama: --agents ollama:MODEL.")
@@ -126,20 +108,16 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "parallel": parallel,
     }
     journal = options.journal("latency", configuration)
-    cases = _cases(options.pending, parallel)
+    measured = [Case("chat", parallel, load) for load in options.pending]
+    measured += [Case("chat without the gate", WIDE_OPEN, load) for load in options.pending if load]
+    measured.append(Case(HOT_PATH, parallel))
+    measured += [Case(name, 1 if name.endswith("in sequence") else parallel) for name in AGENTS]
+    cases = {f"{case.what}/pending {case.pending}": case for case in measured}
     async with temporary_ledger(embedder) as ledger:
         await _seed(ledger, [f"pending-{number}" for number in range(max(options.pending))])
         measure = partial(_measure, ledger=ledger, who=who.responder, trials=options.trials)
         await journal.play(cases, measure, progress)
     return _report(journal, cases, str(who), parallel)
-
-
-def _cases(pending: Sequence[int], parallel: int) -> dict[str, Case]:
-    cases = [Case("chat", parallel, load) for load in pending]
-    cases += [Case("chat without the gate", WIDE_OPEN, load) for load in pending if load]
-    cases.append(Case(HOT_PATH, parallel))
-    cases += [Case(name, 1 if name.endswith("in sequence") else parallel) for name in AGENTS]
-    return {f"{case.what}/pending {case.pending}": case for case in cases}
 
 
 async def _measure(case: Case, *, ledger: Ledger, who: str, trials: int) -> Row:
@@ -149,9 +127,8 @@ async def _measure(case: Case, *, ledger: Ledger, who: str, trials: int) -> Row:
         elif case.what == HOT_PATH:
             measured = {"trials": [await _hot_path(ledger, who) for _ in range(trials + 1)][1:]}
         else:
-            measured = {
-                "trials": [await _remember(case.what, ledger, who) for _ in range(2 + trials // 4)][1:]
-            }
+            times = range(2 + trials // 4)
+            measured = {"trials": [await _remember(case.what, ledger, who) for _ in times][1:]}
     return {**asdict(case), **measured}
 
 
@@ -211,10 +188,20 @@ async def _load(case: Case, ledger: Ledger, who: str) -> AsyncIterator[Sequence[
     """Keep memory agents at work on messages of other users; when this begins, each message has a call."""
     agent = memory_agent.builder.compile(store=LedgerStore(ledger))
     entrance = gate(settings().ollama_url)
-    tasks = [asyncio.create_task(_work(agent, f"pending-{n}", who)) for n in range(case.pending)]
+
+    async def work(user: str) -> Any:
+        message = Message(message=MESSAGE, message_id=uuid4().hex)
+        return await agent.ainvoke(message, context=MemoryContext(user=user, memory_agent=who))
+
+    def begun() -> int:
+        """Count the tasks that have a call at the gate or behind it, and those that are done."""
+        calls = entrance.waiting("background") + entrance.running("background")
+        return calls + sum(task.done() for task in tasks)
+
+    tasks = [asyncio.create_task(work(f"pending-{n}")) for n in range(case.pending)]
     try:
         async with asyncio.timeout(SETTLING):
-            while _begun(entrance, tasks) < case.pending:  # noqa: ASYNC110
+            while begun() < case.pending:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         yield tasks
     finally:
@@ -224,17 +211,6 @@ async def _load(case: Case, ledger: Ledger, who: str) -> AsyncIterator[Sequence[
     for result in results:
         if isinstance(result, Exception):
             raise result
-
-
-def _begun(entrance: Gate, tasks: Sequence["asyncio.Task[Any]"]) -> int:
-    """Count the tasks that have a call at the gate or behind it, and those that are done."""
-    calls = entrance.waiting("background") + entrance.running("background")
-    return calls + sum(task.done() for task in tasks)
-
-
-async def _work(agent: Agent, user: str, who: str) -> Any:
-    message = Message(message=MESSAGE, message_id=uuid4().hex)
-    return await agent.ainvoke(message, context=MemoryContext(user=user, memory_agent=who))
 
 
 async def _hot_path(ledger: Ledger, who: str) -> Row:

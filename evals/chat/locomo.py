@@ -16,12 +16,11 @@ per question; right is an answer that chooses the first or says that it is not m
 """
 
 import shutil
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -38,13 +37,12 @@ from mneme.evals.chat.locomo_data import (
     picked,
     put,
 )
-from mneme.evals.chat.locomo_kept import asked_of, best, keep, namespaces_of, turns_behind, turns_of
+from mneme.evals.chat.locomo_kept import asked_of, keep, namespaces_of, turns_behind, turns_of
 from mneme.evals.chat.locomo_tables import DEPTHS, MODES, report, tokens
 from mneme.evals.measuring import ledger_at, temporary_ledger
 from mneme.evals.options import Agents, Role, RunOptions
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest
 from mneme.models.asking.asking import SEED, ask
-from mneme.models.embedding.embedders import Embedder
 from mneme.prompts.chat.chatbot import Turn as Given
 from mneme.prompts.chat.chatbot import reply
 from mneme.stores.ledger.ledger import Ledger
@@ -84,8 +82,7 @@ class Setup:
     options: Options
 
 
-@dataclass
-class Case:
+class Case(NamedTuple):
     """One question, with the turns that answer it and the namespaces that are searched for it."""
 
     name: str
@@ -113,33 +110,26 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "seed": SEED,
     }
     journal = options.journal("locomo", configuration)
-    async with _opened(options, journal, embedder) as ledger:
+    is_kept, folder = options.search_in == "memories", journal.path.with_suffix(".memories")
+    if is_kept and options.fresh:
+        shutil.rmtree(folder, ignore_errors=True)
+    # Where a memory agent fills it, the ledger stays beside the journal.
+    async with ledger_at(folder, embedder) if is_kept else temporary_ledger(embedder) as ledger:
         await _run(conversations, Setup(ledger, journal, who, agent, options), progress)
-    kept_by = str(agent) if options.search_in == "memories" else ""
-    made = report(conversations, journal, who, embedder.name, kept_by)
+    made = report(conversations, journal, who, embedder.name, str(agent) if is_kept else "")
     if options.limit:
         made.notes.insert(0, f"Of each conversation its first {options.limit} turns alone were used.")
     return made
 
 
-@asynccontextmanager
-async def _opened(options: Options, journal: Journal, embedder: Embedder) -> AsyncIterator[Ledger]:
-    """Open a ledger: one that stays beside the journal where a memory agent fills it."""
-    if options.search_in == "turns":
-        async with temporary_ledger(embedder) as ledger:
-            yield ledger
-        return
-    folder = journal.path.with_suffix(".memories")
-    if options.fresh:
-        shutil.rmtree(folder, ignore_errors=True)
-    async with ledger_at(folder, embedder) as ledger:
-        yield ledger
-
-
 async def _run(conversations: Sequence[Conversation], setup: Setup, progress: Progress) -> None:
-    cases = list(_cases(conversations, setup.options.search_in))
+    cases, of_memories = list[Case](), setup.options.search_in == "memories"
     for conversation in conversations:
-        if setup.options.search_in == "memories":
+        for number, question in enumerate(conversation.questions):
+            below = asked_of(conversation, question) if of_memories else [_namespace(conversation)]
+            name, evidence = f"{conversation.sample_id}/{number}", conversation.evidence_of(question)
+            cases.append(Case(name, question, evidence, below))
+        if of_memories:
             await _keep(conversation, setup, progress)
         else:
             await _store(conversation, setup.ledger)
@@ -150,15 +140,6 @@ async def _run(conversations: Sequence[Conversation], setup: Setup, progress: Pr
         if setup.who.is_model and (name := f"{case.name}/answer") not in setup.journal:
             setup.journal.add(name, await _answer(case, setup))
         progress(number + 1, len(cases), case.name)
-
-
-def _cases(conversations: Sequence[Conversation], search_in: SearchedIn) -> Iterator[Case]:
-    for conversation in conversations:
-        for number, question in enumerate(conversation.questions):
-            evidence = conversation.evidence_of(question)
-            kept = search_in == "memories"
-            below = asked_of(conversation, question) if kept else [_namespace(conversation)]
-            yield Case(f"{conversation.sample_id}/{number}", question, evidence, below)
 
 
 def _namespace(conversation: Conversation) -> Namespace:
@@ -205,22 +186,18 @@ async def _look_up(case: Case, mode: Mode, setup: Setup) -> Row:
     asked, hits, started = case.question.question, list[Hit](), perf_counter()
     for namespace in case.namespaces:
         hits += await setup.ledger.search(namespace, asked, limit=DEPTHS[-1], mode=mode)
-    seconds, hits = perf_counter() - started, best(hits, DEPTHS[-1])
-    texts = [hit.version.text for hit in hits]
+    seconds, hits = perf_counter() - started, sorted(hits, key=lambda hit: -hit.score)[: DEPTHS[-1]]
+    texts, of_memories = [hit.version.text for hit in hits], setup.options.search_in == "memories"
     return {
         "category": case.question.category,
         "evidence": case.evidence,
-        "found": [await _turns(hit, setup) for hit in hits],
+        "found": [
+            await turns_of(hit.version, setup.ledger) if of_memories else [hit.version.key] for hit in hits
+        ],
         "records": [[*hit.version.namespace, hit.version.key] for hit in hits],
         "tokens": [tokens(texts[:depth]) for depth in DEPTHS],
         "seconds": seconds,
     }
-
-
-async def _turns(hit: Hit, setup: Setup) -> list[str]:
-    if setup.options.search_in == "memories":
-        return await turns_of(hit.version, setup.ledger)
-    return [hit.version.key]
 
 
 async def _answer(case: Case, setup: Setup) -> Row:

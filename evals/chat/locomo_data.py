@@ -11,6 +11,7 @@ from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from random import Random
+from statistics import fmean
 from typing import Any
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_validator, model_validator
@@ -96,24 +97,18 @@ class Conversation(BaseModel):
     def _flatten(cls, raw: Any) -> Any:
         if not isinstance(raw, dict) or not isinstance(raw.get("conversation"), dict):
             raise ValueError("each conversation needs `sample_id`, `qa` and `conversation`")  # noqa: TRY004  (as below)
-        return raw | {"turns": _turns(raw["conversation"])}
+        sessions, turns = raw["conversation"], list[Any]()
+        for number in sorted(int(found[1]) for name in sessions if (found := _SESSION.fullmatch(name))):
+            said, date = sessions[f"session_{number}"], sessions.get(f"session_{number}_date_time", "")
+            if not isinstance(said, list) or not all(isinstance(turn, dict) for turn in said):
+                raise ValueError(f"session_{number} is not a list of turns")
+            turns += [turn | {"date": date} for turn in said]
+        return raw | {"turns": turns}
 
     def evidence_of(self, question: Question) -> list[str]:
         """Return the turns that answer a question; none where one of them is not in the conversation."""
         known = {turn.dia_id for turn in self.turns}
         return question.evidence if known.issuperset(question.evidence) else []
-
-
-def _turns(sessions: dict[str, Any]) -> list[Any]:
-    numbers = sorted(int(found[1]) for name in sessions if (found := _SESSION.fullmatch(name)))
-    return [turn for number in numbers for turn in _session(sessions, f"session_{number}")]
-
-
-def _session(sessions: dict[str, Any], name: str) -> list[Any]:
-    turns, date = sessions[name], {"date": sessions.get(f"{name}_date_time", "")}
-    if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
-        raise ValueError(f"{name} is not a list of turns")
-    return [turn | date for turn in turns]
 
 
 def find(given: Path | None) -> Path:
@@ -208,16 +203,11 @@ def answer_score(question: Question, prediction: str) -> float:
         said = prediction.lower()
         return float("no information available" in said or "not mentioned" in said)
     if question.category == 1:
-        parts = [token_f1(prediction, answer) for answer in question.answer.split(",")]
-        return sum(parts) / len(parts)
+        given, wanted = prediction.split(","), question.answer.split(",")
+        return fmean(max(_f1(part, answer) for part in given) for answer in wanted)
     if question.category == 3:
         return _f1(prediction, question.answer.split(";")[0])
     return _f1(prediction, question.answer)
-
-
-def token_f1(prediction: str, answer: str) -> float:
-    """Return the F1 of the comma-separated part of a prediction that fits one answer best."""
-    return max(_f1(part, answer) for part in prediction.split(","))
 
 
 def _f1(prediction: str, answer: str) -> float:

@@ -5,12 +5,12 @@ the messages of a chat are; the other's turns are what went before. A question i
 speakers that it names, or to those of both.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from time import perf_counter
 
 from mneme.core.errors import ModelUnavailable
 from mneme.evals.answering import Identity
-from mneme.evals.chat.locomo_data import Conversation, Question, Turn
+from mneme.evals.chat.locomo_data import Conversation, Question
 from mneme.evals.report import Journal
 from mneme.graphs.remember import builder
 from mneme.nodes.chat.context import MemoryContext
@@ -19,7 +19,7 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.hints import words_in
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import user_namespace
-from mneme.stores.ledger.records import Hit, Namespace, Version
+from mneme.stores.ledger.records import Namespace, Version
 from mneme.stores.users.inbox import Inbox, Message
 
 
@@ -85,11 +85,6 @@ async def turns_behind(conversation: Conversation, ledger: Ledger) -> list[str]:
     return sorted(turns)
 
 
-def best(hits: Sequence[Hit], limit: int) -> list[Hit]:
-    """Return the best hits of several searches."""
-    return sorted(hits, key=lambda hit: -hit.score)[:limit]
-
-
 def _speakers(conversation: Conversation) -> list[str]:
     return sorted({turn.speaker for turn in conversation.turns})
 
@@ -105,11 +100,11 @@ def _messages(conversation: Conversation, speaker: str) -> Iterator[Message]:
             yield Message(
                 message=turn.said,
                 message_id=turn.dia_id,
-                preceding=[_line(each, speaker) for each in before if each.session == turn.session],
+                preceding=[
+                    f"{'user' if each.speaker == speaker else each.speaker}: {each.said}"
+                    for each in before
+                    if each.session == turn.session
+                ],
                 time=f"{turn.day}T00:00:00+00:00" if turn.day else "",
                 thread=turn.session,
             )
-
-
-def _line(turn: Turn, speaker: str) -> str:
-    return f"{'user' if turn.speaker == speaker else turn.speaker}: {turn.said}"

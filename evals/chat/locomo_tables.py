@@ -33,7 +33,13 @@ def report(
     recall = searched.pivot(index=["question", "category"], columns="mode", values=f"recall {DEPTH}")
     gain = (recall["blend"] - recall["bm25"]).dropna()
     searches["blend"]["gain"] = {name: _spread(own) for name, own in _by_category(gain)}
-    answers = _answered(_rows(journal, "answer"))
+    asked = _rows(journal, "answer")
+    answers, refused = _answered(asked), sum("refused" in row for row in asked)
+    answered = table(
+        f"Answers of {who}: LoCoMo's token F1; adversarial: share that declines the trap (%)",
+        ["category", "questions", "score, 95 %"],
+        [[name, of["questions"], _cell(of)] for name, of in answers.items()],
+    )
     part = f"{len(conversations)} of {WHOLE} conversations"
     answered_by = f"{embedder} (search), {who if who.is_model else 'nobody'} (answers)"
     title = f"LoCoMo, {part}: evidence found among {'memories' if kept_by else 'raw turns'}"
@@ -43,13 +49,13 @@ def report(
         raw=journal.path,
         rows=journal.rows,
         summary={"part": part, "search": searches, "answers": answers},
-        tables=[*_search_tables(searches), *_answer_tables(answers, who)],
+        tables=[*_search_tables(searches), *([answered] if answers else [])],
         plots=[draw(journal.path.with_suffix(".png"), title, answered_by, partial(_plot_recall, searches))],
         notes=[
             f"Part of the benchmark used: {part}.",
             *_kept_notes(_rows(journal, "kept"), _rows(journal, "dense"), kept_by),
             *_remembering_notes(_rows(journal, "remembered")),
-            *_refused_notes(_rows(journal, "answer")),
+            *[f"{refused} of {len(asked)} questions got no usable answer, and count as 0."] * bool(refused),
             *_notes(conversations, searches, who),
         ],
     )
@@ -156,12 +162,6 @@ def _cell(of: dict[str, float], sign: str = "") -> str:
     return f"{100 * of['mean']:{sign}.1f} ({low} to {high})"
 
 
-def _answer_tables(answers: dict[str, Any], who: Identity) -> list[Table]:
-    rows = [[name, of["questions"], _cell(of)] for name, of in answers.items()]
-    title = f"Answers of {who}: LoCoMo's token F1; adversarial: share that declines the trap (%)"
-    return [table(title, ["category", "questions", "score, 95 %"], rows)] if rows else []
-
-
 def _kept_notes(rows: Sequence[Row], asked: Sequence[Row], kept_by: str) -> list[str]:
     """Say what was searched where it was not the turns, and how much of the evidence is in it."""
     if not kept_by:
@@ -191,11 +191,6 @@ def _remembering_notes(rows: Sequence[Row]) -> list[str]:
         f"{sum(row['seconds'] for row in rows):.0f} s. {sum(bool(row['failed']) for row in rows)} turns "
         "could not be remembered.",
     ]
-
-
-def _refused_notes(rows: Sequence[Row]) -> list[str]:
-    refused = sum("refused" in row for row in rows)
-    return [f"{refused} of {len(rows)} questions got no usable answer, and count as 0."] if refused else []
 
 
 def _notes(conversations: Sequence[Conversation], searches: dict[str, Any], who: Identity) -> list[str]:

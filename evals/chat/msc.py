@@ -74,11 +74,6 @@ class Setup:
     def store(self) -> LedgerStore:
         return LedgerStore(self.ledger)
 
-    def context(self, user: str) -> ChatContext:
-        return ChatContext(
-            user=user, chatbot=self.chatbot.responder, memory_agent=self.memory_agent.responder
-        )
-
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Run table 1 and the contradiction set with each memory agent, and the baselines."""
@@ -96,25 +91,21 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     }
     journal = options.journal("msc", configuration)
     async with temporary_ledger(embedder) as ledger:
-        await _run(options, cases, Setup(ledger, chatbot, agent), journal, progress)
+        setup = Setup(ledger, chatbot, agent)
+        for name in options.arms:
+            if not options.skip_table_1 and f"table 1/{name}" not in journal:
+                journal.add(f"table 1/{name}", {"tests": await _table_1(name, setup)})
+            messages = {f"{name}/{case.id}": case for case in cases}
+            remember = partial(_contradict, name=name, setup=setup)
+            await journal.play(messages, remember, progress, concurrency=options.at_once)
     played = await baselines.play(cases, embedder)
     return _report(options, cases, journal, played, agent)
 
 
-async def _run(
-    options: Options, cases: Sequence[Case], setup: Setup, journal: Journal, progress: Progress
-) -> None:
-    for name in options.arms:
-        if not options.skip_table_1 and f"table 1/{name}" not in journal:
-            journal.add(f"table 1/{name}", {"tests": await _table_1(name, setup)})
-        messages = {f"{name}/{case.id}": case for case in cases}
-        remember = partial(_contradict, name=name, setup=setup)
-        await journal.play(messages, remember, progress, concurrency=options.at_once)
-
-
 async def _table_1(name: Name, setup: Setup) -> list[Row]:
     """Chat through the paper's two sessions; after each reply the memory agent takes what waits."""
-    store, context = setup.store, setup.context(f"table-1-{name}")
+    store, roles = setup.store, {"memory_agent": setup.memory_agent.responder}
+    context = ChatContext(user=f"table-1-{name}", chatbot=setup.chatbot.responder, **roles)
     chat = chatbot.builder.compile(checkpointer=InMemorySaver(), store=store)
     rows = []
     for test in table_1.TESTS:

@@ -33,7 +33,7 @@ class Test(BaseModel):
 
 DATA = Path(__file__).parent / "data" / "table_1.yaml"
 TESTS = TypeAdapter(list[Test]).validate_python(yaml.safe_load(DATA.read_text(encoding="utf-8")))
-COLUMNS = (
+HEADS = [
     "test",
     "message",
     "paper",
@@ -44,7 +44,7 @@ COLUMNS = (
     "after",
     "reply",
     "right",
-)
+]
 
 
 def is_right(test: Test, row: Row) -> bool:
@@ -57,7 +57,7 @@ def is_right(test: Test, row: Row) -> bool:
 def show(title: str, rows: Sequence[Row]) -> Table:
     """Show what happened in each test beside what the paper reports."""
     cells = [_cells(test, row) for test, row in zip(TESTS, rows, strict=True)]
-    return table(title, COLUMNS, cells, figures=False, lines=True)
+    return table(title, HEADS, cells, figures=False, lines=True)
 
 
 def _cells(test: Test, row: Row) -> list[str]:

@@ -32,7 +32,7 @@ from mneme.stores.cards.card import Lesson, TaskOutcome
 from mneme.stores.cards.consolidation import DELTA, ConsolidationCycle
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change

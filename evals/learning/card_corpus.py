@@ -7,12 +7,12 @@ of a remedy of that world, about the task that it was seen in. The queries are w
 from collections.abc import Iterator
 from itertools import count, product
 
-from mneme.environments.sql_tuning.conditions import features_of, general
+from mneme.environments.sql_tuning.analysis import general
 from mneme.environments.sql_tuning.patterns import REMEDIES
-from mneme.environments.sql_tuning.tasks import TuningTask, tasks
-from mneme.environments.workspace.tactics import tactics
+from mneme.environments.sql_tuning.tasks import tasks
+from mneme.environments.workspace.world import tactics
 from mneme.environments.worlds import find_world
-from mneme.prompts.learning.trials import about
+from mneme.prompts.learning.compound_learning.task import about
 from mneme.rules.learning.tuning import claim
 from mneme.stores.cards.card import Lesson, Rule
 
@@ -32,24 +32,16 @@ def lessons_of_worlds(size: int) -> list[Lesson]:
 
 
 def _all() -> Iterator[Lesson]:
-    yield from _of_files()
-    for seed in count():
-        for task in tasks(seed, TASKS_PER_SEED):
-            yield from _of_query(task, seed)
-
-
-def _of_files() -> Iterator[Lesson]:
     for known in tactics().values():
         cases = [_subject(case.text) for case in find_world(known.scope).cases()]
         for condition, pattern, seen in product(known.features, known.patterns, cases):
             yield _lesson(condition, pattern, known.noun, seen, known.scope)
-
-
-def _of_query(task: TuningTask, seed: int) -> Iterator[Lesson]:
-    features, seen = features_of(task), f"{_subject(task.description)} ({seed})"
-    for condition in dict.fromkeys(["; ".join(features), "; ".join(general(features))]):
-        for pattern in REMEDIES:
-            yield _lesson(condition, pattern, "queries", seen, "sql_tuning")
+    for seed in count():
+        for task in tasks(seed, TASKS_PER_SEED):
+            seen = f"{_subject(task.description)} ({seed})"
+            conditions = dict.fromkeys(["; ".join(task.features), "; ".join(general(task.features))])
+            for condition, pattern in product(conditions, REMEDIES):
+                yield _lesson(condition, pattern, "queries", seen, "sql_tuning")
 
 
 def _subject(text: str) -> str:
@@ -66,7 +58,7 @@ def queries(wanted: int) -> list[str]:
     asked: list[str] = []
     for seed in count(ASKED_FROM):
         for task in tasks(seed, TASKS_PER_SEED):
-            asked.append(about("; ".join(general(features_of(task))), "queries"))
+            asked.append(about("; ".join(general(task.features)), "queries"))
             asked.append(f"{asked[-1]}: {_subject(task.description)}")
         if len(asked) >= wanted:
             return asked[:wanted]

@@ -74,7 +74,7 @@ def figures_of(order: pd.DataFrame) -> pd.Series:
             "speed-up (median)": order["speed_up"].astype(float).fillna(0.0).median(),
             "cards retrieved": order["cards_retrieved"].mean(),
             "cards used": order["cards_used"].mean(),
-            "retrieval precision": order["cards_used"].sum() / retrieved if retrieved else 0.0,
+            "retrieval precision": order["cards_used"].sum() / retrieved if retrieved else np.nan,
             "duplicate mistakes": duplicate_mistakes(order["mistakes"]) or 0.0,
         }
     )
@@ -94,11 +94,14 @@ def growth_of(order: pd.DataFrame) -> pd.Series:
 
 
 def spread(part: pd.DataFrame, of: Callable[[pd.DataFrame], pd.Series]) -> pd.DataFrame:
-    """Return figures as rows and arms as columns: mean and standard deviation over the orders."""
+    """Return figures as rows and arms as columns: mean and standard deviation over the orders, if several."""
     orders = part.groupby(["arm", "seed"], sort=False)[[*part.columns]].apply(of)
     by_arm = orders.groupby("arm", sort=False)
-    means, deviations = by_arm.mean().T, by_arm.std().fillna(0.0).T
-    return means.map("{:.2f}".format) + " ± " + deviations.map("{:.2f}".format)
+    means, deviations = by_arm.mean().T, by_arm.std().T
+    cells = means.map("{:.2f}".format) + deviations.map(
+        lambda each: "" if pd.isna(each) else f" ± {each:.2f}"
+    )
+    return cells.where(means.notna(), "–")
 
 
 def compared(part: pd.DataFrame) -> dict[str, Row]:

@@ -20,11 +20,11 @@ from pydantic import Field
 from mneme.environments.sql_tuning import SCHEMAS, tasks
 from mneme.environments.sql_tuning.tasks import Family
 from mneme.environments.worlds import find_world
-from mneme.evals.learning.studies import Played, Study, StudyOptions, Team, study, with_gains
+from mneme.evals.learning.studies import Played, Study, StudyOptions, study, with_gains
 from mneme.evals.measuring import wilcoxon_p
 from mneme.evals.options import Positive
 from mneme.evals.report import Progress, Report, Row, framed
-from mneme.nodes.learning.abstracting import abstraction_of
+from mneme.nodes.learning.worlds import abstraction_of
 from mneme.stores.cards.card_files import load
 from mneme.stores.cards.check import texts
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -90,12 +90,10 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
             tried = list(tasks(TRIED_ON, options.tried, taker.families, schemas=taker.schemas))
             plan = []
             for arm in arms:
-                team, noted = (
-                    f"{giver.name}/{arm.name}/{arm.repeat}",
-                    {"giver": giver.name, "repeat": arm.repeat},
-                )
+                team = f"{giver.name}/{arm.name}/{arm.repeat}"
+                noted = {"giver": giver.name, "repeat": arm.repeat}
                 if arm.name != NOTHING:
-                    await _imported(now, giver, arm, now.team(team))
+                    await _imported(now, giver, arm, team)
                 plan += [
                     Played(arm.name, team, task, noted | {"number": number})
                     for number, task in enumerate(tried)
@@ -104,16 +102,17 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         return report(now, arms)
 
 
-async def _imported(now: Study, giver: Organisation, arm: Arm, ours: Team) -> None:
+async def _imported(now: Study, giver: Organisation, arm: Arm, team: str) -> None:
     """Export and import once; keep how many cards agents see of it, and what it tells of the giver."""
-    if (case := f"import/{ours.name}") in now.journal:
+    ours = now.cards(team)
+    if (case := f"import/{team}") in now.journal:
         return
-    if await ours.cards.records.count():  # a run was killed after the import: the noise is not drawn again
-        text = await ours.cards.files.export()
+    if await ours.records.count():  # a run was killed after the import: the noise is not drawn again
+        text = await ours.files.export()
     else:
-        text = await _exported(now.team(giver.name).cards, arm)
-        await ours.cards.files.import_(text, change=IMPORTED)
-    cards = await ours.cards.records.list()
+        text = await _exported(now.cards(giver.name), arm)
+        await ours.files.import_(text, change=IMPORTED)
+    cards = await ours.records.list()
     counts = {"cards": len(cards), "shown": sum(card.shelf == "active" for card in cards)}
     now.journal.add(case, {"arm": arm.name, "repeat": arm.repeat, **counts, **_told(text, giver)})
 

@@ -57,90 +57,7 @@ def make_databases(rows: int) -> None:
         SqlTuning.open(schema, 0, rows)
 
 
-@dataclass
-class Team:
-    """A team that solves tasks: its ledger, who answers, the rows of its databases, the cards retrieved."""
-
-    name: str
-    ledger: Ledger
-    who: str
-    rows: int
-    recall: int
-    arm: str = OURS
-
-    @property
-    def cards(self) -> KnowledgeCards:
-        return KnowledgeCards(self.ledger, self.name)
-
-    async def solve(self, task: TuningTask) -> Row:
-        """Put a task to the team, and the disputes that it opens to the test."""
-        builder = GRAPHS.get(self.arm, compound_learning.builder)
-        graph = builder.compile(store=LedgerStore(self.ledger))
-        problem: Any = {
-            "task": task.description,
-            "task_id": task.id,
-            "query": task.query,
-            "wanted_speed_up": task.wanted_speed_up,
-            "index_budget": task.index_budget,
-        }
-        roles: dict[str, Any] = dict.fromkeys(ROLES, self.who)
-        context = LearningContext(
-            **roles,
-            team=self.name,
-            environment="sql_tuning",
-            schema_name=task.schema_name,
-            database_seed=task.seed,
-            rows=self.rows,
-            recall=self.recall,
-        )
-        result = await graph.ainvoke(problem, context=context, output_keys=[*SEEN])
-        disputes = [each["dispute"] for each in result["learned"] if each["dispute"]]
-        decided = [await self._resolve(dispute) for dispute in disputes]
-        return await self._row(task, result, decided)
-
-    async def _resolve(self, dispute: str) -> Row:
-        """Let both approaches be tried; a dispute that waits for a person then waits."""
-        graph = dispute_resolution.builder.compile(
-            store=LedgerStore(self.ledger), checkpointer=InMemorySaver()
-        )
-        context = TeamContext(
-            devils_advocate=self.who, team=self.name, environment="sql_tuning", rows=self.rows
-        )
-        config: Any = {"configurable": {"thread_id": dispute}}
-        given: Any = {"dispute_id": dispute}
-        done = await graph.ainvoke(given, config, context=context)
-        ended = await self.cards.disputes.get(dispute)
-        return {**ended.model_dump(mode="json"), **done["recommendation"]}
-
-    async def _row(self, task: TuningTask, result: Row, decided: list[Row]) -> Row:
-        cards = await self.cards.records.list()
-        record = next(each for each in await self.cards.tasks.all() if each.id == task.id)
-        packet, metrics = result["packet"], result["packet"]["metrics"]
-        measured: Row = next((each for each in metrics["measured"] if each["name"] == "seconds"), {})
-        shown = "\n".join(str(each["known"]) for each in result["cards"])
-        learned = [{name: each[name] for name in LEARNED} for each in result["learned"]]
-        return {
-            **{name: getattr(record, name) for name in RECORDED},
-            "task": task.id,
-            "family": task.family,
-            "schema": task.schema_name,
-            "description": task.description,
-            "seconds": metrics["latency_seconds"],
-            "calls": metrics["model_calls"],
-            "tokens": metrics["tokens"],
-            "baseline_seconds": measured.get("baseline"),
-            "solution_seconds": measured.get("value"),
-            "confidence": packet["confidence"],
-            "answer": packet["answer"],
-            "shown_tokens": tokens_of([HumanMessage(shown)]) if shown else 0,
-            "learned": learned,
-            "disputes": decided,
-            "cards": len(cards),
-            "verified": sum(card.status == "verified" for card in cards),
-        }
-
-
-Prepare = Callable[[Team], Awaitable[None]]
+Prepare = Callable[[KnowledgeCards], Awaitable[None]]
 
 
 class StudyOptions(RunOptions):
@@ -183,19 +100,47 @@ class Study:
     rows: int
     progress: Progress
 
-    def team(self, name: str, shown: int = RECALL, rows: int = 0, memory: str = OURS) -> Team:
-        """Return a team by its name; what it has learned is in the ledger."""
-        return Team(name, self.ledger, self.who.responder, rows or self.rows, shown, memory)
+    def cards(self, team: str) -> KnowledgeCards:
+        """Return the cards of a team; what it has learned is in the ledger."""
+        return KnowledgeCards(self.ledger, team)
 
     async def play(self, plan: Sequence[Played]) -> None:
         """Solve every task of a plan that is not in the journal, in this order."""
         await self.journal.play({each.case: each for each in plan}, self._solve, self.progress)
 
     async def _solve(self, each: Played) -> Row:
-        team = self.team(each.team, each.shown, each.rows, each.memory)
-        if each.prepare and not await team.cards.records.count():  # a killed run may have done it
-            await each.prepare(team)
-        return {"arm": each.arm} | each.noted | await team.solve(each.task)
+        """Put a task to its team, and the disputes that it opens to the test."""
+        cards, task = self.cards(each.team), each.task
+        if each.prepare and not await cards.records.count():  # a killed run may have done it
+            await each.prepare(cards)
+        graph = GRAPHS.get(each.memory, compound_learning.builder).compile(store=LedgerStore(self.ledger))
+        problem: Any = {"task": task.description, "task_id": task.id, **task.posed}
+        roles: dict[str, Any] = dict.fromkeys(ROLES, self.who.responder)
+        context = LearningContext(
+            **roles,
+            team=each.team,
+            environment="sql_tuning",
+            schema_name=task.schema_name,
+            database_seed=task.seed,
+            rows=each.rows or self.rows,
+            recall=each.shown,
+        )
+        result = await graph.ainvoke(problem, context=context, output_keys=[*SEEN])
+        disputes = [each["dispute"] for each in result["learned"] if each["dispute"]]
+        decided = [await self._resolve(dispute, cards, context) for dispute in disputes]
+        return {"arm": each.arm} | each.noted | await _row(cards, task, result, decided)
+
+    async def _resolve(self, dispute: str, cards: KnowledgeCards, context: TeamContext) -> Row:
+        """Let both approaches be tried; a dispute that waits for a person then waits."""
+        graph = dispute_resolution.builder.compile(
+            store=LedgerStore(self.ledger), checkpointer=InMemorySaver()
+        )
+        own = TeamContext(**context.model_dump(include={"devils_advocate", "team", "environment", "rows"}))
+        config: Any = {"configurable": {"thread_id": dispute}}
+        given: Any = {"dispute_id": dispute}
+        done = await graph.ainvoke(given, config, context=own)
+        ended = await cards.disputes.get(dispute)
+        return {**ended.model_dump(mode="json"), **done["recommendation"]}
 
     def report(
         self, name: str, rows: list[Row], summary: Row, *plots: Callable[[Axes], None], title: str
@@ -204,6 +149,34 @@ class Study:
         plot = draw(self.journal.path.with_suffix(".png"), title, str(self.who), *plots)
         notes = [] if self.who.is_model else ["Answered by rules: the mechanism, not a language model."]
         return Report(name, str(self.who), self.journal.path, rows, summary, [], [plot], notes)
+
+
+async def _row(cards: KnowledgeCards, task: TuningTask, result: Row, decided: list[Row]) -> Row:
+    """Return what is kept of a solved task."""
+    known, record = await cards.records.list(), await cards.tasks.get(task.id)
+    packet, metrics = result["packet"], result["packet"]["metrics"]
+    measured: Row = next((each for each in metrics["measured"] if each["name"] == "seconds"), {})
+    shown = "\n".join(str(each) for each in result["cards"])
+    learned = [{name: each[name] for name in LEARNED} for each in result["learned"]]
+    return {
+        **{name: getattr(record, name) for name in RECORDED},
+        "task": task.id,
+        "family": task.family,
+        "schema": task.schema_name,
+        "description": task.description,
+        "seconds": metrics["latency_seconds"],
+        "calls": metrics["model_calls"],
+        "tokens": metrics["tokens"],
+        "baseline_seconds": measured.get("baseline"),
+        "solution_seconds": measured.get("value"),
+        "confidence": packet["confidence"],
+        "answer": packet["answer"],
+        "shown_tokens": tokens_of([HumanMessage(shown)]) if shown else 0,
+        "learned": learned,
+        "disputes": decided,
+        "cards": len(known),
+        "verified": sum(card.status == "verified" for card in known),
+    }
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ shares its families with others, so beside the usual permutation test stands one
 wholes (QAP, the quadratic assignment procedure), which is the one to believe.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import permutations
 from math import factorial
@@ -23,15 +23,16 @@ from scipy.stats import permutation_test, rankdata
 
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning import TuningTask, tasks
-from mneme.environments.sql_tuning.conditions import features_of, general
+from mneme.environments.sql_tuning.analysis import general
 from mneme.environments.sql_tuning.tasks import FAMILIES, Family
-from mneme.evals.learning.studies import RECALL, Played, Study, StudyOptions, Team, study, with_gains
+from mneme.evals.learning.studies import RECALL, Played, Study, StudyOptions, study, with_gains
 from mneme.evals.measuring import wilcoxon_p
 from mneme.evals.options import Positive
 from mneme.evals.report import Progress, Report, Row, framed
 from mneme.models.embedding.embedders import Embedder
-from mneme.prompts.learning.trials import about
+from mneme.prompts.learning.compound_learning.task import about
 from mneme.stores.cards.card import Card
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.records import Change
 
 LEARNED_FROM, TRIED_ON = 11, 12
@@ -66,7 +67,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
                 for number, task in enumerate(tasks(LEARNED_FROM, options.learned, [family]))
             ]
         )
-        cards = {family: await now.team(f"of {family}").cards.records.list() for family in families}
+        cards = {family: await now.cards(f"of {family}").records.list() for family in families}
         tried = {family: list(tasks(TRIED_ON, options.tried, [family])) for family in families}
         await now.play([*_plan(tried, cards)])
         similar = await similarity(cards, tried, now.embedder)
@@ -87,10 +88,9 @@ def _plan(
                 yield Played(TRIED, f"{source} {name}", task, {"source": source} | noted, RECALL, given)
 
 
-async def _copied(cards: Sequence[Card], team: Team) -> None:
+async def _copied(cards: Sequence[Card], to: KnowledgeCards) -> None:
     """Give a team cards of another, just as they stand there."""
-    if cards:
-        await team.ledger.write([team.cards.records.write(card.id, card, COPIED) for card in cards])
+    await to.records.ledger.write([to.records.write(card.id, card, COPIED) for card in cards])
 
 
 async def similarity(
@@ -102,15 +102,8 @@ async def similarity(
     is similar to nothing: not a number.
     """
     similar = np.full((len(cards), len(cards)), np.nan)
-    searched = [
-        np.array(
-            [
-                await embedder.embed_query(about("; ".join(general(features_of(task))), "queries"))
-                for task in own
-            ]
-        )
-        for own in tried.values()
-    ]
+    asked = [[about("; ".join(general(task.features)), "queries") for task in own] for own in tried.values()]
+    searched = [np.array([await embedder.embed_query(text) for text in own]) for own in asked]
     for row, source in enumerate(cards.values()):
         if texts := [card.text for card in source if card.shelf == "active"]:
             vectors = np.array(await embedder.embed_documents(texts))
@@ -194,17 +187,13 @@ def correlation(similar: Matrix, gain: Matrix) -> Row:
     dice = np.random.default_rng(0)
     loose = permutation_test((x,), rho, permutation_type="pairings", n_resamples=SHUFFLES, rng=dice)
     found = rho(x)
-    renamed = [abs(rho(ranks[np.ix_(order, order)][others])) for order in _orders(len(gain), dice)]
+    orders: Iterable[Any] = (dice.permutation(len(gain)) for _ in range(SHUFFLES))
+    if factorial(len(gain)) <= SHUFFLES:  # all ways of renaming but the present one
+        orders = [*permutations(range(len(gain)))][1:]
+    renamed = [abs(rho(ranks[np.ix_(order, order)][others])) for order in orders]
     beaten = sum(each >= abs(found) - 1e-12 for each in renamed)
     strict = (beaten + 1) / (len(renamed) + 1)
     return {"pairs": len(x), "rho": found, "p_pairs": float(loose.pvalue), "p_families": strict}
-
-
-def _orders(count: int, dice: np.random.Generator) -> list[tuple[int, ...]]:
-    """Return ways of renaming: all but the present one where they are few, else as many as are tried."""
-    if factorial(count) <= SHUFFLES:
-        return list(permutations(range(count)))[1:]
-    return [tuple(dice.permutation(count)) for _ in range(SHUFFLES)]
 
 
 def _verdict(each: Mapping[Hashable, Any]) -> str:

@@ -12,10 +12,9 @@ from mneme.evals.measuring import TokenCounter
 from mneme.evals.prompts.cases import Golden
 from mneme.evals.prompts.properties import as_json
 from mneme.models.asking.asking import ask
-from mneme.models.asking.attempts import asked_as_if_new
 from mneme.models.asking.counting import counting
 from mneme.nodes.chat.memory_tools import calls_of, turn_of
-from mneme.prompts.chat.paper_versions import ToolGiven, choose_tools, manage_memory
+from mneme.prompts.chat.paper_versions import ToolChoices, ToolGiven, choose_tools
 from mneme.rules.registry import has_rule
 
 MAX_ANSWER_CHARS = 2000
@@ -62,7 +61,7 @@ async def outcome_of(golden: Golden, responder: str) -> Outcome:
 
 async def _answered(golden: Golden, responder: str, config: RunnableConfig) -> tuple[Came, str, list[str]]:
     """Return how a usable answer came, if one did, its text, and what is wrong with it."""
-    with counting() as asked, asked_as_if_new():
+    with counting() as asked:
         try:
             answer = await _asked(golden, responder, config)
         except BadAnswer as bad:
@@ -77,9 +76,9 @@ async def _answered(golden: Golden, responder: str, config: RunnableConfig) -> t
 
 async def _asked(golden: Golden, responder: str, config: RunnableConfig) -> BaseModel | str:
     question = golden.question
-    if question.name in {choose_tools.name, manage_memory.name}:  # these are answered by calling tools
+    if question.name == choose_tools.name:  # it is answered by calling tools
         told = [HumanMessage(question.user_text(golden.given))]
         turn = await turn_of(question, cast(ToolGiven, golden.given), told, responder, config=config)
-        return cast(BaseModel, question.answer(calls=calls_of(question, turn)))
+        return ToolChoices(calls=calls_of(turn))
     answered = await ask(golden.question, golden.given, responder, lane="background", config=config)
     return cast("BaseModel | str", answered.value)

@@ -10,7 +10,6 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -51,25 +50,8 @@ class Item(BaseModel):
         return load_agent(self.agent).domain
 
 
-@dataclass
-class Split:
-    """The items of one run: archived before it, asked to grow the pool, kept for the test."""
-
-    archived: list[Item] = field(default_factory=list)
-    new: list[Item] = field(default_factory=list)
-    test: list[Item] = field(default_factory=list)
-
-    def __iter__(self) -> Iterator[list[Item]]:
-        """Yield the parts in their order."""
-        return (self.part(each) for each in PARTS)
-
-    def part(self, name: Part) -> list[Item]:
-        chosen: list[Item] = getattr(self, name)
-        return chosen
-
-    def within(self, domain: str) -> "Split":
-        """Return the items of a domain's agents, split as they are."""
-        return Split(*([item for item in part if item.domain == domain] for part in self))
+Split = dict[Part, list[Item]]
+"""The items of one run: archived before it, asked to grow the pool, kept for the test."""
 
 
 def read_items(data: Path | None) -> list[Item]:
@@ -153,31 +135,25 @@ def split(items: Sequence[Item], seed: int) -> Split:
     Raises BadInput where near-duplicates leave an agent without items for a part.
     """
     draw = random.Random(seed)  # noqa: S311  (a sample, no secret)
-    room = {agent: _quota(n) for agent, n in Counter(item.agent for item in items).items()}
+    room: dict[str, dict[Part, int]] = {}
+    for agent, n in Counter(item.agent for item in items).items():
+        archived, new = max(1, round(0.2 * n)), round(0.4 * n)
+        room[agent] = {"archived": archived, "new": new, "test": n - archived - new}
     groups = near_duplicates(items)
     draw.shuffle(groups)
-    made = Split()
+    made: Split = {part: [] for part in PARTS}
     for group in sorted(groups, key=len, reverse=True):
         part = _part_for(group, room, draw)
-        made.part(part).extend(group)
+        made[part].extend(group)
         for item in group:
             room[item.agent][part] -= 1
-    _check_filled(made, sorted(room))
-    return made
-
-
-def _check_filled(made: Split, agents: Sequence[str]) -> None:
     for part in PARTS:
-        if lacking := set(agents) - {item.agent for item in made.part(part)}:
+        if lacking := room.keys() - {item.agent for item in made[part]}:
             raise BadInput(
                 f"Of {', '.join(sorted(lacking))} no item is left to be {part}: too many are alike.",
                 "Give more different items.",
             )
-
-
-def _quota(n: int) -> dict[Part, int]:
-    archived, new = max(1, round(0.2 * n)), round(0.4 * n)
-    return {"archived": archived, "new": new, "test": n - archived - new}
+    return made
 
 
 def _part_for(group: Sequence[Item], room: dict[str, dict[Part, int]], draw: random.Random) -> Part:
@@ -193,4 +169,4 @@ def _part_for(group: Sequence[Item], room: dict[str, dict[Part, int]], draw: ran
 def closest_across(made: Split) -> float:
     """Return the greatest likeness, of 100, of two items in different splits."""
     pairs = [(a, b) for number, a in enumerate(PARTS) for b in PARTS[number + 1 :]]
-    return max(float(likenesses(made.part(a), made.part(b)).max()) for a, b in pairs)
+    return max(float(likenesses(made[a], made[b]).max()) for a, b in pairs)

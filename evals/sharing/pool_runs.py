@@ -94,33 +94,27 @@ class PoolRun:
         """Go through the whole experiment; what is in the journal is not done again."""
         if f"{self.name}/end" in self.journal:
             return
-        await self._store(self.items.archived)
+        await self._store(self.items["archived"])
         for percent in PARTS_OF_GROWTH:
             await self._grow(percent)
             await self._train(percent)
             for shots in _shots(self.pools, self.growth, percent):
-                await self._test(percent, shots)
-        if self.pools == "domain":
-            await self._judge()
+                await together(self._tested(item, percent, shots) for item in self.items["test"])
+        if self.pools == "domain":  # ways to choose examples, over the pool as it is in the end
+            await together(self._judged(item) for item in self.items["test"])
         self.journal.add(f"{self.name}/end", {"kind": "end", **await self._state()})
 
     async def _store(self, items: Sequence[Item]) -> None:
         """Put items into the pool as they are, and let the retriever learn from them as from the rest."""
         pairs = [
-            Pair(
-                prompt=item.question,
-                answer=item.answer,
-                agent=item.agent,
-                domain=item.domain,
-                score=100,
-            )
-            for item in items
+            Pair(prompt=each.question, answer=each.answer, agent=each.agent, domain=each.domain, score=100)
+            for each in items
         ]
         await keep(self.memories, pairs, change=BY_HAND)
 
     async def _grow(self, percent: int) -> None:
         """Ask the next part of the new questions one after the other: each sees what the last one left."""
-        part = _part(self.items.new, percent)
+        part = _part(self.items["new"], percent)
         if self.growth == "standard":
             await self._store(part)
             return
@@ -160,9 +154,6 @@ class PoolRun:
             "versions": versions,
         }
 
-    async def _test(self, percent: int, shots: int) -> None:
-        await together(self._tested(item, percent, shots) for item in self.items.test)
-
     async def _tested(self, item: Item, percent: int, shots: int) -> None:
         case = f"{self.name}/test/{percent}/{shots}/{item.id}"
         if case not in self.journal:
@@ -192,10 +183,6 @@ class PoolRun:
 
     def _asking(self, item: Item, shots: int, threshold: int) -> SharingContext:
         return self._context(agent=item.agent, shots=shots, threshold=threshold)
-
-    async def _judge(self) -> None:
-        """Compare ways to choose examples, for each test question, over the pool as it is in the end."""
-        await together(self._judged(item) for item in self.items.test)
 
     async def _judged(self, item: Item) -> None:
         case = f"{self.name}/judge/{item.id}"
@@ -241,12 +228,17 @@ def _part(items: Sequence[Item], percent: int) -> list[Item]:
 
 def pools_of(items: Split) -> list[tuple[Pools, str, Split]]:
     """Return the pools of one seed with their items: one for each domain, and one for all."""
-    domains = dict.fromkeys(item.domain for item in [*items.archived, *items.test])
-    return [("domain", domain, items.within(domain)) for domain in domains] + [("single", SINGLE_POOL, items)]
+    domains = dict.fromkeys(item.domain for item in [*items["archived"], *items["test"]])
+    single: tuple[Pools, str, Split] = ("single", SINGLE_POOL, items)
+    return [("domain", each, _within(items, each)) for each in domains] + [single]
+
+
+def _within(items: Split, domain: str) -> Split:
+    return {part: [item for item in own if item.domain == domain] for part, own in items.items()}
 
 
 def steps(items: Split) -> int:
     """Return how many times a seed's pools report their progress."""
     stages = [(pools, growth) for pools in get_args(Pools) for growth in get_args(Growth)]
     asked = sum(len(_shots(*stage, percent)) for stage in stages for percent in PARTS_OF_GROWTH)
-    return len(get_args(Pools)) * len(items.new) + len(items.test) * (asked + len(get_args(Growth)))
+    return len(get_args(Pools)) * len(items["new"]) + len(items["test"]) * (asked + len(get_args(Growth)))

@@ -49,23 +49,19 @@ async def judge(item: Item, judging: Judging, trained_answer: str) -> dict[Way, 
     ranked = {way: await _ranked(item, way, judging) for way in WAYS}
     grades = await _grades(item, {each.key: each for found in ranked.values() for each in found}, judging)
     useful = set(sorted(grades, key=lambda key: (grades[key], key))[: LABELS // 2])
-    return {
-        way: {
-            "shown": [each.key for each in found[:EXAMPLES_SHOWN]],
-            "recall@3": _recall(found[:EXAMPLES_SHOWN], useful),
-            "recall@10": _recall(found, useful),
-            "contradiction": fmean(grades[each.key] for each in found[:EXAMPLES_SHOWN])
-            if found
-            else MAX_CONTRADICTION,
-            "own agent": fmean(each.pair.agent == item.agent for each in found[:EXAMPLES_SHOWN])
-            if found
-            else 0.0,
-            "answer": trained_answer
-            if way == "trained"
-            else await _answered(item, found[:EXAMPLES_SHOWN], judging),
+    found = dict[Way, Row]()
+    for way, memories in ranked.items():
+        shown = memories[:EXAMPLES_SHOWN]
+        own = trained_answer if way == "trained" else await _answered(item, shown, judging)
+        found[way] = {
+            "shown": [each.key for each in shown],
+            "recall@3": _recall(shown, useful),
+            "recall@10": _recall(memories, useful),
+            "contradiction": fmean(grades[each.key] for each in shown) if shown else MAX_CONTRADICTION,
+            "own agent": fmean(each.pair.agent == item.agent for each in shown) if shown else 0.0,
+            "answer": own,
         }
-        for way, found in ranked.items()
-    }
+    return found
 
 
 async def _ranked(item: Item, way: Way, judging: Judging) -> list[Pooled]:
@@ -80,16 +76,13 @@ async def _found(item: Item, way: Way, judging: Judging) -> list[Pooled]:
     pool, wanted = judging.pool, DEPTH + SPARE
     if way == "random":
         memories = [each async for each in pool.pairs()]
-        draw = random.Random(_seed(judging.seed, item.id))  # noqa: S311  (a sample, no secret)
+        seed = int(hashlib.sha256(f"{judging.seed}/{item.id}".encode()).hexdigest()[:8], 16)
+        draw = random.Random(seed)  # noqa: S311  (a sample, no secret)
         return draw.sample(memories, min(wanted, len(memories)))
     if way == "BM25":
         return await pool.retrieve(item.question, wanted, mode="bm25")
     vector = (await look_up(pool, item.question)).vector if way == "trained" else None
     return await pool.retrieve(item.question, wanted, vector=vector)
-
-
-def _seed(seed: int, item: str) -> int:
-    return int(hashlib.sha256(f"{seed}/{item}".encode()).hexdigest()[:8], 16)
 
 
 async def _grades(item: Item, memories: dict[str, Pooled], judging: Judging) -> dict[str, int]:

@@ -10,7 +10,7 @@ ROUGE-L is F1 over the longest common subsequence of words; a Chinese character 
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -58,7 +58,8 @@ class BertScore:
     """
 
     def __init__(self, folder: Path | None = None, layers: int = LAYERS) -> None:
-        transformers, self._library = _installed("transformers"), _installed("bert_score.utils")
+        with needs("BERTScore", "bertscore"):
+            transformers, self._library = map(import_module, ("transformers", "bert_score.utils"))
         transformers.utils.logging.disable_progress_bar()
         self.folder, self.layers = folder or minilm.weights(), layers
         try:
@@ -122,50 +123,36 @@ def _cut(model: Any, layers: int) -> Any:
     return model
 
 
-def _installed(package: str) -> Any:
-    with needs("BERTScore", "bertscore"):
-        return import_module(package)
-
-
 def score_all(journal: Journal, bert: BertScore, progress: Progress) -> None:
     """Score every answer that has no score yet, each pair of texts once, those of one reference together."""
-    pairs = {_name(*pair): pair for row in journal.rows for pair in _pairs(row)}
-    waiting = sorted(
-        (pair for name, pair in pairs.items() if name not in journal), key=lambda pair: pair[::-1]
-    )
+    pairs = {_name(each): (each["reference"], each["answer"]) for each in _answers(journal.rows)}
+    waiting = sorted((pair, name) for name, pair in pairs.items() if name not in journal)
     for start in range(0, len(waiting), SCORED_AT_ONCE):
         part = waiting[start : start + SCORED_AT_ONCE]
-        found = bert.both([answer for answer, _ in part], [reference for _, reference in part])
-        for pair, value in zip(part, found, strict=True):
-            scores = {"bert_score": value.f1, "bert_precision": value.precision, "rouge_l": rouge_l(*pair)}
-            journal.add(_name(*pair), {"kind": "score"} | scores)
+        found = bert.both([answer for (_, answer), _ in part], [reference for (reference, _), _ in part])
+        for ((reference, answer), name), value in zip(part, found, strict=True):
+            rouge = rouge_l(answer, reference)
+            scores = {"bert_score": value.f1, "bert_precision": value.precision, "rouge_l": rouge}
+            journal.add(name, {"kind": "score"} | scores)
         progress(start + len(part), len(waiting), "scoring the answers")
 
 
-def _pairs(row: Row) -> list[tuple[str, str]]:
-    """Return the answers of a row, each with its standard answer."""
-    answered = row["ways"].values() if row["kind"] == "judge" else [row] if row["kind"] == "test" else []
-    return [(each["answer"], row["reference"]) for each in answered]
+def _answers(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows that have an answer; of a comparison one for each way to choose examples."""
+    for row in rows:
+        if row["kind"] == "test":
+            yield row
+        elif row["kind"] == "judge":
+            yield from (row | {"way": way} | found for way, found in row["ways"].items())
 
 
-def _name(answer: str, reference: str) -> str:
-    return f"score/{digest({'answer': answer, 'reference': reference})}"
+def _name(row: Row) -> str:
+    return f"score/{digest({'answer': row['answer'], 'reference': row['reference']})}"
 
 
 def with_scores(journal: Journal) -> list[Row]:
-    """Return the rows with the scores of their answers."""
-
-    def scored(answered: Row, reference: str) -> Row:
-        score = journal[_name(answered["answer"], reference)]
-        return answered | {name: score[name] for name in ("bert_score", "bert_precision", "rouge_l")}
-
-    found = []
-    for row in journal.rows:
-        if row["kind"] == "test":
-            found.append(scored(row, row["reference"]))
-        elif row["kind"] == "judge":
-            ways = {way: scored(each, row["reference"]) for way, each in row["ways"].items()}
-            found.append(row | {"ways": ways})
-        elif row["kind"] != "score":
-            found.append(row)
-    return found
+    """Return the rows, each answer with its scores; of a comparison one for each way to choose examples."""
+    others = [row for row in journal.rows if row["kind"] not in {"test", "judge", "score"}]
+    scores = ("bert_score", "bert_precision", "rouge_l")
+    scored = [(each, journal[_name(each)]) for each in _answers(journal.rows)]
+    return others + [each | {name: score[name] for name in scores} for each, score in scored]

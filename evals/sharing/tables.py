@@ -40,14 +40,7 @@ class Results:
         chosen = [row for row in rows if row.get("seed") in seeds and row.get("arm", "") == arm]
         kinds = {kind: [row for row in chosen if row["kind"] == kind] for kind in KINDS}
         self.seeds = list(seeds)
-        self.answers, self.grown, self.states = (
-            pd.DataFrame(kinds[kind]) for kind in ("test", "grow", "retrievers")
-        )
-        self.judged = pd.DataFrame(
-            {"seed": row["seed"], "item": row["item"], "growth": row["growth"], "way": way, **found}
-            for row in kinds["judge"]
-            for way, found in row["ways"].items()
-        )
+        self.answers, self.grown, self.states, self.judged = (pd.DataFrame(kinds[kind]) for kind in KINDS)
         present = set(self.answers["agent"])
         self.agents = [agent for agent in AGENTS if agent in present]
 

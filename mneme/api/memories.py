@@ -10,7 +10,7 @@ from pydantic import Field
 
 from mneme.api.copies import backups_with
 from mneme.api.inbox import Remembered, Remembering, remembered
-from mneme.api.messages import ChatMessage, to_remember
+from mneme.api.messages import Conversation, to_remember
 from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
@@ -122,7 +122,7 @@ class Memories(Operations):
     @changes("memories/remember")
     async def remember(
         self,
-        messages: Annotated[Sequence[ChatMessage], Field(min_length=1, max_length=1000)],
+        messages: Conversation,
         thread: Annotated[
             str,
             Field(max_length=200, description="The conversation's name: sent again, it is remembered once."),

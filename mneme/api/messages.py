@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from langchain_core.messages import BaseMessage
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from mneme.core.errors import BadInput
 from mneme.nodes.messages import HINT, PRECEDING, spoken
@@ -58,6 +58,23 @@ def chat_messages(given: Spoken | Sequence[Spoken]) -> list[ChatMessage]:
         first = error.errors()[0]
         raise BadInput(f"messages: {first['loc'][0]}: {first['msg']}.", HINT) from error
     return [each for each in found if each is not None]
+
+
+def _as_messages(given: Any) -> Any:
+    """Return texts as messages of the user, and one as a list; the rest is for the type to check."""
+    several = [given] if isinstance(given, str | Mapping | ChatMessage) else given
+    if not isinstance(several, list | tuple):
+        return several
+    return [{"role": "user", "content": each} if isinstance(each, str) else each for each in several]
+
+
+Text = Annotated[str, Field(max_length=MAX_MESSAGE_CHARS)]
+Conversation = Annotated[
+    Sequence[ChatMessage],
+    Field(min_length=1, max_length=1000, description="What was said: a text of the user, or messages."),
+    BeforeValidator(_as_messages, json_schema_input_type=Text | ChatMessage | list[Text | ChatMessage]),
+]
+"""Messages as the library, REST and tools take them."""
 
 
 def _chat_message(given: Spoken) -> ChatMessage | None:

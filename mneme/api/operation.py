@@ -187,7 +187,7 @@ class Operation:
 
 def complaint(where: Iterable[object], what: str) -> str:
     """Return what is wrong with a part of a request."""
-    return f"{'.'.join(map(str, where))}: {what}"
+    return f"{'.'.join(map(str, where)) or 'the body'}: {what}"
 
 
 def not_allowed(wrong: Sequence[str]) -> BadInput:

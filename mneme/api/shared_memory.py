@@ -11,7 +11,7 @@ from mneme.api.operation import USER, Key, Operations, Reason, changes, only, re
 from mneme.core.settings import settings
 from mneme.models.asking.budget import tokens
 from mneme.nodes.context import LOCAL, own_team
-from mneme.stores.access import Right, asker_of, is_own, may_read, roles
+from mneme.stores.access import asker_of, is_own, may_read, roles
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace, unescaped, user_namespace
 from mneme.stores.ledger.records import Change, Source, Version
@@ -167,7 +167,9 @@ class SharedMemory(Operations):
         own = own_team(self._who, team)
         change = self._change(reason, f"shared by {self._owner}")
         change = change.model_copy(update={"source": Source(records=[found.reference])})
-        place = "facts" if self._may(own, "promote") else "proposals"
+        who = self._who
+        may_promote = who is None or is_own(who, own) or "promote" in roles().rights(who, own)
+        place = "facts" if may_promote else "proposals"
         memory = Memory.model_validate(found.value).model_copy(update=PRIVATE)
         return await self._add(TeamFacts(self._ledger, own, place), memory, change)
 
@@ -204,9 +206,6 @@ class SharedMemory(Operations):
             made = await facts.insert(linked, change=change)
         record, *others = await facts.linked([known or made, *beside])
         return Written(**dict(record), is_new=known is None, beside=others)
-
-    def _may(self, team: str, right: Right) -> bool:
-        return self._who is None or is_own(self._who, team) or right in roles().rights(self._who, team)
 
     async def _key(self, beginning: str) -> str:
         """Return the whole key of one of the user's memories. Raises NotFound, BadInput."""

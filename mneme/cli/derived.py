@@ -243,7 +243,7 @@ def call(
         given: Annotated[Values, fields],
         whose: OWNERS[owner or declared["owner"]] = "local",  # type: ignore[valid-type]
     ) -> int:
-        from mneme.cli.show import print_result  # what prints is slow to import
+        from mneme.cli.show import console, print_result  # what prints is slow to import
         from mneme.client.home import open_operations
         from mneme.core.errors import NotFound
 
@@ -256,6 +256,9 @@ def call(
                 if versions and not error.hint:
                     error.hint = f"`{versions.format(**values)}` lists the versions."
                 raise
+            if result == [] and hasattr(on, "users") and whose not in (known := await on.users()):
+                others = f"; of others: {', '.join(known)}" if known else ""
+                console.print(f"Nothing is kept of {whose}{others}.")
         result = named(told)(result, values) if told else result
         print_result(result, named(shows), called)
         return int(bool(fails) and named(fails)(result))

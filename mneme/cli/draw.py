@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from langchain_core.runnables.graph import Graph
-
 from mneme.cli.show import emit, prints_json
 from mneme.core.errors import MnemeError
 from mneme.graphs import load
+
+END = re.compile(r"\bend\b")
 
 
 def graph(
@@ -17,7 +17,8 @@ def graph(
 ) -> None:
     """Print a graph as Mermaid."""
     drawing = load(name).graph.get_graph(xray=True)
-    mermaid = as_mermaid(drawing)
+    lines = drawing.draw_mermaid().split("\n")  # where `end` is a word of the language and no name of a node
+    mermaid = "\n".join(line if line.strip() == "end" else END.sub("End", line) for line in lines)
     emit({"graph": name, "mermaid": mermaid})
     if not prints_json():
         print(mermaid)
@@ -31,9 +32,3 @@ def graph(
             "apt-get install graphviz libgraphviz-dev && pip install pygraphviz; "
             "or paste the text into any Mermaid viewer.",
         ) from error
-
-
-def as_mermaid(drawing: Graph) -> str:
-    """Return a drawing as Mermaid, where `end` is a word of the language and no name of a node."""
-    lines = drawing.draw_mermaid().split("\n")
-    return "\n".join(line if line.strip() == "end" else re.sub(r"\bend\b", "End", line) for line in lines)

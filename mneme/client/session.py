@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from langchain_core.runnables import RunnableConfig
@@ -12,12 +13,16 @@ from mneme.api.cards import Cards
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
 from mneme.api.pools import Pools
-from mneme.client.workflows import Values, Workflows, open_workflows, server_errors
+from mneme.client.home import Place
+from mneme.client.workflows import Values, Workflows, open_workflows, server_errors, workflows_here
 from mneme.core.errors import MnemeError
+from mneme.models.asking.responders import resolve
 from mneme.nodes.background import RECURSION_LIMIT
 from mneme.nodes.chat.waking import MEMORY_THREAD
 from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.training_wake import TRAINING_THREAD
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.users.memories import RULES
 
 
 @dataclass(frozen=True)
@@ -128,6 +133,38 @@ async def _ended(task: asyncio.Task[None] | None) -> None:
     if task is not None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+class MemoryAgents:
+    """The memory agents of this process, one for each user, at the place that `used` keeps open meanwhile."""
+
+    def __init__(self, used: Callable[[], AbstractAsyncContextManager[Place]]) -> None:
+        self._used = used
+        self._agents: dict[str, MemoryAgent] = {}
+
+    async def remember(self, user: str, memory_agent: str, seconds: float) -> None:
+        """Remember what waits of a user; it goes on in the background after these seconds."""
+        if (agent := self._agents.get(user)) is not None:
+            await agent.wait(seconds)
+            await agent.stop_rereading()
+        if agent is None or not agent.is_remembering:
+            agent = self._agents[user] = MemoryAgent(partial(self._run, user, memory_agent))
+            agent.start()
+        await agent.wait(seconds)
+        agent.check()
+
+    async def stop(self) -> None:
+        """End what they do; it goes on with the next process."""
+        await asyncio.gather(*(each.stop() for each in self._agents.values()))
+
+    async def _run(self, user: str, memory_agent: str, reread: bool) -> None:
+        if reread and await resolve(memory_agent) == RULES:
+            return
+        async with self._used() as place:
+            if isinstance(place, Ledger):
+                async with workflows_here(place, "remember") as flows:
+                    context = {"memory_agent": memory_agent, "reread": reread}
+                    await remember_waiting(flows, user, context)
 
 
 @asynccontextmanager

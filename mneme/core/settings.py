@@ -1,12 +1,13 @@
-"""Folders, addresses and default models, read from the environment and `.env`."""
+"""Folders, addresses and default models, read from the environment, `.env` and the person's own file."""
 
 import asyncio
+import os
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlencode, urlsplit
 
-from platformdirs import user_cache_path, user_data_path
+from platformdirs import user_cache_path, user_config_path, user_data_path
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -31,9 +32,7 @@ Address = Annotated[str, AfterValidator(_address)]
 class Settings(BaseSettings):
     """Settings of a whole process; the settings of one run are in the graph's context."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="MNEME_", env_file=".env", env_ignore_empty=True, extra="ignore"
-    )
+    model_config = SettingsConfigDict(env_prefix="MNEME_", env_ignore_empty=True, extra="ignore")
 
     home: Path = Field(
         default_factory=lambda: user_data_path("mneme"),
@@ -41,7 +40,7 @@ class Settings(BaseSettings):
     )
     cache: Path = Field(
         default_factory=lambda: user_cache_path("mneme"),
-        description="Folder of files that can be made again: the bundled embedder as an ONNX file.",
+        description="Folder of notes that can be lost: when the embedder could not be installed.",
     )
     ledger: str = Field(
         "", description="Ledger: a folder, or a Postgres URL, with an index. Default: HOME/ledger."
@@ -77,6 +76,12 @@ class Settings(BaseSettings):
         None, description="Folder of wordings of your own; see `mneme prompts export`."
     )
     ollama_url: Address = Field("http://127.0.0.1:11434", description="Ollama's address.")
+    upstream: Address | Literal[""] = Field(
+        "", description="Whose models answer chat completions, such as https://…/v1. Default: Ollama's."
+    )
+    upstream_key: SecretStr = Field(
+        SecretStr(""), description="Key for it; not set, on a server without users: the client's own."
+    )
     model: str = Field("llama3.1:8b", description="The Ollama model that `auto` looks for.")
     auto: str = Field(
         "",
@@ -135,11 +140,19 @@ class Settings(BaseSettings):
         return self.checkpoints or str(self.home / "checkpoints.sqlite")
 
 
+def settings_file() -> Path:
+    """Return the file of a person's settings, which `mneme setup` writes; `.env` and variables go before.
+
+    The variable MNEME_SETTINGS names another one.
+    """
+    return Path(os.environ.get("MNEME_SETTINGS") or user_config_path("mneme") / "settings.env")
+
+
 @lru_cache(maxsize=1)
 def settings() -> Settings:
     """Return the process's settings, read once; tests call `settings.cache_clear()`. Raises BadInput."""
     try:
-        return Settings()
+        return Settings(_env_file=(settings_file(), ".env"))
     except ValidationError as error:
         first = error.errors()[0]
         name, field = f"MNEME_{first['loc'][0]}".upper(), Settings.model_fields[str(first["loc"][0])]

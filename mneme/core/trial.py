@@ -1,10 +1,26 @@
-"""What comes out of a world where a solution is tried: figures beside a baseline's, and what they come to."""
+"""A solution, and what comes of it in the world where it is tried: figures beside a baseline's."""
 
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
 SMALLEST = 1e-9
+
+
+class Solution(BaseModel):
+    """A solution; a world reads the parts that it takes, and leaves the others alone."""
+
+    statements: list[str] = Field([], description="CREATE INDEX or ANALYZE, in order.")
+    query: str = Field("", description="The query to run instead; empty where it stays as it is.")
+    files: dict[str, str] = Field({}, description="New contents of files, by their paths in the workspace.")
+    diff: str = Field("", description="A unified diff, instead of whole files.")
+    answer: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return what would be run, or the answer; empty where nothing is done."""
+        files = (f"{path}:\n{text}" for path, text in self.files.items())
+        return "\n".join(filter(None, [*self.statements, self.query, *files, self.diff, self.answer]))
 
 
 class Metric(BaseModel):
@@ -57,6 +73,23 @@ class Trial(BaseModel):
     evidence: str = Field("", description="What the world shows of it: a plan, what a check printed.")
     summary: str = Field("", description="Whether it solves the task, and why not, in one line.")
     problem: str = Field("", description="Why it could not be run, or what is wrong with its result.")
+    changed: str = Field("", description="The solution that was run, for agents to read.")
+
+    def __str__(self) -> str:
+        lines = [f"of: {self.changed}"] if self.changed else []
+        lines += [self.summary, *map(str, self.metrics)]
+        return "\n".join([*lines, *([f"it shows:\n{self.evidence}"] if self.evidence else [])])
+
+    @property
+    def seconds(self) -> float | None:
+        """Return the time that a correct solution took, where it was measured."""
+        found = [each.value for each in self.metrics if each.name.endswith("seconds")]
+        return found[0] if found and self.correct else None
+
+    @property
+    def over_limit(self) -> bool:
+        """Say whether a figure passes its limit."""
+        return any(each.over for each in self.metrics)
 
 
 def failed(problem: str, evidence: str = "", wanted: float = 0.0) -> Trial:

@@ -181,11 +181,7 @@ def opened_copy(file: Path) -> Iterator[sqlite3.Connection]:
     hint = "Close the program that uses it, and try again."
     with TemporaryDirectory(prefix="mneme-import-") as folder:
         try:
-            for ending in (
-                "",
-                "-wal",
-                "-journal",
-            ):  # with writes that are not in it yet
+            for ending in ("", "-wal", "-journal"):  # with writes that are not in it yet
                 if (part := Path(f"{file}{ending}")).exists():
                     shutil.copyfile(part, Path(folder, f"copy{ending}"))
             with closing(sqlite3.connect(Path(folder, "copy"))) as connection:

@@ -21,6 +21,7 @@ from mneme.integrations.offers import FAILURES, told_of
 from mneme.integrations.results import short
 from mneme.integrations.shared import Work, awaited, blocking
 from mneme.integrations.tools import CALLER
+from mneme.models.asking.responders import check_form
 from mneme.nodes.context import LOCAL
 from mneme.nodes.messages import PRECEDING
 from mneme.stores.users.memories import MemoryRecord
@@ -54,7 +55,8 @@ class MemoryMiddleware(AgentMiddleware[MemoryState]):
     `limit` memories at most are added to the system prompt, each cut at 600 characters. Recalling is given up
     after `seconds`. What the user said is safe when the agent ends; the memory agent reads it in the
     background, for which the end of the agent waits `wait` seconds at most. A thread's message is remembered
-    once, by its id; without a checkpointer, a conversation that is sent again is remembered once.
+    once, by its id; without a checkpointer, a conversation that is sent again is remembered once. Raises
+    BadInput for a `memory_agent` that names no model.
 
     >>> import mneme
     >>> from langchain.agents import create_agent
@@ -63,7 +65,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState]):
     >>> agent = create_agent(FakeListChatModel(responses=["Nice."]), middleware=[remembers])
     >>> said = agent.invoke({"messages": [{"role": "user", "content": "I live in Oslo."}]})
     >>> with mneme.open("ann") as memory:
-    ...     print(*[memory.memory.content for memory in memory.list()])
+    ...     print(*[found.text for found in memory.list()])
     I live in Oslo.
     """
 
@@ -81,6 +83,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState]):
         caller: str = CALLER,
     ) -> None:
         super().__init__()
+        check_form(memory_agent)
         self._owned = Owned(Memories, user, caller)
         self._limit, self._min_similarity, self._seconds = limit, min_similarity, seconds
         self._wait, self._memory_agent = wait, memory_agent

@@ -4,7 +4,7 @@ Parameters and their bounds are those of the declared operations. `offers.yaml` 
 the name, a description that says when to use it, smaller limits, and how the result is told.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -137,3 +137,18 @@ OFFERS = tuple(
     for name, given in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")).items()
 )
 """All tools, in the order in which a model sees them."""
+MCP_TOOLS = (
+    "search_memories", "recall", "add_memory", "update_memory", "forget_memory", "memory_history",
+)  # fmt: skip
+"""What an MCP client is offered that asks for no others: each tool takes room in its model's context."""
+AGENT_TOOLS = ("search_memories", "remember")
+"""What an agent of one's own gets that names no others."""
+ALL = "all"
+
+
+def chosen(names: Collection[str]) -> tuple[Offer, ...]:
+    """Return the tools of these names, or all for `ALL`. Raises BadInput for a name that no tool has."""
+    known = [each.name for each in OFFERS]
+    if unknown := sorted({*names} - {*known, ALL}):
+        raise BadInput(f"There is no tool {', '.join(unknown)}.", f"Tools: {', '.join(known)}; or {ALL}.")
+    return tuple(each for each in OFFERS if ALL in names or each.name in names)

@@ -8,9 +8,9 @@ from pydantic import ValidationError
 
 from mneme.api.operation import complaint
 from mneme.client.memory import Owned
-from mneme.core.errors import BadInput
-from mneme.integrations.offers import FAILURES, OFFERS, Offer, told_of
+from mneme.integrations.offers import AGENT_TOOLS, FAILURES, Offer, chosen, told_of
 from mneme.integrations.shared import awaited, blocking
+from mneme.models.asking.responders import check_form
 from mneme.nodes.context import LOCAL
 
 CALLER = "agent"
@@ -21,15 +21,16 @@ def tools(
     user: str = LOCAL,
     team: str = LOCAL,
     *,
-    names: Collection[str] | None = None,
+    names: Collection[str] = AGENT_TOOLS,
     memory_agent: str = "auto",
     caller: str = CALLER,
 ) -> list[StructuredTool]:
     """Return tools for an agent that search and change what is remembered for a user and a team.
 
     Each works with `invoke` and `ainvoke`. A model reads a short text; the artifact of a tool message is the
-    operation's typed result. An error is a text that says what to do. `names` chooses some of the tools; a
-    tool that is not given cannot be called. Raises BadInput for a name that no tool has.
+    operation's typed result. An error is a text that says what to do. `names` chooses the tools, `["all"]`
+    all of them; a tool that is not given cannot be called. Raises BadInput for a name that no tool has, or
+    that names no model.
 
     >>> import mneme
     >>> by_name = {tool.name: tool for tool in mneme.tools("ann", memory_agent="rules")}
@@ -37,12 +38,11 @@ def tools(
     >>> print(by_name["search_memories"].invoke({"query": "Where does the user live?"}))  # doctest: +ELLIPSIS
     [...] I live in Oslo. (since ...)
     """
-    known = [each.name for each in OFFERS]
-    if unknown := sorted({*(names or ())} - {*known}):
-        raise BadInput(f"There is no tool {', '.join(unknown)}.", f"Tools: {', '.join(known)}.")
+    check_form(memory_agent)
     owners = {"user": user, "team": team}
-    wanted = [each for each in OFFERS if names is None or each.name in names]
-    return [_tool(each, Owned(each.kind, owners[each.kind.OWNER], caller), memory_agent) for each in wanted]
+    return [
+        _tool(each, Owned(each.kind, owners[each.kind.OWNER], caller), memory_agent) for each in chosen(names)
+    ]
 
 
 def _tool(offer: Offer, owned: Owned, memory_agent: str) -> StructuredTool:

@@ -11,9 +11,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from langgraph_sdk import Auth, get_client
+from starlette.requests import HTTPConnection
 
 from mneme.core.errors import Forbidden, MnemeError, TooMany
-from mneme.core.settings import read_settings
+from mneme.core.settings import read_settings, settings
 from mneme.nodes.context import ALONE, LOCAL, own_user
 from mneme.server.opened import store
 from mneme.server.users import authenticate
@@ -47,6 +48,11 @@ async def identify(headers: Headers, scope: dict[str, Any]) -> Auth.types.Minima
     except MnemeError as failure:
         raise _refusal(403, "The server cannot read its users file (MNEME_AUTH).") from failure
     return {"identity": identity, "permissions": []}
+
+
+def identity_of(request: HTTPConnection) -> str | None:
+    """Return the authenticated user of a request; None on a server without keys, for its one person."""
+    return None if settings().auth is None else str(request.user.identity)
 
 
 def key_of(headers: Headers) -> str:

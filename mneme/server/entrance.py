@@ -11,6 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from math import ceil
+from types import SimpleNamespace
 
 from langgraph_sdk import Auth
 from starlette.responses import JSONResponse, Response
@@ -116,7 +117,7 @@ class Entrance:
         return await self._stranger(scope)
 
     async def _stranger(self, scope: Scope) -> Response | None:
-        """Refuse who has no right key; without users, who is not on this machine."""
+        """Refuse who has no right key; without users, who is not on this machine. Else note who it is."""
         headers: Headers = dict(scope["headers"])
         users, key = (await read_settings()).auth, key_of(headers)
         guess: Guess | None = None
@@ -130,7 +131,7 @@ class Entrance:
                 error = TooMany("Too many wrong keys came from your address.", hint)
                 return JSONResponse(problem_of(error, 429), 429, {"retry-after": str(seconds)}, PROBLEM)
         try:
-            await identify(headers, dict(scope))
+            scope["user"] = SimpleNamespace(**await identify(headers, dict(scope)))
         except Auth.exceptions.HTTPException as refused:
             if guess and refused.status_code == 401:
                 self._wrong.count(guess)

@@ -3,7 +3,7 @@
 No session is kept: each request is its key's user's, so that no session can be used by anybody else.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mneme.api.operation import Operations
 from mneme.integrations.mcp import CALLER, mcp_server
-from mneme.integrations.offers import Offer
+from mneme.integrations.offers import MCP_TOOLS, Offer, chosen
 from mneme.nodes.context import LOCAL
 from mneme.server.rest import Opened
 
@@ -27,8 +27,13 @@ def mcp_route(opened: Mapping[type[Operations], Opened]) -> tuple[StreamableHTTP
     """Return the route, and what runs while it is served.
 
     With keys the data is the key's user's; `?team=` names one of that user's teams, and without keys `?user=`
-    the user.
+    the user. `?tools=` names the tools, or `all`.
     """
+
+    def offered(request: Request) -> Sequence[Offer]:
+        return chosen(
+            [each for each in request.query_params.get("tools", "").split(",") if each] or MCP_TOOLS
+        )
 
     async def do(offer: Offer, given: Mapping[str, Any], request: Request) -> Any:
         owner = request.query_params.get(offer.kind.OWNER, LOCAL)
@@ -36,7 +41,7 @@ def mcp_route(opened: Mapping[type[Operations], Opened]) -> tuple[StreamableHTTP
         return await offer.call(operations, given, "auto")
 
     manager = StreamableHTTPSessionManager(
-        mcp_server(do), json_response=True, stateless=True, max_request_body_size=LARGEST
+        mcp_server(do, offered), json_response=True, stateless=True, max_request_body_size=LARGEST
     )
     return manager, Route(PATH, _Posted(StreamableHTTPASGIApp(manager)))
 

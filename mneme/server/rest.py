@@ -31,6 +31,7 @@ OWNERS: dict[Owner, str] = {
     "user": "Whose data; with keys, the key's user's: name nobody else.",
     "team": "Which team's data; with keys, one of the key's user.",
 }
+FORGET = "/forget"
 SLASH = "\x1f"
 """What a path has for a slash within a parameter: no name can hold it."""
 AS_SENT = BeforeValidator(lambda parameter: parameter.replace(SLASH, "/"))
@@ -85,21 +86,31 @@ class Api(FastAPI):
 
 
 def offer(app: FastAPI, kind: type[Operations], opened: Opened) -> None:
-    """Add the routes of a class of operations to the app itself: LangGraph's server takes no routers."""
+    """Add the routes of a class of operations to the app itself: LangGraph's server takes no routers.
+
+    What is forgotten by `POST …/{key}/forget` is also by `DELETE …/{key}`.
+    """
     for operation in kind.OFFERED.values():
-        summary, _, more = operation.description.partition("\n")
-        linked: dict[int | str, Any] = {200: {"headers": {"Link": LINK}}} if _first(operation) else {}
-        app.add_api_route(
-            f"{API_PATH}/{operation.route.path}",
-            _endpoint(operation, opened),
-            tags=[kind.__name__],
-            methods=[operation.route.method],
-            operation_id=f"{kind.__name__}_{operation.name}".lower().rstrip("_"),
-            response_model=operation.result_type,
-            responses=CHANGING if operation.route.method == "POST" else READING | linked,
-            summary=summary,
-            description=more.strip() or summary,
-        )
+        _add(app, operation, operation.route.method, operation.route.path, opened)
+        if operation.route.erases and (record := operation.route.path.removesuffix(FORGET)).endswith("}"):
+            _add(app, operation, "DELETE", record, opened)
+
+
+def _add(app: FastAPI, operation: Operation, method: str, path: str, opened: Opened) -> None:
+    summary, _, more = operation.description.partition("\n")
+    linked: dict[int | str, Any] = {200: {"headers": {"Link": LINK}}} if _first(operation) else {}
+    name = f"{operation.kind.__name__}_{operation.name}".lower().rstrip("_")
+    app.add_api_route(
+        f"{API_PATH}/{path}",
+        _endpoint(operation, method, opened),
+        tags=[operation.kind.__name__],
+        methods=[method],
+        operation_id=f"{name}_by_delete" if method == "DELETE" else name,
+        response_model=operation.result_type,
+        responses=READING | linked if method == "GET" else CHANGING,
+        summary=summary,
+        description=more.strip() or summary,
+    )
 
 
 def refuse_all_else(app: FastAPI) -> None:
@@ -113,17 +124,16 @@ def _first(operation: Operation) -> str:
     return next(iter(names - {"limit"}), "") if "limit" in names else ""
 
 
-def _endpoint(operation: Operation, opened: Opened) -> Callable[..., Any]:
+def _endpoint(operation: Operation, method: str, opened: Opened) -> Callable[..., Any]:
     """Return the function behind a route, with a signature from which the route is described."""
-    owner, first = operation.kind.OWNER, _first(operation)
+    owner, first, in_body = operation.kind.OWNER, _first(operation), method == "POST"
 
     async def answer(request: Request, **given: Any) -> Response:
         body, key = given.pop("given", None), given.pop("once_for", "")
         arguments = {name: getattr(body, name) for name in operation.beside_path} | {
             name: given[name] for name in operation.in_path
         }
-        whose = getattr(body, owner) if operation.route.method == "GET" else given[owner]
-
+        whose = given[owner] if in_body else getattr(body, owner)
         operations = await opened(request, whose, given["caller"])
 
         async def work() -> Response:
@@ -136,7 +146,7 @@ def _endpoint(operation: Operation, opened: Opened) -> Callable[..., Any]:
 
         return await once(key, request, operations, operation, work)
 
-    answer.__signature__ = _signature(operation)  # type: ignore[attr-defined]
+    answer.__signature__ = _signature(operation, method)  # type: ignore[attr-defined]
     answer.__doc__ = operation.description
     return answer
 
@@ -154,7 +164,7 @@ def _links(request: Request, first: str, asked: Mapping[str, Any], found: int) -
     return {"link": ", ".join(links)} if links else {}
 
 
-def _signature(operation: Operation) -> Signature:
+def _signature(operation: Operation, method: str) -> Signature:
     """Return the parameters of a request: the path's, those of the query or the body, and of the headers."""
     owner = operation.kind.OWNER
     fields: dict[str, Any] = {name: operation.fields[name] for name in operation.beside_path}
@@ -164,12 +174,13 @@ def _signature(operation: Operation) -> Signature:
         _keyword(name, Annotated[each.annotation, AS_SENT, Path()])
         for name, each in operation.in_path.items()
     ]
-    if operation.route.method == "GET":
+    once_for = _keyword("once_for", IdempotencyKey, "")
+    if method != "POST":
         field = Field(LOCAL, description=OWNERS[owner], **NAME)
         model = _model(operation, {**fields, owner: (str, field)})
-        return Signature([*parameters, _keyword("given", Annotated[model, Query()]), caller])
+        query = _keyword("given", Annotated[model, Query()])
+        return Signature([*parameters, query, caller, *([once_for] if method == "DELETE" else [])])
     whose = _keyword(owner, Annotated[str, Query(description=OWNERS[owner], **NAME)], LOCAL)
-    once_for = _keyword("once_for", IdempotencyKey, "")
     if not fields:
         return Signature([*parameters, whose, caller, once_for])
     needed = any(default is ... for _, default in fields.values())

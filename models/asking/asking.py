@@ -29,6 +29,7 @@ from mneme.models.asking.attempts import (
     was_cut,
 )
 from mneme.models.asking.budget import tokens
+from mneme.models.asking.fixed_reply import FixedReply
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import import_lazily
 from mneme.models.asking.replies import Copied, Doubtful, Unusable, copied, read, without_thought
@@ -38,10 +39,10 @@ from mneme.models.asking.responders import (
     as_drawn,
     auto_notice,
     clear_endpoints,
+    prepared,
     resolve,
 )
 from mneme.models.asking.schema import bounded, flat, room_for
-from mneme.models.asking.scripts import FixedReply, line_of, script
 from mneme.models.asking.streaming import countable
 from mneme.models.asking.tool_calls import call_tools
 from mneme.models.asking.wording import in_own_words
@@ -56,7 +57,6 @@ __all__ = [
     "call_tools",
     "clear_endpoints",
     "resolve",
-    "script",
 ]
 
 G = TypeVar("G", bound=BaseModel)
@@ -86,7 +86,7 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
     history: Sequence[BaseMessage] = (),
     config: RunnableConfig | None = None,
 ) -> Answered[A]:
-    """Return the answer to a prompt by `auto`, `rules`, `scripted:…`, `ollama:…` or `<provider>:…`.
+    """Return the answer to a prompt by `auto`, `rules`, `ollama:…` or `<provider>:…`.
 
     Text that a person waits for streams to the graph's `messages`; nothing else does.
     Raises `BadAnswer` when every repair failed, `ModelUnavailable`, `PromptTooLong`, `BadInput`.
@@ -109,35 +109,24 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
 
 
 async def _prepared(prompt: Prompt[G, A], given: G, record: AskRecord) -> A:
-    """Return the rule's or the script's answer, which is checked like any other."""
-    ruled = record.responder == "rules"
-    answer = await by_rules(prompt, given) if ruled else _scripted(prompt, record.responder)
+    """Return the answer of a rule, or one that was prepared, which is checked like any other."""
+    if record.responder == "rules":
+        answer = await by_rules(prompt, given)
+    else:
+        answer = cast(A, prepared[record.responder](prompt.name, prompt.answer))
+    raw = answer.model_dump_json() if isinstance(answer, BaseModel) else answer
     record.prompt_tokens = tokens("\n".join(prompt.wording(given)))
-    record.reply_tokens = tokens(answer.model_dump_json() if isinstance(answer, BaseModel) else answer)
+    record.reply_tokens = tokens(raw)
     try:
         return prompt.verify(given, answer)
     except ValueError as error:
-        wrong = f"{record.responder} answered {prompt.name} wrongly: {error}"
-        raw = answer.model_dump_json() if isinstance(answer, BaseModel) else answer
-        raise BadAnswer(wrong, raw) from error
+        raise BadAnswer(f"{record.responder} answered {prompt.name} wrongly: {error}", raw) from error
 
 
 async def by_rules(prompt: Prompt[G, A], given: G) -> A:
     """Return what the prompt's rule answers, off the event loop; rules are loaded only here, by name."""
     registry = await import_lazily("mneme.rules.registry")
     return cast(A, await asyncio.to_thread(registry.answer, prompt, given))
-
-
-def _scripted(prompt: Prompt[G, A], responder: str) -> A:
-    line = line_of(responder, prompt.name)
-    if isinstance(line, str) and issubclass(prompt.answer, BaseModel):
-        try:
-            return cast(A, read(line, cast(type[BaseModel], prompt.answer)))
-        except Unusable as unusable:
-            raise BadAnswer(f"The script's line cannot be used: {unusable}", line) from unusable
-    if not isinstance(line, prompt.answer):
-        raise BadAnswer(f"{responder} has no {prompt.answer.__name__} for {prompt.name}.", str(line))
-    return line
 
 
 def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], lane: Lane) -> Question[A]:

@@ -2,17 +2,13 @@
 
 Each failed attempt is answered by another one that has a better chance: what was wrong is shown to the
 model where seeing it can help, there is more room where the reply was cut, the worked examples are left out
-where one was copied, and seed and temperature are others each time. So they are where the same question
-failed for good before, which a resumed run asks in the same words: at temperature 0 the same replies would
-fail for ever. Only the checksum of such a question is noted, with how often it failed.
+where one was copied, and the temperature is higher each time. The seed of such an attempt is drawn: a resumed
+run asks a question that failed in the same words, and the same replies would fail for ever.
 """
 
-import asyncio
-import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from random import randrange
 from typing import Any, Generic, TypeVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun
@@ -22,55 +18,12 @@ from langchain_core.runnables.config import ensure_config, merge_configs
 from langchain_core.tracers.base import BaseTracer
 
 from mneme.core.errors import BadAnswer, PromptTooLong
-from mneme.core.private import make_private_file, make_private_folder
-from mneme.core.settings import settings
 from mneme.models.asking.counting import count
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.replies import Copied, CutShort, Doubtful, Endless, Unusable
-from mneme.models.asking.responders import CallOptions, ModelRequest, model_of
+from mneme.models.asking.responders import CallOptions, ModelRequest, prepared, say
 from mneme.models.asking.streaming import repeats
 from mneme.prompts.prompt import REPAIRS
-
-MAX_NOTED = 1000
-"""Questions noted at most; the oldest are dropped."""
-
-
-def digest(responder: str, texts: Sequence[str]) -> str:
-    """Return the checksum of a question to a responder."""
-    return hashlib.blake2b("\0".join((responder, *texts)).encode(), digest_size=16).hexdigest()
-
-
-_ignored: ContextVar[bool] = ContextVar("ignored", default=False)
-
-
-@contextmanager
-def asked_as_if_new() -> Iterator[None]:
-    """Ask questions within as if for the first time, and note no failure: for measurements, which repeat."""
-    token = _ignored.set(True)
-    try:
-        yield
-    finally:
-        _ignored.reset(token)
-
-
-def _failures(question: str, failed: bool | None = None) -> int:
-    """Return how often a question failed for good before; note that it has failed again, or was answered."""
-    file = settings().home / "unanswered" / question
-    try:
-        before = int(file.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        before = 0
-    with suppress(OSError):
-        if failed:
-            make_private_folder(file.parent)
-            make_private_file(file)
-            file.write_text(str(before + 1), encoding="ascii")
-            for each in sorted(file.parent.iterdir(), key=lambda old: old.stat().st_mtime)[:-MAX_NOTED]:
-                each.unlink(missing_ok=True)
-        elif failed is False:
-            file.unlink(missing_ok=True)
-    return before
-
 
 T = TypeVar("T")
 
@@ -100,8 +53,8 @@ class AskRecord:
 
     @property
     def is_prepared(self) -> bool:
-        """Tell whether the answer exists already, as a rule or in a script."""
-        return self.responder == "rules" or self.responder.startswith("scripted:")
+        """Tell whether no model is asked, but a rule or what was prepared."""
+        return self.responder == "rules" or self.responder in prepared
 
     def add(self, message: AIMessage) -> None:
         """Count what a reply cost."""
@@ -133,35 +86,14 @@ class Question(Generic[T]):
 
 async def ask_with_repairs(question: Question[T], record: AskRecord, run: RunnableConfig) -> T:
     """Return the first acceptable answer; after a reply that is none, ask again in a way that may help."""
-    request = question.request
-    known = digest(record.responder, [request.system, *(str(message.text) for message in request.task)])
-    before = 0 if _ignored.get() else await asyncio.to_thread(_failures, known)
-    if before:  # other replies than those that failed: each failure took seeds and warmth of its own
-        first = question.options
-        warmer = first.temperature + TEMPERATURE_STEP * min(before, REPAIRS)
-        drawn = replace(first, seed=first.seed + before * (REPAIRS + 1), temperature=warmer)
-        question = replace(question, options=drawn)
-    try:
-        value = await _asked(question, record, run)
-    except BadAnswer:
-        if not _ignored.get():
-            await asyncio.to_thread(_failures, known, failed=True)
-        raise
-    if before:
-        await asyncio.to_thread(_failures, known, failed=False)
-    return value
-
-
-async def _asked(question: Question[T], record: AskRecord, run: RunnableConfig) -> T:
     failure = Unusable("It was never asked.")
     doubted: Doubtful | None = None
-    model, request, options = model_of(record.responder), question.request, question.options
+    request, options = question.request, question.options
     for attempt in range(1, question.repairs + 2):
         record.attempts = attempt
         try:
-            message = await model.say(
-                request, options, question.lane, attempt_config(run, record, question.shown)
-            )
+            config = attempt_config(run, record, question.shown)
+            message = await say(record.responder, request, options, question.lane, config)
             record.add(message)
             record.doubt = ""
             return question.accept(message)
@@ -204,7 +136,7 @@ def _with_complaint(question: Question[T], failure: Unusable) -> ModelRequest:
 
 
 def _redrawn(first: CallOptions, last: CallOptions, failure: Unusable, attempt: int) -> CallOptions:
-    """Return options that draw another reply: other seed, warmer, with more room where the last was cut.
+    """Return options that draw another reply: another seed, warmer, with more room where the last was cut.
 
     After a circle, what was said lately becomes less probable.
     """
@@ -213,7 +145,7 @@ def _redrawn(first: CallOptions, last: CallOptions, failure: Unusable, attempt: 
         last,
         num_predict=last.num_predict * more,
         temperature=first.temperature + TEMPERATURE_STEP * attempt,
-        seed=first.seed + attempt,
+        seed=randrange(1 << 31),  # noqa: S311  (a sample, no secret)
         repeat_penalty=REPEAT_PENALTY if isinstance(failure, Endless) else last.repeat_penalty,
     )
 

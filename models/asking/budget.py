@@ -52,18 +52,15 @@ def fit(
 
 def refuse_if_cut(messages: Sequence[BaseMessage], read: int) -> None:
     """Raise where the server says it read far fewer tokens than the prompt can have had."""
-    least = sum(_at_least(_all_of(message)) for message in messages)
+    least = 0  # tokens that there surely are: the words of a text, or a quarter of its ideographs
+    for text in map(_all_of, messages):
+        foreign = sum(character > LAST_OF_ALPHABETS for character in text)
+        least += max(len(text.split()), foreign // 4)
     if read and least >= CUT_FROM and read < CUT_BELOW * least:
         raise PromptTooLong(
             f"Ollama read {read} tokens of a prompt of at least {least}: it was cut.",
             "The server's context is smaller than MNEME_NUM_CTX; see `mneme doctor`.",
         )
-
-
-def _at_least(text: str) -> int:
-    """Return a number of tokens that a text surely has: its words, or a quarter of its ideographs."""
-    foreign = sum(character > LAST_OF_ALPHABETS for character in text)
-    return max(len(text.split()), foreign // 4)
 
 
 def _all_of(message: BaseMessage) -> str:

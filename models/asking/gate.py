@@ -65,7 +65,7 @@ class Gate:
     def __init__(self, width: int, patience: float = PATIENCE, longest: float = PATIENCE) -> None:
         self.width = width
         self.patience, self.longest = patience, longest
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._running: list[Call] = []
         self._waiting: list[Call] = []
         self._admissions, self._admitted = count(1), Counter[Owner]()
@@ -124,7 +124,7 @@ class Gate:
                 return None
             if call.lane == "user":
                 self._preempt()
-                call.loop.call_later(self.longest, self._preempt_stalled)
+                call.loop.call_later(self.longest, self._preempt)  # one that was spared has had its time then
             return call.turn
 
     def _admit(self) -> None:
@@ -146,34 +146,28 @@ class Gate:
         return call.lane != "user", held[owner], call.began is None, self._admitted[owner]
 
     def _preempt(self) -> None:
-        """Stop one background call unless enough are already stopping for the users who wait."""
-        stopping = sum(call.preempted for call in self._running)
-        if stopping >= self.waiting("user"):
-            return
-        willing = [call for call in self._running if self._may_be_preempted(call)]
-        if not willing:
-            return
-        chosen = max(willing, key=lambda c: c.began or 0.0)
-        if chosen.spared is not None:
-            chosen.began = chosen.spared = None  # it has had its time
-        chosen.preempted = True
-        if chosen.stop is not None:
-            _on_loop(chosen, chosen.stop)
+        """Stop one background call unless enough are already stopping for the users who wait.
 
-    def _preempt_stalled(self) -> None:
-        """Look again once a call that was spared has had its time."""
+        One that has had its patience is spared first, and the time of that is noted.
+        """
         with self._lock:
-            self._preempt()
-
-    def _may_be_preempted(self, call: Call) -> bool:
-        """Say whether the call may be stopped for a user; note when it was spared first."""
-        if call.lane != "background" or call.preempted:
-            return False
-        now = time.monotonic()
-        if now - (call.began or 0.0) < self.patience:
-            return True
-        call.spared = call.spared or now
-        return now - call.spared >= self.longest
+            if sum(call.preempted for call in self._running) >= self.waiting("user"):
+                return
+            now, willing = time.monotonic(), list[Call]()
+            for call in self._running:
+                if call.lane == "background" and not call.preempted:
+                    is_spared = now - (call.began or 0.0) >= self.patience
+                    call.spared = (call.spared or now) if is_spared else call.spared
+                    if not is_spared or now - (call.spared or now) >= self.longest:
+                        willing.append(call)
+            if not willing:
+                return
+            chosen = max(willing, key=lambda call: call.began or 0.0)
+            if chosen.spared is not None:
+                chosen.began = chosen.spared = None  # it has had its time
+            chosen.preempted = True
+            if chosen.stop is not None:
+                _on_loop(chosen, chosen.stop)
 
 
 class _Preempted(Exception):  # noqa: N818  (an event, not an error)

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from importlib import import_module
 from typing import Any, cast
@@ -14,9 +14,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from mneme.core.errors import MnemeError, ModelUnavailable, install_hint
 from mneme.core.settings import settings
 from mneme.models.asking.budget import pictures_in
-from mneme.models.asking.replies import Endless, Unusable
+from mneme.models.asking.replies import Unusable
 from mneme.models.asking.responders import CallOptions, ModelRequest, in_ollama, unknown
-from mneme.models.asking.streaming import RepetitionDetector, countable, timely
+from mneme.models.asking.streaming import countable, watched
 
 
 async def say(
@@ -58,8 +58,13 @@ def _open(provider: str, name: str, options: CallOptions) -> BaseChatModel:
     try:
         models = import_module("langchain.chat_models")
         chat = models.init_chat_model(name, model_provider=provider, **drawn)
-    except ImportError as error:
-        raise _uninstalled(f"{provider}:{name}", error) from error
+    except ImportError as error:  # LangChain names a provider's package only in its message
+        named = re.search(r"pip install (?:-U )?([\w-]+)", str(error))
+        if named is not None and named[1] != "langchain":
+            raise MnemeError(str(error).splitlines()[0], f"Install it: pip install {named[1]}") from error
+        who = f"{provider}:{name}"
+        hint = f"{install_hint('providers')}. For a model of Ollama write {in_ollama(who)}."
+        raise MnemeError(f"{who} needs {error.name}, which is not installed.", hint) from error
     except Exception as error:  # each provider has its own kinds
         if "Unsupported provider" in str(error):
             raise unknown(f"{provider}:{name}") from error
@@ -76,28 +81,11 @@ def _failed(provider: str, name: str, error: Exception, *, shown: bool = False) 
 
 async def _whole(stream: AsyncIterator[Any], options: CallOptions) -> AIMessage:
     """Return a streamed reply as a whole; raise `Endless` where it goes in circles or takes too long."""
-    now, circle = settings(), RepetitionDetector(countable(options.schema))
-    chunks = cast(AsyncGenerator[Any, None], stream)
-    bounded = timely(chunks, now.idle_seconds, now.reply_seconds, now.first_token_seconds)
-    said: Any = None
-    async with aclosing(chunks), aclosing(bounded):
-        try:
-            async for chunk in bounded:
-                said = chunk if said is None else said + chunk
-                if chunk.text:
-                    circle.watch(str(chunk.text))
-        except Endless as endless:
-            endless.raw = str(said.text)  # a part of it may be usable
-            raise
+    now, said = settings(), None
+    patience = (now.idle_seconds, now.reply_seconds, now.first_token_seconds)
+    async with aclosing(watched(stream, countable(options.schema), *patience)) as chunks:
+        async for chunk in chunks:
+            said = chunk if said is None else said + chunk
     if said is None:
         raise Unusable("The reply is empty.")
     return cast(AIMessage, message_chunk_to_message(said))
-
-
-def _uninstalled(who: str, error: ImportError) -> MnemeError:
-    """Return what to install; LangChain names a provider's package only in its message."""
-    named = re.search(r"pip install (?:-U )?([\w-]+)", str(error))
-    if named is not None and named[1] != "langchain":
-        return MnemeError(str(error).splitlines()[0], f"Install it: pip install {named[1]}")
-    hint = f"{install_hint('providers')}. For a model of Ollama write {in_ollama(who)}."
-    return MnemeError(f"{who} needs {error.name}, which is not installed.", hint)

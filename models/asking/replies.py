@@ -110,7 +110,10 @@ def _first(text: str) -> tuple[Json, str] | None:
     try:
         value, end = STRICT.raw_decode(text)
     except (json.JSONDecodeError, NotANumberError, RecursionError):
-        return _lenient(_plain(text)) or _lenient(_plain(_straight(text)))
+        # Typographic quotes that stand where a string begins or ends are written as plain ones.
+        doubled = DOUBLE.sub(lambda match: match[1] or (match[2] or "") + '"', text)
+        straight = SINGLE.sub(lambda match: match[1] or (match[2] or "") + "'", doubled)
+        return _lenient(_plain(text)) or _lenient(_plain(straight))
     return value, text[end:]
 
 
@@ -132,12 +135,6 @@ def _lenient(text: str) -> tuple[Json, str] | None:
 def _plain(text: str) -> str:
     """Write Python's words and comments, outside of strings, as JSON5 has them."""
     return OUTSIDE_STRINGS.sub(lambda match: match[1] or WORDS.get(match[2], ""), text)
-
-
-def _straight(text: str) -> str:
-    """Write typographic quotes that stand where a string begins or ends as plain ones."""
-    doubled = DOUBLE.sub(lambda match: match[1] or (match[2] or "") + '"', text)
-    return SINGLE.sub(lambda match: match[1] or (match[2] or "") + "'", doubled)
 
 
 def _each_once(pairs: Iterable[tuple[str, Any]]) -> Json:
@@ -275,10 +272,11 @@ def copied(examples: Sequence[str], asked: str, reply: str) -> str:
     said = [_words(text) for found in objects(reply) for text in _texts(found)]
     for example in examples:
         for sentence in QUOTED.findall(example):
-            words = _words(sentence)
+            words, size = _words(sentence), len(_words(sentence))
+            repeats = any(words == text[at : at + size] for text in said for at in range(len(text)))
             longer = [word for word in words if len(word) >= LONGER] or words
             is_asked = sum(word in known for word in longer) >= SUPPORTED * len(longer)
-            if len(words) >= LEAST_WORDS and not is_asked and _stands_in(words, said):
+            if size >= LEAST_WORDS and not is_asked and repeats:
                 return str(sentence)
     return ""
 
@@ -293,8 +291,3 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
             yield from _texts(each)
-
-
-def _stands_in(words: list[str], said: Iterable[list[str]]) -> bool:
-    size = len(words)
-    return any(text[at : at + size] == words for text in said for at in range(len(text) - size + 1))

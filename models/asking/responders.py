@@ -17,12 +17,14 @@ from mneme.core.settings import read_settings, settings
 from mneme.models.asking import gate
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import import_lazily
-from mneme.models.asking.scripts import is_script
 from mneme.models.ollama import catalogue
 
 FORMS = "auto, rules, ollama:<model>, <provider>:<model>"
 
 log = logging.getLogger(__name__)
+
+prepared: dict[str, Callable[[str, type[Any]], Any]] = {}
+"""What answers in place of a model, by responder: it takes a prompt's name and the type of its answer."""
 
 
 @dataclass(frozen=True)
@@ -55,30 +57,18 @@ class CallOptions:
     """By what the score of a token that was said lately is divided, where Ollama answers; 0: as it does."""
 
 
-@dataclass(frozen=True)
-class Model:
-    """A language model of Ollama, or of any other provider that LangChain knows."""
-
-    provider: str
-    name: str
-
-    async def say(
-        self, request: ModelRequest, options: CallOptions, lane: Lane, config: RunnableConfig
-    ) -> AIMessage:
-        """Return one reply of the model."""
-        if self.provider == "ollama":
-            ollama = await import_lazily("mneme.models.ollama.chat")  # takes most of a second
-            reply = await ollama.say(self.name, request, options, lane=lane, config=config)
-        else:
-            provided = await import_lazily("mneme.models.asking.provided")
-            reply = await provided.say(self.provider, self.name, request, options, config)
-        return cast(AIMessage, reply)
-
-
-def model_of(responder: str) -> Model:
-    """Return the model that a resolved responder names."""
+async def say(
+    responder: str, request: ModelRequest, options: CallOptions, lane: Lane, config: RunnableConfig
+) -> AIMessage:
+    """Return one reply of a resolved model: of Ollama, or of any other provider that LangChain knows."""
     provider, _, name = responder.partition(":")
-    return Model(provider, name)
+    if provider == "ollama":
+        ollama = await import_lazily("mneme.models.ollama.chat")  # takes most of a second
+        reply = await ollama.say(name, request, options, lane=lane, config=config)
+    else:
+        provided = await import_lazily("mneme.models.asking.provided")
+        reply = await provided.say(provider, name, request, options, config)
+    return cast(AIMessage, reply)
 
 
 async def resolve(who: str) -> str:
@@ -96,10 +86,15 @@ async def resolve(who: str) -> str:
                 log.info(found.notice or f"Answering by {found.responder}.")
             return found.responder
         who = chosen
-    kind, _, name = who.partition(":")
-    if who == "rules" or (kind and name and kind != "rules"):
-        return who
-    raise unknown(who)
+    check_form(who)
+    return who
+
+
+def check_form(who: str) -> None:
+    """Refuse a name that by its form means nobody. Raises BadInput."""
+    kind, _, name = who.strip().partition(":")
+    if who.strip() not in ("auto", "rules") and not (kind and name and kind != "rules"):
+        raise unknown(who)
 
 
 def unknown(who: str) -> BadInput:
@@ -126,15 +121,12 @@ async def check(who: str) -> None:
     """
     responder = await resolve(who)
     provider, _, name = responder.partition(":")
-    if responder == "rules" or (who.strip() == "auto" and not settings().auto):
+    if responder == "rules" or responder in prepared or (who.strip() == "auto" and not settings().auto):
         return
     if provider == "ollama":
-        known = await catalogue.names(settings().ollama_url)
+        known = await catalogue.digests(settings().ollama_url)
         if not {name, f"{name}:latest"} & set(known):
-            raise catalogue.absent(name, known)
-    elif provider == "scripted":
-        if not is_script(name):
-            raise unknown(responder)
+            raise catalogue.absent(name, list(known))
     else:
         provided = await import_lazily("mneme.models.asking.provided")
         await provided.check(provider, name)
@@ -189,7 +181,7 @@ async def _find_responder(url: str, model: str) -> tuple[str, str]:
     """Return who answers, and the one line that says so."""
     get = f"Get a model: ollama pull {model}"
     try:
-        names = await catalogue.names(url)
+        names = await catalogue.digests(url)
     except catalogue.Refused:
         return "rules", f"No Ollama at {url}: answering by rules. {get}"
     except ModelUnavailable as error:

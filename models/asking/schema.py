@@ -90,15 +90,9 @@ def _flat(node: Json, defs: Json, within: tuple[str, ...]) -> Json:
     if "items" in plain:
         plain["items"] = _flat(plain["items"], defs, within)
     if "properties" in plain:
-        plain |= _object(plain["properties"], defs, within)
+        fields = plain["properties"]
+        plain["properties"] = {name: _flat(inner, defs, within) for name, inner in fields.items()}
+        nullable = {"type": "null"}
+        plain["required"] = [name for name, each in fields.items() if nullable not in each.get("anyOf", ())]
+        plain["additionalProperties"] = False
     return plain
-
-
-def _object(properties: Json, defs: Json, within: tuple[str, ...]) -> Json:
-    demanded = [name for name, node in properties.items() if not _nullable(node)]
-    flattened = {name: _flat(node, defs, within) for name, node in properties.items()}
-    return {"properties": flattened, "required": demanded, "additionalProperties": False}
-
-
-def _nullable(node: Json) -> bool:
-    return any(kind.get("type") == "null" for kind in node.get("anyOf", ()))

@@ -4,7 +4,8 @@ import asyncio
 import math
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from typing import Any, TypeVar
+from contextlib import aclosing
+from typing import Any, Protocol, TypeVar, cast
 
 from mneme.models.asking.replies import Endless, Leaked, Unusable, calls_in
 
@@ -106,11 +107,6 @@ class RepetitionDetector:
         self._last = ""
         self._same = 0
 
-    def watch(self, token: str) -> None:
-        """Take the next token; raise `Endless` where the reply has become endless."""
-        if self.sees(token):
-            raise Endless("The reply repeats itself.")
-
     def sees(self, token: str) -> bool:
         """Take the next token, and tell whether the reply has become endless."""
         word = token.strip()
@@ -126,7 +122,9 @@ def repeats(text: str, counted: int | None = None) -> bool:
     Free text (None) may count, but not go on with the same few words in any order.
     """
     if counted is None:
-        return _circles(text, CYCLES) or _is_babble(text)
+        said = WORDS.findall(text[-1000:].casefold())[1:]  # the first may be cut
+        is_babble = len(said) >= MANY_WORDS and len(set(said)) <= POOR_WORDS
+        return is_babble or _circles(text, CYCLES)
     return _circles(text, CYCLES) or _circles(DIGITS.sub("0", text), counted + 1)
 
 
@@ -134,19 +132,11 @@ def _circles(text: str, cycles: int) -> bool:
     """Tell whether a text ends in a circle of any period; asked at every token, so most periods end early."""
     if len(text) < CYCLE_CHARS:
         return False
-    periods = range(1, min(LONGEST_CYCLE, len(text) // cycles) + 1)
-    return any(text[-1] == text[-1 - period] and _circle(text, period, cycles) for period in periods)
-
-
-def _circle(text: str, period: int, cycles: int) -> bool:
-    """Tell whether the text's last characters repeat those that stand a period before them."""
-    end = text[-max(CYCLE_CHARS, period * cycles) :]
-    return end[period:] == end[:-period]
-
-
-def _is_babble(text: str) -> bool:
-    words = WORDS.findall(text[-1000:].casefold())[1:]  # the first may be cut
-    return len(words) >= MANY_WORDS and len(set(words)) <= POOR_WORDS
+    for period in range(1, min(LONGEST_CYCLE, len(text) // cycles) + 1):
+        end = text[-max(CYCLE_CHARS, period * cycles) :]
+        if text[-1] == text[-1 - period] and end[period:] == end[:-period]:
+            return True
+    return False
 
 
 def countable(schema: dict[str, Any] | None) -> int | None:
@@ -164,26 +154,41 @@ def _lengths(node: Any) -> Iterator[int]:
             yield from _lengths(each)
 
 
-T = TypeVar("T")
+class Spoken(Protocol):
+    """A part of a reply as it streams."""
+
+    @property
+    def text(self) -> str: ...
 
 
-async def timely(
-    stream: AsyncIterator[T], idle: float, longest: float, first: float | None = None
-) -> AsyncGenerator[T, None]:
-    """Pass a stream on; the first item may take `first` seconds, the next `idle`, and all `longest`.
+Part = TypeVar("Part", bound=Spoken)
 
-    Raises `TimeoutError` where an item does not come, `Endless` where the items do not end.
+
+async def watched(
+    stream: AsyncIterator[Part],
+    counted: int | None,
+    idle: float,
+    longest: float,
+    first: float | None = None,
+) -> AsyncGenerator[Part, None]:
+    """Pass a reply on; its first part may take `first` seconds, the next `idle`, and all `longest`.
+
+    Raises `TimeoutError` where a part does not come, `Endless` where they do not end or go in circles, with
+    what was said until then: a part of it may be usable.
     """
-    patience = first
-    end = math.inf
-    while True:
-        async with asyncio.timeout(patience):
-            item = await anext(stream, None)
-        if item is None:
-            return
-        now = asyncio.get_running_loop().time()
-        end = min(end, now + longest)
-        if now >= end:
-            raise Endless(f"The reply took longer than {longest:g} seconds (MNEME_REPLY_SECONDS).")
-        yield item
-        patience = idle
+    circle, said, patience, end = RepetitionDetector(counted), "", first, math.inf
+    async with aclosing(cast(AsyncGenerator[Part, None], stream)) as parts:
+        while True:
+            async with asyncio.timeout(patience):
+                part = await anext(parts, None)
+            if part is None:
+                return
+            text, now = str(part.text), asyncio.get_running_loop().time()
+            said += text
+            end = min(end, now + longest)
+            if now >= end:
+                raise Endless(f"The reply took longer than {longest:g} seconds (MNEME_REPLY_SECONDS).", said)
+            if text and circle.sees(text):
+                raise Endless("The reply repeats itself.", said)
+            yield part
+            patience = idle

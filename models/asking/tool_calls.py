@@ -20,9 +20,8 @@ from mneme.models.asking.attempts import (
 )
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.replies import Unusable, calls_in, without_thought
-from mneme.models.asking.responders import CallOptions, ModelRequest, resolve
+from mneme.models.asking.responders import CallOptions, ModelRequest, prepared, resolve
 from mneme.models.asking.schema import Json, flat
-from mneme.models.asking.scripts import line_of
 
 Rule = Callable[[Sequence[BaseMessage]], Awaitable[AIMessage]]
 Check = Callable[[AIMessage], object]
@@ -54,9 +53,15 @@ async def call_tools(  # noqa: PLR0913  (the interface of every node)
     async def answer(run: RunnableConfig) -> AIMessage:
         if record.is_prepared:
             record.attempts = 1
-            line = await rule(messages) if record.responder == "rules" else line_of(record.responder, name)
-            turn = line if isinstance(line, AIMessage) else AIMessage(str(line))
-            return _checked_once(record, _without_repeats(turn, messages), check)
+            ruled = record.responder == "rules"
+            made = await rule(messages) if ruled else prepared[record.responder](name, AIMessage)
+            turn = _without_repeats(made, messages)
+            try:
+                check(turn)
+            except ValueError as error:
+                wrong = f"{record.responder} answered {name} wrongly: {error}"
+                raise BadAnswer(wrong, str(turn.tool_calls)) from error
+            return turn
         return await ask_with_repairs(_question(system, messages, tools, check, lane), record, run)
 
     return await as_one_run(record, list(messages), answer, config)
@@ -84,17 +89,6 @@ def _question(
         False,
         "Call a tool again, or answer in plain words.",
     )
-
-
-def _checked_once(record: AskRecord, turn: AIMessage, check: Check) -> AIMessage:
-    """Return the turn of a rule or a script, which are not asked again."""
-    try:
-        check(turn)
-    except ValueError as error:
-        raise BadAnswer(
-            f"{record.responder} answered {record.name} wrongly: {error}", str(turn.tool_calls)
-        ) from error
-    return turn
 
 
 def _described(tool: BaseTool) -> Json:

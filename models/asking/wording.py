@@ -75,25 +75,24 @@ def file_of(prompt: Prompt[Any, Any], folder: Path) -> Path:
 
 def as_file(prompt: Prompt[Any, Any]) -> str:
     """Return a prompt's wording as the text of such a file."""
-    examples = [_plain(each) for each in prompt.examples]
+    examples = [
+        each if isinstance(each, str) else each.model_dump(mode="json", by_alias=True)
+        for each in prompt.examples
+    ]
     wording = {"system": prompt.system, "user": prompt.user, "examples": examples}
     return str(yaml.dump(wording, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=110))
-
-
-def _plain(example: BaseModel | str) -> Any:
-    return example if isinstance(example, str) else example.model_dump(mode="json", by_alias=True)
 
 
 class _Readable(yaml.SafeDumper):
     """Writes texts of several lines as they are."""
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    style = "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Readable.add_representer(str, _text)
+_Readable.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
+    ),
+)
 
 
 def _read(text: str, file: Path) -> Wording:

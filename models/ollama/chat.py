@@ -10,10 +10,10 @@ a wait holds no place.
 """
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import httpx
 from langchain_core.language_models.chat_models import agenerate_from_stream
@@ -27,9 +27,9 @@ from mneme.core.errors import ModelUnavailable
 from mneme.core.settings import settings
 from mneme.models.asking.budget import fit, pictures_in, refuse_if_cut, tokens, tokens_of
 from mneme.models.asking.gate import Lane, gate
-from mneme.models.asking.replies import Endless, Leaked
+from mneme.models.asking.replies import Leaked
 from mneme.models.asking.responders import CallOptions, ModelRequest, learned
-from mneme.models.asking.streaming import RepetitionDetector, ThinkingFilter, countable, timely
+from mneme.models.asking.streaming import ThinkingFilter, countable, watched
 from mneme.models.ollama.catalogue import Facts, bearer, blind, facts, tls
 from mneme.models.ollama.transport import BrokenStreamError, persist, toolless
 
@@ -48,23 +48,18 @@ class Speaker(ChatOllama):
     async def _astream(
         self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        speech = ThinkingFilter(self.hold) if self.spoken else None
-        circle, complete, said = RepetitionDetector(self.counted), False, ""
-        spoken = cast(AsyncGenerator[ChatGenerationChunk], super()._astream(messages, stop, **kwargs))
-        async with aclosing(spoken), aclosing(timely(spoken, self.idle, self.longest)) as stream:
-            try:
-                async for chunk in stream:
-                    complete = complete or bool((chunk.generation_info or {}).get("done"))
-                    said += chunk.text
-                    if chunk.text:
-                        circle.watch(chunk.text)
-                    if speech:
-                        chunk = _shown(chunk, speech, complete)  # noqa: PLW2901
-                    if chunk.text or complete or getattr(chunk.message, "tool_calls", False):
-                        yield chunk
-            except Endless as endless:
-                endless.raw = said  # a part of it may be usable
-                raise
+        speech, complete = ThinkingFilter(self.hold) if self.spoken else None, False
+        spoken = super()._astream(messages, stop, **kwargs)
+        async with aclosing(watched(spoken, self.counted, self.idle, self.longest)) as stream:
+            async for chunk in stream:
+                complete = complete or bool((chunk.generation_info or {}).get("done"))
+                if speech:
+                    text = speech.feed(chunk.text) + (speech.end() if complete else "")
+                    shown = chunk.message.model_copy(update={"content": text})
+                    info = chunk.generation_info
+                    chunk = ChatGenerationChunk(message=shown, generation_info=info)  # noqa: PLW2901
+                if chunk.text or complete or getattr(chunk.message, "tool_calls", False):
+                    yield chunk
         if not complete:
             raise BrokenStreamError("The stream ended without its last line.")
 
@@ -73,20 +68,18 @@ class Speaker(ChatOllama):
         return await agenerate_from_stream(self._astream(*args, **kwargs))
 
 
-def _shown(chunk: ChatGenerationChunk, speech: ThinkingFilter, complete: bool) -> ChatGenerationChunk:
-    text = speech.feed(chunk.text) + (speech.end() if complete else "")
-    return ChatGenerationChunk(
-        message=chunk.message.model_copy(update={"content": text}), generation_info=chunk.generation_info
-    )
-
-
 async def say(
     model: str, request: ModelRequest, options: CallOptions, *, lane: Lane, config: RunnableConfig
 ) -> AIMessage:
     """Return one reply of a model, complete and within its context, or a typed error."""
     url = settings().ollama_url
     known = await facts(url, model)
-    _refuse_unable(known, options, request)
+    if known.lacks("completion"):
+        raise ModelUnavailable(f"{known.name} cannot chat.", "Choose a chat model, such as llama3.1:8b.")
+    if options.tools and known.lacks("tools"):
+        raise toolless(known.name)
+    if pictures_in(request.task) and known.lacks("vision"):
+        raise blind(known.name)
     context = context_of(known)
     asked = sum(tokens(json.dumps(tool)) for tool in options.tools)
     room = context - min(options.kept_free or options.num_predict, context // 2) - asked
@@ -112,15 +105,6 @@ def context_of(known: Facts) -> int:
     """Return the one context window that this process asks for, within what the model can."""
     wanted = settings().num_ctx
     return min(wanted, known.context_length) if known.context_length else wanted
-
-
-def _refuse_unable(known: Facts, options: CallOptions, request: ModelRequest) -> None:
-    if known.lacks("completion"):
-        raise ModelUnavailable(f"{known.name} cannot chat.", "Choose a chat model, such as llama3.1:8b.")
-    if options.tools and known.lacks("tools"):
-        raise toolless(known.name)
-    if pictures_in(request.task) and known.lacks("vision"):
-        raise blind(known.name)
 
 
 def _speaker(url: str, known: Facts, context: int, options: CallOptions) -> Speaker:

@@ -32,6 +32,9 @@ class BadVectorsError(Exception):
     """An embedding is missing, of the wrong size, or not of finite numbers."""
 
 
+ALWAYS_PASSING = (json.JSONDecodeError, BrokenStreamError, BadVectorsError, httpx.TransportError, OSError)
+
+
 async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
     """Call, and retry after failures that may pass; then raise a typed error."""
     now = settings()
@@ -49,14 +52,7 @@ async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
 
     try:
         return await attempts(attempt)
-    except (
-        ResponseError,
-        BrokenStreamError,
-        BadVectorsError,
-        ValueError,
-        OSError,
-        httpx.TransportError,
-    ) as error:
+    except (ResponseError, ValueError, *ALWAYS_PASSING) as error:
         raise meaning(error, url, model) from error
 
 
@@ -64,13 +60,10 @@ def passing(error: BaseException) -> bool:
     """Tell whether a failure is of the kind that goes away by itself."""
     if isinstance(error, ResponseError):
         return error.status_code in PASSING
-    if isinstance(
-        error, json.JSONDecodeError | BrokenStreamError | BadVectorsError | httpx.TransportError | OSError
-    ):
+    if isinstance(error, ALWAYS_PASSING):
         return True
-    return isinstance(error, ValueError) and (
-        "No data received" in str(error) or "No generation" in str(error)
-    )
+    said = str(error)
+    return isinstance(error, ValueError) and ("No data received" in said or "No generation" in said)
 
 
 def meaning(error: Exception, url: str, model: str) -> Exception:

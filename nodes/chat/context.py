@@ -31,11 +31,6 @@ class MemoryContext(OwnedByUser):
         description="Version 1 is shown the most similar memories, or searches with a tool (§2.1).",
         examples=["agent"],
     )
-    compose_first: bool = Field(
-        False,
-        description="Versions 1 and 2 write the message down before they decide, not after as in the paper.",
-        examples=[True],
-    )
     window: int = Field(
         8192,
         ge=256,

@@ -17,23 +17,25 @@ Deviations from the paper, each for a fault that its §4.2 or its future work na
 """
 
 from asyncio import gather
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal, get_args
 
 from mneme.models.asking.asking import resolve
+from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
-from mneme.nodes.chat.memory_operations import Judged, Similar, judged, similar_of
-from mneme.nodes.chat.remembering import Decision, State, Update
+from mneme.nodes.chat.memory_operations import MAX_STATEMENTS, Judged
+from mneme.nodes.chat.remembering import Action, Decision, State
 from mneme.nodes.chat.writing_down import incoming, last_reply, written
 from mneme.nodes.costs import counted
 from mneme.prompts.chat.evidence import rest
-from mneme.prompts.chat.memory_agent.reading import Reading, read_message
-from mneme.stores.users.memories import MAX_LINKS, RULES, MemoryRecord
+from mneme.prompts.chat.memory_agent.comparing import Relation
+from mneme.prompts.chat.memory_agent.reading import read_message
+from mneme.stores.users.memories import MAX_LINKS, RULES, Memory, MemoryRecord
 from mneme.stores.users.valid_time import first_day, holding, holds
 
-MOST_KNOWN = 5
+MAX_KNOWN = 5
 """Memories that the reader of a message is shown."""
 KNOWN_CHARS = 400
 """Characters of all of them together at most."""
@@ -47,19 +49,28 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
     if state.get("rereads") and own is None:
         gone = "The memory was changed or erased meanwhile."
         return {"route": "discard", "rationale": gone, "model": "", "own": None}
-    given = incoming(state).model_copy(update={"known": await _nearest(state, runtime)})
+    known, room = (
+        list[str](),
+        KNOWN_CHARS,
+    )  # the nearest memories: whom a message means may be known from them
+    for each in await memories_of(runtime).related(state["message"], "", (), MAX_KNOWN):
+        if each.key != state.get("rereads") and len(each.memory.content) <= room:
+            known.append(holds(each.memory.content, each.memory.since, each.memory.until))
+            room -= len(each.memory.content)
+    given = incoming(state).model_copy(update={"known": known})
     reading, doubt = await last_reply(read_message, given, who)
-    reading = _routed_by_memories(reading)
+    is_empty = reading.route == "store" and not reading.memories
+    nothing = " But nothing of it could be written down." if is_empty else ""
     return {
-        "route": "store" if own else reading.route,
-        "rationale": reading.rationale,
+        "route": "store" if own or reading.memories else reading.route,  # what is written down is stored
+        "rationale": reading.rationale + nothing,
         "model": await resolve(who),
         "candidates": written(given, reading.memories, doubt),
         "own": own,
     }
 
 
-async def _read_again(state: State, runtime: MemoryRuntime) -> Similar | None:
+async def _read_again(state: State, runtime: MemoryRuntime) -> MemoryRecord | None:
     """Return the memory that is to be read again, if it is still as rules wrote it.
 
     Where a run that was interrupted has written it for this message, it is the version before: what that run
@@ -68,138 +79,117 @@ async def _read_again(state: State, runtime: MemoryRuntime) -> Similar | None:
     key = state.get("rereads", "")
     found = await memories_of(runtime).find(key) if key else None
     if found is None or (found.live and found.memory.read_by == RULES):
-        return similar_of(found) if found else None
+        return found
     history, written_for = await memories_of(runtime).history(key), f"{state['message_id']}:"
     before = [
         older for older, newer in pairwise(history) if (newer.idempotency_key or "").startswith(written_for)
     ]
-    return similar_of(MemoryRecord.of(before[-1])) if before else None
-
-
-async def _nearest(state: State, runtime: MemoryRuntime) -> list[str]:
-    """Return the memories nearest to a message, within a bound: whom it means may be known from them."""
-    found = await memories_of(runtime).related(state["message"], "", (), MOST_KNOWN)
-    shown, room = list[str](), KNOWN_CHARS
-    for each in found:
-        if each.key != state.get("rereads") and len(each.memory.content) <= room:
-            shown.append(holds(each.memory.content, each.memory.since, each.memory.until))
-            room -= len(each.memory.content)
-    return shown
-
-
-def _routed_by_memories(reading: Reading) -> Reading:
-    """Take what a model wrote down for stored, whatever its route; say so where it wrote nothing."""
-    if reading.memories:
-        return reading.model_copy(update={"route": "store"})
-    if reading.route == "store":
-        said = f"{reading.rationale} But nothing of it could be written down."
-        return reading.model_copy(update={"rationale": said})
-    return reading
-
-
-ROUTES: dict[str, Literal["find_similar", "forget", "settle"]] = {
-    "store": "find_similar",
-    "forget": "forget",
-    "discard": "settle",
-}
+    return MemoryRecord.of(before[-1]) if before else None
 
 
 def routed(state: State) -> Literal["find_similar", "forget", "settle"]:
     """Follow the route."""
-    return ROUTES[state["route"]]
+    if state["route"] == "store":
+        return "find_similar"
+    return "forget" if state["route"] == "forget" else "settle"
 
 
 async def find_similar(state: State, runtime: MemoryRuntime) -> Update:
     """Search the user's memories with each candidate, the words that say it, and its names."""
-    found = await gather(*(_related(each, runtime) for each in state["candidates"]))
-    own = state.get("rereads")
-    return {"similar": [[similar_of(each) for each in some if each.key != own] for some in found]}
-
-
-async def _related(candidate: Mapping[str, Any], runtime: MemoryRuntime) -> list[MemoryRecord]:
-    names, k = candidate.get("entities", []), runtime.context.similar
-    found = await memories_of(runtime).related(candidate["content"], candidate["quote"], names, k)
-    least = runtime.context.min_similarity
-    return [each for each in found if each.similarity is None or each.similarity >= least]
+    context, own = runtime.context, state.get("rereads")
+    found = await gather(
+        *(
+            memories_of(runtime).related(each.content, each.quote, each.entities, context.similar)
+            for each in state["candidates"]
+        )
+    )
+    least = context.min_similarity
+    return {
+        "similar": [
+            [
+                each
+                for each in some
+                if each.key != own and (each.similarity is None or each.similarity >= least)
+            ]
+            for some in found
+        ]
+    }
 
 
 def decide(state: State) -> Update:
     """Decide for each candidate by the verdicts on it (§3.1); link what may contradict a memory."""
-    decisions, candidates = list[Decision](), list[dict[str, Any]]()
-    today = _day_of(state.get("time", ""))
+    decisions, candidates = list[Decision](), list[Memory]()
+    today = first_day(state.get("time", "")) or datetime.now(UTC).date()
     for number, candidate in enumerate(state["candidates"]):
-        verdicts = [each for each in state.get("verdicts", []) if each["candidate"] == number]
+        verdicts = [each for each in state["verdicts"] if each.candidate == number]
         decided = decisions_on(number, verdicts, candidate, today)
         decisions += decided
-        is_new = decided[0]["action"] == "insert"
-        limited = [each["memory"]["key"] for one in decided[1:] for each in one["touched"]]
-        open_ = [each["memory"]["key"] for each in verdicts if _stays_open(each, candidate, today)]
-        open_ = [key for key in open_ if key not in limited]
-        candidates.append(candidate | {"may_contradict": open_[:MAX_LINKS] if is_new else []})
+        limited = [each.memory.key for one in decided[1:] for each in one.touched]
+        # What is unclear may contradict the fact, and a memory of which a part ends later for good.
+        relations = {"unclear", "later"} if _is_for_good(candidate, today) else {"unclear"}
+        open_ = [each.memory.key for each in verdicts if each.relation in relations]
+        linked = [key for key in open_ if key not in limited][:MAX_LINKS]
+        is_new = decided[0].action == "insert_memory"
+        candidates.append(candidate.model_copy(update={"may_contradict": linked if is_new else []}))
     if own := state.get("own"):
         decisions = _in_place_of(own, decisions, state["rationale"])
     return {"decisions": decisions, "candidates": candidates}
 
 
-def _in_place_of(own: Similar, decisions: Sequence[Decision], why: str) -> list[Decision]:
+def _in_place_of(own: MemoryRecord, decisions: Sequence[Decision], why: str) -> list[Decision]:
     """Let the first new memory take the place of the one that was read again; without one, retire that."""
-    again = judged(-1, own)
-    new = next((each for each in decisions if each["action"] == "insert"), None)
+    again = [Judged(memory=own)]
+    new = next((each for each in decisions if each.action == "insert_memory"), None)
     others = [each for each in decisions if each is not new]
     if new is None:
         why = f"Read again by a model, nothing of it stands by itself. {why}"
-        return [*others, Decision(candidate=-1, action="retire", touched=[again], rationale=why)]
-    why = f"Read again by a model. {new['rationale']}"
-    return [*others, Decision(candidate=new["candidate"], action="replace", touched=[again], rationale=why)]
+        return [*others, Decision(candidate=-1, action="retire", touched=again, rationale=why)]
+    why = f"Read again by a model. {new.rationale}"
+    return [*others, Decision(candidate=new.candidate, action="replace_memory", touched=again, rationale=why)]
 
 
-def _day_of(time: str) -> date:
-    return first_day(time) or datetime.now(UTC).date()
-
-
-def decisions_on(
-    number: int, verdicts: Sequence[Judged], candidate: Mapping[str, Any], today: date
-) -> list[Decision]:
+def decisions_on(number: int, verdicts: Sequence[Judged], candidate: Memory, today: date) -> list[Decision]:
     """Update each memory in conflict; discard a duplicate; append to the most similar; else insert.
 
     What begins later, or holds for a time, is inserted; a memory that it replaces whole holds until then.
     """
-    later = [each for each in verdicts if each["relation"] == "later"]
-    if present := [each for each in verdicts if each["relation"] in {"change", "correction"}]:
-        return [_decided("update", number, present)]
-    if later:
-        ends = holding(candidate["since"], "", today) == "later" and not candidate["until"]
-        replaced = [each for each in later if ends and _is_replaced_whole(each, candidate)]
-        insert = Decision(candidate=number, action="insert", touched=[], rationale=_reasons(later))
-        return [insert, *([_decided("limit", number, replaced)] if replaced else [])]
-    if duplicates := [each for each in verdicts if each["relation"] == "duplicate"]:
-        return [_decided("discard", number, duplicates[:1])]
-    additions = [each for each in verdicts if each["relation"] == "addition" and not each["memory"]["full"]]
-    if additions and not (candidate["since"] or candidate["until"]):
-        return [_decided("update", number, additions[:1])]
-    unclear = _reasons([each for each in verdicts if each["relation"] == "unclear"])
+
+    def decided(action: Action, touched: Sequence[Judged], why: Sequence[Judged] = ()) -> Decision:
+        return Decision(
+            candidate=number, action=action, touched=list(touched), rationale=_reasons(why or touched)
+        )
+
+    of: dict[Relation, list[Judged]] = {name: [] for name in get_args(Relation)}
+    for each in verdicts:
+        of[each.relation].append(each)
+    if present := [each for each in verdicts if each.relation in {"change", "correction"}]:
+        return [decided("update_memory", present)]
+    if of["later"]:
+        ends = _is_for_good(candidate, today)
+        replaced = [each for each in of["later"] if ends and _is_replaced_whole(each, candidate)]
+        limited = [decided("update_memory", replaced)] if replaced else []
+        return [decided("insert_memory", [], of["later"]), *limited]
+    if of["duplicate"]:
+        return [decided("discard", of["duplicate"][:1])]
+    additions = [each for each in of["addition"] if len(each.memory.memory.statements) < MAX_STATEMENTS]
+    if additions and not (candidate.since or candidate.until):
+        return [decided("update_memory", additions[:1])]
+    unclear = _reasons(of["unclear"])
     kept = f"{unclear} Both are kept, and linked."
     rationale = kept if unclear else "Nothing that is remembered says so or contradicts it."
-    return [Decision(candidate=number, action="insert", touched=[], rationale=rationale)]
-
-
-def _decided(
-    action: Literal["update", "limit", "discard"], number: int, verdicts: Sequence[Judged]
-) -> Decision:
-    return Decision(candidate=number, action=action, touched=list(verdicts), rationale=_reasons(verdicts))
+    return [Decision(candidate=number, action="insert_memory", rationale=rationale)]
 
 
 def _reasons(verdicts: Sequence[Judged]) -> str:
-    return " ".join(dict.fromkeys(each["rationale"] for each in verdicts))
+    return " ".join(dict.fromkeys(each.rationale for each in verdicts))
 
 
-def _stays_open(verdict: Judged, candidate: Mapping[str, Any], today: date) -> bool:
-    """Tell whether a memory may contradict the fact: that is unclear, or a part of it ends later for good."""
-    ends = holding(candidate["since"], "", today) == "later" and not candidate["until"]
-    return verdict["relation"] == "unclear" or (verdict["relation"] == "later" and ends)
+def _is_for_good(candidate: Memory, today: date) -> bool:
+    """Tell whether a fact begins later and has no end."""
+    return holding(candidate.since, "", today) == "later" and not candidate.until
 
 
-def _is_replaced_whole(verdict: Judged, candidate: Mapping[str, Any]) -> bool:
+def _is_replaced_whole(verdict: Judged, candidate: Memory) -> bool:
     """Tell whether a memory says nothing that does not change with the fact."""
-    outdated = verdict["outdated"]
-    return bool(outdated) and not rest(verdict["memory"]["content"], outdated, candidate["content"])
+    old = verdict.memory.memory.content
+    return bool(verdict.outdated) and not rest(old, verdict.outdated, candidate.content)

@@ -2,42 +2,32 @@
 
 The agent sees the message beside all similar memories and decides in one turn whether to remember at all,
 and which memory to touch; what it inserts or updates is written by a question of its own, as in the paper.
-With `compose_first` the calls say what to write. With `retrieval` by the agent it is shown no memories
-(§2.1): it searches with a tool until it decides.
+With `retrieval` by the agent it is shown no memories (§2.1): it searches with a tool until it decides.
 """
 
 from asyncio import gather
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import tool
 
 from mneme.models.asking.asking import by_rules, call_tools, resolve
 from mneme.models.asking.wording import in_own_words
+from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime
-from mneme.nodes.chat.memory_operations import Similar, judged
+from mneme.nodes.chat.memory_operations import Judged
 from mneme.nodes.chat.paper_versions import composed_of
-from mneme.nodes.chat.remembering import Decision, State, Update, similar_to
+from mneme.nodes.chat.remembering import Decision, State, similar_to
 from mneme.nodes.chat.writing_down import incoming
 from mneme.nodes.costs import counted
-from mneme.prompts.chat.paper_versions import (
-    Composing,
-    ToolCall,
-    ToolCalls,
-    ToolChoice,
-    ToolGiven,
-    choose_tools,
-    manage_memory,
-)
+from mneme.prompts.chat.paper_versions import Composing, ToolChoice, ToolChoices, ToolGiven, choose_tools
 from mneme.prompts.prompt import Prompt
+from mneme.stores.users.memories import Memory, MemoryRecord
 
 SEARCHES = 4
 """Turns in which the agent may search before it must decide."""
-
-Calls = Sequence[ToolChoice | ToolCall]
 
 
 @tool("insert_memory")
@@ -48,16 +38,6 @@ def insert_words(quote: str) -> None:
 @tool("update_memory")
 def update_by_words(index: int, quote: str) -> None:
     """Bring memory number `index` up to date with what the quoted words of the message say."""
-
-
-@tool("insert_memory")
-def insert_content(content: str, quote: str, kind: Literal["semantic", "episodic"]) -> None:
-    """Remember a new fact that no memory is about."""
-
-
-@tool("update_memory")
-def replace_content(index: int, content: str, quote: str) -> None:
-    """Replace memory number `index` by `content`, the whole new memory."""
 
 
 @tool
@@ -75,9 +55,8 @@ async def find_similar_to_message(state: State, runtime: MemoryRuntime) -> Updat
 async def manage(state: State, runtime: MemoryRuntime) -> Update:
     """Let the agent call its tools on the message and the similar memories, after it has searched."""
     similar, who = list(state["similar"][0]), runtime.context.memory_agent
-    chosen: Prompt[ToolGiven, Any] = manage_memory if runtime.context.compose_first else choose_tools
-    prompt = await in_own_words(chosen)
-    given = ToolGiven(**dict(incoming(state)), memories=[memory["content"] for memory in similar])
+    prompt = await in_own_words(choose_tools)
+    given = ToolGiven(**dict(incoming(state)), memories=[each.memory.content for each in similar])
     messages: list[BaseMessage] = [HumanMessage(prompt.user_text(given))]
     turn = await turn_of(prompt, given, messages, who, searches=runtime.context.retrieval == "agent")
     for left in reversed(range(SEARCHES)):
@@ -88,29 +67,33 @@ async def manage(state: State, runtime: MemoryRuntime) -> Update:
         for call in queries:
             found = await similar_to(call["args"]["query"], runtime)
             messages.append(ToolMessage(_numbered(found, similar), tool_call_id=call["id"]))
-        given = given.model_copy(update={"memories": [memory["content"] for memory in similar]})
+        given = given.model_copy(update={"memories": [each.memory.content for each in similar]})
         turn = await turn_of(prompt, given, messages, who, searches=left > 0)
-    calls = calls_of(prompt, turn)
+    calls = calls_of(turn)
+    rationale = f"The agent called no tool. It wrote: {turn.text}"
+    if turn.tool_calls:
+        rationale = turn.text or f"The agent called {len(turn.tool_calls)} tools."
     return {
         "route": "store" if calls else "discard",
-        "rationale": _rationale(turn),
+        "rationale": rationale,
         "model": await resolve(who),
-        **_decided(calls, similar),
+        "candidates": [Memory(content=each.quote, quote=each.quote) for each in calls],
+        "decisions": [_decided(number, each, similar) for number, each in enumerate(calls)],
     }
 
 
-def _numbered(found: Sequence[Similar], known: list[Similar]) -> str:
+def _numbered(found: Sequence[MemoryRecord], known: list[MemoryRecord]) -> str:
     """Add the memories found to those known, and list them by their numbers there."""
-    numbers = {memory["key"]: number for number, memory in enumerate(known)}
+    numbers = {memory.key: number for number, memory in enumerate(known)}
     for memory in found:
-        if memory["key"] not in numbers:
-            numbers[memory["key"]] = len(known)
+        if memory.key not in numbers:
+            numbers[memory.key] = len(known)
             known.append(memory)
-    return "\n".join(f"[{numbers[each['key']]}] {each['content']}" for each in found) or "(none)"
+    return "\n".join(f"[{numbers[each.key]}] {each.memory.content}" for each in found) or "(none)"
 
 
 async def turn_of(  # noqa: PLR0913  (as `call_tools`)
-    prompt: Prompt[ToolGiven, Any],
+    prompt: Prompt[ToolGiven, ToolChoices],
     given: ToolGiven,
     messages: Sequence[BaseMessage],
     who: str,
@@ -119,97 +102,60 @@ async def turn_of(  # noqa: PLR0913  (as `call_tools`)
     config: RunnableConfig | None = None,
 ) -> AIMessage:
     """Return what the agent says and which tools it calls after these messages; the first is the question."""
-    writing = (
-        (insert_content, replace_content) if prompt.answer is ToolCalls else (insert_words, update_by_words)
-    )
-    tools: Sequence[BaseTool] = (search_memories, *writing) if searches else writing
+
+    async def by_rule(_: Sequence[BaseMessage]) -> AIMessage:
+        if searches and len(messages) == 1:
+            query = tool_call(name=search_memories.name, args={"query": given.message}, id="rule-search")
+            return AIMessage("", tool_calls=[query])
+        made = [
+            tool_call(name=call.name, args=call.model_dump(exclude={"name"}), id=f"rule-{number}")
+            for number, call in enumerate((await by_rules(prompt, given)).calls)
+        ]
+        return AIMessage("" if made else "There is nothing to remember.", tool_calls=made)
+
+    def check(turn: AIMessage) -> None:
+        """Reject calls that do not hold, and a call described in prose: nothing would be remembered."""
+        described = [name for name in ("insert_memory", "update_memory") if name in turn.text]
+        if described and not turn.tool_calls:
+            raise ValueError(f"You wrote about {described[0]} but did not call it: call the tool itself.")
+        prompt.verify(given, ToolChoices(calls=calls_of(turn)))
+
     return await call_tools(
         prompt.system_text(),
         messages,
-        tools,
+        [*([search_memories] if searches else []), insert_words, update_by_words],
         who,
-        rule=_by_rule(prompt, given, searches=searches and len(messages) == 1),
-        check=_check(prompt, given),
+        rule=by_rule,
+        check=check,
         name=prompt.name,
         config=config,
     )
 
 
-def _by_rule(
-    prompt: Prompt[ToolGiven, Any], given: ToolGiven, *, searches: bool
-) -> Callable[[Sequence[BaseMessage]], Awaitable[AIMessage]]:
-    async def by_rule(_: Sequence[BaseMessage]) -> AIMessage:
-        if searches:
-            query = tool_call(name=search_memories.name, args={"query": given.message}, id="rule-search")
-            return AIMessage("", tool_calls=[query])
-        return _as_turn((await by_rules(prompt, given)).calls)
-
-    return by_rule
-
-
-def _as_turn(calls: Calls) -> AIMessage:
-    """Return a rule's answer in the form in which a model calls tools."""
-    made = [
-        tool_call(name=call.name, args=call.model_dump(exclude={"name"}), id=f"rule-{number}")
-        for number, call in enumerate(calls)
-    ]
-    return AIMessage("" if made else "There is nothing to remember.", tool_calls=made)
-
-
-def calls_of(prompt: Prompt[ToolGiven, Any], turn: AIMessage) -> Calls:
+def calls_of(turn: AIMessage) -> list[ToolChoice]:
     """Return the calls of a turn that write, as the question's answer has them."""
-    kind = ToolCall if prompt.answer is ToolCalls else ToolChoice
     return [
-        kind(name=call["name"], **call["args"])
+        ToolChoice(name=call["name"], **call["args"])
         for call in turn.tool_calls
         if call["name"] != search_memories.name
     ]
 
 
-def _check(prompt: Prompt[ToolGiven, Any], given: ToolGiven) -> Callable[[AIMessage], None]:
-    """Reject calls that do not hold, and a call that is described in prose: nothing would be remembered."""
-
-    def check(turn: AIMessage) -> None:
-        calls = calls_of(prompt, turn)
-        described = [name for name in ("insert_memory", "update_memory") if name in turn.text]
-        if described and not turn.tool_calls:
-            raise ValueError(f"You wrote about {described[0]} but did not call it: call the tool itself.")
-        prompt.verify(given, prompt.answer(calls=calls))
-
-    return check
-
-
-def _rationale(turn: AIMessage) -> str:
-    """Say what the agent did; where it called no tool, in its own words, so that a person can judge it."""
-    if turn.tool_calls:
-        return turn.text or f"The agent called {len(turn.tool_calls)} tools."
-    return f"The agent called no tool. It wrote: {turn.text}"
-
-
-def _decided(calls: Calls, similar: Sequence[Similar]) -> Update:
-    """Return a decision for each call, and what it has written down or the words that say what to write."""
-    updates: dict[bool, Literal["update", "replace"]] = {False: "update", True: "replace"}
-    decisions = [
-        Decision(
-            candidate=number,
-            action=updates[isinstance(call, ToolCall)] if call.name == "update_memory" else "insert",
-            touched=[judged(number, similar[call.index])] if call.name == "update_memory" else [],
-            rationale=f"The agent called {call.name}.",
-        )
-        for number, call in enumerate(calls)
-    ]
-    undated = {"since": "", "until": ""}
-    written_down = [call.model_dump(exclude={"name", "index"}) | undated for call in calls]
-    return {"decisions": decisions, "candidates": written_down}
+def _decided(number: int, call: ToolChoice, similar: Sequence[MemoryRecord]) -> Decision:
+    why = f"The agent called {call.name}."
+    if call.name == "insert_memory":
+        return Decision(candidate=number, action="insert_memory", rationale=why)
+    touched = [Judged(candidate=number, memory=similar[call.index])]
+    return Decision(candidate=number, action="update_memory", touched=touched, rationale=why)
 
 
 @counted
 async def compose_quoted(state: State, runtime: MemoryRuntime) -> Update:
     """Write down what the quoted words of each call say (the paper's insert and update functions)."""
-    if runtime.context.compose_first:
-        return {}
-    who = runtime.context.memory_agent
-    found = await gather(*(_composed(state, each["quote"], who) for each in state["candidates"]))
+    before = [*state["preceding"], f"user: {state['message']}"]
+    given = Composing(message="", preceding=before, time=state["time"])
+    quoted = [given.model_copy(update={"message": each.quote}) for each in state["candidates"]]
+    found = await gather(*(composed_of(each, runtime.context.memory_agent) for each in quoted))
     pairs = [
         (candidate, decision)
         for candidates, decision in zip(found, state["decisions"], strict=True)
@@ -217,10 +163,5 @@ async def compose_quoted(state: State, runtime: MemoryRuntime) -> Update:
     ]
     return {
         "candidates": [candidate for candidate, _ in pairs],
-        "decisions": [{**decision, "candidate": number} for number, (_, decision) in enumerate(pairs)],
+        "decisions": [each.model_copy(update={"candidate": n}) for n, (_, each) in enumerate(pairs)],
     }
-
-
-async def _composed(state: State, quote: str, who: str) -> list[dict[str, Any]]:
-    before = [*state["preceding"], f"user: {state['message']}"]
-    return await composed_of(Composing(message=quote, preceding=before, time=state["time"]), who)

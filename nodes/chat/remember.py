@@ -17,11 +17,11 @@ from mneme.models.asking.asking import resolve
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.chat.chatbot import last_of
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
-from mneme.nodes.chat.memory_operations import Operation, statements_of
+from mneme.nodes.chat.memory_operations import statements_of
 from mneme.nodes.context import user_of
 from mneme.nodes.messages import EXAMPLE, spoken
 from mneme.stores.ledger.records import Version
-from mneme.stores.users.inbox import Message, complete, is_new
+from mneme.stores.users.inbox import Message, OperationNote, complete, is_new
 from mneme.stores.users.memories import RULES, Memory
 
 
@@ -79,7 +79,7 @@ class State(Batch, Report, total=False):
     route: str
     rationale: str
     model: str
-    operations: list[Operation]
+    operations: list[OperationNote]
 
 
 Next = Command[Literal["memory_agent", "__end__"]]
@@ -87,7 +87,10 @@ Next = Command[Literal["memory_agent", "__end__"]]
 
 async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
     """Put the batch into the inbox, where it is safe: all of it, or nothing where it has no room."""
-    inbox, user, batch = inbox_of(runtime), user_of(runtime), _messages(state.get("messages", []))
+    inbox, user, given = inbox_of(runtime), user_of(runtime), state.get("messages", [])
+    batch = [cast(Message, each) for each in given if isinstance(each, dict) and "message" in each]
+    chat = spoken([each for each in given if each not in batch])
+    batch += [last_of(chat[: at + 1], thread="") for at, each in enumerate(chat) if each.type == "human"]
     if batch:
         await inbox.must_have_room(user, batch)
     for message in batch:
@@ -99,14 +102,6 @@ async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
         "failed": Overwrite([]),
         "asked": Overwrite(NOTHING),
     }
-
-
-def _messages(batch: list[Any]) -> list[Message]:
-    """Return what is to be remembered of a batch in which chat messages may stand."""
-    given = [cast(Message, each) for each in batch if isinstance(each, dict) and "message" in each]
-    chat = spoken([each for each in batch if each not in given])
-    users = [number for number, each in enumerate(chat) if each.type == "human"]
-    return given + [last_of(chat[: number + 1], thread="") for number in users]
 
 
 async def take(state: State, runtime: MemoryRuntime) -> Next:

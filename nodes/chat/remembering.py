@@ -4,33 +4,28 @@ How it is decided what to do is each version's own: `memory_agent.py`, `paper_ve
 `memory_tools.py`. The writes are in `memory_operations.py`.
 """
 
+from collections import defaultdict
+from collections.abc import Sequence
 from operator import add
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
 from langgraph.types import Overwrite, Send
-from pydantic import Field
+from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.nodes.channels import Typed, Update
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
-from mneme.nodes.chat.memory_operations import (
-    Fact,
-    Judged,
-    Operation,
-    Origin,
-    Similar,
-    Task,
-    judged,
-    retire_memory,
-    similar_of,
-)
+from mneme.nodes.chat.memory_operations import Judged, Task, retire_memory, write_id
 from mneme.nodes.context import user_of
 from mneme.nodes.costs import counted
 from mneme.nodes.messages import PRECEDING, ChatMessages, said_in
 from mneme.nodes.tracing import traced
 from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
+from mneme.stores.ledger.records import Change, Source
 from mneme.stores.users.inbox import Circumstances, Message, MessageOutcome, OperationNote, complete
+from mneme.stores.users.memories import Memory, MemoryRecord, Statement
 
 
 class Given(Circumstances, total=False):
@@ -48,21 +43,22 @@ class Result(TypedDict, total=False):
     route: Literal["store", "discard", "forget"]
     rationale: str
     model: str
-    operations: Annotated[list[Operation], add]
+    operations: Annotated[list[OperationNote], add]
     asked: Annotated[Asked, added]
     run_id: str
     trace: str
 
 
-Action = Literal["insert", "update", "limit", "replace", "retire", "discard"]
+Action = Literal["insert_memory", "update_memory", "replace_memory", "retire", "discard"]
+"""The node that carries out a decision."""
 
 
-class Decision(TypedDict):
-    """What to do with one candidate, and which memories it touches, with the words that become false."""
+class Decision(BaseModel):
+    """What to do with one candidate (-1: there is none), and which memories it touches, and how."""
 
     candidate: int
     action: Action
-    touched: list[Judged]
+    touched: list[Judged] = []
     rationale: str
 
 
@@ -70,22 +66,19 @@ class State(Message, Result, total=False):
     """The message or the chat it ends, its candidates, the memories similar to each, and what was decided."""
 
     messages: ChatMessages
-    candidates: list[dict[str, Any]]
-    own: Similar | None
+    candidates: Annotated[list[Memory], Typed]
+    own: Annotated[MemoryRecord | None, Typed]
     """The memory that is read again, where one is."""
-    similar: list[list[Similar]]
-    verdicts: Annotated[list[Judged], add]
-    decisions: list[Decision]
-
-
-Update = dict[str, Any]
+    similar: Annotated[list[list[MemoryRecord]], Typed]
+    verdicts: Annotated[list[Judged], Typed]
+    decisions: Annotated[list[Decision], Typed]
 
 
 FRESH: Update = {
     **dict.fromkeys(("route", "own")),
     **dict.fromkeys(("rationale", "model", "run_id", "trace", "rereads", "told_in"), ""),
-    **{name: [] for name in ("messages", "candidates", "similar", "decisions")},
-    **{name: Overwrite([]) for name in ("verdicts", "operations")},
+    **{name: [] for name in ("messages", "candidates", "similar", "verdicts", "decisions")},
+    "operations": Overwrite([]),
     "asked": Overwrite(NOTHING),
 }
 """The state of a thread before a message, without what the last one left."""
@@ -93,19 +86,14 @@ FRESH: Update = {
 
 async def receive(state: State, runtime: MemoryRuntime) -> Update:
     """Keep the message as pending until its outcome is in the ledger; return the outcome where it is."""
-    message = complete(_given(state))
+    given: Message = state
+    if state.get("messages"):
+        said = said_in(state["messages"])
+        given = {**cast(Message, state), "message": said.text, "preceding": said.before[-PRECEDING:]}
+    message = complete(given)
     known = await inbox_of(runtime).add(user_of(runtime), message)
     outcome = {name: each for name, each in dict(known or {}).items() if name != "operations"}
     return FRESH | dict(message) | outcome
-
-
-def _given(state: State) -> Message:
-    """Return the message, from chat messages where there are any. Raises BadInput."""
-    if not state.get("messages"):
-        return state
-    said = said_in(state["messages"])
-    about = cast(Message, state)
-    return {**about, "message": said.text, "preceding": said.before[-PRECEDING:]}
 
 
 def is_settled(state: State) -> bool:
@@ -113,28 +101,10 @@ def is_settled(state: State) -> bool:
     return state["route"] is not None
 
 
-async def similar_to(text: str, runtime: MemoryRuntime) -> list[Similar]:
+async def similar_to(text: str, runtime: MemoryRuntime) -> list[MemoryRecord]:
     """Return the memories most similar to a text, best first."""
     context = runtime.context
-    found = await memories_of(runtime).similar(text, k=context.similar, min_similarity=context.min_similarity)
-    return [similar_of(each) for each in found]
-
-
-NODES: dict[Action, str] = {
-    "insert": "insert_memory",
-    "update": "update_memory",
-    "limit": "update_memory",
-    "replace": "replace_memory",
-    "retire": "retire",
-    "discard": "discard",
-}
-
-
-NO_MEMORY = Similar(
-    key="", version=0, content="", since="", until="", read_by="", similarity=None, full=False
-)
-NOTHING_TOUCHED = judged(-1, NO_MEMORY)
-"""Stands for the memory of an operation that touches none."""
+    return await memories_of(runtime).similar(text, k=context.similar, min_similarity=context.min_similarity)
 
 
 def each_decision(state: State) -> list[Send] | Literal["settle"]:
@@ -142,29 +112,45 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
 
     All that touches one memory goes into one update, since two updates at once would race.
     """
-    tasks: dict[tuple[str, str], Task] = {}
+    grouped = defaultdict[tuple[str, str], list[tuple[Decision, Judged | None]]](list)
     for decision in state["decisions"]:
-        action, number = decision["action"], decision["candidate"]
-        candidate = state["candidates"][number] if number >= 0 else {}
-        for touched in decision["touched"] or [NOTHING_TOUCHED]:
-            memory = touched["memory"] if touched["memory"]["key"] else None
-            subject = memory["key"] if memory and action != "discard" else str(number)
-            new = Task(origin=origin_of(state), facts=[], memory=memory, rationale="")
-            task = tasks.setdefault((NODES[action], subject), new)
-            task["facts"].append(Fact(candidate=candidate, judged=touched))
-            task["rationale"] = f"{task['rationale']} {decision['rationale']}".strip()
-    return [Send(node, task) for (node, _), task in tasks.items()] or "settle"
+        node = decision.action
+        touched: list[Judged | None] = [*decision.touched]
+        for judged in touched or [None]:
+            subject = judged.memory.key if judged and node != "discard" else str(decision.candidate)
+            grouped[node, subject].append((decision, judged))
+    return [
+        Send(node, _task(some, state).model_dump(mode="json")) for (node, _), some in grouped.items()
+    ] or "settle"
 
 
-def origin_of(state: State) -> Origin:
-    return Origin(
+def _task(decided: Sequence[tuple[Decision, Judged | None]], state: State) -> Task:
+    """Return the one operation that carries out what was decided about one memory, or a new one."""
+    return Task(
         message=state["message"],
-        message_id=state.get("told_in") or state["message_id"],
-        time=state.get("time", ""),
-        thread=state.get("thread", ""),
-        model=state["model"],
-        write_id=state["message_id"],
+        message_id=state["message_id"],
+        change=change_of(state, " ".join(decision.rationale for decision, _ in decided)),
+        new=[_told(state["candidates"][each.candidate], state) for each, _ in decided if each.candidate >= 0],
+        judged=[judged for _, judged in decided if judged],
     )
+
+
+def _told(candidate: Memory, state: State) -> Memory:
+    """Return a candidate with the message that it was told in."""
+    said = {"message_id": _told_in(state), "time": state.get("time", "")}
+    statement = Statement(content=candidate.content, quote=candidate.quote, **said)
+    about = {"thread": state.get("thread", ""), "statements": [statement], "read_by": state["model"]}
+    return candidate.model_copy(update=said | about)
+
+
+def _told_in(state: State) -> str:
+    return state.get("told_in") or state["message_id"]
+
+
+def change_of(state: State, reason: str) -> Change:
+    """Return why memories change: the message, and the model that decided."""
+    source = Source(thread=state.get("thread", ""), messages=[_told_in(state)])
+    return Change(reason=reason, actor="memory_agent", source=source, model=state["model"])
 
 
 @counted
@@ -174,24 +160,26 @@ async def forget(state: State, runtime: MemoryRuntime) -> Update:
     given = Forgetting(
         message=state["message"],
         preceding=state.get("preceding", []),
-        memories=[each["content"] for each in similar],
+        memories=[each.memory.content for each in similar],
     )
     answer = (await ask(choose_forgotten, given, runtime.context.memory_agent, lane="background")).value
     chosen = [similar[number] for number in dict.fromkeys(answer.numbers)]
-    task = Task(origin=origin_of(state), facts=[], memory=None, rationale=answer.rationale)
-    retired = [await retire_memory(task, each, runtime) for each in chosen]
+    change = change_of(state, answer.rationale)
+    retired = [
+        await retire_memory(each, change, write_id(state["message_id"], each.key), runtime) for each in chosen
+    ]
     return {"operations": retired, "rationale": f"{state['rationale']} {answer.rationale}"}
 
 
 async def settle(state: State, runtime: MemoryRuntime) -> Update:
     """Mark the message as remembered; clear its fields, or the thread's next message would inherit them."""
-    notes = [
-        OperationNote(event=each["event"], key=each["key"], version=each["version"], reason=each["reason"])
-        for each in state.get("operations", [])
-    ]
     run = await traced(runtime)
     outcome = MessageOutcome(
-        route=state["route"], rationale=state["rationale"], model=state["model"], operations=notes, **run
+        route=state["route"],
+        rationale=state["rationale"],
+        model=state["model"],
+        operations=state.get("operations", []),
+        **run,
     )
     await inbox_of(runtime).close(user_of(runtime), state["message_id"], outcome)
     cleared = dict.fromkeys(("message_id", "time", "thread", "rereads", "told_in"), "")

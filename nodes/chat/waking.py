@@ -29,7 +29,7 @@ MEMORY_THREAD = "memory/{user}"
 """The name of the thread on which a user's messages are remembered."""
 TICK = 0.5
 """Seconds between two looks at who is due."""
-MOST = 1000
+MAX_THREADS = 1000
 """Threads that are looked at; there are never as many workers."""
 RETRY = 5.0
 """Seconds until a run is started again that the server did not take."""
@@ -79,9 +79,15 @@ class Agenda:
     async def _start_some(self, ledger: Ledger) -> None:
         """Start the runs of those who are due, the longest first, as far as there is room."""
         due = [user for user, (at, _) in self._due.items() if at <= monotonic()]
-        busy = await _busy() if due else set()
+        if not due:
+            return
+        found = await get_client(api_key=None).threads.search(
+            metadata={"graph_id": "remember"}, status="busy", limit=MAX_THREADS
+        )
+        busy = {thread["thread_id"] for thread in found}
+        room = min(4, max(1, int(os.environ.get("N_JOBS_PER_WORKER", "1")) // 2))
         for user in due:
-            if len(busy) >= _room():
+            if len(busy) >= room:
                 return
             thread = await named_thread(ledger, MEMORY_THREAD.format(user=user), user)
             if thread in busy:
@@ -95,19 +101,6 @@ class Agenda:
 
 agenda = Agenda()
 """The agenda of this process."""
-
-
-async def _busy() -> set[str]:
-    """Return the threads on which messages are being remembered."""
-    found = await get_client(api_key=None).threads.search(
-        metadata={"graph_id": "remember"}, status="busy", limit=MOST
-    )
-    return {thread["thread_id"] for thread in found}
-
-
-def _room() -> int:
-    """Return how many users' messages are remembered at once: at most half of the server's workers."""
-    return min(4, max(1, int(os.environ.get("N_JOBS_PER_WORKER", "1")) // 2))
 
 
 async def remember_later(ledger: Ledger, context: dict[str, Any], after_seconds: int = 0) -> None:

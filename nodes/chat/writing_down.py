@@ -1,7 +1,7 @@
 """What a message gives to remember, in the user's own words where a model's cannot be used."""
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
 
@@ -13,11 +13,12 @@ from mneme.prompts.chat.bounds import moment
 from mneme.prompts.chat.evidence import located, sentence_around
 from mneme.prompts.chat.memory_agent.reading import Candidate, Incoming, check_candidate
 from mneme.prompts.prompt import Prompt
+from mneme.stores.users.memories import Memory
 
 Given = TypeVar("Given", bound=BaseModel)
 Answer = TypeVar("Answer", bound=BaseModel)
 
-LONGEST_QUOTE = 900
+MAX_QUOTE_CHARS = 900
 """Characters of the user's own words that stand for a memory which could not be written."""
 
 
@@ -28,27 +29,26 @@ def incoming(state: State) -> Incoming:
     )
 
 
-def written(given: Incoming, memories: Iterable[Candidate], doubt: str = "") -> list[dict[str, Any]]:
+def written(given: Incoming, memories: Iterable[Candidate], doubt: str = "") -> list[Memory]:
     """Return memories-to-be, each once and with the message's own words as its quote.
 
     One whose quote or content cannot be used (a model's last reply) is flagged; so is the one in doubt.
     """
-    kept = [
-        _kept(given, memory) | ({"flag": f"In doubt: {doubt}"} if f"memories[{number}]" in doubt else {})
-        for number, memory in enumerate(memories)
-    ]
-    return list({each["content"]: each for each in kept}.values())
+    kept = [_kept(given, memory) for memory in memories]
+    for number, memory in enumerate(kept):
+        if f"memories[{number}]" in doubt:
+            kept[number] = memory.model_copy(update={"flag": f"In doubt: {doubt}"})
+    return list({each.content: each for each in kept}.values())
 
 
-def _kept(given: Incoming, memory: Candidate) -> dict[str, Any]:
-    quote, flag = located(memory.quote, given.message), ""
+def _kept(given: Incoming, candidate: Candidate) -> Memory:
+    quote, flag = located(candidate.quote, given.message), ""
     try:
-        check_candidate(given, memory)
+        check_candidate(given, candidate)
     except ValueError as wrong:
-        quote, flag = quote or given.message[:LONGEST_QUOTE], f"Not as it should be: {wrong}"
-    content = memory.content.strip() or f"The user said: “{quote}”"
-    undated = {"since": "", "until": ""}
-    return undated | memory.model_dump() | {"content": content, "quote": quote, "flag": flag}
+        quote, flag = quote or given.message[:MAX_QUOTE_CHARS], f"Not as it should be: {wrong}"
+    content = candidate.content.strip() or f"The user said: “{quote}”"
+    return Memory(**candidate.model_dump() | {"content": content, "quote": quote, "flag": flag})
 
 
 def around(quote: str, message: str, longest: int = 300) -> str:

@@ -5,13 +5,14 @@ earlier, the newest, within half of the memory's bound: the rest is for the task
 as a position or a next step, stand for one task and stay behind; so do the issues that were raised in it.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
+from copy import deepcopy
 from typing import Any
 
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Role, empty
 from mneme.nodes.context import ledger_of
 from mneme.nodes.discussion.context import Table
-from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES, size
+from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES, at, size, slots
 from mneme.stores.discussions.agent_memory import Carried, EndedMemory
 from mneme.stores.discussions.issues import issues_of
 from mneme.stores.ledger.records import Change
@@ -45,21 +46,19 @@ async def carry(table: Table, last: int) -> None:
 
 def without_issues(memory: Mapping[str, Any], issues: Collection[str]) -> dict[str, Any]:
     """Return a memory whose lists hold no issue of its discussion."""
-    left = dict(memory)
-    for name, slot in memory.items():
-        if isinstance(slot, Mapping):
-            left[name] = without_issues(slot, issues)
-        elif isinstance(slot, list):
-            left[name] = [
-                entry for entry in slot if not near_to_any(entry.partition(": ")[2] or entry, issues)
-            ]
+    left = deepcopy(dict(memory))
+    for _, slot in slots(left):
+        if isinstance(slot, list):
+            slot[:] = [each for each in slot if not near_to_any(each.partition(": ")[2] or each, issues)]
     return left
 
 
 def carried_into(template: Mapping[str, Any], memory: Mapping[str, Any], limit: int) -> dict[str, Any]:
     """Return a memory of the template with entries of the other's lists, of each in turn its newest."""
-    begun = empty(template)
-    lists = [(slot, list(reversed(entries))) for slot, entries in _lists(begun, memory)]
+    begun, lists = empty(template), list[tuple[list[str], list[str]]]()
+    for path, slot in slots(begun):
+        if isinstance(slot, list) and isinstance(other := at(memory, path), list):
+            lists.append((slot, [each for each in reversed(other) if isinstance(each, str) and each]))
     for place in range(MOST_ENTRIES // 2):
         for slot, entries in lists:
             if place >= len(entries):
@@ -69,16 +68,6 @@ def carried_into(template: Mapping[str, Any], memory: Mapping[str, Any], limit: 
                 slot.pop(0)
                 return begun
     return begun
-
-
-def _lists(begun: dict[str, Any], memory: Any) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield each list slot of a memory, with what stands in the same slot of another one."""
-    for name, slot in begun.items():
-        other = memory.get(name) if isinstance(memory, Mapping) else None
-        if isinstance(slot, dict):
-            yield from _lists(slot, other)
-        elif isinstance(slot, list) and isinstance(other, list):
-            yield slot, [each for each in other if isinstance(each, str) and each]
 
 
 def _carried(table: Table) -> Carried:

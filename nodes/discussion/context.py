@@ -129,6 +129,21 @@ class Table:
         turns = await self.newest(upto, self.budget, count)
         return f_context(self.about.task, memory, [str(turn) for turn in turns], self.budget, count)
 
+    def shown_as(self, role: Role, window: Window, issues: Sequence[Issue]) -> dict[str, Any]:
+        """Return what every question of a discussion shows of a role and its context."""
+        document = self.team.document
+        return {
+            "role": role.title,
+            "duties": role.description,
+            "task": window.task,
+            "shared": list(self.shared),
+            "memory": window.memory,
+            "turns": window.turns,
+            "item": document.item,
+            "fields": ", ".join(document.item_fields),
+            "issues": [str(issue) for issue in issues],
+        }
+
     async def unsettled(self, upto: int) -> list[Issue]:
         """Return the issues that were raised up to a turn and not accepted as answered, with titles."""
         found = issues_of(await self.conversation.all(upto))

@@ -9,12 +9,13 @@ from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import tokens_in
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.answers import action
+from mneme.nodes.channels import Update
 from mneme.nodes.costs import counted
 from mneme.nodes.discussion.carrying import carry
 from mneme.nodes.discussion.context import DiscussionRuntime, Table, who_answers
 from mneme.nodes.discussion.experts import shown_to_writer
 from mneme.nodes.discussion.person import Approval, ask_person
-from mneme.nodes.discussion.state import State, Update, heard
+from mneme.nodes.discussion.state import State, heard
 from mneme.nodes.task_memories.salvage import Parts, usable_document
 from mneme.prompts.discussion.document import Documenting, Outline, write_document_as
 from mneme.stores.discussions.discussions import Turn
@@ -34,18 +35,10 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
         window = await table.shown_to(role, state["turn"])
     outline = Outline(**outlined.model_dump(include=set(Outline.model_fields)))
     given = Documenting(
-        role=role.title,
-        duties=role.description,
-        task=window.task,
-        shared=list(table.shared),
-        memory=window.memory,
-        turns=window.turns,
-        item=outlined.item,
-        fields=", ".join(outlined.item_fields),
+        **table.shown_as(role, window, await table.unsettled(state["turn"])),
         outline=outline,
         ended=state["ended"],
         last=state["turn"],
-        issues=[str(issue) for issue in await table.unsettled(state["turn"])],
     )
     who = await resolve(who_answers(role, table.context))
     parts, complaint = await _written(given, who, state)

@@ -1,12 +1,13 @@
 """What all agents of a discussion remember, for the one who writes its document: each entry with its turn."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mneme.nodes.discussion.context import Table
 from mneme.nodes.task_memories.f_context import Count, Window, f_context, fitting
+from mneme.prompts.discussion.memory_template import entries, held, slots
 from mneme.stores.discussions.agent_memory import MemoryVersion
 
 SHARE = 0.6
@@ -39,7 +40,9 @@ def told_by(histories: Sequence[tuple[str, Sequence[MemoryVersion]]], room: floa
     """
     told = [[Line(title, *line) for line in _lines(history)] for title, history in histories]
     length = _fair_length([line for lines in told for line in lines], room, count)
-    return _within([[line.within(length) for line in lines] for lines in told], room, count)
+    shown = [[line.within(length) for line in lines] for lines in told]
+    in_turn = [line for layer in zip_longest(*shown) for line in layer if line]
+    return fitting(in_turn, room, count, LEFT_OUT)
 
 
 class Line(NamedTuple):
@@ -79,22 +82,9 @@ def _lines(history: Sequence[MemoryVersion]) -> Iterator[tuple[str, str, int]]:
     """
     first: dict[str, int] = {}
     for version in history:
-        for _, entry in _entries(version.memory):
+        for entry in entries(version.memory):
             first.setdefault(entry[:BEGINNING], version.turn)
-    for slot, entry in _entries(history[-1].memory):
-        if turn := first[entry[:BEGINNING]]:
-            yield slot, " ".join(entry.split()), turn
-
-
-def _entries(memory: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in memory.items():
-        if isinstance(value, Mapping):
-            yield from _entries(value, f"{above}{name}.")
-        else:
-            held = value if isinstance(value, list) else [value]
-            yield from ((f"{above}{name}", entry) for entry in held if entry)
-
-
-def _within(told: Sequence[Sequence[str]], room: float, count: Count) -> str:
-    """Return as many entries as have room, of each agent in turn, so that no agent's memory is left out."""
-    return fitting([line for layer in zip_longest(*told) for line in layer if line], room, count, LEFT_OUT)
+    for path, slot in slots(history[-1].memory):
+        for entry in held(slot):
+            if turn := first[entry[:BEGINNING]]:
+                yield ".".join(path), " ".join(entry.split()), turn

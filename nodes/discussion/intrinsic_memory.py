@@ -28,6 +28,7 @@ from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import NOTHING, counting, tokens_in
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.answers import action
+from mneme.nodes.channels import Update
 from mneme.nodes.costs import counted
 from mneme.nodes.discussion.carrying import begun_with
 from mneme.nodes.discussion.context import (
@@ -39,34 +40,25 @@ from mneme.nodes.discussion.context import (
     who_answers,
 )
 from mneme.nodes.discussion.person import PersonTurn, ask_person
-from mneme.nodes.discussion.state import State, Update, heard
+from mneme.nodes.discussion.state import State, heard
 from mneme.nodes.messages import said_in
 from mneme.nodes.shared_memory import look_up
 from mneme.nodes.task_memories.f_context import Window
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
 from mneme.nodes.task_memories.salvage import usable_message
 from mneme.prompts.discussion.intrinsic_memory import (
+    QUESTIONS,
     Contribution,
     Delegating,
     Delegation,
     Raising,
     Speaking,
-    contribute,
     delegate,
-    evaluate,
-    integrate,
 )
 from mneme.prompts.prompt import Prompt
 from mneme.stores.discussions.discussions import Discussion, Ending, Raised, Turn, check_id
 from mneme.stores.discussions.issues import Issue
 from mneme.stores.ledger.records import Change
-
-QUESTIONS: dict[str, Prompt[Any, Any]] = {
-    "contribute": contribute,
-    "integrate": integrate,
-    "evaluate": evaluate,
-}
-
 
 PASSED = "(no usable reply)"
 MOST_PASSES = 2
@@ -84,7 +76,10 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
     given = given.model_copy(update={"shared": await look_up(runtime, task, "expert", but=["agreement"])})
     about = await discussions_of(runtime).open(given)
     table = await Table.of(about.id, runtime)
-    await _begin(table)
+    for role in table.team.roles if table.is_intrinsic else ():
+        begun, reason = await begun_with(table, role)
+        memory = table.discussions.memory(about.id, role.name)
+        await memory.begin(begun, change=Change(reason=reason, actor="intrinsic_memory"))
     runtime.stream_writer({"step": "open", "discussion": about.id, "team": team.name})
     return {
         "discussion_id": about.id,
@@ -157,13 +152,6 @@ async def _check(task: str, team: Team, runtime: DiscussionRuntime) -> None:
             )
 
 
-async def _begin(table: Table) -> None:
-    for role in table.team.roles if table.is_intrinsic else ():
-        memory = table.discussions.memory(table.about.id, role.name)
-        begun, reason = await begun_with(table, role)
-        await memory.begin(begun, change=Change(reason=reason, actor="intrinsic_memory"))
-
-
 @counted
 async def select(state: State, runtime: DiscussionRuntime) -> Update:
     """Choose who has the floor (σ); nobody, where the discussion is over, by consensus or by its bound."""
@@ -208,17 +196,9 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
     who = await resolve(who_answers(role, table.context))
     issues = await table.unsettled(state["turn"])
     given = Speaking(
-        role=role.title,
-        duties=role.description,
-        task=window.task,
-        shared=list(table.shared),
-        memory=window.memory,
-        turns=window.turns,
-        item=table.team.document.item,
-        fields=", ".join(table.team.document.item_fields),
+        **table.shown_as(role, window, issues),
         purposes=[f"{name}: {purpose}" for name, purpose in table.team.document.item_fields.items()],
         room=table.room(role, await counter_of(who)),
-        issues=[str(issue) for issue in issues],
         experts=table.titles(table.team.deciders),
     )
     unanswered = [str(each) for each in issues if each.status == "open"]

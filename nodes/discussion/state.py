@@ -9,11 +9,10 @@ from typing_extensions import TypedDict
 
 from mneme.library.teams.team import shipped
 from mneme.models.asking.counting import Asked, added
+from mneme.nodes.channels import Update
 from mneme.nodes.discussion.context import DiscussionRuntime
 from mneme.nodes.messages import ChatMessages
 from mneme.stores.discussions.discussions import Ending, Turn
-
-Update = dict[str, Any]
 
 
 class Given(TypedDict, total=False):

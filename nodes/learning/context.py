@@ -6,12 +6,12 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from mneme.core.settings import read_settings
-from mneme.environments.sql_tuning.schemas import SCHEMAS
+from mneme.environments.sql_tuning.generating import SCHEMAS
 from mneme.nodes.context import OwnedByTeam, ledger_of, responder, team_of
 from mneme.nodes.shared_memory import SharesMemory
+from mneme.stores.cards.card import CardSettings
 from mneme.stores.cards.consolidation import DELTA, ConsolidationCycle
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.settings import CardSettings
 
 
 class TeamContext(OwnedByTeam):

@@ -14,38 +14,29 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
-from mneme.environments.worlds import Solution, Task, World, find_world
+from mneme.core.fields import described
+from mneme.core.trial import Trial
+from mneme.environments.worlds import Task, World, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
 from mneme.nodes.answers import Listed
 from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.inputs import read_input
 from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of, who_answers
-from mneme.nodes.learning.worlds import advice_of, attempt, opened, refuse_outside, solution_of, told_of
+from mneme.nodes.learning.worlds import advice_of, attempt, opened, refuse_outside, told_of
 from mneme.prompts.learning.dispute_resolution import (
     Carried,
     Contest,
     Guideline,
     Match,
     carry_out,
-    edge_cases,
     guideline,
     resolve_dispute,
 )
-from mneme.prompts.learning.trials import Measurement
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
-from mneme.stores.cards.disputes import (
-    DeprecateOld,
-    Dispute,
-    Escalate,
-    KeepOld,
-    Merge,
-    PairedTrial,
-    Resolution,
-    Round,
-)
+from mneme.stores.cards.disputes import Dispute, PairedTrial, Resolution, Round
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.records import Change
 
 Decision = Literal["deprecate_old", "keep_old", "merge"]
@@ -132,34 +123,28 @@ def plainly(answer: object, dispute: Dispute, card: Card) -> Verdict:
 
 
 def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
-    """Say a person's decision as what the store carries out. Raises BadInput for one that cannot be."""
+    """Say a decision as what the store carries out. Raises BadInput for one that cannot be."""
     made = plainly(verdict, dispute, card)
-    filled = {"reason": made.reason or "decided by a person", "claim": made.claim or dispute.new.claim}
-    return carried_out(made.model_copy(update=filled), dispute, card)
-
-
-def carried_out(made: Verdict, dispute: Dispute, card: Card) -> Resolution:
-    """Say a decision as what the store carries out, with the trials that the winner won as evidence."""
-    rules = [Rule(condition=each.condition, pattern=each.pattern) for each in made.rules if each.condition]
-    if made.decision == "keep_old":
-        return KeepOld(reason=made.reason, by=made.by, outcomes=_outcomes(dispute, "old", card))
-    outcomes = _outcomes(dispute, "new", card)
-    if made.decision == "merge":
-        conditions = {rule.condition for rule in rules}
-        kept = [rule for rule in card.rules if rule.condition not in conditions]
-        whole = [*kept, *rules]
-        return Merge(reason=made.reason, by=made.by, claim=made.claim, rules=whole, outcomes=outcomes)
-    new = guideline(dispute.new.solution)
-    if not rules and new:
-        rules = [Rule(condition=new.condition, pattern=new.pattern)]
-    lesson = Lesson(claim=made.claim, rationale=made.reason, rules=rules, tags=card.tags, scope=card.scope)
-    return DeprecateOld(reason=made.reason, by=made.by, lesson=lesson, outcomes=outcomes)
-
-
-def _outcomes(dispute: Dispute, side: str, card: Card) -> list[TaskOutcome]:
-    """Count the trials that a side won as tasks that its approach served, as surely as the card was sure."""
-    won = [trial.task for tested in dispute.rounds for trial in tested.trials if trial.winner == side]
-    return [TaskOutcome(task=task, success=True, confidence=card.confidence) for task in won]
+    reason, claim = made.reason or "decided by a person", made.claim or dispute.new.claim
+    new, merges = guideline(dispute.new.solution), made.decision == "merge"
+    given = [each for each in made.rules if each.condition] or ([new] if new and not merges else [])
+    rules = [Rule(condition=each.condition, pattern=each.pattern) for each in given]
+    conditions = {rule.condition for rule in rules}
+    lesson = Lesson(claim=claim, rationale=reason, rules=rules, tags=card.tags, scope=card.scope)
+    winner = "old" if made.decision == "keep_old" else "new"
+    return Resolution(
+        decision=made.decision,
+        reason=reason,
+        by=made.by,
+        claim=claim if merges else "",
+        rules=[*(rule for rule in card.rules if rule.condition not in conditions), *rules] if merges else [],
+        lesson=lesson if made.decision == "deprecate_old" else None,
+        outcomes=[  # what the winner won counts as a task served, as surely as the card was sure
+            TaskOutcome(task=trial.task, success=True, confidence=card.confidence)
+            for trial in dispute.trials
+            if trial.winner == winner
+        ],
+    )
 
 
 ROUNDS = 2
@@ -172,11 +157,7 @@ class Case(TypedDict):
     """Which dispute to resolve."""
 
     dispute_id: Annotated[
-        str,
-        Field(
-            description="The dispute; `mneme disputes list` shows them.",
-            examples=["dispute_0f3a9c5b7d1e2f46"],
-        ),
+        str, described("The dispute; `mneme disputes list` shows them.", "dispute_0f3a9c5b7d1e2f46", ...)
     ]
 
 
@@ -189,10 +170,9 @@ class Ended(TypedDict, total=False):
 
 
 class State(Case, Ended, total=False):
-    """The dispute, the similar tasks of this round, and every match so far."""
+    """The dispute, the similar tasks of this round, and its trials."""
 
     similar: Annotated[list[Task], Typed]
-    matches: Annotated[list[Match], Typed]
     trials: Annotated[list[PairedTrial], Typed]
     responder: str
     verdict: Annotated[Verdict | None, Typed]
@@ -219,7 +199,6 @@ async def choose(state: State, runtime: TeamRuntime) -> Update:
     return {
         "dispute": dispute,
         "similar": found,
-        "matches": state.get("matches") or [],
         "trials": [],
         "rounds": rounds,
     }
@@ -237,7 +216,7 @@ def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) ->
     kind = find_world(context.environment)
     seed = crc32(f"{dispute.id} {rounds}".encode())
     own = Task(id=dispute.new.task or dispute.id, given=context.drawn)
-    tried = {trial.task for tested in dispute.rounds for trial in tested.trials}
+    tried = {trial.task for trial in dispute.trials}
     drawn = [task for task in kind.similar(own, seed) if task.id not in tried]
     worlds = ((task, kind.open(task)) for task in drawn)
     fitting = [task for task, world in worlds if all(_is_about(side, world) for side in sides)]
@@ -265,17 +244,15 @@ async def test(state: State, runtime: TeamRuntime) -> Update:
     _, dispute, card = await _disputed(state, runtime)
     sides = sides_of(dispute, card)
     assert sides is not None
-    matches, trials = list(state["matches"]), []
+    trials = []
     for task in state["similar"]:
         world = await asyncio.to_thread(opened, runtime.context.environment, task)
         old, new = [await tried(world, task, side, runtime) for side in sides]
         if old is None or new is None:
             continue
-        match = match_of(world, old, new)
-        runtime.stream_writer({"step": "test", "task": task.text, "match": str(match)})
-        matches.append(match)
-        trials.append(paired(task, old, new, match))
-    return {"matches": matches, "trials": trials}
+        trials.append(paired(world, task, old, new))
+        runtime.stream_writer({"step": "test", "task": task.text, "match": str(match_of(trials[-1]))})
+    return {"trials": trials}
 
 
 async def recommend(state: State, runtime: TeamRuntime) -> Update:
@@ -283,12 +260,13 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
     cards, dispute, card = await _disputed(state, runtime)
     claims = dispute.old.claim, dispute.new.claim
     old, new = sides_of(dispute, card) or (Guideline(condition="", pattern=claim) for claim in claims)
+    earlier = [trial for tested in dispute.rounds[: state["rounds"]] for trial in tested.trials]
     given = Contest(
         claim=card.claim,
         old=old,
         new=new,
         conflict_type=dispute.conflict_type,
-        matches=state["matches"],
+        matches=[match_of(each) for each in (*earlier, *state["trials"])],
         old_tasks=card.evidence.success_count,
         old_evidence=old_evidence(card),
         new_evidence=new_evidence(await _task_of(dispute, cards)),
@@ -329,10 +307,8 @@ def is_decided(state: State) -> Literal["settle", "choose", "escalate"]:
 async def escalate(state: State, runtime: TeamRuntime) -> Update:
     """Note in the ledger that a person is to decide."""
     reason = state["recommendation"]["rationale"]
-    dispute = await cards_of(runtime).resolve(
-        state["dispute_id"], Escalate(reason=reason, by="devils_advocate")
-    )
-    return {"dispute": dispute}
+    waits = Resolution(decision="escalate", reason=reason, by="devils_advocate")
+    return {"dispute": await cards_of(runtime).resolve(state["dispute_id"], waits)}
 
 
 async def ask_person(state: State, runtime: TeamRuntime) -> Update:
@@ -348,7 +324,7 @@ async def ask_person(state: State, runtime: TeamRuntime) -> Update:
     shown = answers.action("resolve_dispute", about, offered, allowed)
     question = {
         "dispute": state["dispute"],
-        "matches": [each.model_dump() for each in state["matches"]],
+        "matches": [match_of(each).model_dump() for each in dispute.trials],
         **shown,
     }
     verdict = answers.ask_person(question, Verdict, lambda said: plainly(said, dispute, card))
@@ -359,48 +335,36 @@ async def settle(state: State, runtime: TeamRuntime) -> Update:
     """Settle the dispute: change the card as decided. Asked again, nothing happens twice."""
     cards, dispute, card = await _disputed(state, runtime)
     if dispute.unresolved:
-        if verdict := state.get("verdict"):
-            resolution = decided(verdict, dispute, card)
-        else:
-            made = state["recommendation"]
-            recommended = Verdict(
-                decision=made["recommendation"],
-                reason=made["rationale"],
-                claim=made["claim"],
-                rules=made["rules"],
-                by="devils_advocate",
-            )
-            resolution = carried_out(recommended, dispute, card)
-        dispute = await cards.resolve(dispute.id, resolution)
+        made = state["recommendation"]
+        recommended = {
+            "decision": made["recommendation"],
+            "reason": made["rationale"],
+            "by": "devils_advocate",
+        }
+        verdict = state.get("verdict") or Verdict(**recommended, claim=made["claim"], rules=made["rules"])
+        dispute = await cards.resolve(dispute.id, decided(verdict, dispute, card))
     runtime.stream_writer({"step": "settle", "dispute": dispute.id, "status": dispute.status})
     return {"dispute": dispute}
 
 
-async def tried(world: World, task: Task, side: Guideline, runtime: TeamRuntime) -> Measurement | None:
+async def tried(world: World, task: Task, side: Guideline, runtime: TeamRuntime) -> Trial | None:
     """Try an approach on a task; None where a model could not carry its words out at all."""
     advice = advice_of(world, side.condition, side.pattern)
     if advice.is_text:
         given = Carried(**told_of(world, task.text), condition=side.condition, pattern=side.pattern)
         answered = await ask(carry_out, given, runtime.context.devils_advocate, lane="background")
-        return await attempt(world, solution_of(answered.value)) if answered.value.solution else None
+        return await attempt(world, answered.value.made) if answered.value.solution else None
     if not advice.feasible:
-        return Measurement(summary=advice.why_not, problem=advice.why_not)
-    made = Solution(statements=advice.statements, query=advice.query, files=advice.files)
-    return await attempt(world, made)
+        return Trial(summary=advice.why_not, problem=advice.why_not)
+    return await attempt(world, advice)
 
 
-def match_of(world: World, old: Measurement, new: Measurement) -> Match:
-    """Say what the world measured of both, and which is better."""
-    return Match(
-        features="; ".join(world.features),
-        old=old.summary,
-        new=new.summary,
-        edge_cases=edge_cases([("old", old), ("new", new)]),
-        winner=_winner(old, new),
-    )
+def match_of(trial: PairedTrial) -> Match:
+    """Return what agents and people are shown of a trial."""
+    return Match.model_validate(trial, from_attributes=True)
 
 
-def _winner(old: Measurement, new: Measurement) -> Literal["old", "new", "neither"]:
+def _winner(old: Trial, new: Trial) -> Literal["old", "new", "neither"]:
     """Name the one that solves the task alone, or clearly faster; accuracy and room go before time."""
     if old.solved != new.solved:
         return "old" if old.solved else "new"
@@ -411,14 +375,22 @@ def _winner(old: Measurement, new: Measurement) -> Literal["old", "new", "neithe
     return "old" if old.gain > AS_FAST * new.gain else "neither"
 
 
-def paired(task: Task, old: Measurement, new: Measurement, match: Match) -> PairedTrial:
-    """Return what the dispute keeps of a trial."""
+def paired(world: World, task: Task, old: Trial, new: Trial) -> PairedTrial:
+    """Return what the world measured of both, which is better, and what went wrong beside the time."""
+    sides = (("old", old), ("new", new))
     return PairedTrial(
         task=task.id,
+        features="; ".join(world.features),
+        old=old.summary,
+        new=new.summary,
         old_correct=old.correct,
         new_correct=new.correct,
         old_seconds=old.seconds,
         new_seconds=new.seconds,
-        edge_cases=match.edge_cases,
-        winner=match.winner,
+        edge_cases=[
+            f"{side}: {trial.problem or trial.summary}"
+            for side, trial in sides
+            if trial.problem or trial.over_limit
+        ],
+        winner=_winner(old, new),
     )

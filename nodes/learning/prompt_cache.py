@@ -17,18 +17,19 @@ from mneme.nodes.learning.compound_learning.state import (
     State,
     TriedDraft,
     Update,
-    setting_of,
+    begins,
     timed,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
+from mneme.nodes.learning.worlds import told_of
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.stores.task_memories.prompt_cache import CachedAnswer, PromptCache
 
-FREE = {"model_calls": 0, "tokens": 0}
+NO_COST = {"model_calls": 0, "tokens": 0}
 
 
-@timed
-async def look_up(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+@begins
+async def look_up(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Answer from the cache where the task was asked before; else begin without memory."""
     began = time.perf_counter()
     begun = await begin(state, runtime, world)
@@ -37,7 +38,7 @@ async def look_up(state: State, runtime: LearningRuntime, world: World | None) -
     if found is None or found.task == posed["task_id"]:  # a killed task goes on as it began
         return begun
     runtime.stream_writer({"step": "look_up", "found": found.packet["answer"]})
-    cost = {**found.packet["metrics"], **FREE, "latency_seconds": time.perf_counter() - began}
+    cost = {**found.packet["metrics"], **NO_COST, "latency_seconds": time.perf_counter() - began}
     return {
         **begun,
         "packet": {**found.packet, "metrics": cost},
@@ -51,9 +52,9 @@ def _cache(runtime: LearningRuntime) -> PromptCache:
     return PromptCache(ledger_of(runtime), team_of(runtime))
 
 
-def _prompt(state: State, world: World | None) -> str:
+def _prompt(state: State, world: World) -> str:
     """Return all that a task's agents are told of it."""
-    told: Mapping[str, Any] = setting_of(state, world)
+    told: Mapping[str, Any] = told_of(world, state["task"])
     return "\n".join(told[name] for name in ("task", "material", "wanted", "features") if told.get(name))
 
 
@@ -63,7 +64,7 @@ def is_known(state: State) -> Literal["keep", "research"]:
 
 
 @timed
-async def keep(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def keep(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Keep a new answer for the same words, and log the task."""
     final = state["drafts"][state["final"]]
     answer = CachedAnswer(

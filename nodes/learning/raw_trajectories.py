@@ -14,32 +14,30 @@ from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.learning.compound_learning.compile import record_of, trajectory_of
 from mneme.nodes.learning.compound_learning.research import begin, shorten_middle
 from mneme.nodes.learning.compound_learning.state import (
-    Recalled,
     State,
     Update,
+    begins,
     draft_of,
-    scope_of,
-    setting_of,
     timed,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
-from mneme.nodes.learning.worlds import advice_of
+from mneme.nodes.learning.worlds import advice_of, told_of
 from mneme.prompts.learning.compound_learning.task import Known
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.task_memories.trials import TrialRecord, Trials
 
 MEMORY = "raw_trajectories"
-LONGEST = 3_000
+MAX_CHARS = 3_000
 """As much of a trajectory as is shown: five of them fit into a small model's context."""
 
 
-@timed
-async def recall(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+@begins
+async def recall(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Retrieve the trajectories of the tasks that are most like this one."""
     return await begin(state, runtime, world, _nearest)
 
 
-async def _nearest(state: State, world: World | None, runtime: LearningRuntime) -> list[Recalled]:
+async def _nearest(state: State, world: World, runtime: LearningRuntime) -> list[Known]:
     count = runtime.context.recall
     if not count:
         return []
@@ -52,27 +50,28 @@ def _trials(runtime: LearningRuntime) -> Trials:
     return Trials(ledger_of(runtime), team_of(runtime), MEMORY)
 
 
-def _key(state: State, world: World | None) -> str:
+def _key(state: State, world: World) -> str:
     """Return the task as it was asked, with all that its agents are told of it."""
-    told = setting_of(state, world)
+    told = told_of(world, state["task"])
     return "\n".join(filter(None, (told["task"], told["features"], told.get("material", ""))))
 
 
-def _recalled(kept: TrialRecord, world: World | None) -> Recalled:
+def _recalled(kept: TrialRecord, world: World) -> Known:
     """Show a trajectory in the place of a card, with the solution that was accepted, if one was."""
-    made = [advice_of(world, "", each) for each in kept.key_steps] if kept.success and world else []
-    known = Known(
+    made = [advice_of(world, "", each) for each in kept.key_steps] if kept.success and world.measures else []
+    return Known(
+        id=kept.id,
+        tasks=[kept.id],
         claim=f"An earlier task, as it went: {kept.goal}",
         status="solved" if kept.success else "not solved",
         confidence=kept.reward,
         advice=[each.model_copy(update={"applies": True}) for each in made],
-        rationale=shorten_middle("\n".join(kept.trajectory), LONGEST),
+        rationale=shorten_middle("\n".join(kept.trajectory), MAX_CHARS),
     )
-    return Recalled(id=kept.id, known=known, tasks=[kept.id])
 
 
 @timed
-async def keep(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def keep(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Keep the whole trajectory, whatever came of it, and log the task."""
     packet = state["packet"]
     pattern = draft_of(state, state["final"]).pattern
@@ -83,7 +82,7 @@ async def keep(state: State, runtime: LearningRuntime, world: World | None) -> U
         trajectory=[*trajectory_of(state), f"answer: {packet['answer']}", f"outcome: {packet['rationale']}"],
         reward=packet["confidence"],
         success=packet["solved"],
-        domain=scope_of(world, state),
+        domain=world.scope,
         key_steps=[pattern] if pattern else [],
     )
     source = Source(tasks=[state["task_id"]])

@@ -15,27 +15,27 @@ from mneme.nodes.learning.compound_learning.state import (
     timed,
 )
 from mneme.nodes.learning.context import LearningRuntime
-from mneme.nodes.learning.worlds import attempt, remedies, solution_of
+from mneme.nodes.learning.worlds import attempt, remedies
 from mneme.prompts.learning.compound_learning.challenge import Objection
 
-LONGEST = 300
+MAX_CHARS = 300
 
 
 @timed
-async def try_out(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def try_out(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Try the latest draft; where it fails, note what the trial says."""
-    if world is None:
+    trial = await attempt(world, draft_of(state, -1).made, quick=True)
+    if trial is None:
         return {}
-    trial = await attempt(world, solution_of(draft_of(state, -1)), quick=True)
     tried = [each["draft"].pattern for each in state["drafts"]]
     left = [each for each in remedies(world) if each not in tried]
     said = Objection(
-        evidence=f"The trial says: {trial.problem or trial.summary}"[:LONGEST],
+        evidence=f"The trial says: {trial.problem or trial.summary}"[:MAX_CHARS],
         kind="missing_edge_case",
         remedy=left[0] if left else "",
         severity="blocking",
     )
-    noted = LoggedObjection(round=len(state["drafts"]), objection=said, status="open", closed_by="")
+    noted = LoggedObjection(round=len(state["drafts"]), objection=said)
     runtime.stream_writer({"step": "try_out", "trial": trial.summary})
     return {
         "drafts": [*state["drafts"][:-1], {**state["drafts"][-1], "trial": trial}],

@@ -10,14 +10,25 @@ from langgraph.channels import EphemeralValue
 from pydantic import Field
 
 from mneme.core.errors import BadInput, Forbidden
+from mneme.core.fields import described
 from mneme.core.settings import settings
-from mneme.environments.worlds import InWords, Solution, Task, Told, World, find_world, runs_commands
+from mneme.core.trial import Trial, failed
+from mneme.environments.worlds import (
+    InWords,
+    Solution,
+    Task,
+    Told,
+    World,
+    WorldKind,
+    find_world,
+    runs_commands,
+)
 from mneme.library import EXAMPLES
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.messages import ChatMessages
-from mneme.prompts.learning.compound_learning.research import Draft
-from mneme.prompts.learning.compound_learning.task import NO_LANGUAGE, WORDS
-from mneme.prompts.learning.trials import Advice, Measurement
+from mneme.prompts.learning.compound_learning.task import NO_LANGUAGE, Advice
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.cards.sharing import Abstraction
 
 STORY: dict[str, dict[str, str]] = {
     each["id"]: each for each in yaml.safe_load((EXAMPLES / "story.yaml").read_text(encoding="utf-8"))
@@ -25,16 +36,13 @@ STORY: dict[str, dict[str, str]] = {
 """The tasks that come with Mneme, by their ids: `task`, `schema` and `query`."""
 OUTSIDE = ("workspace", "check", "database")
 """What reaches files, programs or servers outside of Mneme: for a person on their own machine alone."""
-LONGEST_CHANGE = 1_500
+MAX_CHANGE_CHARS = 1_500
 
 
 class Problem(Told, total=False):
     """A task as the graph is given it; a world reads of it what it needs."""
 
-    task: Annotated[
-        str,
-        Field("", description="What is to be solved, in words.", examples=["Speed up the report of sales."]),
-    ]
+    task: Annotated[str, described("What is to be solved, in words.", "Speed up the report of sales.")]
     example: Annotated[
         str,
         Field(
@@ -46,26 +54,36 @@ class Problem(Told, total=False):
         EphemeralValue,
     ]
     messages: Annotated[ChatMessages, EphemeralValue]
-    task_id: Annotated[
-        str,
-        Field(
-            "",
-            description="Its id: a task counts once for a card. Else one is made.",
-            examples=["report-1"],
-        ),
-    ]
+    task_id: Annotated[str, described("Its id: a task counts once for a card. Else one is made.", "report-1")]
     material: Annotated[
         str,
-        Field(
-            "",
-            description="Without a world: what the task is about, such as a log or a conversation.",
-            examples=["12:01 pool exhausted; 12:05 raised pool_size to 20; 12:06 well again"],
+        described(
+            "Without a world: what the task is about, such as a log or a conversation.",
+            "12:01 pool exhausted; 12:05 raised pool_size to 20; 12:06 well again",
         ),
     ]
-    scope: Annotated[
-        str,
-        Field("", description="Without a world: the domain that lessons hold in.", examples=["billing"]),
-    ]
+    scope: Annotated[str, described("Without a world: the domain that lessons hold in.", "billing")]
+
+
+class Unmeasured(World):
+    """A task in words alone: nothing is run, and the leader judges."""
+
+    measures = False
+
+    def __init__(self, problem: Problem) -> None:
+        self.scope, self._material = problem.get("scope", ""), problem.get("material", "")
+
+    def material(self) -> str:
+        """Return what the task is about, as it was given."""
+        return self._material
+
+    def wanted(self) -> str:
+        """Return nothing: the task says it."""
+        return ""
+
+    def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
+        """Return a failed trial."""
+        return failed("Nothing is run here.")
 
 
 def refuse_outside(name: str, given: Mapping[str, Any]) -> None:
@@ -78,7 +96,12 @@ def refuse_outside(name: str, given: Mapping[str, Any]) -> None:
 
 
 async def open_world(name: str, problem: Problem, context: TeamContext, schema_name: str = "") -> World:
-    """Open the world of a task. Raises BadInput for what it lacks, Forbidden as `refuse_outside` does."""
+    """Open the world of a task; without a name, it is words alone.
+
+    Raises BadInput for what it lacks, Forbidden as `refuse_outside` does.
+    """
+    if not name:
+        return Unmeasured(problem)
     given = {each: problem[each] for each in Told.__annotations__ if problem.get(each)}  # type: ignore[literal-required]
     refuse_outside(name, given)
     given |= context.drawn | ({"schema_name": schema_name} if schema_name else {})
@@ -100,17 +123,14 @@ def advice_of(world: World, condition: str, pattern: str) -> Advice:
         pattern=pattern,
         applies=world.applies(condition),
         specificity=world.specificity(condition),
+        is_text=world.language is None,
     )
-    if world.language is None:
-        return made.model_copy(update={"is_text": True})
     try:
-        solution = world.carry_out(pattern)
+        return made if made.is_text else made.model_copy(update=dict(world.carry_out(pattern)))
     except InWords:
         return made.model_copy(update={"is_text": True})
     except BadInput as not_here:
         return made.model_copy(update={"why_not": str(not_here)})
-    parts = {"statements": solution.statements, "query": solution.query, "files": solution.files}
-    return made.model_copy(update=parts)
 
 
 def made_out(world: World, patterns: Sequence[str]) -> list[Advice]:
@@ -123,13 +143,11 @@ def remedies(world: World) -> list[str]:
     return [each.pattern for each in made_out(world, world.remedies())]
 
 
-def told_of(world: World | None, task: str) -> dict[str, Any]:
+def told_of(world: World, task: str) -> dict[str, Any]:
     """Return what every agent is told of a task in its world."""
-    language = world.language.definition if world and world.language else NO_LANGUAGE
-    told = {"task": task, "language": language}
-    if world is None:
-        return told | {"form": WORDS, "parts": ["answer"]}
-    return told | {
+    return {
+        "task": task,
+        "language": world.language.definition if world.language else NO_LANGUAGE,
         "features": "; ".join(world.features),
         "material": world.material(),
         "wanted": world.wanted(),
@@ -139,31 +157,23 @@ def told_of(world: World | None, task: str) -> dict[str, Any]:
     }
 
 
-def known_pattern(world: World | None, pattern: str) -> str:
+def known_pattern(world: World, pattern: str) -> str:
     """Return a pattern as the world's language writes it, or nothing for what could never be carried out."""
     try:
-        return world.language.check(pattern) if world and world.language and pattern else pattern
+        return world.language.check(pattern) if world.language and pattern else pattern
     except BadInput:
         return ""
 
 
-def solution_of(draft: Draft) -> Solution:
-    """Return the solution of a draft as a world takes it."""
-    files = {each.path: each.text for each in draft.files}
-    return Solution(
-        statements=draft.statements, query=draft.query, files=files, diff=draft.diff, answer=draft.answer
-    )
-
-
-async def attempt(world: World, solution: Solution, *, quick: bool = False) -> Measurement:
-    """Try a solution beside the event loop, and say what was measured, and of what."""
+async def attempt(world: World, solution: Solution, *, quick: bool = False) -> Trial | None:
+    """Try a solution beside the event loop; say what was measured, and of what. None where nothing is run."""
+    if not world.measures:
+        return None
     trial = await asyncio.to_thread(world.attempt, solution, quick=quick)
-    files = [f"{path}:\n{text}" for path, text in solution.files.items()]
-    said = [*solution.statements, solution.query, *files, solution.diff, solution.answer]
-    changed = "\n".join(filter(None, said)) or "nothing: everything as it was"
-    if len(changed) > LONGEST_CHANGE:
-        changed = f"{changed[:LONGEST_CHANGE]}…"
-    return Measurement(**dict(trial), changed=changed)
+    changed = solution.text or "nothing: everything as it was"
+    if len(changed) > MAX_CHANGE_CHARS:
+        changed = f"{changed[:MAX_CHANGE_CHARS]}…"
+    return trial.model_copy(update={"changed": changed})
 
 
 def tools_of(world: World) -> Sequence[BaseTool]:
@@ -176,3 +186,23 @@ def _as_tool(look: Callable[..., str]) -> BaseTool:
         return await asyncio.to_thread(look, *given, **named)
 
     return StructuredTool.from_function(look, beside)
+
+
+async def abstraction_of(cards: KnowledgeCards, private: Sequence[str] = ()) -> Abstraction:
+    """Return what abstracts a team's cards; `private` are further names that must not be told."""
+    tasks = await cards.tasks.all()
+    scopes = {card.scope for card in await cards.records.list()} | {task.domain for task in tasks}
+    kinds = await asyncio.to_thread(lambda: {scope: kind for scope in scopes if (kind := _kind(scope))})
+    names = {
+        name for task in tasks if task.domain in kinds for name in kinds[task.domain].names(task.material)
+    }
+    public = [*kinds, *(kind.vocabulary for kind in kinds.values())]
+    return Abstraction(public, {*names, *private})
+
+
+def _kind(scope: str) -> WorldKind | None:
+    """Return the world that a scope is the name of; scopes are free words where there is no world."""
+    try:
+        return find_world(scope) if scope else None
+    except BadInput:
+        return None

@@ -17,7 +17,7 @@ from mneme.library.agents.forms import check_form
 from mneme.library.agents.rubric import Rubric, printed
 from mneme.models.asking.asking import Answered, Lane, ask
 from mneme.nodes.sharing.choosing import chosen
-from mneme.nodes.sharing.context import ScoredContext, Scoring, Sharing
+from mneme.nodes.sharing.context import ScoredContext, Sharing
 from mneme.nodes.sharing.pools import FrozenRubric, watch
 from mneme.nodes.sharing.training_wake import wake_training
 from mneme.prompts.sharing.answering import Asked
@@ -51,16 +51,6 @@ class Exchange:
     def kept(self) -> str:
         """Return what is scored and kept with the answer."""
         return self.prompt or self.question
-
-
-@dataclass(frozen=True)
-class Scorer:
-    """By what pairs are scored, and who does it."""
-
-    rubric: FrozenRubric
-    who: str
-    lane: Lane = "user"
-    scoring: Scoring = "criteria"
 
 
 class Scored(TypedDict):
@@ -99,14 +89,6 @@ class Outcome:
     key: str = ""
     rolled_back: str = ""
     unwoken: str = ""
-
-
-def check_question(question: str) -> None:
-    """Refuse a question that cannot be asked. Raises BadInput."""
-    if not question.strip():
-        raise BadInput("The question is empty.", "Say what you want the agent to write.")
-    if len(question) > MAX_CHARS:
-        raise BadInput(f"The question has {len(question)} characters.", f"Give at most {MAX_CHARS}.")
 
 
 async def examples_for(
@@ -168,7 +150,14 @@ def example_of(pair: Pair) -> Example:
     return Example(question=pair.asks, answer=pair.answer, leading=pair.leading, kind=pair.agent)
 
 
-async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: Scorer) -> Scored:
+async def score(  # noqa: PLR0913, PLR0917  (what a pair is, and by what it is scored)
+    exchange: Exchange,
+    text: str,
+    examples: Sequence[str],
+    frozen: FrozenRubric,
+    context: ScoredContext,
+    lane: Lane = "user",
+) -> Scored:
     """Score a pair by its rubric (§3.1); one that no scorer could score is not lost, but has no points."""
     scored = Scored(
         score=None,
@@ -177,18 +166,18 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
         rationale=f"The answer has {len(text)} characters; a memory holds at most {MAX_CHARS}.",
         faults=[],
         scored_by="",
-        rubric=scorer.rubric.version,
+        rubric=frozen.version,
     )
     if len(text) > MAX_CHARS:
         return scored
-    rubric, question = scorer.rubric.rubric, "\n".join(told(exchange.leading, exchange.kept))
-    form, faults = ("", []) if scorer.scoring == "printed" else await _form_of(exchange, text)
-    scored.update({"faults": [str(each) for each in faults], "scored_by": scorer.who})
+    rubric, question = frozen.rubric, "\n".join(told(exchange.leading, exchange.kept))
+    form, faults = ("", []) if context.scoring == "printed" else await _form_of(exchange, text)
+    scored.update({"faults": [str(each) for each in faults], "scored_by": context.scorer})
     try:
-        if scorer.scoring == "printed":  # by one number, with the rubric and the question of A.1
-            shown = rubric.as_text() if scorer.rubric.version else printed(rubric)
+        if context.scoring == "printed":  # by one number, with the rubric and the question of A.1
+            shown = rubric.as_text() if frozen.version else printed(rubric)
             whole = Gradeable(rubric=shown, question=question, answer=text)
-            number = await ask(score_whole, whole, scorer.who, lane=scorer.lane)
+            number = await ask(score_whole, whole, context.scorer, lane=lane)
             points, why = {WHOLE: number.value.score}, "One number, without a reason (A.1.5)."
             by = number.responder
         else:
@@ -202,7 +191,7 @@ async def score(exchange: Exchange, text: str, examples: Sequence[str], scorer: 
                 faults=faults,
                 form=form,
             )
-            answered = await ask(score_pair, judged, scorer.who, lane=scorer.lane)
+            answered = await ask(score_pair, judged, context.scorer, lane=lane)
             points = {each.name: answered.value.points[each.name] for each in criteria.root}
             why, by = answered.value.rationale, answered.responder
     except (BadAnswer, PromptTooLong) as unusable:

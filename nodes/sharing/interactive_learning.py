@@ -16,7 +16,7 @@ import hashlib
 import json
 from dataclasses import replace
 from operator import add
-from typing import Annotated, Any, Required
+from typing import Annotated, Required
 from uuid import uuid4
 
 from langgraph.func import task
@@ -28,13 +28,13 @@ from mneme.core.errors import BadAnswer, BadInput, PromptTooLong
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, agents_of
 from mneme.models.asking.asking import ask as ask_model
 from mneme.models.asking.counting import NOTHING, Asked, added
-from mneme.nodes.channels import Typed
+from mneme.nodes.channels import Typed, Update
 from mneme.nodes.costs import counted
 from mneme.nodes.inputs import read_input
 from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
-from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer, Written
-from mneme.nodes.sharing.pools import agents_in, pool_of, rubric_of, who_answers
+from mneme.nodes.sharing.exchange import Exchange, Scored, Written
+from mneme.nodes.sharing.pools import FrozenRubric, agents_in, pool_of, rubric_of, who_answers
 from mneme.prompts.sharing.standard_answers import Standard, ask_for
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import MAX_CHARS, MemoryPool, Pair, Pooled
@@ -135,9 +135,6 @@ class Replied(Written):
     prompt: str
 
 
-Update = dict[str, Any]
-
-
 def members_of(domain: str, context: GrowthContext) -> dict[str, Agent]:
     """Return the agents that learn from one another. Raises BadInput for a domain without any."""
     given = agents_in(context.agent)
@@ -156,7 +153,15 @@ async def take_in(state: State, runtime: GrowthRuntime) -> Update:
         missing = f'The domain {state["domain"]} has no agent "{strangers[0]}".'
         raise BadInput(missing, f"It has: {', '.join(members)}.")
     pool = pool_of(runtime, state["domain"])
-    failed = [failure for each in given if (failure := await _taken(pool, state["domain"], each))]
+    failed, change = list[Failure](), Change(reason="A standard answer.", actor="user")
+    for each in given:
+        answer, agent = each["answer"], each["agent"]
+        if not answer.strip() or len(answer) > MAX_CHARS:
+            why = f"A standard answer has 1 to {MAX_CHARS} characters, this one {len(answer)}."
+            failed.append(Failure(what=answer[:60], why=why))
+            continue
+        pair = Pair(answer=answer, agent=agent, domain=state["domain"], score=VOUCHED_FOR, scoring="hand")
+        await exchanging.keep(pool, [pair], change=change)
     if not await pool.count():
         raise BadInput(
             f"The pool {pool.pool} is empty, and no standard answer is given.",
@@ -175,16 +180,6 @@ async def take_in(state: State, runtime: GrowthRuntime) -> Update:
         "asked": Overwrite(NOTHING),
         "why": "",
     }
-
-
-async def _taken(pool: MemoryPool, domain: str, given: Given) -> Failure | None:
-    answer = given["answer"]
-    if not answer.strip() or len(answer) > MAX_CHARS:
-        why = f"A standard answer has 1 to {MAX_CHARS} characters, this one {len(answer)}."
-        return Failure(what=answer[:60], why=why)
-    pair = Pair(answer=answer, agent=given["agent"], domain=domain, score=VOUCHED_FOR, scoring="hand")
-    await exchanging.keep(pool, [pair], change=Change(reason="A standard answer.", actor="user"))
-    return None
 
 
 async def choose(state: State, runtime: GrowthRuntime) -> Update:
@@ -318,7 +313,7 @@ async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
     if replied["failed"]:
         return {"failed": [Failure(what=asked.question, why=replied["failed"])]}
     asked = replace(asked, prompt=replied["prompt"])
-    scored = await _score(asked, replied, Scorer(rubric, context.scorer, "background", context.scoring))
+    scored = await _score(asked, replied, rubric, context)
     update: Update
     if scored["score"] is None:
         update = {"failed": [Failure(what=asked.question, why=scored["rationale"])]}
@@ -328,13 +323,8 @@ async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
         update = stored if outcome.is_good else {"rejected": 1}
         if outcome.unwoken:
             update |= {"failed": [Failure(what=f"training of {pool.pool}", why=outcome.unwoken)]}
-    shown: Update = {
-        "step": "exchange",
-        "agent": asked.agent.name,
-        "question": asked.question,
-        "pool": pool.pool,
-    }
-    shown |= {"stored": "stored" in update, "known": "known" in update}
+    shown: Update = {"step": "exchange", "agent": asked.agent.name, "question": asked.question}
+    shown |= {"pool": pool.pool, "stored": "stored" in update, "known": "known" in update}
     runtime.stream_writer(shown | {"score": scored["score"], "why": scored["rationale"]})
     return update
 
@@ -362,9 +352,9 @@ async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: Growt
 
 
 @task
-async def _score(asked: Exchange, replied: Replied, scorer: Scorer) -> Scored:
+async def _score(asked: Exchange, replied: Replied, rubric: FrozenRubric, context: GrowthContext) -> Scored:
     """Score an answer; the version of the rubric is that of the score, also after a replay."""
-    return await exchanging.score(asked, replied["text"], replied["seen"], scorer)
+    return await exchanging.score(asked, replied["text"], replied["seen"], rubric, context, "background")
 
 
 async def end(state: State, runtime: GrowthRuntime) -> Update:

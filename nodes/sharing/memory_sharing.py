@@ -11,22 +11,23 @@ those of the same conversation, or those that are given with the question.
 """
 
 from dataclasses import replace
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 from langgraph.channels import EphemeralValue
 from langgraph.types import Overwrite
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from mneme.core.errors import BadInput
 from mneme.models.asking.counting import NOTHING, Asked, added
-from mneme.nodes.channels import Typed
+from mneme.nodes.channels import Typed, Update
 from mneme.nodes.costs import counted
 from mneme.nodes.inputs import read_input
 from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.nodes.sharing import exchange
 from mneme.nodes.sharing.context import SharingRuntime
-from mneme.nodes.sharing.exchange import Exchange, Scored, Scorer, Written
+from mneme.nodes.sharing.exchange import Exchange, Scored, Written
 from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of, who_answers
 from mneme.stores.pools.memory_pool import MAX_CHARS, MAX_TURNS, Pooled
 
@@ -58,15 +59,10 @@ class Shown(TypedDict):
     similarity: float
 
 
-class Result(TypedDict, total=False):
+class Result(Scored, total=False):
     """The answer, what the pair is worth, and whether it is remembered."""
 
     answer: str
-    score: int | None
-    points: dict[str, int]
-    most: int
-    rationale: str
-    faults: list[str]
     stored: bool
     why: str
     key: str
@@ -74,21 +70,16 @@ class Result(TypedDict, total=False):
     shown: list[Shown]
     retriever: int
     answered_by: str
-    scored_by: str
     asked: Annotated[Asked, added]
 
 
 class State(Question, Result, total=False):
-    """The question, the turns before it, what is kept in its place, the examples, the rubric's version."""
+    """The question, the turns before it, what is kept in its place, and the examples."""
 
     turns: list[str]
     prompt: str
     shared: list[str]
     examples: Annotated[list[Pooled], Typed]
-    rubric: int
-
-
-Update = dict[str, Any]
 
 
 async def retrieve(state: State, runtime: SharingRuntime) -> Update:
@@ -99,7 +90,10 @@ async def retrieve(state: State, runtime: SharingRuntime) -> Update:
     if state.get("messages"):
         said = said_in(state["messages"])
         question, leading = said.text, [each[:MAX_CHARS] for each in said.before[-MAX_TURNS:]]
-    exchange.check_question(question)
+    if not question.strip():
+        raise BadInput("The question is empty.", "Say what you want the agent to write.")
+    if len(question) > MAX_CHARS:
+        raise BadInput(f"The question has {len(question)} characters.", f"Give at most {MAX_CHARS}.")
     await rubric_of(runtime, agent.domain)  # without one, no model is asked
     turns = list(leading or [each[:MAX_CHARS] for each in state.get("turns") or []])
     pool = pool_of(runtime, agent.domain)
@@ -157,9 +151,8 @@ async def score(state: State, runtime: SharingRuntime) -> Update:
     """Score the pair by the rubric of its domain (§3.1)."""
     asked = _exchange(state, runtime)
     rubric = await rubric_of(runtime, asked.agent.domain)
-    scorer = Scorer(rubric, runtime.context.scorer, scoring=runtime.context.scoring)
     seen = [each.pair.answer for each in state["examples"]]
-    scored = await exchange.score(asked, state["answer"], seen, scorer)
+    scored = await exchange.score(asked, state["answer"], seen, rubric, runtime.context)
     runtime.stream_writer({"step": "score", "score": scored["score"], "why": scored["rationale"]})
     return dict(scored)
 
@@ -178,7 +171,7 @@ async def store(state: State, runtime: SharingRuntime) -> Update:
         shared=state.get("shared", []),
     )
     pool, asked = pool_of(runtime, state["pool"]), _exchange(state, runtime)
-    outcome = await exchange.keep_good(runtime, pool, asked, written, cast(Scored, state))
+    outcome = await exchange.keep_good(runtime, pool, asked, written, state)
     if not outcome.is_good:
         why = f"Not stored: {state['score']} is not above {runtime.context.threshold}. {outcome.rolled_back}"
         return update | {"why": why.strip()}

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -133,18 +134,18 @@ async def material_of(
 class Judging(NamedTuple):
     """How a retriever does on each held-out memory, and on each that has labels."""
 
-    kind: Matrix
-    told_apart: Matrix
-    recall: Matrix
+    kind: Sequence[float]
+    told_apart: Sequence[float]
+    recall: Sequence[float]
     loss: float
 
     @property
     def figures(self) -> Judged:
         return Judged(
             held_out=len(self.kind),
-            kind=_mean(self.kind),
-            recall=_mean(self.recall),
-            told_apart=_mean(self.told_apart),
+            kind=fmean(self.kind or [0.0]),
+            recall=fmean(self.recall or [0.0]),
+            told_apart=fmean(self.told_apart or [0.0]),
             loss=self.loss,
             k=K,
         )
@@ -172,12 +173,12 @@ async def judge(encoder: QueryEncoder, material: Material, pool: MemoryPool) -> 
             # What was never graded is unknown, not wrong.
             wanted = {*lesson.positives}
             recall.append(len(wanted & {hit.key for hit in found}) / len(wanted) if wanted else 1.0)
-    return Judging(_row(kind), _row(apart), _row(recall), await asyncio.to_thread(_loss, encoder, material))
 
+    def loss() -> float:
+        examples = material.examples
+        return encoder.loss(encoder.vectors(examples.texts, examples.questions), examples)
 
-def _loss(encoder: QueryEncoder, material: Material) -> float:
-    examples = material.examples
-    return encoder.loss(encoder.vectors(examples.texts, examples.questions), examples)
+    return Judging(kind, apart, recall, await asyncio.to_thread(loss))
 
 
 async def _found(
@@ -191,9 +192,9 @@ async def _found(
     return [each for each in others if itself is None or not near(each.pair.answer, itself)][:K]
 
 
-def gain(fresh: Matrix, old: Matrix) -> Gain:
+def gain(fresh: Sequence[float], old: Sequence[float]) -> Gain:
     """Return the mean of paired differences with its bootstrap interval of 95 %."""
-    differences = fresh.astype(np.float64) - old.astype(np.float64)
+    differences = np.array(fresh) - np.array(old)
     if not differences.size:
         return Gain(mean=0.0, low=0.0, high=0.0)
     chance = np.random.default_rng(0)
@@ -218,11 +219,3 @@ def better(fresh: Judging, serving: Judging, untrained: Judging) -> tuple[bool, 
         return False, f"Kept out: it tells useful examples apart worse, {apart}; {measured}.", gains
     is_better = gains["serving"].low > 0
     return True, f"Kept: {'better' if is_better else 'no worse'} {measured}.", gains
-
-
-def _row(values: Sequence[float]) -> Matrix:
-    return np.array(values, dtype=np.float32)
-
-
-def _mean(shares: Matrix) -> float:
-    return float(shares.mean(dtype=np.float64)) if shares.size else 0.0

@@ -2,8 +2,8 @@
 
 - grade: BM25 names candidates for each new memory; each is graded by how far, shown as the example, it leads
   to an answer other than the memory's (eq. 1). Where the grader's server tells log-probabilities, this is
-  measured: 1 - the likelihood of the memory's answer after the example. Else the grader says it, as the
-  probability of its yes or as a grade. What lies within a margin gets no label.
+  measured: 1 - the likelihood of the memory's answer after the example. Else the grader says it. What lies
+  within a margin gets no label.
 - train: from the version that serves onwards, on the memories but those held out.
 - keep: a version that is not shown to retrieve no worse than the one that serves and than the untrained
   embedder is kept out, with the reason, and what it learned stays for the next one; another serves by one
@@ -30,16 +30,16 @@ from mneme.core.errors import BadAnswer, BadInput, Conflict, NotFound, PromptToo
 from mneme.library.agents.agent import AGENTS, DOMAINS, load_agent
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.asking.asking import ask
-from mneme.models.asking.probability import ask_likelihood, ask_probability
+from mneme.models.asking.probability import ask_likelihood
 from mneme.models.retriever.opening import query_encoder
 from mneme.models.retriever.retriever import device, load
-from mneme.nodes.channels import Plain, Typed
+from mneme.nodes.channels import Plain, Typed, Update
 from mneme.nodes.sharing.context import PoolContext, PoolRuntime
 from mneme.nodes.sharing.exchange import Exchange, example_of, question_of
 from mneme.nodes.sharing.pools import agents_in, opened, pool_named, retrievers_of, rubric_of
 from mneme.nodes.sharing.retriever_judging import HELD_OUT_MOST, Judging, Material, better, judge, material_of
 from mneme.prompts.sharing.answering import Asked, answer
-from mneme.prompts.sharing.grading import Comparison, contradicts, grade_contradiction
+from mneme.prompts.sharing.grading import Comparison, grade_contradiction
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import HELD_OUT, Graded, Measure, RetrieverLesson, RetrieverLessons, labelled
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
@@ -89,9 +89,6 @@ class Waiting(TypedDict):
 
     pool: str
     key: str
-
-
-Update = dict[str, Any]
 
 
 async def begin(state: State) -> Update:
@@ -170,7 +167,7 @@ async def _asked(memory: Pooled, runtime: PoolRuntime) -> Asked | None:
 async def contradiction_probability(
     memory: Pooled, asked: Asked | None, candidate: Pooled, who: str
 ) -> tuple[float, Measure, str]:
-    """Return p(¬Y) of eq. 1: measured where possible, else the probability of a yes, else a grade."""
+    """Return p(¬Y) of eq. 1: measured where possible, else as the grader says."""
     pair, example = memory.pair, example_of(candidate.pair)
     if asked is not None:
         shown = asked.model_copy(update={"examples": [example]})
@@ -178,9 +175,6 @@ async def contradiction_probability(
         if measured is not None:
             return 1 - measured.probability, "likelihood", measured.responder
     given = Comparison(example=example, leading=pair.leading, question=pair.asks, answer=pair.answer)
-    weighed = await ask_probability(contradicts, given, who, lane="background")
-    if weighed is not None:
-        return weighed.probability, "probability", weighed.responder
     answered = await ask(grade_contradiction, given, who, lane="background")
     return answered.value.percent / 100, "grade", answered.responder
 

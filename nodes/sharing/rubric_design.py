@@ -16,7 +16,7 @@ from mneme.library.agents.agent import DOMAINS, agents_of
 from mneme.library.agents.rubric import SINGLE_POOL, Rubric
 from mneme.models.asking.asking import ask
 from mneme.nodes.answers import Decided, Listed, action, ask_person, read_answer
-from mneme.nodes.channels import Plain, Typed
+from mneme.nodes.channels import Plain, Typed, Update
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.inputs import read_input
 from mneme.nodes.sharing.context import DesignRuntime
@@ -87,13 +87,14 @@ class State(Wanted, Result, total=False):
     review: Annotated[Review | None, Typed]
 
 
-Update = dict[str, Any]
-
-
 async def draft(state: State, runtime: DesignRuntime) -> Update:
     """Let a model draft the criteria with their points."""
     asked = read_input(Wanted, state)
-    tasks = asked["tasks"] or _tasks_of(asked["domain"])
+    domains = {each: [each] for each in DOMAINS} | {SINGLE_POOL: [*DOMAINS]}
+    known = [each.task for name in domains.get(asked["domain"], ()) for each in agents_of(name)]
+    if not (tasks := asked["tasks"] or known):
+        hint = f"Say with `tasks` what its agents write, or name one of {', '.join(domains)}."
+        raise BadInput(f"Nothing is known of the domain {asked['domain']}.", hint)
     given = Domain(domain=asked["domain"], tasks=tasks, wishes=asked["wishes"])
     answered = await ask(draft_rubric, given, runtime.context.designer)
     rubric = rubric_from(state["domain"], answered.value.criteria)
@@ -105,16 +106,6 @@ async def draft(state: State, runtime: DesignRuntime) -> Update:
         "version": 0,
         "review": None,
     }
-
-
-def _tasks_of(domain: str) -> list[str]:
-    """Say what a domain's agents write. Raises BadInput for a domain of which nothing is known."""
-    if domain in DOMAINS:
-        return [each.task for each in agents_of(domain)]
-    if domain == SINGLE_POOL:
-        return [each.task for name in DOMAINS for each in agents_of(name)]
-    hint = f"Say with `tasks` what its agents write, or name one of {', '.join([*DOMAINS, SINGLE_POOL])}."
-    raise BadInput(f"Nothing is known of the domain {domain}.", hint)
 
 
 def rubric_from(domain: str, criteria: Sequence[BaseModel]) -> Rubric:

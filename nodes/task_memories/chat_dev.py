@@ -45,5 +45,5 @@ class ChatDev(TaskMemory):
         """Show the summary that was made for this prompt, else the turns."""
         summary = str(held.get("summary", ""))
         if not summary:
-            return self.services.within(task, "", turns)
+            return super().context(task, held, turns, agent)
         return self.services.within(task, f"The task so far, summed up:\n{summary}", [])

@@ -16,7 +16,6 @@ in a failure and 1 by a removal (3 where the list is full). At 0 it is deleted.
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
-from typing import NamedTuple
 
 from mneme.nodes.task_memories.interface import FinishedTask, Held, Task
 from mneme.nodes.task_memories.recollecting import MEMORY, SHOWN, Recollecting, raw
@@ -154,8 +153,8 @@ class GMemory(Recollecting):
             most=MOST,
         )
         revision: Revision = await self.ask(revise_insights, given)
-        named = Standing(standing, [each.id for each in (*won, *lost)], f"{trial.id}-{place}")
-        changed = carried_out(offered, revision.operations, named)
+        related, name = [each.id for each in (*won, *lost)], f"{trial.id}-{place}"
+        changed = carried_out(offered, revision.operations, standing, related, name)
         reason = f"revised by trials ({place})"
         await self.services.trials.revise(changed, self.change(trial).model_copy(update={"reason": reason}))
 
@@ -177,33 +176,31 @@ def _telling(kept: TrialRecord) -> list[str]:
     ]
 
 
-class Standing(NamedTuple):
-    """All insights that stand, the trials that an operation rests on, and how new insights are called."""
-
-    insights: Sequence[Insight]
-    related: Sequence[str]
-    name: str
-
-
 def carried_out(
-    offered: Sequence[Insight], operations: Sequence[Operation], standing: Standing
+    offered: Sequence[Insight],
+    operations: Sequence[Operation],
+    standing: Sequence[Insight],
+    related: Sequence[str],
+    name: str,
 ) -> list[Edit]:
     """Return what becomes of the insights: changes of those offered, and those that are new.
 
-    An insight is changed by one operation only: the first. New ones beyond the bound are left out.
+    `standing` are all insights, `related` the trials that the operations rest on, `name` begins the ids of
+    new insights. An insight is changed by one operation only: the first. New ones beyond the bound are left
+    out.
     """
-    full = len(standing.insights) >= MOST
+    full = len(standing) >= MOST
     changed: dict[str, Edit] = {}
     for each in operations:
         if each.kind != "ADD":
             before = offered[each.rule]
-            changed.setdefault(before.id, (before, operated(before, each, standing.related, full)))
+            changed.setdefault(before.id, (before, operated(before, each, related, full)))
     gone = sum(after is None for _, after in changed.values())
     texts = list(dict.fromkeys(each.text.strip() for each in operations if each.kind == "ADD"))
-    new = [text for text in texts if text not in {known.text for known in standing.insights}]
+    new = [text for text in texts if text not in {known.text for known in standing}]
     added = [
-        Insight(id=f"{standing.name}-{number}", text=text, trials=list(standing.related))
-        for number, text in enumerate(new[: max(0, MOST - len(standing.insights) + gone)], start=1)
+        Insight(id=f"{name}-{number}", text=text, trials=list(related))
+        for number, text in enumerate(new[: max(0, MOST - len(standing) + gone)], start=1)
     ]
     return [*changed.values(), *((None, each) for each in added)]
 

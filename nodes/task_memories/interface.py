@@ -4,7 +4,6 @@ A memory object lives for one step of a graph. What it must know until the next 
 JSON that the graph keeps in its state; what must outlive the task is in the ledger, behind `Trials`.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -115,14 +114,14 @@ class MemoryServices:
         ]
 
 
-class TaskMemory(ABC):
-    """A memory. The defaults remember nothing and show the full trajectory, as far as the window goes.
+class TaskMemory:
+    """Remember nothing; show the full trajectory, as far as the window goes: what every memory is made of.
 
     A graph calls `recall` once; then for each turn `prepare` and `context` before an agent acts and
     `observe` after it; `remember` once, at the end. Each returns the new `Held`; none changes the old.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = "none"
 
     def __init__(self, services: MemoryServices) -> None:
         self.services = services
@@ -135,9 +134,9 @@ class TaskMemory(ABC):
         """Get ready for one more context."""
         return held
 
-    @abstractmethod
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
         """Return what this agent is shown now. Raises BadInput where task and memory fill the window."""
+        return self.services.within(task, "", turns)
 
     async def observe(self, task: Task, held: Held, turns: Sequence[Turn]) -> Held:
         """Take in the newest turn, the last of `turns`."""

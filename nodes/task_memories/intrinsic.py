@@ -8,12 +8,11 @@ agent's own words are the name of an action, from which nothing could be learned
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from mneme.environments.turns import Turn
 from mneme.library.teams.team import empty
-from mneme.nodes.task_memories.f_memory_update import Agent, MemoryUpdate, f_memory_update
-from mneme.nodes.task_memories.interface import Held, Role, Shown, Task, TaskMemory
+from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
+from mneme.nodes.task_memories.interface import Held, Shown, Task, TaskMemory
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Source
@@ -30,7 +29,11 @@ class Intrinsic(TaskMemory):
 
     async def recall(self, task: Task) -> Held:
         """Begin with empty memories."""
-        return {agent: await self._begun(agent, role) for agent, role in self.services.roles.items()}
+        held, change = Held(), self._change("a task begins", "")
+        for agent, role in self.services.roles.items():
+            known = await self._store(agent).begin(empty(role.template), change=change)
+            held[agent] = {"memory": known.memory, "version": known.version}
+        return held
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
         """Show the agent its own memory, and the newest turns that fit."""
@@ -44,7 +47,11 @@ class Intrinsic(TaskMemory):
         turn = turns[-1]
         if turn.agent not in held:
             return held
-        done = await self._updated(held[turn.agent]["memory"], turn, task)
+        role, services = self.services.roles[turn.agent], self.services
+        about = (role.description, role.template, services.memory_tokens, services.who)
+        agent = Agent(*about, "background", task.text or task.goal)
+        done = await f_memory_update(agent, held[turn.agent]["memory"], _output(turn))
+        services.complaints += [done.complaint] if done.complaint else []
         change = self._change(done.reason, done.responder)
         known = await self._store(turn.agent).update(
             done.memory,
@@ -53,19 +60,6 @@ class Intrinsic(TaskMemory):
             expected_version=held[turn.agent]["version"],
         )
         return {**held, turn.agent: {"memory": known.memory, "version": known.version}}
-
-    async def _begun(self, agent: str, role: Role) -> dict[str, Any]:
-        change = self._change("a task begins", "")
-        known = await self._store(agent).begin(empty(role.template), change=change)
-        return {"memory": known.memory, "version": known.version}
-
-    async def _updated(self, memory: dict[str, Any], turn: Turn, task: Task) -> MemoryUpdate:
-        role, services = self.services.roles[turn.agent], self.services
-        about = (role.description, role.template, services.memory_tokens, services.who)
-        agent = Agent(*about, "background", task.text or task.goal)
-        done = await f_memory_update(agent, memory, _output(turn))
-        services.complaints += [done.complaint] if done.complaint else []
-        return done
 
     def _store(self, agent: str) -> AgentMemory:
         within_task = team_namespace(self.services.team, "task_memory", self.name, self.services.trial)

@@ -1,13 +1,11 @@
 """The kinds of memory, by name; `none` has the trajectory of the task, and nothing else."""
 
-from collections.abc import Sequence
 from typing import Literal
 
 from mneme.core.errors import BadInput
-from mneme.environments.turns import Turn
 from mneme.nodes.task_memories.chat_dev import ChatDev
 from mneme.nodes.task_memories.g_memory import GMemory
-from mneme.nodes.task_memories.interface import Held, MemoryServices, Shown, Task, TaskMemory
+from mneme.nodes.task_memories.interface import MemoryServices, TaskMemory
 from mneme.nodes.task_memories.intrinsic import Intrinsic
 from mneme.nodes.task_memories.recollecting import Generative, MemoryBank, MetaGpt, Voyager
 
@@ -16,16 +14,7 @@ MemoryName = Literal[
 ]
 
 
-class NoMemory(TaskMemory):
-    """Remember nothing; show the full trajectory, as far as the window goes."""
-
-    name = "none"
-
-    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
-        return self.services.within(task, "", turns)
-
-
-KINDS = (NoMemory, MetaGpt, Voyager, Generative, MemoryBank, ChatDev, GMemory, Intrinsic)
+KINDS = (TaskMemory, MetaGpt, Voyager, Generative, MemoryBank, ChatDev, GMemory, Intrinsic)
 MEMORIES: dict[str, type[TaskMemory]] = {kind.name: kind for kind in KINDS}
 
 

@@ -4,7 +4,7 @@ A memory is taken slot by slot, a document part by part, the old one for the res
 taken, and nothing that it decides.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -14,10 +14,9 @@ from pydantic_core import from_json
 from mneme.models.asking.replies import Unusable, objects, without_thought
 from mneme.prompts.discussion.document import TURNS, Outline, Phrase, Prose, Rating
 from mneme.prompts.discussion.intrinsic_memory import Speaking, fits_the_room, integrate
-from mneme.prompts.discussion.memory_template import departures, size
+from mneme.prompts.discussion.memory_template import at, departures, size, slots
 from mneme.prompts.discussion.memory_update import FEW, KEPT, ROOMY, Remembering
 
-Path = tuple[str, ...]
 Parts = dict[str, Any]
 KINDS: dict[str, TypeAdapter[Any]] = {
     "report": TypeAdapter(Prose),
@@ -33,13 +32,19 @@ def usable_memory(given: Remembering, raw: str) -> tuple[dict[str, Any], list[st
     is no list that has lost more than the history that an update may lose.
     """
     answered, memory = object_in(raw).get("memory"), deepcopy(given.memory.root)
+    before = size(memory)
     taken: list[str] = []
     kept: list[str] = []
-    for path, slot in _slots(given.template.root):
-        found = _at(answered, path)
-        is_usable = found is not None and not departures({path[-1]: slot}, {path[-1]: found})
-        fits = is_usable and not _loses(given, _at(memory, path), found) and _put(memory, path, found, given)
-        (taken if fits else kept).append(".".join(path))
+    for path, slot in slots(given.template.root):
+        name, within, new = path[-1], at(memory, path[:-1]), at(answered, path)
+        old, is_usable = within[name], new is not None and not departures({name: slot}, {name: new})
+        if is_usable and isinstance(old, list) and len(old) >= FEW and before < ROOMY * given.limit:
+            is_usable = len(new) >= KEPT * len(old)
+        if is_usable:
+            within[name] = new
+            if size(memory) > max(given.limit, before):
+                within[name], is_usable = old, False
+        (taken if is_usable else kept).append(".".join(path))
     return memory, taken, kept
 
 
@@ -126,33 +131,3 @@ def _drop_last(within: dict[str, Any]) -> None:
         value.pop()
     else:
         del within[last]
-
-
-def _slots(template: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
-    for name, slot in template.items():
-        if isinstance(slot, Mapping):
-            yield from _slots(slot, (*above, name))
-        else:
-            yield (*above, name), slot
-
-
-def _at(memory: Any, path: Path) -> Any:
-    for name in path:
-        memory = memory.get(name) if isinstance(memory, Mapping) else None
-    return memory
-
-
-def _loses(given: Remembering, before: Any, after: Any) -> bool:
-    is_roomy = size(given.memory.root) < ROOMY * given.limit
-    return isinstance(before, list) and len(before) >= FEW and len(after) < KEPT * len(before) and is_roomy
-
-
-def _put(memory: dict[str, Any], path: Path, value: Any, given: Remembering) -> bool:
-    """Put a value into its slot where the memory's bound leaves room; say whether it did."""
-    within = _at(memory, path[:-1])
-    old = within[path[-1]]
-    within[path[-1]] = value
-    if size(memory) <= max(given.limit, size(given.memory.root)):
-        return True
-    within[path[-1]] = old
-    return False

@@ -8,9 +8,9 @@ from pydantic import BeforeValidator, Field
 
 from mneme.prompts.chat.evidence import located
 
-LONGEST = 1000
+MAX_CHARS = 1000
 """Characters a memory may have: longer ones are documents, not memories."""
-MOST = 12
+MAX_ITEMS = 12
 """Memories that a model writes of one message, and names and relations that one memory has, at most."""
 DAY = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
 
@@ -23,8 +23,8 @@ def _day(value: Any) -> Any:
 
 Name = Annotated[str, Field(max_length=80)]
 Relation = Annotated[str, Field(max_length=200)]
-Content = Annotated[str, Field(max_length=LONGEST)]
-Quote = Annotated[str, Field(max_length=LONGEST)]
+Content = Annotated[str, Field(max_length=MAX_CHARS)]
+Quote = Annotated[str, Field(max_length=MAX_CHARS)]
 Day = Annotated[str, BeforeValidator(_day), Field(max_length=10)]
 """A day, a month or a year: `2026-03-14`, `2026-03`, `2026`; empty where it is not known."""
 

@@ -5,7 +5,6 @@ updates a memory is asked in `memory_update.py`.
 """
 
 import re
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, RootModel, model_validator
@@ -271,9 +270,9 @@ def says_no_more(given: Speaking) -> Schemas:
     return {"message": {"maxLength": refused + (refused == LONGEST_BOUNDED + 1)}}
 
 
-QUESTIONS: Sequence[Prompt[Any, Any]] = (contribute, delegate, integrate, evaluate)
-
-
-for _question in QUESTIONS:
+QUESTIONS: dict[str, Prompt[Any, Any]] = {
+    each.name: each for each in (contribute, delegate, integrate, evaluate)
+}
+for _question in QUESTIONS.values():
     _question.check(fits_the_room)
     _question.bound(says_no_more)

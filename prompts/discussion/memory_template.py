@@ -6,7 +6,7 @@ A slot's form in a template says what it holds: a text (`"What I hold now"`), a 
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -27,6 +27,7 @@ LONGEST_ENTRY = 700
 MOST_ENTRIES = 40
 Entry = Annotated[str, Field(max_length=LONGEST_ENTRY)]
 DEEPEST = 4
+Path = tuple[str, ...]
 FOREIGN = 3
 """What a character beyond ASCII weighs: it may take a token by itself, where others take a third of one."""
 
@@ -73,15 +74,30 @@ def _kind(value: object) -> str:
     return "nothing" if value is None else kinds.get(type(value), "no text")
 
 
+def slots(memory: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield each slot of a template or a memory that holds a text or a list, by its path."""
+    for name, slot in memory.items():
+        if isinstance(slot, Mapping):
+            yield from slots(slot, (*above, name))
+        else:
+            yield (*above, name), slot
+
+
+def at(memory: Any, path: Path) -> Any:
+    """Return what a memory holds at a path; None where it has no such slot."""
+    for name in path:
+        memory = memory.get(name) if isinstance(memory, Mapping) else None
+    return memory
+
+
+def held(slot: Any) -> list[str]:
+    """Return the texts that a slot holds."""
+    return list(filter(None, slot if isinstance(slot, list) else [str(slot)]))
+
+
 def entries(memory: Mapping[str, Any]) -> list[str]:
     """Return every text that a memory holds, in the order of its slots."""
-    return [entry for value in memory.values() for entry in _entries(value) if entry]
-
-
-def _entries(value: Any) -> Sequence[str]:
-    if isinstance(value, Mapping):
-        return entries(value)
-    return value if isinstance(value, list) else [str(value)]
+    return [entry for _, slot in slots(memory) for entry in held(slot)]
 
 
 def size(memory: Mapping[str, Any]) -> int:

@@ -1,16 +1,14 @@
 """The questions of dispute resolution (§5): carry an approach out; which of two approaches stands."""
 
-from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning.research import Draft, File
 from mneme.prompts.learning.compound_learning.task import (
     DATA,
-    LONGEST_CLAIM,
-    MOST,
+    MAX_CLAIM_CHARS,
+    MAX_ITEMS,
     SETTING,
     Condition,
     Pattern,
@@ -40,6 +38,7 @@ class ConditionalRule(Guideline):
 class Match(BaseModel):
     """Both approaches on one similar task."""
 
+    task: str = ""
     features: str
     old: str = Field(description="What the environment said of the old approach.")
     new: str = Field(description="What the environment said of the new approach.")
@@ -48,7 +47,7 @@ class Match(BaseModel):
 
     def __str__(self) -> str:
         edges = f"; edge cases: {'; '.join(self.edge_cases)}" if self.edge_cases else ""
-        return f"{self.features}: old: {self.old}; new: {self.new}; better: {self.winner}{edges}"
+        return f"{self.features or self.task}: old: {self.old}; new: {self.new}; better: {self.winner}{edges}"
 
 
 class Contest(BaseModel):
@@ -69,9 +68,11 @@ class Recommendation(BaseModel):
     """What the devil's advocate recommends."""
 
     rationale: Reason
-    claim: str = Field("", max_length=LONGEST_CLAIM, description="The claim of a merged or a replacing card.")
+    claim: str = Field(
+        "", max_length=MAX_CLAIM_CHARS, description="The claim of a merged or a replacing card."
+    )
     rules: list[ConditionalRule] = Field(
-        [], max_length=MOST, description="Those of a merged card, or the one of a replacing card."
+        [], max_length=MAX_ITEMS, description="Those of a merged card, or the one of a replacing card."
     )
     recommendation: Literal["deprecate_old", "keep_old", "merge", "escalate"]
 
@@ -164,12 +165,3 @@ def guideline(text: str) -> Guideline | None:
     """Read an approach as it is kept: `condition -> pattern`; None where it is something else."""
     condition, arrow, pattern = text.partition(" -> ")
     return Guideline(condition=condition, pattern=pattern) if arrow and pattern.strip() else None
-
-
-def edge_cases(sides: Sequence[tuple[str, trials.Measurement]]) -> list[str]:
-    """Say what went wrong beside the time: results, refusals, room."""
-    return [
-        f"{side}: {trial.problem or trial.summary}"
-        for side, trial in sides
-        if trial.problem or trial.over_limit
-    ]

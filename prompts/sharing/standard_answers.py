@@ -49,26 +49,18 @@ $known""",
 )
 
 
-@ask_for.check
-def _is_new_and_no_quotation(given: Standard, found: Question) -> None:
-    if known := next((each for each in given.known if _same(found.question, each)), None):
-        raise ValueError(f'This asks the same as "{known}": ask for something else.')
-    if quoted := _quoted(found.question, given.answer):
-        raise ValueError(f'The question quotes the answer: "{quoted}". Use other words.')
-
-
 SAME = 0.8
 """Share of all their words that two questions have in common, from which on one says the other again."""
 
 
-def _same(one: str, other: str) -> bool:
-    first, second = set(words(one)), set(words(other))
-    return len(first & second) >= SAME * len(first | second)
-
-
-def _quoted(question: str, answer: str) -> str:
-    """Return the first words that a question takes over from an answer in a row, where they are too many."""
-    asked, text = words(question), words(answer)
-    runs = {text[at : at + QUOTED + 1] for at in range(len(text) - QUOTED)}
-    found = (asked[at : at + QUOTED + 1] for at in range(len(asked) - QUOTED))
-    return " ".join(next((run for run in found if run in runs), ()))
+@ask_for.check
+def _is_new_and_no_quotation(given: Standard, found: Question) -> None:
+    asked, answer = words(found.question), words(given.answer)
+    for known in given.known:
+        both = set(asked) | set(words(known))
+        if len(set(asked) & set(words(known))) >= SAME * len(both):
+            raise ValueError(f'This asks the same as "{known}": ask for something else.')
+    runs = {answer[at : at + QUOTED + 1] for at in range(len(answer) - QUOTED)}
+    taken = (asked[at : at + QUOTED + 1] for at in range(len(asked) - QUOTED))
+    if quoted := " ".join(next((run for run in taken if run in runs), ())):
+        raise ValueError(f'The question quotes the answer: "{quoted}". Use other words.')

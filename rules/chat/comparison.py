@@ -7,29 +7,14 @@ from itertools import product
 
 from mneme.prompts.chat.evidence import NUMBER, WORD, sentences, stem, words
 from mneme.prompts.chat.memory_agent.comparing import Relation
-from mneme.rules.chat.english import content_of
+from mneme.rules.chat.english import ENGLISH, PATTERNS, content_of
 from mneme.rules.words import words_in
 
-CORRECTING = re.compile(
-    r"(?i)^\W*(?:no|sorry|oops)\b\W*|\b(?:actually|i meant?|correction|my mistake|i was wrong)\b\W*"
+CORRECTING, NOT_BUT, NOT_SO, MEANT, VALUE, SUBJECT, CHANGED = (
+    re.compile(PATTERNS[name])
+    for name in ("correcting", "not_but", "not_so", "meant", "value", "subject", "changed")
 )
-NOT_BUT = re.compile(r"(?i)\bnot ([^,.;!?]{1,60}?),? but ([^,.;!?]{1,60})")
-NOT_SO = re.compile(r"(?i)([^.;!?]{1,200}?),? (?:not|rather than|instead of) ([^,.;!?]{1,60})")
-MEANT = re.compile(r"(?i)\bi meant? ([^,.;!?]{1,60})[.!]*$")
-VALUE = re.compile(r"[\w'’.:/-]*\w")  # a word, or a number with its signs: `10-3`, `18:30`, `2.5`
-SUBJECT = re.compile(r"(?i)(?:my|our) \w+(?: (?-i:[A-Z])\w*)?|\S*")
-CHANGED = re.compile(  # what tells that something is no longer as it was
-    r"(?i)n['’]?t\b|\b(?:no|never|not|none|used to|any ?more|quit|stopped|gave up|left|sold|lost|former|ex|"
-    r"died|moved|now|instead|as of|changed?|switched|renamed|raised|increased|delayed|(?:up|down) to)\b"
-)
-TOPICS = [  # words of which two may contradict one another without being the same
-    "vegan vegetarian eat meat fish dairy diet pescatarian",
-    "drink smoke alcohol coffee beer wine sober",
-    "work employ employer company hire retire resign unemployed freelance teach study",
-    "live living move moving moved home house flat apartment rent relocate",
-    "marry wife husband boyfriend girlfriend divorce single",
-]
-ONE_AT_A_TIME = "live living work move moving turn weigh cost drive rent marry study earn commute"
+TOPICS, ONE_AT_A_TIME = ENGLISH["topics"], ENGLISH["one_at_a_time"]
 BEFORE_VALUES = words_in("the at in on for to of by from with")
 Correction = tuple[int, str, str]
 """The number of the memory that a correction means, its words that are wrong, and the right ones."""

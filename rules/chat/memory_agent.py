@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from mneme.prompts.chat import paper_versions as paper
-from mneme.prompts.chat.bounds import LONGEST, MOST
+from mneme.prompts.chat.bounds import MAX_CHARS, MAX_ITEMS
 from mneme.prompts.chat.memory_agent import comparing, forgetting, reading, rewriting
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.rules.chat.comparison import corrected, correction, count, relations, stems
@@ -23,7 +23,7 @@ REASONS: dict[Relation, str] = {
 NAME = re.compile(r"(?!I['’ ])[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)*")
 
 
-def read_message(given: reading.Incoming, most: int = reading.MOST_STATED) -> reading.Reading:
+def read_message(given: reading.Incoming, most: int = reading.MAX_STATED) -> reading.Reading:
     """Keep each statement in the user's own words, in at most so many memories."""
     if FORGET.search(given.message) and not any(map(says, CLAUSES.split(given.message)[1:])):
         return reading.Reading(rationale="The user wants something forgotten.", route="forget")
@@ -43,9 +43,9 @@ rule(reading.read_message)(read_message)
 
 
 def _memory(together: Sequence[Statement]) -> reading.Read:
-    content = " ".join(each.content for each in together)[:LONGEST]
-    quote = " … ".join(each.quote for each in together)[:LONGEST]
-    ended = content if content[-1] in ".!?…。！？" else f"{content}."[:LONGEST]
+    content = " ".join(each.content for each in together)[:MAX_CHARS]
+    quote = " … ".join(each.quote for each in together)[:MAX_CHARS]
+    ended = content if content[-1] in ".!?…。！？" else f"{content}."[:MAX_CHARS]
     return reading.Read(content=ended, quote=quote, kind="semantic", entities=entities_of(content))
 
 
@@ -57,7 +57,7 @@ def entities_of(content: str) -> list[str]:
         first, _, others = name.partition(" ")
         begins = content[: each.start()].rstrip()[-1:] in {"", ".", "!", "?", ":"}
         found.append(others if begins and first.lower() in GRAMMAR | OPENING else name)
-    return [each for each in dict.fromkeys(found) if len(each) > 1][:MOST]
+    return [each for each in dict.fromkeys(found) if len(each) > 1][:MAX_ITEMS]
 
 
 @rule(comparing.compare_memories)
@@ -71,12 +71,12 @@ def compare_memories(given: comparing.Comparing) -> comparing.Judgements:
             reason=REASONS[relation],
             relation=relation,
             outdated=wrong,
-            updated=new[:LONGEST],
+            updated=new[:MAX_CHARS],
         )
         for number, fact in enumerate(given.facts)
         for at, relation, wrong, new in relations(fact.content, fact.said, given.memories, before)
     ]
-    return comparing.Judgements(judgements=found[: comparing.MOST_PAIRS])
+    return comparing.Judgements(judgements=found[: comparing.MAX_PAIRS])
 
 
 @rule(rewriting.rewrite_memory)
@@ -93,7 +93,7 @@ def choose_forgotten(given: forgetting.Forgetting) -> forgetting.Forgotten:
     wish = stems(FORGET.sub("", given.message))
     numbers = [number for number, memory in enumerate(given.memories) if wish and wish <= stems(memory)]
     found = f"Memories that say what is to be forgotten: {len(numbers)}." if numbers else "No memory says so."
-    return forgetting.Forgotten(rationale=found, numbers=numbers[:MOST])
+    return forgetting.Forgotten(rationale=found, numbers=numbers[:MAX_ITEMS])
 
 
 # The paper's versions, kept for comparison: the same rules with other types.
@@ -119,24 +119,20 @@ def route_upsert(given: paper.Upsert) -> paper.UpsertRoute:
     return paper.UpsertRoute(rationale="No memory is repeated or corrected.", route="insert", index=-1)
 
 
-@rule(paper.manage_memory)
-def manage_memory(given: paper.ToolGiven) -> paper.ToolCalls:
-    """Route, compose, compare and rewrite in one go, as the agent with tools is asked to."""
+@rule(paper.choose_tools)
+def choose_tools(given: paper.ToolGiven) -> paper.ToolChoices:
+    """Route and compare in one go, as the agent with tools is asked to."""
     calls = []
-    for new in read_message(given, MOST).memories:
+    for new in read_message(given, MAX_ITEMS).memories:
         upsert = paper.Upsert(fact=new.content, message=given.message, memories=given.memories)
         index = route_upsert(upsert).index
-        memory = given.memories[index] if index >= 0 else ""
-        pair = rewriting.Pair(fact=new.content, message=given.message, memory=memory, outdated="?")
-        content = rewrite_memory(pair).content if memory else new.content
-        name = "update_memory" if memory else "insert_memory"
-        if not count(new.content, memory):
-            calls.append(paper.ToolCall(name=name, index=index, content=content, quote=new.quote))
-    return paper.ToolCalls(calls=calls)
+        name = "update_memory" if index >= 0 else "insert_memory"
+        if index < 0 or not count(new.content, given.memories[index]):
+            calls.append(paper.ToolChoice(name=name, index=index, quote=new.quote))
+    return paper.ToolChoices(calls=calls)
 
 
 rule(paper.route_message)(lambda given: reading.Route.model_validate(dict(read_message(given))))
-rule(paper.compose_memories)(lambda given: paper.Candidates(memories=[*read_message(given, MOST).memories]))
-rule(paper.choose_tools)(
-    lambda given: paper.ToolChoices.model_validate(manage_memory(given), from_attributes=True)
+rule(paper.compose_memories)(
+    lambda given: paper.Candidates(memories=[*read_message(given, MAX_ITEMS).memories])
 )

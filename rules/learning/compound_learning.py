@@ -11,17 +11,18 @@ from mneme.prompts.learning.compound_learning.compile import Experience, Finding
 from mneme.prompts.learning.compound_learning.decide import Case, Resolution
 from mneme.prompts.learning.compound_learning.research import Assignment, Complaint, Draft, File, Patch
 from mneme.prompts.learning.compound_learning.task import (
-    LONGEST_TEXT,
+    MAX_TEXT_CHARS,
     NONE,
+    Advice,
     Severity,
+    best,
     best_of,
     dead_end,
 )
-from mneme.prompts.learning.trials import Advice, best
 from mneme.rules.learning import tuning
 from mneme.rules.registry import rule
 
-LONGEST_CONDITION = 500
+MAX_CONDITION_CHARS = 500
 
 
 @rule(research.draft_solution)
@@ -31,13 +32,13 @@ def draft_solution(given: Assignment) -> Draft:
     fitting = [(best_of(card, known), number) for number, card in enumerate(given.cards)]
     chosen = best([advice for advice, _ in fitting if advice])
     if chosen is not None:
-        used = [number for number, (advice, _) in enumerate(fitting) if advice and advice.same_as(chosen)]
+        used = [number for number, (advice, _) in enumerate(fitting) if advice and advice.text == chosen.text]
         return _draft(f"Card {used[0]} fits: {chosen.condition}.", chosen, used)
     if given.textbook:
         return _draft("No card applies; this is what is best to begin with.", given.textbook[0], [])
     if not given.cards:
         return Draft(rationale="No card fits, and there is nothing to run.", answer="No answer is known.")
-    claims = shorten(" ".join(card.claim for card in given.cards), LONGEST_TEXT, placeholder=" …")
+    claims = shorten(" ".join(card.claim for card in given.cards), MAX_TEXT_CHARS, placeholder=" …")
     return Draft(rationale="The cards say so.", answer=claims, used=list(range(len(given.cards))))
 
 
@@ -72,7 +73,7 @@ def _dead_ends(given: Review) -> list[Objection]:
     found = dead_end(given.pattern, [*given.cards, *given.pitfalls])
     if found is None:
         return []
-    evidence = shorten(f"This is known not to help {found}", LONGEST_CONDITION, placeholder=" …")
+    evidence = shorten(f"This is known not to help {found}", MAX_CONDITION_CHARS, placeholder=" …")
     severity: Severity = "advisory" if given.trial and given.trial.solved else "blocking"
     for number, card in enumerate(given.pitfalls):
         if found in card.in_vain:
@@ -183,7 +184,7 @@ def _on_used(given: Experience, held: bool) -> Sequence[Finding]:
 
 def _dead_end(given: Experience) -> Finding:
     """Keep what was tried without success; dead ends of such tasks come together in one card."""
-    condition = given.features or given.task[:LONGEST_CONDITION]
+    condition = given.features or given.task[:MAX_CONDITION_CHARS]
     return Finding(
         rationale=given.measured,
         claim=tuning.in_vain(given.features, given.noun),
@@ -199,7 +200,7 @@ def _lesson(
     return Finding(
         rationale="; ".join(given.resolved) or given.measured,
         claim=tuning.claim(condition, given.ended_with, given.noun),
-        condition=condition or given.task[:LONGEST_CONDITION],
+        condition=condition or given.task[:MAX_CONDITION_CHARS],
         pattern=given.ended_with,
         card=card,
         event=event,

@@ -4,6 +4,7 @@ from collections import Counter
 
 from mneme.prompts.learning import dispute_resolution as questions
 from mneme.prompts.learning.compound_learning.research import Draft
+from mneme.prompts.learning.compound_learning.task import about
 from mneme.prompts.learning.dispute_resolution import (
     Carried,
     ConditionalRule,
@@ -11,11 +12,10 @@ from mneme.prompts.learning.dispute_resolution import (
     Guideline,
     Recommendation,
 )
-from mneme.prompts.learning.trials import about
 from mneme.rules.learning import tuning
 from mneme.rules.registry import rule
 
-ENOUGH = 0.6
+WINNING_SHARE = 0.6
 """The share of the trials that an approach must win; the paper's example has 4 of 5."""
 
 
@@ -29,9 +29,9 @@ def resolve_dispute(given: Contest) -> Recommendation:
     said = ", ".join(f"{side}: {won[side]}" for side in SIDES) + f" of {len(given.matches)}"
     if not given.matches:
         return Recommendation(rationale="Nothing could be tried.", recommendation="escalate")
-    if won["new"] >= ENOUGH * len(given.matches):
+    if won["new"] >= WINNING_SHARE * len(given.matches):
         return _for_new(given, said)
-    if won["old"] >= ENOUGH * len(given.matches):
+    if won["old"] >= WINNING_SHARE * len(given.matches):
         return Recommendation(rationale=f"The old approach holds ({said}).", recommendation="keep_old")
     return Recommendation(rationale=f"The trials do not decide ({said}).", recommendation="escalate")
 

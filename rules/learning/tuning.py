@@ -1,11 +1,19 @@
 """What the rules know: how a query's plan is read, and which remedy to think of next."""
 
+import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
+import yaml
+
+from mneme.core.trial import Trial
 from mneme.prompts.learning.compound_learning.challenge import Objection
-from mneme.prompts.learning.compound_learning.task import Severity
-from mneme.prompts.learning.trials import Measurement, about
+from mneme.prompts.learning.compound_learning.task import Severity, about
 
+LADDER: list[list[dict[str, Any]]] = yaml.safe_load(
+    Path(__file__).with_name("ladder.yaml").read_text(encoding="utf-8")
+)
 CLEARLY = 10.0
 """A draft with a weakness in its plan passes where it makes the query an order of magnitude faster."""
 
@@ -24,7 +32,7 @@ def in_vain(condition: str, noun: str) -> str:
 def symptoms(  # noqa: PLR0913, PLR0917  (all that the devil's advocate looks at)
     features: str,
     pattern: str,
-    trial: Measurement,
+    trial: Trial,
     tried: Sequence[str],
     remedies: Sequence[str],
     proven: bool,
@@ -52,7 +60,7 @@ def symptoms(  # noqa: PLR0913, PLR0917  (all that the devil's advocate looks at
         yield Objection(evidence=weakness, kind="unstated_assumption", remedy=remedy, severity=severity)
 
 
-def _weakness(features: str, trial: Measurement) -> str:
+def _weakness(features: str, trial: Trial) -> str:
     """Return what a plan leaves undone; nothing where it does all that an index can."""
     lines = [line.strip() for line in trial.evidence.splitlines()]
     scans = [line for line in lines if line.startswith("SCAN") and "COVERING" not in line]
@@ -69,29 +77,10 @@ def _weakness(features: str, trial: Measurement) -> str:
     return ""
 
 
-def _ladder(features: str, trial: Measurement) -> Iterator[str]:
+def _ladder(features: str, trial: Trial) -> Iterator[str]:
     """Yield the remedies to think of for a query with these features, simplest first."""
     if trial.over_limit:
         yield "INDEX (join)"  # the narrowest, where there is a join
         yield from ("INDEX (range, group) WHERE equality", "COVERING INDEX (range, group) WHERE equality")
-    if "leading wildcard" in features:
-        yield from ("COVERING INDEX (hidden)", "INDEX (filter, group)")
-    elif "hidden by pattern" in features:
-        yield "INDEX (expression)"
-    elif "column hidden" in features:
-        yield from ("REWRITE sargable; INDEX (filters, group)", "INDEX (expression)")
-    if "OR across columns" in features:
-        yield from ("EACH INDEX (alternatives)", "REWRITE alternatives; EACH INDEX (alternatives)")
-    if "correlated subquery" in features:
-        yield from ("INDEX (join)", "COVERING INDEX (join, filters)", "REWRITE correlated; INDEX (join)")
-        yield "REWRITE correlated"
-    elif "join" in features.split("; "):
-        yield from ("COVERING INDEX (join)", "COVERING INDEX (join, filters)", "INDEX (join)")
-    if "top-k order" in features:
-        yield from ("INDEX (equality, order)", "INDEX (order)")
-    if "more than three filters" in features:
-        yield from ("INDEX (equality)", "INDEX (range, group) WHERE equality")
-    if "filters" in features or features.count(" filter") > 1:
-        yield from ("INDEX (equality, range, group)", "COVERING INDEX (filters, group)")
-    yield from ("INDEX (filter, group)", "COVERING INDEX (filter, group)")
-    yield from ("COVERING INDEX (filters, group)", "COVERING INDEX (group, filters)")
+    for group in LADDER:
+        yield from next((each["try"] for each in group if re.search(each["when"], features)), ())

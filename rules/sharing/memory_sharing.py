@@ -7,7 +7,7 @@ from mneme.prompts.sharing import grading, rubric_design, scoring, standard_answ
 from mneme.prompts.sharing.answering import Asked
 from mneme.prompts.sharing.answering import answer as answer_question
 from mneme.prompts.sharing.examples import Criteria, words
-from mneme.prompts.sharing.grading import Comparison, Contradiction, Leads
+from mneme.prompts.sharing.grading import Comparison, Contradiction
 from mneme.prompts.sharing.rubric_design import Domain, Drafted, DraftedCriterion
 from mneme.prompts.sharing.scoring import Gradeable, Judgeable, Score, Whole
 from mneme.prompts.sharing.standard_answers import LONGEST_QUESTION, Question, Standard
@@ -103,9 +103,3 @@ def draft_rubric(given: Domain) -> Drafted:
         ("Originality", 10, "It is no copy of an example and adds something of its own."),
     )
     return Drafted(criteria=[DraftedCriterion(name=n, points=p, looks_at=what) for n, p, what in common])
-
-
-@rule(grading.contradicts)
-def contradicts(given: Comparison) -> Leads:
-    """Hold it for more probable than not, by the graded question."""
-    return Leads(contradicts=grade_contradiction(given).percent > 50)

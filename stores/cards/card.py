@@ -8,7 +8,7 @@ to from a dispute, an archive or a deprecation, and warnings against showing it 
 import hashlib
 import re
 import unicodedata
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
@@ -29,10 +29,16 @@ DERIVED = ("success", "standing", "proven", "renewed", "expires")
 """Numbers that retrieval reads, kept beside a card in its record; they follow from the card."""
 
 
-class Part(BaseModel):
+class Frozen(BaseModel):
+    """A record that does not change."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Part(Frozen):
     """A part of a card, strict about its fields: what YAML misspells is refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
 
 class Rule(Part):
@@ -219,10 +225,8 @@ def without_derived(value: Value) -> Value:
     return {name: item for name, item in value.items() if name not in DERIVED}
 
 
-class CardVersion(BaseModel):
+class CardVersion(Frozen):
     """A card as it was, why it became so, who decided and when."""
-
-    model_config = ConfigDict(frozen=True)
 
     card: Card
     at: datetime
@@ -244,10 +248,8 @@ class CardVersion(BaseModel):
         )
 
 
-class Retrieved(BaseModel):
+class Retrieved(Frozen):
     """A found card; the four parts sum to the score."""
-
-    model_config = ConfigDict(frozen=True)
 
     card: Card
     score: float
@@ -263,3 +265,40 @@ def normalised(text: str) -> str:
     plain = unicodedata.normalize("NFKC", text).casefold()
     plain = re.sub(r"[\"'`´‘’“”]", "", plain)
     return " ".join(plain.split()).rstrip(".!;: ")
+
+
+class CardSettings(Frozen):
+    """The thresholds of a team's cards; the defaults are the paper's where it names one.
+
+    Where the paper leaves a choice, the choice is a setting. §6's drawing says that three successes verify
+    a card, §7's run promotes on the second. The default is two: §7 alone carries the rules out with
+    numbers, and two successes are no promotion by themselves, since rubric, objections and the leader's
+    approval are required as well.
+
+    A change of `proven_successes`, `proven_rate` or `saturation` holds for a card from its next version on.
+    """
+
+    successes_to_verify: int = Field(2, ge=1)
+    rubric_to_verify: int = Field(3, ge=1, le=4)
+    inactive_tasks: int = Field(100, ge=1)
+    failing_below: float = Field(0.30, ge=0, le=1)
+    proven_successes: int = Field(10, ge=1)
+    proven_rate: float = Field(0.8, ge=0, le=1)
+    saturation: float = Field(3.0, gt=0)
+    half_life_days: float = Field(90.0, gt=0, description="Age at which the recency part has halved.")
+    candidates: int = Field(128, ge=1, description="Most similar cards that the weights then rank.")
+    dispute_rounds: int = Field(2, ge=1)
+    clustered_over: int = Field(20_000, ge=0, description="Cards in use over which clusters are made (§10).")
+    probed: int = Field(16, ge=1, description="Clusters that a retrieval looks into.")
+
+
+class Consolidation(Frozen):
+    """§8's trigger conditions, and which verified cards are good enough to train on."""
+
+    most_verified: int = 10_000
+    of_tasks: int = Field(20, ge=1, description="Tasks that a p95 or a share says something of.")
+    slowest_ms: float = 500
+    precision: float = 0.70
+    every: timedelta = timedelta(days=91)
+    confidence_over: float = 0.8
+    successes: int = Field(3, ge=1)

@@ -13,11 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict
 
 from mneme.core.errors import BadInput
 from mneme.core.yaml_files import read_documents
-from mneme.stores.cards.card import QUARANTINE, SHARER, Card, Evidence, Lesson, without_derived
+from mneme.stores.cards.card import QUARANTINE, SHARER, Card, Evidence, Frozen, Lesson, without_derived
 from mneme.stores.cards.card_records import CardRecords
 from mneme.stores.cards.lifecycle import is_in_service
 from mneme.stores.ledger.records import Change, Value, Version, Write
@@ -37,10 +36,8 @@ BREAKS = "\r\x85\u2028\u2029"
 MAX_CHARS = 64 * 1024 * 1024
 
 
-class Imported(BaseModel):
+class Imported(Frozen):
     """Ids of the cards that an import stored, and of those that were here just so."""
-
-    model_config = ConfigDict(frozen=True)
 
     stored: list[str]
     unchanged: list[str]

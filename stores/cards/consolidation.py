@@ -9,11 +9,10 @@ import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from mneme.stores.cards.card import Card, DeprecatedApproach
+from mneme.stores.cards.card import Card, Consolidation, DeprecatedApproach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Decision, archived
 from mneme.stores.cards.metrics import Metrics
-from mneme.stores.cards.settings import Consolidation
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Write
@@ -42,13 +41,9 @@ def is_good(card: Card, limits: Consolidation) -> bool:
 def situation_of(card: Card) -> str:
     """Return a question that a card answers, where no task of it was logged."""
     conditions = "; ".join(rule.condition for rule in card.rules)
-    about = ", ".join(filter(None, [card.scope, *card.tags]))
-    return "\n".join(
-        [
-            f"How is this best approached: {about or 'the following'}?",
-            *([f"Conditions: {conditions}"] if conditions else []),
-        ]
-    )
+    about = ", ".join(filter(None, [card.scope, *card.tags])) or "the following"
+    asked = f"How is this best approached: {about}?"
+    return f"{asked}\nConditions: {conditions}" if conditions else asked
 
 
 def lesson_of(card: Card) -> str:
@@ -89,13 +84,11 @@ class ConsolidationCycle(TunedModels):
 
     command = "cards consolidate"
 
-    def __init__(self, ledger: Ledger, cards: KnowledgeCards) -> None:
+    def __init__(self, ledger: Ledger, cards: KnowledgeCards, limits: Consolidation | None = None) -> None:
         super().__init__(ledger, team_namespace(cards.team))
-        self._cards = cards
+        self._cards, self._limits = cards, limits or Consolidation()
 
-    async def due(
-        self, *, model: str = "", now: datetime | None = None, settings: Consolidation | None = None
-    ) -> Sequence[str]:
+    async def due(self, *, model: str = "", now: datetime | None = None) -> Sequence[str]:
         """Return why a consolidation is due; nothing where it is not.
 
         The quarter runs from the last consolidation, or from the first card. `model` is the base model
@@ -110,7 +103,7 @@ class ConsolidationCycle(TunedModels):
             last=last,
             trained_model=archives[-1].model if archives else "",
             model=model,
-            settings=settings,
+            limits=self._limits,
         )
 
     async def _learned(
@@ -157,13 +150,13 @@ def reasons_to_consolidate(  # noqa: PLR0913 (one name for each condition)
     last: datetime | None,
     trained_model: str = "",
     model: str = "",
-    settings: Consolidation | None = None,
+    limits: Consolidation | None = None,
 ) -> list[str]:
     """Return why a consolidation is due; nothing where it is not.
 
     `last` is when the base was last consolidated, or begun; `trained_model` the base model then.
     """
-    limits = settings or Consolidation()
+    limits = limits or Consolidation()
     enough = metrics.tasks >= limits.of_tasks  # of fewer the slowest is the p95, and the first makes indexes
     slow = metrics.retrieval_p95_ms if enough else None
     precision = metrics.retrieval_precision if enough else None

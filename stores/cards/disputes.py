@@ -10,17 +10,18 @@ or not at all.
 import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from functools import partial
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, model_validator
 
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import Card, Lesson, Part, Rule, TaskOutcome, normalised
+from mneme.stores.cards.card import Card, Frozen, Lesson, Part, Rule, TaskOutcome, normalised
 from mneme.stores.cards.card_records import CardRecords
-from mneme.stores.cards.lifecycle import Decide, Decision, is_in_service, out_of_service, with_outcomes
+from mneme.stores.cards.lifecycle import Decision, is_in_service, out_of_service, with_outcomes
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Version, Write
+from mneme.stores.ledger.records import Change, Version
 from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.shelf import RecordKind, Shelf
 
@@ -41,6 +42,9 @@ class PairedTrial(Part):
     """Both approaches on one similar task; None where it was not measured."""
 
     task: str = Field(min_length=1)
+    features: str = Field("", description="What mattered in the task, where its world can tell.")
+    old: str = Field("", description="What the world said of the old approach.")
+    new: str = Field("", description="What the world said of the new approach.")
     old_correct: bool
     new_correct: bool
     old_seconds: float | None = Field(None, ge=0)
@@ -58,52 +62,27 @@ class Round(Part):
     by: str = ""
 
 
-class DeprecateOld(Part):
-    """The finding replaces the card; `lesson`, where given, becomes a card of its own."""
+class Resolution(Part):
+    """How a dispute ends: the card is replaced, kept, or merged with the finding; or a person is asked."""
 
-    decision: Literal["deprecate_old"] = "deprecate_old"
+    decision: Recommendation
     reason: str = Field(min_length=1)
     by: str = Field(min_length=1)
-    lesson: Lesson | None = None
-    outcomes: list[TaskOutcome] = Field([])
+    claim: str = Field("", description="Of a merged card.")
+    rules: list[Rule] = Field([], description="Of a merged card, each under its condition.")
+    rationale: str = Field("", description="Of a merged card; empty keeps the card's own.")
+    lesson: Lesson | None = Field(None, description="What replaces the card, and becomes one of its own.")
+    outcomes: list[TaskOutcome] = Field([], description="Tests that the approach which stays has won.")
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if self.decision == "merge" and not (self.claim and self.rules):
+            raise ValueError("a merge needs a claim and rules")
+        return self
 
 
-class KeepOld(Part):
-    """The card stays as it was; `outcomes` of the tests are added to its evidence."""
-
-    decision: Literal["keep_old"] = "keep_old"
-    reason: str = Field(min_length=1)
-    by: str = Field(min_length=1)
-    outcomes: list[TaskOutcome] = Field([])
-
-
-class Merge(Part):
-    """Both are right, each under its condition: the card gets a wider claim and conditional rules."""
-
-    decision: Literal["merge"] = "merge"
-    reason: str = Field(min_length=1)
-    by: str = Field(min_length=1)
-    claim: str = Field(min_length=1)
-    rules: list[Rule] = Field(min_length=1)
-    rationale: str = Field("", description="Empty keeps the card's own.")
-    outcomes: list[TaskOutcome] = Field([])
-
-
-class Escalate(Part):
-    """The tests do not decide: a person will."""
-
-    decision: Literal["escalate"] = "escalate"
-    reason: str = Field(min_length=1)
-    by: str = Field(min_length=1)
-
-
-Resolution = Annotated[DeprecateOld | KeepOld | Merge | Escalate, Field(discriminator="decision")]
-
-
-class Dispute(BaseModel):
+class Dispute(Frozen):
     """A conflict between a card and what a task found."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     status: DisputeStatus = "open"
@@ -113,13 +92,18 @@ class Dispute(BaseModel):
     new: Approach
     opened_at: datetime
     opened_by: str
-    rounds: list[Round] = []
+    rounds: list[Round] = Field([])
     resolution: Resolution | None = None
     resolved_at: datetime | None = None
 
     @property
     def unresolved(self) -> bool:
         return self.status != "resolved"
+
+    @property
+    def trials(self) -> list[PairedTrial]:
+        """The trials of all rounds."""
+        return [trial for tested in self.rounds for trial in tested.trials]
 
     @classmethod
     def of(cls, version: Version) -> "Dispute":
@@ -146,6 +130,7 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
         super().__init__(ledger, team_namespace(cards.team, "disputes"), kind)
         self._cards = cards
 
+    @retry_on_conflict
     async def open(
         self,
         card_id: str,
@@ -160,8 +145,12 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
         The same finding against the same card opens one dispute, however many tasks make it; one that
         has been resolved is returned as it ended. Raises NotFound, and BadInput for a card out of use.
         """
+        card_head, key = await self._cards.head(card_id), dispute_id(card_id, new)
+        there = await self.find(key)
+        if there is not None and not there.unresolved:
+            return there
         dispute = Dispute(
-            id=dispute_id(card_id, new),
+            id=key,
             card_id=card_id,
             conflict_type=conflict_type,
             old=old,
@@ -169,17 +158,9 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
             opened_at=datetime.now(UTC),
             opened_by=change.actor,
         )
-        return await self._open(dispute, change)
-
-    @retry_on_conflict
-    async def _open(self, dispute: Dispute, change: Change) -> Dispute:
-        card_head = await self._cards.head(dispute.card_id)
-        there = await self.find(dispute.id)
-        if there is not None and not there.unresolved:
-            return there
-        opening = change.model_copy(update={"reason": f"{dispute.id} opened: {change.reason}"})
-        flagged = self._cards.decided(card_head, _disputed(opening.reason), opening)
-        made = [] if there else [self.write(dispute.id, dispute, change)]
+        opening = change.model_copy(update={"reason": f"{key} opened: {change.reason}"})
+        flagged = self._cards.decided(card_head, partial(_disputed, opening.reason), opening)
+        made = [] if there else [self.write(key, dispute, change)]
         written = await self.ledger.write([*made, *([flagged] if flagged else [])])
         return there or Dispute.of(written[0])
 
@@ -224,18 +205,14 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
             return dispute
         _check_open(dispute)
         change = Change(reason=f"{dispute_id}: {resolution.reason}", actor=resolution.by)
-        card = await self._resolved_card(dispute, resolution, change)
+        card = None
+        if resolution.decision != "escalate":
+            others = [each for each in await self.list(card_id=dispute.card_id) if each.unresolved]
+            last = all(each.id == dispute_id for each in others)
+            decide = partial(_resolving, resolution, change.reason, last)
+            card = self._cards.decided(await self._cards.head(dispute.card_id), decide, change)
         ended = self.write(dispute_id, _ended(dispute, resolution), change, head.version)
         return Dispute.of((await self.ledger.write([*([card] if card else []), ended]))[-1])
-
-    async def _resolved_card(self, dispute: Dispute, resolution: Resolution, change: Change) -> Write | None:
-        """Return what the resolution does to the card: nothing while a person has yet to decide."""
-        if isinstance(resolution, Escalate):
-            return None
-        others = [each for each in await self.list(card_id=dispute.card_id) if each.unresolved]
-        last = not [each for each in others if each.id != dispute.id]
-        decide = _resolving(resolution, change.reason, last=last)
-        return self._cards.decided(await self._cards.head(dispute.card_id), decide, change)
 
 
 def _check_open(dispute: Dispute) -> None:
@@ -245,52 +222,40 @@ def _check_open(dispute: Dispute) -> None:
 
 
 def _ended(dispute: Dispute, resolution: Resolution) -> Dispute:
-    if isinstance(resolution, Escalate):
+    if resolution.decision == "escalate":
         return dispute.model_copy(update={"status": "escalated", "resolution": resolution})
     end = {"status": "resolved", "resolution": resolution, "resolved_at": datetime.now(UTC)}
     return dispute.model_copy(update=end)
 
 
-def _disputed(reason: str) -> Decide:
-    def decide(card: Card) -> Decision:
-        if not is_in_service(card):
-            raise BadInput(f"{card.id} is {card.status}: there is nothing to dispute.", "Restore it first.")
-        if card.disputed:
-            return None
-        return card.model_copy(update={"status": "disputed", "returns_to": card.status}), reason
-
-    return decide
+def _disputed(reason: str, card: Card) -> Decision:
+    if not is_in_service(card):
+        raise BadInput(f"{card.id} is {card.status}: there is nothing to dispute.", "Restore it first.")
+    if card.disputed:
+        return None
+    return card.model_copy(update={"status": "disputed", "returns_to": card.status}), reason
 
 
-def _resolving(resolution: DeprecateOld | KeepOld | Merge, reason: str, *, last: bool) -> Decide:
+def _resolving(resolution: Resolution, reason: str, last: bool, card: Card) -> Decision:
     """Return what a resolution makes of the card; it stays disputed while another dispute is open."""
-
-    def decide(card: Card) -> Decision:
-        changed = _resolved(card, resolution)
-        if last and changed.disputed:
-            changed = changed.model_copy(update={"status": card.returns_to})
-        return None if changed == card else (changed, reason)
-
-    return decide
+    changed = _resolved(card, resolution)
+    if last and changed.disputed:
+        changed = changed.model_copy(update={"status": card.returns_to})
+    return None if changed == card else (changed, reason)
 
 
-def _resolved(card: Card, resolution: DeprecateOld | KeepOld | Merge) -> Card:
-    if isinstance(resolution, DeprecateOld):
-        by = resolution.lesson.card_id if resolution.lesson else ""
-        return out_of_service(card, "deprecated", resolution.reason, by)
-    return (
-        merged(card, resolution)
-        if isinstance(resolution, Merge)
-        else with_outcomes(card, resolution.outcomes)
-    )
-
-
-def merged(card: Card, merge: Merge) -> Card:
-    """Return the card with a wider claim and conditional rules; what it was stays in its history."""
+def _resolved(card: Card, made: Resolution) -> Card:
+    """Return the card as a resolution leaves it; what it was stays in its history."""
+    if made.decision == "deprecate_old":
+        return out_of_service(card, "deprecated", made.reason, made.lesson.card_id if made.lesson else "")
+    kept = with_outcomes(card, made.outcomes)
+    if made.decision != "merge":
+        return kept
+    rationale = made.rationale or card.rationale
     update = {
-        "claim": merge.claim,
-        "rules": merge.rules,
-        "rationale": merge.rationale or card.rationale,
+        "claim": made.claim,
+        "rules": made.rules,
+        "rationale": rationale,
         "renewed_at": datetime.now(UTC),
     }
-    return with_outcomes(card, merge.outcomes).model_copy(update=update)
+    return kept.model_copy(update=update)

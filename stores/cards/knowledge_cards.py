@@ -19,11 +19,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.cards.card import (
     Card,
+    CardSettings,
+    Frozen,
     Lesson,
     Rating,
     Retrieved,
@@ -31,26 +31,25 @@ from mneme.stores.cards.card import (
 )
 from mneme.stores.cards.card_files import CardFiles
 from mneme.stores.cards.card_records import CardRecords, ranking
-from mneme.stores.cards.clusters import Clusters
-from mneme.stores.cards.disputes import DeprecateOld, Dispute, DisputeRecords, Merge, Resolution, merged
+from mneme.stores.cards.disputes import Dispute, DisputeRecords, Resolution
 from mneme.stores.cards.lifecycle import (
     Approval,
+    Care,
     Decision,
+    cared_for,
     deprecated,
-    is_in_service,
-    learned_card,
     promoted,
+    rated,
     reinforced,
     restored,
+    superseded,
     untested_card,
     with_details,
+    with_outcomes,
 )
-from mneme.stores.cards.metrics import MONTH, Metrics, Period, Thresholds, Unit, compute, periods
-from mneme.stores.cards.people import Care, cared_for, rated, superseded
-from mneme.stores.cards.settings import CardSettings
+from mneme.stores.cards.metrics import MONTH, Metrics, Period, TaskLog, Thresholds, Unit, compute, periods
 from mneme.stores.cards.sharing import SharedFiles
-from mneme.stores.cards.task_log import TaskLog
-from mneme.stores.cards.upkeep import Upkeep
+from mneme.stores.cards.upkeep import Clusters, Upkeep
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Hit
 
@@ -61,10 +60,8 @@ UNTESTED = 0.5
 """The confidence in a lesson that no task has tested: the least with which a card is retrieved."""
 
 
-class Learned(BaseModel):
+class Learned(Frozen):
     """What became of a lesson: a new card, support for one that was there, or nothing new."""
-
-    model_config = ConfigDict(frozen=True)
 
     event: Literal["created", "reinforced", "unchanged"]
     card: Card
@@ -93,7 +90,8 @@ class KnowledgeCards:
         One task teaches a lesson once, however often it is asked. A deprecated card stays so, and learns
         further dead ends.
         """
-        card, once = learned_card(lesson, outcome, change), f"learn:{outcome.task}"
+        card = with_outcomes(untested_card(lesson, change, outcome.worth), [outcome])
+        once = f"learn:{outcome.task}"
         try:
             made = await self.records.insert(card, change=change, key=card.id, idempotency_key=once)
         except Conflict:
@@ -164,16 +162,6 @@ class KnowledgeCards:
     async def care_for(self, card_id: str, care: Care, *, change: Change) -> Card:
         """Change who looks after a card, and until when and for what it holds. Raises NotFound, BadInput."""
         return await self.records.change(card_id, lambda card: cared_for(card, care, change.reason), change)
-
-    async def merge(self, card_id: str, merge: Merge, *, change: Change) -> Card:
-        """Widen a card into conditional rules, keeping its standing. Raises BadInput for one out of use."""
-
-        def decide(card: Card) -> Decision:
-            if not is_in_service(card):
-                raise BadInput(f"{card.id} is {card.status}.", "Restore it first.")
-            return merged(card, merge), f"merged: {merge.reason}"
-
-        return await self.records.change(card_id, decide, change)
 
     async def rollback(self, card_id: str, to_version: int, *, change: Change) -> Card:
         """Give a card again what it was at an older version, as a new version. Raises NotFound.
@@ -256,19 +244,16 @@ class KnowledgeCards:
 
     async def resolve(self, dispute_id: str, resolution: Resolution) -> Dispute:
         """End a dispute as `disputes.end` does; a lesson that replaces the card becomes a card first."""
-        if isinstance(resolution, DeprecateOld) and resolution.lesson is not None:
-            await self._replacement(dispute_id, resolution, resolution.lesson)
+        lesson, reason = resolution.lesson, f"{dispute_id}: {resolution.reason}"
+        if lesson:
+            dispute = await self.disputes.get(dispute_id)
+            if lesson.card_id == dispute.card_id:
+                raise BadInput(f"{dispute.card_id} cannot replace itself.", "Keep it, or merge.")
+            served = TaskOutcome(task=dispute.new.task or dispute_id, success=True)
+            change = Change(reason=reason, actor=resolution.by)
+            for outcome in resolution.outcomes or [served]:
+                await self.create(lesson, outcome, change=change)
         return await self.disputes.end(dispute_id, resolution)
-
-    async def _replacement(self, dispute_id: str, resolution: DeprecateOld, lesson: Lesson) -> None:
-        dispute = await self.disputes.get(dispute_id)
-        if lesson.card_id == dispute.card_id:
-            raise BadInput(f"{dispute.card_id} cannot replace itself.", "Keep it, or merge.")
-        first, *more = resolution.outcomes or [TaskOutcome(task=dispute.new.task or dispute_id, success=True)]
-        change = Change(reason=f"{dispute_id}: {resolution.reason}", actor=resolution.by)
-        learned = await self.create(lesson, first, change=change)
-        for outcome in more:
-            await self.reinforce(learned.card.id, outcome, change=change)
 
     def keep_up(self) -> "asyncio.Task[object]":
         """Begin the upkeep of the cards beside what the caller goes on with."""

@@ -3,30 +3,39 @@
 *Confidence* is the mean over a card's tasks of the leader's confidence, a failed task counting 0. It
 gives both of the paper's figures: 0.75 and 0.88 make 0.82 (§7), 23 of 25 make 0.92 (§6).
 
+A *rating* counts as §5's user satisfaction, and as a task of its own in a card's evidence: what a model alone
+judged is confirmed, or refuted, by people. A person has one word on a card for each task; a second one takes
+the first back.
+
 *Obsolescence*, a newer card that is strictly superior, is not decided here: the newer finding opens a
 dispute, whose tests on similar tasks show which of the two is better (`DeprecateOld`).
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+from pydantic import Field
 
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import (
     WINDOW,
     Card,
+    CardSettings,
     DeprecatedApproach,
     Evidence,
     FailureMode,
+    Frozen,
     Lesson,
     Provenance,
+    Rating,
     TaskOutcome,
     normalised,
 )
 from mneme.stores.cards.check import flags_of
-from mneme.stores.cards.settings import CardSettings
 from mneme.stores.ledger.records import Change
 
 Decision = tuple[Card, str] | None
@@ -35,10 +44,8 @@ Decide = Callable[[Card], Decision]
 """Decides on a card as it is at the moment of writing."""
 
 
-class PromotionRubric(BaseModel):
+class PromotionRubric(Frozen):
     """§5's four questions about a card that stands for promotion."""
-
-    model_config = ConfigDict(frozen=True)
 
     solved: bool
     faster_or_novel: bool
@@ -50,10 +57,8 @@ class PromotionRubric(BaseModel):
         return self.solved + self.faster_or_novel + self.no_new_failures + self.reusable
 
 
-class Approval(BaseModel):
+class Approval(Frozen):
     """The leader's decision on a promotion, with what it rests on."""
-
-    model_config = ConfigDict(frozen=True)
 
     by: str = Field(min_length=1)
     approved: bool
@@ -103,20 +108,13 @@ def reinforced(card: Card, outcome: TaskOutcome, reason: str, settings: CardSett
         return None
     counted = with_outcomes(card, [outcome])
     said = f"{'success' if outcome.success else 'failure'} in {outcome.task}: {reason}"
-    failing = why_failing(counted, settings)
-    if failing and is_in_service(counted):
+    rate, least = counted.evidence.recent_rate, settings.failing_below
+    if rate is not None and rate < least and is_in_service(counted):
+        failing = f"{rate:.0%} success over the last {WINDOW} tasks, below {least:.0%}"
         return deprecated(counted, f"{failing} ({said})")
     if counted.status == "archived" and outcome.success:
         counted = counted.model_copy(update={"status": counted.returns_to})
     return counted, said
-
-
-def why_failing(card: Card, settings: CardSettings) -> str:
-    """Return why a card is to be deprecated for repeated failure; nothing where it is not."""
-    rate = card.evidence.recent_rate
-    if rate is None or rate >= settings.failing_below:
-        return ""
-    return f"{rate:.0%} success over the last {WINDOW} tasks, below {settings.failing_below:.0%}"
 
 
 def promoted(card: Card, approval: Approval, reason: str, settings: CardSettings) -> Decision:
@@ -194,11 +192,6 @@ def out_of_service(
     return card.model_copy(update=update)
 
 
-def learned_card(lesson: Lesson, outcome: TaskOutcome, change: Change) -> Card:
-    """Return the card of a lesson that a task taught."""
-    return with_outcomes(untested_card(lesson, change, outcome.worth), [outcome])
-
-
 def untested_card(lesson: Lesson, change: Change, confidence: float) -> Card:
     """Return the card of a lesson that rests on no task."""
     provenance = Provenance(created_by=change.actor, created_at=datetime.now(UTC), model_version=change.model)
@@ -241,3 +234,87 @@ def _joined(here: DeprecatedApproach, new: DeprecatedApproach) -> DeprecatedAppr
     gained = max((each.gained for each in (here, new) if each.gained is not None), default=None)
     failed_in = list(dict.fromkeys([*here.failed_in, *new.failed_in]))
     return here.model_copy(update={"failed_in": failed_in, "gained": gained})
+
+
+def holds_for(valid_for: str, versions: Mapping[str, str]) -> bool | None:
+    """Say whether a card is valid with these versions; None where nothing says so."""
+    if not valid_for:
+        return True
+    wanted = _read(valid_for)
+    here = {canonicalize_name(name): version for name, version in versions.items()}
+    if canonicalize_name(wanted.name) not in here:
+        return None
+    try:
+        return wanted.specifier.contains(Version(here[canonicalize_name(wanted.name)]), prereleases=True)
+    except InvalidVersion:
+        return None
+
+
+def _read(text: str) -> Requirement:
+    wrong = BadInput(f"{text!r} names no version.", "Write it like sqlite>=3.40 or python>=3.11,<4.")
+    try:
+        read = Requirement(text)
+    except InvalidRequirement as why:
+        raise wrong from why
+    if not read.specifier or read.url or read.extras or read.marker:
+        raise wrong
+    return read
+
+
+SERVED = 0.8
+"""The confidence that a person's word gives; one above it could verify a card at once (§3, step 5)."""
+
+
+class Care(Frozen):
+    """Who looks after a card, until when it holds, and for which version; None leaves it as it is."""
+
+    owner: str | None = None
+    expires_at: datetime | None = None
+    valid_for: str | None = None
+
+    def of(self, card: Card) -> Card:
+        """Return the card so cared for. Raises BadInput for what is no version or no time."""
+        if self.expires_at is not None and self.expires_at.tzinfo is None:
+            raise BadInput("The time of expiry needs its zone.", "Write it like 2027-01-31T00:00:00Z.")
+        given = self.model_dump(exclude_none=True)
+        if self.valid_for is not None:
+            given["valid_for"] = str(_read(self.valid_for)) if self.valid_for.strip() else ""
+        return card.model_copy(update=given)
+
+
+def cared_for(card: Card, care: Care, reason: str) -> Decision:
+    """Change who looks after a card, and how long and for what it holds."""
+    changed = care.of(card)
+    return None if changed == card else (changed, reason)
+
+
+def rated(card: Card, rating: Rating, settings: CardSettings) -> Decision:
+    """Count a person's word on a card, in place of their earlier one on the same task."""
+    earlier = [each for each in card.ratings if (each.by, each.task) == (rating.by, rating.task)]
+    others = [each for each in card.ratings if each not in earlier]
+    heard = card.model_copy(update={"ratings": others})
+    for each in earlier:
+        heard = without_outcome(heard, _outcome(each))
+    counted = heard.model_copy(update={"ratings": [*others, rating]})
+    said = f"{rating.by} says that it {'served' if rating.good else 'did not serve'}"
+    said += f": {rating.comment}" if rating.comment else ""
+    if rating.task and rating.task in card.evidence.task_ids:  # the task itself counts already
+        return counted, said
+    return reinforced(counted, _outcome(rating), said, settings)
+
+
+def _outcome(rating: Rating) -> TaskOutcome:
+    name = f"rated by {rating.by}" + (f" in {rating.task}" if rating.task else "")
+    return TaskOutcome(task=name, success=rating.good, confidence=SERVED)
+
+
+def superseded(card: Card, by: Card, reason: str) -> Decision:
+    """Replace a card by another, which is strictly superior (§5). Raises BadInput where that cannot be."""
+    if by.id == card.id:
+        raise BadInput(f"{card.id} cannot replace itself.", "Name the card that replaces it.")
+    if not is_in_service(by) or by.flags:
+        why = "flagged" if by.flags else by.status
+        raise BadInput(f"{by.id} is {why}: it can replace no card.", "Restore it, or clear its flags, first.")
+    if card.status == "deprecated" and card.superseded_by == by.id:
+        return None
+    return out_of_service(card, "deprecated", reason, by.id), f"superseded by {by.id}: {reason}"

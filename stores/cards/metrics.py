@@ -16,28 +16,82 @@ when they were logged, outcomes, promotions and deprecations by the version of t
 ratings by when they were given, those that somebody took back later too. What was forgotten is in no period.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from mneme.stores.cards.card import Card, CardVersion, Rating, Status
+from mneme.stores.cards.card import Card, CardVersion, Frozen, Rating, Status
 from mneme.stores.cards.disputes import Dispute
 from mneme.stores.cards.lifecycle import is_in_service
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import team_namespace
+from mneme.stores.ledger.records import Change, Version
+from mneme.stores.shelf import RecordKind, Shelf
+
+
+class TaskRecord(BaseModel):
+    """One finished task.
+
+    `mistakes` names what went wrong in a draft, each by a name that is the same whenever the same thing
+    goes wrong again (for instance "kind: approach"): a mistake that an earlier task made is a duplicate.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str = Field(min_length=1)
+    task: str = Field("", description="The task in words.")
+    material: str = Field("", description="What the task was about, as its world showed it, shortened.")
+    domain: str = ""
+    solved: bool
+    seconds: float = Field(ge=0, description="From the task's arrival to its resolution.")
+    iterations: int = Field(ge=1, description="Drafts, the first one included.")
+    model_calls: int = Field(0, ge=0)
+    tokens: int = Field(0, ge=0)
+    confidence: float = Field(0.0, ge=0, le=1)
+    speed_up: float | None = Field(None, description="Where an environment measured it.")
+    retrieved: list[str] = Field([], description="Ids of the cards that were shown.")
+    used: list[str] = Field([], description="Ids of the cards that the solution rests on.")
+    retrieval_ms: float | None = Field(None, ge=0)
+    mistakes: list[str] = []
+    cards: list[str] = Field([], description="Ids of cards that the task created or changed.")
+    disputes: list[str] = []
+    answered_by: str = ""
+    at: datetime | None = Field(None, description="When it was logged; set by the log.")
+
+    @property
+    def first_attempt(self) -> bool:
+        """Say whether the first draft solved the task."""
+        return self.solved and self.iterations == 1
+
+    @classmethod
+    def of(cls, version: Version) -> Self:
+        """Read a task back from its record."""
+        return cls.model_validate({**version.value, "at": version.value.get("at") or version.created})
+
+
+class TaskLog(Shelf[TaskRecord, TaskRecord]):
+    """The finished tasks of one team."""
+
+    def __init__(self, ledger: Ledger, team: str) -> None:
+        super().__init__(ledger, team_namespace(team, "tasks"), RecordKind(TaskRecord.of))
+
+    async def add(self, record: TaskRecord) -> bool:
+        """Keep what a finished task was; return False where it is in the log already."""
+        return await self.add_new(record.id, record, change=Change(reason="finished", actor="task log"))
+
 
 MONTH = timedelta(days=30)
 MIN_TASKS = 5
 OUT_OF_SERVICE: Set[Status] = {"deprecated", "archived"}
 
 
-class Thresholds(BaseModel):
+class Thresholds(Frozen):
     """§10's alerts: three that are critical, two that warn."""
-
-    model_config = ConfigDict(frozen=True)
 
     slower: float = Field(0.20, description="Critical: time to solution increases by more.")
     dispute_days: float = Field(7, description="Critical: a dispute stays open longer.")
@@ -47,20 +101,16 @@ class Thresholds(BaseModel):
     compared_tasks: int = Field(50, ge=MIN_TASKS)
 
 
-class Alert(BaseModel):
+class Alert(Frozen):
     """A threshold that has been passed."""
-
-    model_config = ConfigDict(frozen=True)
 
     level: Literal["critical", "warning"]
     metric: str
     message: str
 
 
-class Metrics(BaseModel):
+class Metrics(Frozen):
     """Every metric of §10; None where there is nothing to compute it from."""
-
-    model_config = ConfigDict(frozen=True)
 
     tasks: int
     cards: dict[Status, int]
@@ -81,7 +131,7 @@ class Metrics(BaseModel):
     disputes_open: int
     dispute_days_p50: float | None
     dispute_days_longest_open: float | None
-    alerts: list[Alert] = []
+    alerts: list[Alert] = Field([])
 
 
 def compute(  # noqa: PLR0913 (one name for each thing that is computed from)
@@ -96,15 +146,13 @@ def compute(  # noqa: PLR0913 (one name for each thing that is computed from)
     """Compute every metric from what is now and what the cards were a month ago, both by their ids."""
     seconds = [task.seconds for task in tasks if task.solved]
     retrieval = [task.retrieval_ms for task in tasks if task.retrieval_ms is not None]
-    verified, before = _in(cards, "verified"), _in(month_ago, "verified")
+    counts = Counter(card.status for card in cards.values())
+    verified, before = counts["verified"], sum(card.status == "verified" for card in month_ago.values())
     lengths = [_days(dispute, now) for dispute in disputes]
     open_ = [_days(dispute, now) for dispute in disputes if dispute.unresolved]
-    counts: dict[Status, int] = {}
-    for card in cards.values():
-        counts[card.status] = counts.get(card.status, 0) + 1
     metrics = Metrics(
         tasks=len(tasks),
-        cards=counts,
+        cards=dict(counts),
         seconds_p50=_percentile(seconds, 50),
         seconds_p95=_percentile(seconds, 95),
         seconds_increase=_increase(seconds, thresholds.compared_tasks),
@@ -118,7 +166,7 @@ def compute(  # noqa: PLR0913 (one name for each thing that is computed from)
         verified_growth=verified - before,
         verified_growth_rate=(verified - before) / before if before else None,
         deprecated_rate=_deprecated_rate(cards, month_ago),
-        provisional_to_verified=_in(cards, "provisional") / max(verified, 1),
+        provisional_to_verified=counts["provisional"] / max(verified, 1),
         disputes_open=len(open_),
         dispute_days_p50=_percentile(lengths, 50),
         dispute_days_longest_open=max(open_, default=None),
@@ -130,30 +178,21 @@ def alerts(metrics: Metrics, thresholds: Thresholds) -> list[Alert]:
     """Return the alerts that these metrics raise, the critical ones first."""
     slower, days, gone = metrics.seconds_increase, metrics.dispute_days_longest_open, metrics.deprecated_rate
     precision, ratio = metrics.retrieval_precision, metrics.provisional_to_verified
-    raised: list[Alert] = []
+    critical, warning = [], []
     if slower is not None and slower > thresholds.slower:
-        raised.append(_critical("time to solution", f"{slower:.0%} longer than before"))
+        critical.append(("time to solution", f"{slower:.0%} longer than before"))
     if days is not None and days > thresholds.dispute_days:
-        raised.append(_critical("dispute duration", f"a dispute has been open for {days:.1f} days"))
+        critical.append(("dispute duration", f"a dispute has been open for {days:.1f} days"))
     if gone is not None and gone > thresholds.deprecated_a_month:
-        raised.append(_critical("deprecated rate", f"{gone:.0%} of the cards were deprecated in a month"))
+        critical.append(("deprecated rate", f"{gone:.0%} of the cards were deprecated in a month"))
     if precision is not None and precision < thresholds.precision:
-        raised.append(_warning("retrieval precision", f"{precision:.0%} of the retrieved cards were used"))
+        warning.append(("retrieval precision", f"{precision:.0%} of the retrieved cards were used"))
     if ratio > thresholds.provisional_to_verified:
-        raised.append(_warning("provisional to verified", f"{ratio:.3g} provisional cards for each verified"))
-    return raised
-
-
-def _critical(metric: str, message: str) -> Alert:
-    return Alert(level="critical", metric=metric, message=message)
-
-
-def _warning(metric: str, message: str) -> Alert:
-    return Alert(level="warning", metric=metric, message=message)
-
-
-def _in(cards: Mapping[str, Card], status: Status) -> int:
-    return sum(card.status == status for card in cards.values())
+        warning.append(("provisional to verified", f"{ratio:.3g} provisional cards for each verified"))
+    return [
+        *(Alert(level="critical", metric=name, message=message) for name, message in critical),
+        *(Alert(level="warning", metric=name, message=message) for name, message in warning),
+    ]
 
 
 def _days(dispute: Dispute, now: datetime) -> float:
@@ -211,20 +250,12 @@ Unit = Literal["day", "week", "month", "quarter", "year"]
 History = Sequence[CardVersion]
 INSTANT = timedelta(microseconds=1)
 """The ledger's times are no finer, so that a period begins just after the one before."""
-LONGER_THAN: Mapping[Unit, timedelta] = {
-    "day": timedelta(days=1),
-    "week": timedelta(days=7),
-    "month": timedelta(days=31),
-    "quarter": timedelta(days=92),
-    "year": timedelta(days=366),
-}
-"""From a period's beginning it is so far into the next one."""
+MAX_DAYS: Mapping[Unit, int] = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
+"""Days: from a period's beginning it is so far into the next one."""
 
 
-class Period(BaseModel):
+class Period(Frozen):
     """What a team's learning was like in one period; None where there is nothing to compute it from."""
-
-    model_config = ConfigDict(frozen=True)
 
     begins: datetime
     ends: datetime
@@ -269,7 +300,11 @@ def periods(
         edges = [min(until_now) - INSTANT, *[at for at, _ in logged if at <= now][by - 1 : -1 : by], now]
     else:
         edges = list(_by_calendar(by, min(until_now), now))
-    changes = [each for history in histories for each in _changes(history)]
+    changes = [
+        change
+        for history in histories
+        for change in zip([None, *(each.card for each in history[:-1])], history, strict=True)
+    ]
     given = [rating for _, version in changes for rating in version.card.ratings]
     ratings = list({each.model_dump_json(): each for each in given}.values())
     past = _Past(logged, histories, changes, ratings)
@@ -281,7 +316,7 @@ def _by_calendar(unit: Unit, first: datetime, now: datetime) -> Iterator[datetim
     edge = _beginning(unit, first)
     while edge < now:
         yield edge - INSTANT
-        edge = _beginning(unit, edge + LONGER_THAN[unit])
+        edge = _beginning(unit, edge + timedelta(days=MAX_DAYS[unit]))
     yield now
 
 
@@ -341,14 +376,6 @@ def _period(between: tuple[datetime, datetime], past: _Past) -> Period:
         in_service=sum(card is not None and is_in_service(card) for card in standing),
         verified=sum(card is not None and card.status == "verified" for card in standing),
     )
-
-
-def _changes(history: History) -> Iterator[tuple[Card | None, CardVersion]]:
-    """Yield each version of a card with the card before it."""
-    before = None
-    for version in history:
-        yield before, version
-        before = version.card
 
 
 def _success(changes: Sequence[tuple[Card | None, Card]]) -> float | None:

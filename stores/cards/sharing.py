@@ -32,7 +32,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mneme.core.errors import BadInput, needs
 from mneme.stores.cards.card import (
@@ -41,6 +41,7 @@ from mneme.stores.cards.card import (
     Card,
     CardVersion,
     Evidence,
+    Frozen,
     Lesson,
     Provenance,
 )
@@ -197,12 +198,11 @@ def bounded(outcomes: Mapping[str, Outcomes]) -> dict[str, Counts]:
         task: sorted(cards, key=lambda card: hashlib.sha256(f"{task}\x1f{card}".encode()).digest())[:A_TASK]
         for task, cards in touched.items()
     }
-    return {card: _counted(card, tasks, kept) for card, tasks in outcomes.items()}
-
-
-def _counted(card: str, tasks: Outcomes, kept: Mapping[str, Sequence[str]]) -> Counts:
-    mine = [success for task, success in tasks.items() if card in kept[task]]
-    return sum(mine), len(mine) - sum(mine)
+    found = {}
+    for card, tasks in outcomes.items():
+        mine = [success for task, success in tasks.items() if card in kept[task]]
+        found[card] = sum(mine), len(mine) - sum(mine)
+    return found
 
 
 def noisy(counts: Mapping[str, Counts], epsilon: float) -> dict[str, Counts]:
@@ -221,28 +221,37 @@ def noisy(counts: Mapping[str, Counts], epsilon: float) -> dict[str, Counts]:
     return dict(zip(counts, zip(above[::2], above[1::2], strict=True), strict=True))
 
 
-class Spending(BaseModel):
+class Spending(Frozen):
     """What a team has given out so far: the sum of ε over its exports, and how many there were."""
-
-    model_config = ConfigDict(frozen=True)
 
     epsilon: float = 0.0
     exports: int = 0
     at: datetime | None = None
 
 
-class PrivacyAccount:
-    """The account of one team's exports, a record of its ledger with a version for each."""
+class Shared(Frozen):
+    """What goes to another organisation, and what it has cost in privacy."""
 
-    def __init__(self, ledger: Ledger, team: str) -> None:
-        kind = kind_of(Spending)
-        self._kept = Shelf(ledger, team_namespace(team, "privacy"), kind)
+    text: str = Field(description="The cards as YAML.")
+    cards: int
+    names: int = Field(description="Different names that were taken out.")
+    figures: int = Field(description="Figures that were taken out.")
+    epsilon: float | None = Field(description="Of this export's counts; none: there are no counts in it.")
+    spent: Spending = Field(description="The team's exports up to now, this one included.")
+
+
+class SharedFiles:
+    """One team's cards, out to other organisations."""
+
+    def __init__(self, ledger: Ledger, records: CardRecords) -> None:
+        self._records = records
+        self._account = Shelf(ledger, team_namespace(records.team, "privacy"), kind_of(Spending))
 
     async def spent(self) -> Spending:
         """Return what was spent so far."""
-        return await self._kept.find(SPENT) or Spending()
+        return await self._account.find(SPENT) or Spending()
 
-    async def spend(self, epsilon: float, budget: float, *, change: Change) -> Spending:
+    async def _spend(self, epsilon: float, budget: float, *, change: Change) -> Spending:
         """Add an export to the account, before anything of it is given out.
 
         Raises BadInput where the sum would pass the budget; then nothing is spent.
@@ -258,35 +267,14 @@ class PrivacyAccount:
                 )
             return Spending(epsilon=total, exports=before.exports + 1, at=datetime.now(UTC)), change.reason
 
-        if await self._kept.find(SPENT) is None:
-            await self._kept.add_new(SPENT, Spending(), change=change)
-        return await self._kept.change(SPENT, decide, change)
-
-
-class Shared(BaseModel):
-    """What goes to another organisation, and what it has cost in privacy."""
-
-    model_config = ConfigDict(frozen=True)
-
-    text: str = Field(description="The cards as YAML.")
-    cards: int
-    names: int = Field(description="Different names that were taken out.")
-    figures: int = Field(description="Figures that were taken out.")
-    epsilon: float | None = Field(description="Of this export's counts; none: there are no counts in it.")
-    spent: Spending = Field(description="The team's exports up to now, this one included.")
-
-
-class SharedFiles:
-    """One team's cards, out to other organisations."""
-
-    def __init__(self, ledger: Ledger, records: CardRecords) -> None:
-        self._records = records
-        self.account = PrivacyAccount(ledger, records.team)
+        if await self._account.find(SPENT) is None:
+            await self._account.add_new(SPENT, Spending(), change=change)
+        return await self._account.change(SPENT, decide, change)
 
     async def export(
         self, abstraction: Abstraction, epsilon: float | None, budget: float, *, change: Change
     ) -> Shared:
-        """Return abstract cards, with noisy counts where an ε is given. Raises BadInput as `spend` does."""
+        """Return abstract cards, with noisy counts where an ε is given. Raises BadInput as `_spend` does."""
         cards = [each for each in await self._records.list() if is_in_service(each) and not each.flags]
         lessons: dict[str, Lesson] = {}
         outcomes: dict[str, dict[str, bool]] = {}
@@ -298,7 +286,7 @@ class SharedFiles:
         counts: dict[str, Counts] = {}
         if epsilon is not None:
             counts = noisy(bounded(outcomes), epsilon)
-            await self.account.spend(epsilon, budget, change=change)
+            await self._spend(epsilon, budget, change=change)
         made = [_card(lesson, counts.get(key)) for key, lesson in lessons.items()]
         return Shared(
             # in the order of their ids, which says nothing of when they were learned
@@ -307,7 +295,7 @@ class SharedFiles:
             names=len(abstraction.names),
             figures=abstraction.figures,
             epsilon=epsilon,
-            spent=await self.account.spent(),
+            spent=await self.spent(),
         )
 
 

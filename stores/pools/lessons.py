@@ -27,7 +27,7 @@ MARGIN = {"likelihood": 0.01, "probability": 0.05, "grade": 0.05}
 """What grades must differ by to mean something: a likelihood is measured, a grade is a guess in words."""
 Status = Literal["waiting", "graded", "learned", "refused", "skipped"]
 Measure = Literal["likelihood", "probability", "grade"]
-"""How eq. 1 was found: how probable the answer itself is, P(yes) to the question in words, or a grade."""
+"""How eq. 1 was found: how probable the answer itself is, or a grade; P(yes) in lessons of older versions."""
 
 
 class Graded(BaseModel):

@@ -116,6 +116,11 @@ class MemoryRecord(BaseModel):
     memory: Memory
     similarity: float | None = None
 
+    @property
+    def text(self) -> str:
+        """What is remembered."""
+        return self.memory.content
+
     @classmethod
     def of(cls, version: Version, similarity: float | None = None) -> "MemoryRecord":
         """Read a memory back from its version."""

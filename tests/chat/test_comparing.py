@@ -1,18 +1,20 @@
 """Which memories a fact is compared with: the touched one is among them, others are not."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.conflict_router import worth_comparing
-from mneme.nodes.chat.memory_operations import Similar
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.users.memories import Memory, UserMemories
+from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
 
 
-def similar(content: str, similarity: float | None) -> Similar:
-    return Similar(
-        key="k", version=1, content=content, since="", until="", read_by="", similarity=similarity, full=False
+def similar(content: str, similarity: float | None) -> MemoryRecord:
+    memory = Memory(content=content)
+    return MemoryRecord(
+        key="k", version=1, live=True, at=datetime.now(UTC), memory=memory, similarity=similarity
     )
 
 

@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mneme.prompts.chat.bounds import MOST
+from mneme.prompts.chat.bounds import MAX_ITEMS
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
-from mneme.prompts.chat.memory_agent.reading import MOST_STATED, Candidate, Incoming, read_message
+from mneme.prompts.chat.memory_agent.reading import MAX_STATED, Candidate, Incoming, read_message
 from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
 from mneme.prompts.chat.paper_versions import (
     Candidates,
     Composing,
-    ToolCall,
-    ToolCalls,
+    ToolChoice,
+    ToolChoices,
     ToolGiven,
     Upsert,
     UpsertRoute,
+    choose_tools,
     compose_memories,
-    manage_memory,
     route_message,
     route_upsert,
 )
@@ -184,7 +184,7 @@ def test_a_memory_has_its_quote_and_its_names() -> None:
 def test_two_hundred_friends_in_numbered_houses_stay_two_hundred() -> None:
     said = [f"My friend {chr(65 + n // 20)}o{chr(97 + n % 20)} lives in house {n}." for n in range(200)]
     (memory, *_) = found = contents(" ".join(said))
-    assert len(found) == MOST_STATED
+    assert len(found) == MAX_STATED
     assert all(each.split("My friend ")[1].rstrip(".") in " ".join(found) for each in said)
     assert relations(found[1], [memory]) == {}
 
@@ -209,10 +209,9 @@ def test_huge_messages_are_quick(piece: str) -> None:
 def test_versions_1_and_2_follow_the_same_rules() -> None:
     memories = ["The user lives in Rome.", "The user works on ward 6. The user sails."]
     given_ = ToolGiven(message="It's ward 9, not ward 6. I like tea.", memories=memories, time=NOW)
-    update, insert = manage_memory.verify(given_, by_rule(manage_memory, given_)).calls
+    update, insert = choose_tools.verify(given_, by_rule(choose_tools, given_)).calls
     assert (update.name, update.index) == ("update_memory", 1)
-    assert update.content.startswith("The user works on ward 9. The user sails.")
-    assert (insert.name, insert.content) == ("insert_memory", "I like tea.")
+    assert (insert.name, insert.quote) == ("insert_memory", "I like tea.")
     other = Upsert(fact="The user likes tea.", message="", memories=memories)
     assert by_rule(route_upsert, other).index == -1
 
@@ -232,20 +231,20 @@ def test_checks_reject_only_what_is_certain() -> None:
     for route, index in (("update", 1), ("update", -1), ("insert", 0)):
         with pytest.raises(ValueError, match="index"):
             route_upsert.verify(upsert, UpsertRoute(rationale="", route=route, index=index))
-    call = ToolCall(name="update_memory", content="x", quote="I like tea", index=3)
+    call = ToolChoice(name="update_memory", quote="I like tea", index=3)
     with pytest.raises(ValueError, match="not among"):
-        manage_memory.verify(ToolGiven(message="I like tea."), ToolCalls(calls=[call]))
+        choose_tools.verify(ToolGiven(message="I like tea."), ToolChoices(calls=[call]))
 
 
 def test_the_wording_numbers_candidates_and_marks_data() -> None:
     system, user = route_upsert.wording(Upsert(fact="f", message="m", memories=["one", "two"]))
     assert "[0] one\n[1] two" in user
     assert "-1" in system
-    for prompt in (read_message, compare_memories, rewrite_memory, compose_memories, manage_memory):
+    for prompt in (read_message, compare_memories, rewrite_memory, compose_memories, choose_tools):
         assert "data" in prompt.system
         assert "Example" in prompt.system_text()
 
 
 def test_a_model_is_not_asked_for_more_memories_than_an_answer_may_hold() -> None:
     bounds = read_message.bounds_of(Incoming(message="word " * 500))
-    assert bounds["memories"] == {"maxItems": MOST}
+    assert bounds["memories"] == {"maxItems": MAX_ITEMS}

@@ -28,7 +28,6 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (choose_forgotten, Forgetting(message="m", memories=[])),
     (choose_forgotten, Forgetting(message="m", memories=["a"])),
     (versions.choose_tools, ToolGiven(message="m")),
-    (versions.manage_memory, ToolGiven(message="m")),
 ]
 
 
@@ -37,8 +36,7 @@ def test_no_field_can_run_on_for_ever(prompt: Prompt[Any, Any], given: BaseModel
     assert_bounded(prompt, given)
 
 
-BY_TOOLS = (versions.choose_tools, versions.manage_memory)
-IN_JSON = {each.name: each for each, _ in ASKED if each not in BY_TOOLS}
+IN_JSON = {each.name: each for each, _ in ASKED if each is not versions.choose_tools}
 """The questions that are answered in JSON, not by tool calls."""
 
 

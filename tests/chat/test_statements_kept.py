@@ -13,7 +13,6 @@ from mneme.models.embedding.absent import MULTILINGUAL, Absent
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.conflict_router import worth_comparing
 from mneme.nodes.chat.context import MemoryContext
-from mneme.nodes.chat.memory_operations import similar_of
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
@@ -127,8 +126,8 @@ async def test_the_memory_that_a_fact_touches_is_compared_in_ten_languages(ledge
             await memories.insert(Memory(content=content), change=known)
         for case in language["cases"]:
             found = await memories.related(case["content"], case["quote"], case["names"], similar)
-            kept = worth_comparing(case["content"], [similar_of(each) for each in found])
-            contents = {each["content"] for each in kept}
+            kept = worth_comparing(case["content"], found)
+            contents = {each.memory.content for each in kept}
             touched += len(case["touches"])
             compared += sum(language["memories"][number] in contents for number in case["touches"])
     assert compared >= 0.98 * touched, (compared, touched)

@@ -16,7 +16,7 @@ from mneme.graphs.chatbot import builder as chatbot
 from mneme.graphs.memory_agent import builder as memory_agent
 from mneme.graphs.remember import builder as remember
 from mneme.nodes.chat.context import ChatContext, MemoryContext
-from mneme.nodes.chat.memory_operations import MOST_STATEMENTS
+from mneme.nodes.chat.memory_operations import MAX_STATEMENTS
 from mneme.prompts.every import questions
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
@@ -157,7 +157,7 @@ async def test_a_quote_that_the_message_does_not_have_is_asked_for_again(
     said = script(read_message=[reading(FACT | {"quote": "Max is a poodle"}), reading(FACT)])
     result = await tell(ledger, said, monkeypatch)
     assert "memories[0].quote is not in the message" in said.told_to("read_message")[1]
-    assert (result["asked"]["repaired"], result["operations"][0]["flag"]) == (1, "")
+    assert (result["asked"]["repaired"], await Memories(ledger, "local").flagged()) == (1, [])
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,8 @@ async def test_what_is_never_put_right_is_kept_with_a_flag(
     said = script(read_message=reading(FACT | wrong), compare_memories=NOTHING)
     result = await tell(ledger, said, monkeypatch)
     assert await contents(ledger) == [MEMORY, kept]
-    assert "memories[0]" not in kept and "Not as it should be" in result["operations"][0]["flag"]
+    (flagged,) = await Memories(ledger, "local").flagged()
+    assert "memories[0]" not in kept and "Not as it should be" in flagged.memory.flag
     assert (len(said.told_to("read_message")), result["asked"]["refused"]) == (3, 1)
 
 
@@ -195,7 +196,7 @@ async def test_a_doubt_is_told_once_and_then_noted(
     operations = Memories(ledger, "local")
     (flagged,) = await operations.flagged()
     assert flagged.memory.flag.startswith("In doubt: ") and named in flagged.memory.flag
-    assert (result["operations"][0]["flag"], result["asked"]["refused"]) == (flagged.memory.flag, 0)
+    assert (result["operations"][0]["key"], result["asked"]["refused"]) == (flagged.key, 0)
     await operations.accept(flagged.key)
     assert await operations.flagged() == []
 
@@ -244,7 +245,7 @@ async def test_what_is_unclear_is_linked_until_somebody_accepts_it(
     memories = UserMemories(ledger, "local")
     old, new = await memories.list()
     assert [each.key for each in await memories.flagged()] == [old.key, new.key]
-    assert new.memory.attention == f"It may contradict {old.key}." == result["operations"][0]["flag"]
+    assert new.memory.attention == f"It may contradict {old.key}."
     accepted = await memories.accept(new.key)
     assert (accepted.memory.may_contradict, accepted.memory.attention) == ([], "")
     assert await memories.flagged() == []
@@ -320,7 +321,7 @@ async def test_each_of_two_facts_on_one_memory_uses_its_own_outdated_words(
         ({}, {}, "update"),
         ({"kind": "episodic"}, {}, "update"),
         ({}, {"kind": "episodic"}, "update"),
-        ({"statements": [Statement(content=MEMORY, quote="")] * MOST_STATEMENTS}, {}, "insert"),
+        ({"statements": [Statement(content=MEMORY, quote="")] * MAX_STATEMENTS}, {}, "insert"),
     ],
 )
 async def test_an_addition_is_appended_word_for_word_while_the_memory_has_room(

@@ -27,7 +27,7 @@ from mneme.graphs.intrinsic_memory import builder
 from mneme.library.teams.document import schema
 from mneme.library.teams.selection import Floor, sigma
 from mneme.library.teams.team import Team, empty, load_team, read_team, shipped
-from mneme.models.asking.asking import ask, clear_endpoints, script
+from mneme.models.asking.asking import ask, clear_endpoints
 from mneme.models.asking.budget import tokens
 from mneme.models.ollama import tokenizers
 from mneme.models.ollama.tokenizers import CUTS
@@ -61,6 +61,7 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.ollama import Model, by_rules
+from tests.doubles.scripts import script
 from tests.doubles.served import served
 
 TEMPLATE: dict[str, Any] = {

@@ -147,3 +147,12 @@ def test_tables_of_postgres_are_only_read(postgres_url: str) -> None:
         indexes = made.execute("SELECT count(*) FROM pg_indexes WHERE tablename = 'own_orders'").fetchone()
         made.execute("DROP TABLE own_orders")
     assert indexes == (1,)
+
+
+def test_the_tables_may_be_empty(tmp_path: Path) -> None:
+    file = tmp_path / "empty.sqlite"
+    with closing(sqlite3.connect(file)) as made:
+        made.executescript("CREATE TABLE orders (id INTEGER PRIMARY KEY, city TEXT)")
+    world = opened(query="SELECT city FROM orders WHERE city = 'Rome'", database=str(file))
+    assert "filters keep most rows" not in world.features
+    assert world.attempt(Solution(statements=["CREATE INDEX i ON orders (city)"])).correct

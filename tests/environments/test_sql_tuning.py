@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from mneme.core.errors import BadInput, NotFound, StorageFailure
-from mneme.environments.sql_tuning import SCHEMAS, SqlTuning, TuningTask, story, tasks
+from mneme.environments.sql_tuning import SqlTuning, TuningTask, story, tasks
 from mneme.environments.sql_tuning.analysis import analyse
-from mneme.environments.sql_tuning.generating import draw
+from mneme.environments.sql_tuning.generating import draw, find_schema
 from mneme.environments.sql_tuning.patterns import (
     REMEDIES,
     DoesNotApply,
@@ -19,10 +19,8 @@ from mneme.environments.sql_tuning.patterns import (
     describe,
     instantiate,
     read_pattern,
-    structure_of,
 )
 from mneme.environments.sql_tuning.records import Limits
-from mneme.environments.sql_tuning.schemas import find_schema
 from mneme.environments.sql_tuning.sqlite import SqliteCopy
 from mneme.environments.sql_tuning.tasks import FAMILIES, Family, judge
 from mneme.environments.worlds import Solution, Task, find_world
@@ -40,10 +38,31 @@ def small() -> Iterator[SqlTuning]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def either(request: pytest.FixtureRequest) -> Iterator[SqlTuning]:
-    url = "" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    limits = Limits(rows=1_000)
-    env = SqlTuning.open("events", 1, FEW, url, query=QUERY, limits=limits)
-    yield env
+    if request.param == "sqlite":
+        yield SqlTuning.open("events", 1, FEW, query=QUERY, limits=Limits(rows=1_000))
+        return
+    yield _on_postgres(request.getfixturevalue("postgres_url"), _own(QUERY), FEW, limits=Limits(rows=1_000))
+
+
+def _own(query: str) -> TuningTask:
+    return TuningTask(id="own", description="", query=query, tables=["user_events", "users"])
+
+
+def _on_postgres(url: str, task: TuningTask, rows: int, **options: Any) -> SqlTuning:
+    """Make the tables of a task's schema in a database of the user's own."""
+    psycopg = pytest.importorskip("psycopg")
+    schema, types = find_schema(task.schema_name), {"INTEGER": "bigint", "TEXT": 'text COLLATE "C"'}
+    drawn = draw(schema, 1, rows)
+    with psycopg.connect(url, autocommit=True) as connection:
+        for table, columns in schema.tables().items():
+            key, *others = (f"{name} {types[kind]}" for name, kind in columns.items())
+            declared = ", ".join([f"{key} PRIMARY KEY", *(f"{each} NOT NULL" for each in others)])
+            connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({declared})")
+            connection.execute(f"TRUNCATE {table}")
+            with connection.cursor().copy(f"COPY {table} FROM STDIN") as copy:
+                for row in drawn[table]:
+                    copy.write_row(row)
+    return SqlTuning.of(task.model_copy(update={"database": url}), **options)
 
 
 def applicable(task: TuningTask) -> Iterator[Solution]:
@@ -155,11 +174,11 @@ class TestRefusals:
     def test_no_server(self) -> None:
         pytest.importorskip("psycopg")
         with pytest.raises(StorageFailure, match="does not answer"):
-            SqlTuning.open("events", 1, FEW, "postgresql://localhost:1/none")
+            SqlTuning.of(_own(QUERY).model_copy(update={"database": "postgresql://localhost:1/none"}))
 
     def test_a_server_that_goes_away(self, postgres_url: str) -> None:
         psycopg = pytest.importorskip("psycopg")
-        env = SqlTuning.open("events", 1, 50, postgres_url, query=QUERY)
+        env = _on_postgres(postgres_url, _own(QUERY), 50)
         with pytest.raises(StorageFailure, match="no longer answers"), env._database.copy(env.limits) as copy:
             with psycopg.connect(postgres_url, autocommit=True) as other:
                 other.execute(
@@ -243,10 +262,10 @@ class TestMeasuring:
         assert drawn(3) != drawn(4)
         assert [len(rows) for rows in drawn(3).values()] == [500, schema.entities]
 
-    def test_both_databases_hold_the_same(self, postgres_url: str) -> None:
-        for schema in SCHEMAS:
-            one, other = SqlTuning.open(schema, 2, 300), SqlTuning.open(schema, 2, 300, postgres_url)
-            assert one.schema() == other.schema()
+    def test_the_tables_are_described(self, either: SqlTuning) -> None:
+        events, users = either.schema()
+        assert (events.name, events.rows, users.name, users.rows) == ("user_events", FEW, "users", 500)
+        assert {each.name: each.distinct for each in users.columns}["user_id"] == 500
 
     def test_threads_take_turns(self, small: SqlTuning) -> None:
         found = []
@@ -302,7 +321,7 @@ class TestTasks:
             here = env.run(Solution())
             assert here.correct, (task.query, here)
         for task in tasks(7, 16):
-            env = SqlTuning.of(task, postgres_url, rows=20_000, limits=Limits(runs=1))
+            env = _on_postgres(postgres_url, task, 20_000, limits=Limits(runs=1))
             there = env.run(Solution())
             assert there.correct, (task.query, there)
 
@@ -442,7 +461,7 @@ class TestAnalysis:
         assert [each.predicate for each in structure.filters] == ["duration_ms > 5"]
 
     def test_queries_of_one_shape_have_one_condition(self) -> None:
-        first, second, third = (structure_of(task).features() for task in story())
+        first, second, third = (task.features for task in story())
         assert first == second == ["one range filter", "grouping"]
         assert third == ["range filters", "grouping"]
 

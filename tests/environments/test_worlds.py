@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.environments.workspace import measuring
+from mneme.environments.workspace import world as measuring
 from mneme.environments.workspace.changes import NotAllowed, changed_files, patched
 from mneme.environments.workspace.confining import Bounds, Ran, namespaces, run
-from mneme.environments.workspace.tactics import tactics
+from mneme.environments.workspace.world import tactics
 from mneme.environments.worlds import (
     Metric,
     Solution,

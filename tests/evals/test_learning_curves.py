@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mneme.evals.learning import learning_curve, private_sharing, transfer
-from mneme.evals.learning.fitting import fit_all, weights
+from mneme.evals.learning.learning_curve import fit_all, weights
 from mneme.evals.learning.studies import StudyOptions
 from mneme.evals.learning.transfer import correlation
 from tests.doubles.embedding import WordEmbedder

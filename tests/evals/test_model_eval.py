@@ -91,7 +91,6 @@ async def test_answers_are_told_apart_by_how_they_came(
     assert refused["came"] == "refused" and refused["answer"] == "worst"
     assert wrong["wrong"] == ['route one_of ["discard"]']
     assert refused["reply_tokens"] > 0
-    assert not (settings().home / "unanswered").exists(), "a measurement leaves no trace in later questions"
 
 
 async def test_a_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,9 +153,9 @@ async def test_a_question_without_a_rule_is_said_to_have_none(
 async def test_tools_are_called_as_the_memory_agent_calls_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expect = [{"at": "calls", "count": [1, 1]}, {"at": "calls[].content", "some": ["deaf"]}]
-    found = cases(tmp_path, "manage_memory", {"given": {"message": "I am deaf."}, "expect": expect})
-    call = {"content": "The user is deaf.", "quote": "I am deaf.", "kind": "semantic"}
+    expect = [{"at": "calls", "count": [1, 1]}, {"at": "calls[].quote", "some": ["deaf"]}]
+    found = cases(tmp_path, "choose_tools", {"given": {"message": "I am deaf."}, "expect": expect})
+    call = {"quote": "I am deaf."}
     with served(monkeypatch, MODEL, Model("bare", capabilities=("completion",))) as double:
         double.chat.reply(Reply(tool_calls=({"name": "insert_memory", "arguments": call},)))
         able = await outcome_of(found[0], WHO)

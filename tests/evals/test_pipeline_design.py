@@ -11,7 +11,8 @@ from mneme.core.errors import BadAnswer, BadInput
 from mneme.evals.discussion import pipeline_design
 from mneme.evals.discussion.judges import SCORES, Design, Judgement, Scored, judge_design
 from mneme.evals.discussion.pipeline_design_tables import summarise
-from mneme.models.asking.asking import ask, script
+from mneme.models.asking.asking import ask
+from tests.doubles.scripts import script
 
 GOOD = {
     "name": "Ingestion (Kinesis)",

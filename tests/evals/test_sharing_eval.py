@@ -69,10 +69,10 @@ class TestSplits:
         self, shipped: list[Item], seed: int
     ) -> None:
         made = split(shipped, seed)
-        counts = {part: Counter(each.agent for each in made.part(part)) for part in PARTS}
+        counts = {part: Counter(each.agent for each in made[part]) for part in PARTS}
         for agent in AGENTS:
             assert [counts[part][agent] for part in PARTS] == [5, 10, 9]
-        ids = [each.id for part in PARTS for each in made.part(part)]
+        ids = [each.id for part in PARTS for each in made[part]]
         assert sorted(ids) == sorted(each.id for each in shipped)
         assert closest_across(made) < NEAR
 
@@ -93,7 +93,7 @@ class TestSplits:
         assert all(group_of[one.id] == group_of[copy.id] for one, copy in zip(originals, copies, strict=True))
         assert len(set(group_of.values())) == len(shipped)
         made = split(together, seed)
-        part_of = {each.id: part for part in PARTS for each in made.part(part)}
+        part_of = {each.id: part for part in PARTS for each in made[part]}
         assert all(part_of[one.id] == part_of[copy.id] for one, copy in zip(originals, copies, strict=True))
         assert len(part_of) == len(together)
         assert closest_across(made) < NEAR
@@ -319,13 +319,13 @@ def _journal_in(out: Path) -> Path:
 async def _holds_no_test_question(data: Path, journal: Path) -> None:
     """See that pools hold what was archived and what was written to new questions, and nothing else."""
     made = split(read_items(data), 1)
-    known = {each.question for each in [*made.archived, *made.new]}
+    known = {each.question for each in [*made["archived"], *made["new"]]}
     ledger = await open_ledger(str(journal.with_suffix("") / "ledger"), await open_embedder("bundled"))
     try:
         for growth in ("own", "standard"):
             pool = MemoryPool(ledger, f"seed 1, single, {growth}", "single_pool")
             held = {each.pair.prompt async for each in pool.pairs()}
-            assert {each.question for each in made.archived} < held <= known
+            assert {each.question for each in made["archived"]} < held <= known
     finally:
         await ledger.close()
 

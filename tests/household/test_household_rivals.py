@@ -12,7 +12,6 @@ from mneme.core.errors import BadInput
 from mneme.environments.household import CATEGORIES, Episode, generate
 from mneme.environments.household.bound import lower_bound
 from mneme.graphs.baselines import coela, mhp, proagent
-from mneme.models.asking.asking import script
 from mneme.nodes.household.alone import fallback
 from mneme.nodes.household.context import HouseholdContext
 from mneme.nodes.household.mhp import resample, situation_of
@@ -26,6 +25,7 @@ from mneme.prompts.household.proagent import Observed, Scene, plan_skill
 from mneme.rules import registry
 from mneme.rules.registry import answer as by_rule
 from tests.doubles.apartment import CUPBOARD, FRIDGE, HALL, KITCHEN, STUDY, TABLE, WINE, standing
+from tests.doubles.scripts import script
 
 import_module("mneme.rules.pddl")  # has a prompt of the name of one of CoELA's, and must not answer for it
 

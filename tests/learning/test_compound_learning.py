@@ -13,12 +13,11 @@ from langgraph.types import Command
 from mneme.cli.learning.learn import Given, Place, numbered
 from mneme.core.errors import BadAnswer, BadInput, NotFound
 from mneme.environments.sql_tuning import TuningTask, story, tasks
-from mneme.environments.sql_tuning.conditions import applies, general
+from mneme.environments.sql_tuning.analysis import applies, general
 from mneme.environments.worlds import Task, find_world
 from mneme.evals.commands import quiet
 from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.graphs.dispute_resolution import builder as dispute_resolution
-from mneme.models.asking.asking import script
 from mneme.nodes.learning.context import LearningContext, TeamContext
 from mneme.prompts.learning.compound_learning.compile import Finding, Findings
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
@@ -30,6 +29,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import Run, Running, run_mneme
 from tests.doubles.ollama import Answer, Json, Model, Reply
+from tests.doubles.scripts import script
 from tests.doubles.served import served
 
 RULES = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules")

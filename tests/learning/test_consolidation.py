@@ -23,12 +23,11 @@ from mneme.models.tuning.pairs import LEARNED
 from mneme.nodes.learning.consolidation import deploy
 from mneme.nodes.learning.consolidation.sources import card_pairs
 from mneme.nodes.learning.consolidation.state import TuningContext
-from mneme.stores.cards.card import Card, Lesson, TaskOutcome
+from mneme.stores.cards.card import Card, Consolidation, Lesson, TaskOutcome
 from mneme.stores.cards.consolidation import ConsolidationCycle, is_held_out, lesson_of
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
-from mneme.stores.cards.settings import Consolidation
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
@@ -284,7 +283,7 @@ async def test_a_real_model_is_tuned_and_served_by_a_real_ollama(
     assert ended["figures"]["generic"]["before"] > 0.5, "the base knows what everybody knows"
     model = (await ConsolidationCycle(edge_ledger, cards).attempts())[0].model
     if model:
-        assert model in await catalogue.names(REAL)
+        assert model in await catalogue.digests(REAL)
         async with httpx.AsyncClient(base_url=REAL) as client:
             await client.request("DELETE", "/api/delete", json={"model": model})
     assert ended["promoted"] is bool(await ConsolidationCycle(edge_ledger, cards).serving())

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mneme.core.trial import Trial
 from mneme.environments.sql_tuning import TuningTask, tasks
 from mneme.environments.worlds import Task, find_world
 from mneme.graphs.compound_learning import builder as compound_learning
@@ -11,8 +12,7 @@ from mneme.nodes.learning.compound_learning.state import as_shown
 from mneme.nodes.learning.context import LearningContext
 from mneme.prompts.learning.compound_learning.challenge import Review
 from mneme.prompts.learning.compound_learning.research import Assignment
-from mneme.prompts.learning.compound_learning.task import InVain, Known
-from mneme.prompts.learning.trials import Advice, Measurement
+from mneme.prompts.learning.compound_learning.task import Advice, InVain, Known
 from mneme.rules.learning.compound_learning import challenge_draft, draft_solution
 from mneme.stores.cards.card import DeprecatedApproach, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -27,7 +27,7 @@ CHANGE = Change(reason="a test", actor="test")
 TRIED = "wash hot"
 SOILED = InVain(approach=TRIED, condition="red silk", applies=True, reason="it bled", failed=2)
 FIRST = Advice(pattern="wash cold", statements=["cold"])
-FAILED = Measurement(correct=True, gain=1.0, wanted=2.0, solved=False, summary="It is no cleaner.")
+FAILED = Trial(correct=True, gain=1.0, wanted=2.0, solved=False, summary="It is no cleaner.")
 
 
 def card(*, holds: bool | None = True, served: int = 0) -> Known:

@@ -10,18 +10,18 @@ from langgraph.checkpoint.memory import InMemorySaver
 from mneme.core.errors import BadInput
 from mneme.evals.commands import quiet
 from mneme.graphs.dispute_resolution import builder as dispute_resolution
-from mneme.models.asking.asking import script
 from mneme.nodes.learning.context import TeamContext
 from mneme.prompts.learning.compound_learning.research import Draft, File
 from mneme.prompts.learning.dispute_resolution import ConditionalRule, Recommendation
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach, Dispute
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import Run, run_mneme
+from tests.doubles.scripts import script
 
 CHANGE = Change(reason="a test", actor="test")
 WORLD = """

@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 
-from mneme.cli.learning.intake import parts_of
-from mneme.cli.learning.learn import problem_of
+from mneme.cli.learning.learn import parts_of, problem_of
 from mneme.core.errors import BadInput
 from mneme.graphs.compound_learning import builder as compound_learning
-from mneme.models.asking.asking import script
 from mneme.nodes.learning.context import LearningContext
 from mneme.prompts.learning.compound_learning.challenge import Objections
 from mneme.prompts.learning.compound_learning.compile import Finding, Findings
@@ -18,6 +16,7 @@ from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
+from tests.doubles.scripts import script
 
 LOG = "12:01 pool exhausted\n12:05 raised pool_size to 20\n12:06 well again\n"
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from mneme.core.trial import Trial
 from mneme.prompts.learning.compound_learning.challenge import Review, challenge_draft
 from mneme.prompts.learning.compound_learning.compile import Experience, compile_lessons
 from mneme.prompts.learning.compound_learning.decide import Case, resolve_task
@@ -15,7 +16,7 @@ from mneme.prompts.learning.compound_learning.research import (
     draft_solution,
     patch_draft,
 )
-from mneme.prompts.learning.compound_learning.task import LONGEST_TEXT, Known
+from mneme.prompts.learning.compound_learning.task import MAX_TEXT_CHARS, Known
 from mneme.prompts.learning.dispute_resolution import (
     Carried,
     Contest,
@@ -24,13 +25,12 @@ from mneme.prompts.learning.dispute_resolution import (
     carry_out,
     resolve_dispute,
 )
-from mneme.prompts.learning.trials import Measurement
 from mneme.prompts.prompt import Prompt
 from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
 
 CARD = Known(claim="Index the filter first.", status="verified", confidence=0.8)
 DRAFT = Draft(rationale="The card fits.", pattern="INDEX (filter)", used=[0])
-TRIAL = Measurement(correct=True, gain=4.0, wanted=2.0, solved=True)
+TRIAL = Trial(correct=True, gain=4.0, wanted=2.0, solved=True)
 OLD, NEW = (Guideline(condition="grouping", pattern=each) for each in ("INDEX (group)", "INDEX (filter)"))
 MATCH = Match(features="grouping", old="2 times as fast", new="4 times as fast", winner="new")
 ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
@@ -96,7 +96,7 @@ def test_a_long_query_has_room_to_be_written_anew() -> None:
         for n in (10, 1_000)
     )
     rooms = [field(schema_of(draft_solution, each), "query")["maxLength"] for each in (short, long)]
-    assert rooms[0] == LONGEST_TEXT and rooms[1] > len(long.material)
+    assert rooms[0] == MAX_TEXT_CHARS and rooms[1] > len(long.material)
 
 
 def test_a_patch_rests_on_no_card_that_its_draft_did_not_rest_on() -> None:

@@ -8,7 +8,7 @@ from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.learning.raw_trajectories import MEMORY
 from mneme.nodes.workflow import Workflow
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.task_memories.trials import Trials

@@ -13,7 +13,6 @@ from mneme.core.settings import settings
 from mneme.evals.commands import quiet
 from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.graphs.dispute_resolution import builder as dispute_resolution
-from mneme.models.asking.asking import script
 from mneme.nodes.learning.context import LearningContext, TeamContext
 from mneme.nodes.learning.worlds import refuse_outside
 from mneme.stores.cards.card import Lesson, Rule, TaskOutcome
@@ -23,6 +22,7 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import Run, Running, run_mneme
+from tests.doubles.scripts import script
 
 ROLES: Any = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules")
 CHECK = f"{sys.executable} -c 'import test_tool; print(1)'"

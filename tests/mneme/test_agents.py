@@ -46,7 +46,7 @@ def model() -> Recording:
 
 
 def by_name(user: str = "ann", team: str = "crew", **more: Any) -> dict[str, BaseTool]:
-    return {each.name: each for each in mneme.tools(user, team, **more)}
+    return {each.name: each for each in mneme.tools(user, team, **{"names": ["all"], **more})}
 
 
 def asked_for(tool: BaseTool, **arguments: Any) -> ToolMessage:
@@ -134,8 +134,13 @@ async def test_a_pool_is_searched_for_pairs_that_help() -> None:
 
 def test_tools_are_chosen_by_name() -> None:
     assert list(by_name(names=["search_memories"])) == ["search_memories"]
+    assert [each.name for each in mneme.tools()] == ["search_memories", "remember"]
     with pytest.raises(mneme.MnemeError, match="no tool nonsense"):
         mneme.tools(names=["nonsense"])
+    for made in (mneme.tools, mneme.MemoryMiddleware):
+        with pytest.raises(mneme.MnemeError, match="names no model") as refused:
+            made(memory_agent="gpt4")
+        assert "ollama:gpt4" in refused.value.hint
 
 
 @pytest.fixture

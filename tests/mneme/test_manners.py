@@ -145,7 +145,7 @@ async def test_a_hint_fits_what_answers(
         server.close()
         await server.wait_closed()
     with pytest.raises(ModelUnavailable, match=message) as failure:
-        await catalogue.names(url)
+        await catalogue.digests(url)
     assert hint in failure.value.hint
     server.close()
     for writer in opened:
@@ -156,7 +156,7 @@ async def test_a_hint_fits_what_answers(
 
 async def test_an_unknown_machine_is_called_unknown() -> None:
     with pytest.raises(ModelUnavailable, match=r"No machine is called ollama\.invalid"):
-        await catalogue.names("http://ollama.invalid:11434")
+        await catalogue.digests("http://ollama.invalid:11434")
 
 
 def test_what_goes_into_a_pipe_does_not_depend_on_the_window(mneme: Run, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,8 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from mneme.evals.commands import quiet
-from tests.doubles.command_line import run_mneme
+from mneme.integrations.offers import MCP_TOOLS
+from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.langgraph_server import Guarded
 from tests.mneme.routes import MCP
 
@@ -39,6 +40,7 @@ TOOLS = {
     "search_pool": (True, False),
 }
 """Every tool, whether it only reads, and whether what it does cannot be taken back."""
+ALL = ("--tools", "all")
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -70,9 +72,9 @@ async def refused(client: Client, name: str, **arguments: Any) -> str:
 
 
 @asynccontextmanager
-async def process(home: Path, mode: str = "auto") -> AsyncIterator[Client]:
+async def process(home: Path, mode: str = "auto", more: Sequence[str] = ALL) -> AsyncIterator[Client]:
     environment = {**quiet(home), "PYTHONPATH": str(ROOT)}
-    words = ["-m", "mneme", "mcp", "--user", "ann", "--team", "crew"]
+    words = ["-m", "mneme", "mcp", "--user", "ann", "--team", "crew", *more]
     started = StdioServerParameters(command=sys.executable, args=words, env=environment)
     async with Client(stdio_client(started), mode=mode, read_timeout_seconds=100) as client:
         yield client
@@ -139,6 +141,18 @@ async def test_cards_and_pools_and_a_client_of_an_older_protocol(tmp_path: Path)
         assert "holds no pairs" in await refused(client, "search_pool", pool="x", query="y")
 
 
+async def test_six_tools_are_offered_and_others_where_they_are_named(
+    tmp_path: Path,
+) -> None:
+    async with process(tmp_path, more=()) as client:
+        assert {each.name for each in (await client.list_tools()).tools} == {*MCP_TOOLS}
+        with pytest.raises(MCPError, match="no tool list_pools"):
+            await client.call_tool("list_pools", {})
+    async with process(tmp_path, more=("--tools", "show_card, recall")) as client:
+        assert [each.name for each in (await client.list_tools()).tools] == ["recall", "show_card"]
+    failed(run_mneme(("mcp", "--tools", "sing"), quiet(tmp_path)), "no tool sing", "search_memories")
+
+
 def test_nothing_but_the_protocol_is_on_standard_output(tmp_path: Path) -> None:
     lines = b'nonsense\n{"jsonrpc":"2.0","id":7,"method":"ping"}\n'
     done = subprocess.run(
@@ -154,7 +168,9 @@ def test_nothing_but_the_protocol_is_on_standard_output(tmp_path: Path) -> None:
 
 
 @asynccontextmanager
-async def keyed(guarded: Guarded, key: str, mode: str = "auto", asked: str = "") -> AsyncIterator[Client]:
+async def keyed(
+    guarded: Guarded, key: str, mode: str = "auto", asked: str = "?tools=all"
+) -> AsyncIterator[Client]:
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}, timeout=100) as http:
         transport = streamable_http_client(f"{guarded.server.url}{MCP}{asked}", http_client=http)
         async with Client(transport, mode=mode) as client:
@@ -174,8 +190,11 @@ async def test_under_the_server_each_key_has_its_user_s_memories(guarded: Guarde
         key = found[0]["key"]
         assert "dog called Kestrel" in found[0]["memory"]["content"]
         await called(client, "propose_card", claim="Kestrels hover before they dive.")
-    async with keyed(guarded, key_of_dan, mode, f"?user={cas}&team={cas}") as client:
+    async with keyed(guarded, key_of_dan, mode, f"?user={cas}&team={cas}&tools=all") as client:
         assert f"The key is {dan}'s" in await refused(client, "list_memories")
+    async with keyed(guarded, key_of_dan, mode, "?tools=sing") as client:
+        with pytest.raises(MCPError, match="no tool sing"):
+            await client.list_tools()
     async with keyed(guarded, key_of_dan, mode) as client:
         for name, asked in (("search_memories", {"query": "Kestrel"}), ("list_memories", {})):
             assert await called(client, name, **asked) == []

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -20,18 +20,19 @@ from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
 from mneme.api.operation import API_PATH, ONCE, PROBLEM
 from mneme.api.pools import Pools
+from mneme.api.server_state import ServerState
 from mneme.client.remote import Remote
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.core.settings import settings
 from mneme.server import opened
-from mneme.server.app import OFFERED, api_of, opens
+from mneme.server.routes import KINDS, api_of
 from mneme.stores.ledger import answers
 from mneme.stores.ledger.answers import drop_old_answers
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.shelf import Shelf
 from tests.mneme.test_erasing import holding
 
-API = api_of({each: opens(each) for each in OFFERED})
+API = api_of(ServerState(), None, lambda _: nullcontext())
 """All operations, without the LangGraph server and its runs."""
 WORD = "Zanzibarrow"
 
@@ -75,7 +76,7 @@ async def post(client: httpx.AsyncClient, path: str, key: str = "", **body: Any)
 class TestDescription:
     """What is sent and answered is what the description says."""
 
-    @pytest.mark.parametrize("kind", [each.__name__ for each in OFFERED])
+    @pytest.mark.parametrize("kind", [each.__name__ for each in KINDS])
     def test_every_answer_is_as_described(self, kind: str) -> None:
         for operation in operations(tag=kind):
             try_out(operation, schemathesis.GenerationMode.POSITIVE)
@@ -216,6 +217,25 @@ class Lost:
         if answer.request.method == "POST" and not self._is_lost:
             self._is_lost = True
             raise httpx.ReadError("lost", request=answer.request)
+
+
+async def test_what_was_said_is_taken_as_the_library_takes_it_and_deleted_as_others_delete() -> None:
+    async with asking() as client:
+        for said in ("I sail.", ["I sail.", {"role": "assistant", "content": "Do you?"}]):
+            answer = await post(client, "memories/remember", "", messages=said, seconds=0)
+            assert [each["status"] for each in answer.json()] == ["waiting"], answer.text
+        for wrong in (5, [], [5], "x" * 40_000):
+            answer = await post(client, "memories/remember", "", messages=wrong)
+            assert (answer.status_code, ": :" in answer.text) == (400, False)
+        key = (await post(client, "memories", "", content="Ann sails.")).json()["key"]
+        place = f"{API_PATH}/memories/{key}"
+        assert (await client.delete(place, params={"user": "bob"})).status_code == 404
+        gone = await client.delete(place, params={"reason": "wrong"}, headers={ONCE: "d"})
+        assert (gone.json()["records"], gone.json()["reason"]) == (1, "wrong")
+        assert (
+            await client.delete(place, params={"reason": "wrong"}, headers={ONCE: "d"})
+        ).json() == gone.json()
+        assert (await client.get(f"{API_PATH}/memories")).json() == []
 
 
 async def test_pages_are_linked() -> None:

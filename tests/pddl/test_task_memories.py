@@ -9,7 +9,6 @@ import pytest
 from mneme.core.errors import BadInput, PromptTooLong
 from mneme.environments.turns import Turn, read_turn, read_turns, split_turns
 from mneme.library.teams.team import load_team
-from mneme.models.asking.asking import script
 from mneme.models.asking.budget import tokens
 from mneme.models.asking.counting import counting
 from mneme.nodes.task_memories import g_memory as insights
@@ -36,6 +35,7 @@ from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.task_memories.trials import Insight, TrialRecord, Trials
+from tests.doubles.scripts import script
 
 GOAL = "The goal is to satisfy the following conditions: Ball1 is at kitchen."
 TEMPLATE = {"facts": ["What was seen"], "plan": "What to do next"}
@@ -296,7 +296,7 @@ def operation(kind: Any, rule: int = -1, text: str = "") -> Operation:
 def carried_out(
     standing: list[Insight], operations: list[Operation]
 ) -> list[tuple[Insight | None, Insight | None]]:
-    return insights.carried_out(standing, operations, insights.Standing(standing, ["t9"], "t9"))
+    return insights.carried_out(standing, operations, standing, ["t9"], "t9")
 
 
 def test_operations_change_scores_as_described() -> None:

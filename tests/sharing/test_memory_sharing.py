@@ -26,12 +26,12 @@ from mneme.graphs.rubric_design import builder as rubric_design
 from mneme.library.agents.agent import load_agent
 from mneme.library.agents.forms import check_form
 from mneme.library.agents.rubric import load_rubric
-from mneme.models.asking.asking import clear_endpoints, script
+from mneme.models.asking.asking import clear_endpoints
 from mneme.nodes.sharing.context import DesignContext, GrowthContext, PoolContext, SharingContext
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.memory_sharing import store
 from mneme.nodes.sharing.pools import retrievers_of, rubrics_of
-from mneme.prompts.sharing import answering, grading, standard_answers
+from mneme.prompts.sharing import answering, standard_answers
 from mneme.prompts.sharing.examples import Criterion, words
 from mneme.prompts.sharing.scoring import Fault, Judgeable, score_pair
 from mneme.prompts.sharing.standard_answers import Question
@@ -43,6 +43,7 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from tests.doubles.ollama import Json, Reply
+from tests.doubles.scripts import script
 from tests.doubles.served import served
 from tests.doubles.waiting import until
 
@@ -358,9 +359,8 @@ async def test_a_likelihood_is_measured_as_the_agent_is_asked_or_not_at_all(
     clear_endpoints()
 
     def brain(body: Json) -> Reply:
-        said = {"answer": "none"} if of(body, answering.answer) else {"contradicts": False}
         graded = {"rationale": "So.", "percent": 20}
-        return Reply(json.dumps(graded if of(body, grading.grade_contradiction) else said))
+        return Reply(json.dumps({"answer": "none"} if of(body, answering.answer) else graded))
 
     with served(monkeypatch, brain=brain) as double:
         kind = PoolContext(team="poets", grader=MODEL, agent=known)

@@ -13,7 +13,6 @@ from mneme.evals.sharing.memory_sharing import Options, arms_of
 from mneme.graphs.interactive_learning import builder as interactive_learning
 from mneme.graphs.memory_sharing import builder as memory_sharing
 from mneme.library.agents.rubric import RUBRICS, TOTAL, Criterion, load_rubric, printed
-from mneme.models.asking.asking import script
 from mneme.nodes.sharing.context import GrowthContext, SharingContext
 from mneme.nodes.sharing.exchange import COMPOSED, composed, example_of
 from mneme.nodes.sharing.pools import rubrics_of
@@ -24,6 +23,7 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import MAX_CHARS, MemoryPool, Pair, Pooled
+from tests.doubles.scripts import script
 
 POEMS = "literary_creation"
 CHANGE = Change(reason="a test", actor="test")

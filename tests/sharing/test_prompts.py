@@ -9,7 +9,7 @@ from mneme.library.agents.rubric import RUBRICS, load_rubric
 from mneme.prompts.prompt import Prompt
 from mneme.prompts.sharing.answering import Asked, answer
 from mneme.prompts.sharing.examples import Criteria, Criterion, Example
-from mneme.prompts.sharing.grading import Comparison, contradicts, grade_contradiction
+from mneme.prompts.sharing.grading import Comparison, grade_contradiction
 from mneme.prompts.sharing.rubric_design import Domain, Drafted, draft_rubric
 from mneme.prompts.sharing.scoring import Gradeable, Judgeable, Score, score_pair, score_whole
 from mneme.prompts.sharing.standard_answers import LONGEST_QUESTION, Standard, ask_for
@@ -26,7 +26,6 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (score_pair, PAIR),
     (score_whole, Gradeable(rubric="Rhyme: 60. Wit: 40.", question="Sing.", answer="A cat sat on a mat.")),
     (grade_contradiction, COMPARED),
-    (contradicts, COMPARED),
     (ask_for, Standard(does="A limerick.", questions="Any.", answer="A cat sat on a mat.")),
     (draft_rubric, Domain(domain="songs", tasks=["Songs of cats."])),
 ]

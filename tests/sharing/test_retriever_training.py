@@ -199,8 +199,7 @@ async def test_a_version_that_retrieves_worse_is_kept_out(
 
 
 def judging(kind: Sequence[float], told_apart: Sequence[float] = (0.5,) * 20) -> Judging:
-    of_kind, apart = (np.array(each, dtype=np.float32) for each in (kind, told_apart))
-    return Judging(of_kind, apart, np.zeros(0, dtype=np.float32), 0.5)
+    return Judging(kind, told_apart, (), 0.5)
 
 
 OLD = judging([0.6] * 40)

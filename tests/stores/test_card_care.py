@@ -5,12 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import Lesson, Rating, Rule, TaskOutcome
+from mneme.stores.cards.card import CardSettings, Lesson, Rating, Rule, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.lifecycle import Approval, PromotionRubric
-from mneme.stores.cards.people import Care, holds_for
-from mneme.stores.cards.settings import CardSettings
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.lifecycle import Approval, Care, PromotionRubric, holds_for
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 

@@ -8,12 +8,12 @@ import pytest
 
 from mneme.core.errors import BadInput
 from mneme.evals.commands import quiet
-from mneme.nodes.learning.abstracting import abstraction_of
+from mneme.nodes.learning.worlds import abstraction_of
 from mneme.stores.cards.card import DeprecatedApproach, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.card_files import load
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.cards.sharing import Abstraction, bounded, noisy, outcomes_of
-from mneme.stores.cards.task_log import TaskRecord
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import run_mneme
@@ -83,7 +83,7 @@ async def test_exports_add_up_until_the_budget_is_spent(edge_ledger: Ledger) -> 
         await cards.shared.export(plain, 0.1, 1.0, change=CHANGE)
     with pytest.raises(BadInput, match="ε is 0"):
         await cards.shared.export(plain, 0.0, 1.0, change=CHANGE)
-    assert (await cards.shared.account.spent()).exports == 2
+    assert (await cards.shared.spent()).exports == 2
 
 
 async def test_a_task_counts_for_one_card_whatever_others_there_are(edge_ledger: Ledger) -> None:

@@ -7,8 +7,7 @@ import pytest
 import mneme
 from mneme.stores.cards.card import Card, CardVersion, Evidence, Lesson, Provenance, Rating, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.metrics import duplicate_mistakes, periods
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import TaskRecord, duplicate_mistakes, periods
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 

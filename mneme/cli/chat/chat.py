@@ -31,7 +31,7 @@ from mneme.nodes.chat.chatbot import must_fit
 from mneme.nodes.chat.context import ChatContext
 
 HELP = "/memories  /history KEY  /forget KEY  /undo  /quit"
-NO_OPTIONS = "similar min_similarity retrieval compose_first window recall debounce reread"
+NO_OPTIONS = "similar min_similarity retrieval window recall debounce reread"
 """Fields of the chatbot's context that are no options."""
 
 

@@ -1,6 +1,6 @@
 """`mneme cards …`: what does more than call an operation and print its result."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -133,34 +133,23 @@ def counted(kept: Kept, _: Any) -> dict[str, int]:
     return {"archived": len(kept.archived), "expired": len(kept.expired), "clustered": kept.clustered}
 
 
-def print_trend(found: Sequence[Period]) -> None:
-    """Print what each period was like, oldest first."""
-    for table in trend_tables(found):
-        console.print(table)
-
-
-REUSE = ("tasks", "reuse", "retrieval_precision", "ratings", "satisfaction")
-QUALITY = ("solved", "first_attempt", "iterations", "seconds_p50", "speed_up_p50", "duplicate_mistakes")
-CARDS = ("card_success", "learned", "promoted", "deprecated", "in_service", "verified")
-PARTS = {"Reuse and satisfaction": REUSE, "Quality": QUALITY, "Cards": CARDS}
+PARTS = {
+    "Reuse and satisfaction": ["tasks", "reuse", "retrieval_precision", "ratings", "satisfaction"],
+    "Quality": ["solved", "first_attempt", "iterations", "seconds_p50", "speed_up_p50", "duplicate_mistakes"],
+    "Cards": ["card_success", "learned", "promoted", "deprecated", "in_service", "verified"],
+}
 SHARES = {
     *("reuse", "retrieval_precision", "satisfaction", "solved", "first_attempt"),
     *("duplicate_mistakes", "card_success"),
 }
 
 
-def trend_tables(found: Sequence[Period], begin: Callable[[Period], str] | None = None) -> list[Table]:
-    """Return a table for each part of what is watched; `begin` names a period."""
-    named = begin or (lambda each: f"{each.begins:%Y-%m-%d}")
-    return [
-        Table(
-            title,
-            ["from", *(name.replace("_", " ") for name in names)],
-            [[named(each), *(_cell(each, name) for name in names)] for each in found],
-            figures=True,
-        )
-        for title, names in PARTS.items()
-    ]
+def print_trend(found: Sequence[Period]) -> None:
+    """Print what each period was like, oldest first: a table for each part of what is watched."""
+    for title, names in PARTS.items():
+        rows = [[f"{each.begins:%Y-%m-%d}", *(_cell(each, name) for name in names)] for each in found]
+        columns = ["from", *(name.replace("_", " ") for name in names)]
+        console.print(Table(title, columns, rows, figures=True))
 
 
 def _cell(period: Period, name: str) -> str:

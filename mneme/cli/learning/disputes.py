@@ -9,8 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 from rich.markup import escape
 
-from mneme.api.card_reviews import ToReview
-from mneme.api.cards import Cards
+from mneme.api.cards import Cards, ToReview
 from mneme.api.rendering import dispute_row
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
@@ -147,7 +146,7 @@ def print_dispute(dispute: Dispute, rests_on: ToReview | None = None) -> None:
         print_beside(f"    round {number}: ", told)
         for trial in tested.trials:
             for edge in trial.edge_cases:
-                print_beside("      ", f"[dim]{trial.task}: {escape(edge)}[/]")
+                print_beside("      ", f"[dim]{escape(trial.task)}: {escape(edge)}[/]")
     if dispute.status == "resolved":
         print_beside("    ", escape(str(dispute_row(dispute)["resolution"])))
     elif dispute.status == "escalated":

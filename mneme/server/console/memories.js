@@ -11,11 +11,11 @@ const MOST_THEN = 1000; // of another time, all at once
 const last = { opened: "", query: "", offset: 0, retired: false, then: {} }; // where a reader was, to come back to it
 
 function Row({ record }) {
-  const { key, live, at, memory, similarity } = record;
+  const { key, live, at, memory, similarity, version } = record;
   const opened = () => { last.opened = key; };
   return html`<li class="row"><a href="#/memories/${part(key)}" id="m-${key}" onClick=${opened}>${memory.content}</a>
     <p class="quiet"><code title=${key}>${key.slice(0, 8)}</code> <span>${memory.kind}</span>
-    <span>since <${Time} at=${at} /></span>
+    <span>${version > 1 ? "changed" : "since"} <${Time} at=${at} /></span>
     ${live ? "" : html`<span class="mark">retired</span>`}
     ${memory.since ? html`<span>from ${memory.since}</span>` : ""}
     ${memory.until ? html`<span>until ${memory.until}</span>` : ""}
@@ -55,7 +55,7 @@ function All({ offset, retired, goTo, turn }) {
   const loaded = useLoaded((signal) => page(offset, retired, signal), [offset, retired, turn]);
   return html`<${Loaded} of=${loaded}>${({ count, records }) => count === 0
     ? html`<p>Nothing is remembered yet. Talk to the chatbot, or add a memory below.</p>`
-    : html`<p class="quiet">${plural(count, "memory", "memories")}, the newest first</p>
+    : html`<p class="quiet">${plural(count, "memory", "memories")}, the last remembered first</p>
       <${Rows} records=${records} label="Memories" />
       <${Pages} offset=${offset} size=${SIZE} count=${count} go=${goTo} />`}<//>`;
 }

@@ -12,8 +12,10 @@ const first = (text) => text.split("\n")[0];
 
 async function waiting(signal) {
   const search = { status: "interrupted", limit: MOST, sort_by: "updated_at", sort_order: "desc" };
-  const [threads, disputes] = await Promise.all([runs("POST", "threads/search", search, signal),
+  const without = (error) => { if (error.status === 404 || error.status === 405) return null; throw error; };
+  const [threads, disputes] = await Promise.all([runs("POST", "threads/search", search, signal).catch(without),
     read("disputes", { status: "escalated" }, signal)]);
+  if (threads === null) return { threads: [], disputes, isWithoutRuns: true };
   const held = new Set(threads.map((each) => asked(each).dispute?.id));
   return { threads, disputes: disputes.filter(({ id }) => !held.has(id)) };
 }
@@ -28,8 +30,9 @@ export function Reviews() {
   return html`<h1 tabindex="-1">Reviews</h1>
     <p class="quiet">Runs that stopped to ask a person, and disputes that the tests did not decide. A run goes on with
       your answer.</p>
-    <${Loaded} of=${loaded}>${({ threads, disputes }) => threads.length + disputes.length === 0
-      ? html`<p>Nothing waits for you.</p>`
+    <${Loaded} of=${loaded}>${({ threads, disputes, isWithoutRuns }) => threads.length + disputes.length === 0
+      ? html`<p>${isWithoutRuns ? "No dispute waits for you. Runs that ask a person are on the LangGraph server (make dev)."
+          : "Nothing waits for you."}</p>`
       : html`<ol class="rows" aria-label="What waits">${threads.map((each) => html`<${Row} key=${each.thread_id}
           href="#/reviews/${part(each.thread_id)}" title=${first(about(asked(each))) || "A question"}
           text=${words(each.metadata?.graph_id ?? "run")} at=${each.updated_at} />`)}

@@ -10,10 +10,6 @@ from mneme.nodes.learning.compound_learning.state import (
     Update,
     ask_role,
     draft_of,
-    is_blocking,
-    knowns,
-    setting_of,
-    settled_words,
     timed,
     used_cards,
     verified_cards,
@@ -21,38 +17,36 @@ from mneme.nodes.learning.compound_learning.state import (
     worded,
 )
 from mneme.nodes.learning.context import LearningRuntime
-from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies, solution_of
+from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies, told_of
 from mneme.prompts.learning.compound_learning.challenge import Review, challenge_draft
 from mneme.prompts.learning.compound_learning.research import Complaint, Draft, patch_draft
-from mneme.prompts.learning.trials import Advice
+from mneme.prompts.learning.compound_learning.task import Advice
 
 PATCHES = 2
 """Refinement rounds (§3, step 3): more would let two agents argue for ever."""
 
 
 @timed
-async def challenge(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def challenge(state: State, runtime: LearningRuntime, world: World) -> Update:
     """As the devil's advocate, try the latest draft, and compare it with verified and deprecated cards."""
     draft = draft_of(state, -1)
-    trial = await attempt(world, solution_of(draft), quick=True) if world else None
+    trial = await attempt(world, draft.made, quick=True)
     given = Review(
-        **setting_of(state, world),
+        **told_of(world, state["task"]),
         draft=str(draft),
         pattern=draft.pattern,
-        rests_on=[each["known"].claim for each in used_cards(state)],
+        rests_on=[each.claim for each in used_cards(state)],
         proven=bool(draft.used) and len(state["drafts"]) == 1,
         trial=trial,
         tried=[each["draft"].pattern for each in state["drafts"][:-1]],
-        earlier=settled_words(state["log"]),
-        remedies=remedies(world) if world else [],
-        cards=knowns(verified_cards(state)),
+        earlier=[*map(str, state["log"])],
+        remedies=remedies(world),
+        cards=verified_cards(state),
         pitfalls=state["pitfalls"],
     )
     said, by = await ask_role("devils_advocate", challenge_draft, given, runtime)
     number = len(state["drafts"])
-    raised = [
-        LoggedObjection(round=number, objection=each, status="open", closed_by="") for each in said.objections
-    ]
+    raised = [LoggedObjection(round=number, objection=each) for each in said.objections]
     runtime.stream_writer(
         {"step": "challenge", "trial": trial.summary if trial else "", "objections": worded(raised)}
     )
@@ -65,27 +59,26 @@ async def challenge(state: State, runtime: LearningRuntime, world: World | None)
 
 def needs_patch(state: State) -> Literal["patch", "verify"]:
     """Patch while a blocking objection to the latest draft is open and a round is left (§3: at most 2)."""
-    raised = [each for each in state["log"] if each["round"] == len(state["drafts"])]
-    blocked = any(is_blocking(each) for each in raised)
+    blocked = any(each.blocks for each in state["log"] if each.round == len(state["drafts"]))
     return "patch" if blocked and len(state["drafts"]) <= PATCHES else "verify"
 
 
 @timed
-async def patch(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def patch(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Let the researcher patch the draft; an objection that the patch does not answer stays open.
 
     A patch that changes nothing closes nothing, and is no draft.
     """
     number = len(state["drafts"])
-    open_ = [each for each in state["log"] if each["round"] == number and each["status"] == "open"]
-    open_.sort(key=lambda each: each["objection"].severity != "blocking")
+    open_ = [each for each in state["log"] if each.round == number and each.status == "open"]
+    open_.sort(key=lambda each: each.objection.severity != "blocking")
     given = Complaint(
-        **setting_of(state, world),
+        **told_of(world, state["task"]),
         draft=draft_of(state, -1),
         objections=worded(open_),
-        advice=[_remedy(each["objection"].remedy, world) for each in open_],
+        advice=[_remedy(each.objection.remedy, world) for each in open_],
         trial=state["drafts"][-1]["trial"],
-        cards=knowns(state["cards"]),
+        cards=state["cards"],
         pitfalls=state["pitfalls"],
     )
     answer, by = await ask_role("researcher", patch_draft, given, runtime)
@@ -99,23 +92,20 @@ async def patch(state: State, runtime: LearningRuntime, world: World | None) -> 
     return {
         **by,
         "drafts": [*state["drafts"], TriedDraft(draft=draft, trial=None)],
-        "log": [
-            each | {"status": "closed", "closed_by": f"patch {number}"} if each in closed else each
-            for each in state["log"]
-        ],
+        "log": [each.closed(f"patch {number}") if each in closed else each for each in state["log"]],
         "iterations": number + 1,
     }
 
 
 def is_patched(state: State) -> bool:
     """Say whether the latest draft is a new one: to challenge the same once more would tell nothing."""
-    return all(each["round"] != len(state["drafts"]) for each in state["log"])
+    return all(each.round != len(state["drafts"]) for each in state["log"])
 
 
-def _remedy(remedy: str, world: World | None) -> Advice:
+def _remedy(remedy: str, world: World) -> Advice:
     """Make a remedy out for the task; one in words stays words, which the researcher can act on."""
     if not remedy:
         return Advice(pattern=remedy, why_not="The objection names no remedy.")
-    if world is None or not known_pattern(world, remedy):
+    if not known_pattern(world, remedy):
         return Advice(pattern=remedy, is_text=True)
     return advice_of(world, "", remedy)

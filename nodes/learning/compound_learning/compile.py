@@ -13,23 +13,16 @@ from mneme.models.asking.counting import tokens_in
 from mneme.nodes.learning.compound_learning.research import shorten_middle
 from mneme.nodes.learning.compound_learning.state import (
     Learned,
-    Recalled,
     State,
     Update,
     ask_role,
     draft_of,
-    is_blocking,
-    knowns,
-    scope_of,
-    setting_of,
-    settled_words,
     timed,
     used_cards,
     verified_cards,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
-from mneme.nodes.learning.worlds import known_pattern
-from mneme.prompts.learning import trials
+from mneme.nodes.learning.worlds import known_pattern, told_of
 from mneme.prompts.learning.compound_learning.compile import (
     DeadEnd,
     Experience,
@@ -37,6 +30,7 @@ from mneme.prompts.learning.compound_learning.compile import (
     compile_lessons,
 )
 from mneme.prompts.learning.compound_learning.research import Draft
+from mneme.prompts.learning.compound_learning.task import Known, best
 from mneme.stores.cards.card import (
     Card,
     DeprecatedApproach,
@@ -49,37 +43,37 @@ from mneme.stores.cards.card import (
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.provenance import made_from
 
 GAINED = 1.1
 """A draft that is not a tenth better than the baseline gained nothing."""
-LONGEST_REASON = 300
+MAX_REASON_CHARS = 300
 JUDGED = "Judged by the model, not measured."
 """What such a card says of itself, until a person or a checker confirms it."""
 
 
 @timed
-async def compile(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def compile(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Let the monitor extract what the task taught, against the cards that it knows (§3, step 5)."""
     packet = state["packet"]
     patterns = [each["draft"].pattern for each in state["drafts"]]
     given = Experience(
-        **setting_of(state, world),
-        general="; ".join(world.general) if world else "",
+        **told_of(world, state["task"]),
+        general="; ".join(world.general),
         started_with=patterns[0],
         ended_with=patterns[state["final"]],
         solved=packet["solved"],
         measured=packet["rationale"],
         confidence=packet["confidence"],
-        resolved=[each["objection"].evidence for each in state["log"] if each["status"] == "closed"],
+        resolved=[each.objection.evidence for each in state["log"] if each.status == "closed"],
         failed=[each for n, each in enumerate(patterns) if n != state["final"] and each],
         in_vain=[DeadEnd(approach=each.approach, reason=each.reason) for each in _fell_short(state)],
         trajectory=trajectory_of(state),
-        answer=packet["answer"] if world is None else "",
-        used=knowns(used_cards(state)),
-        verified=knowns(verified_cards(state)),
+        answer="" if world.measures else packet["answer"],
+        used=used_cards(state),
+        verified=verified_cards(state),
     )
     said, by = await ask_role("monitor", compile_lessons, given, runtime, lane="background")
     runtime.stream_writer({"step": "compile", "findings": [each.event for each in said.findings]})
@@ -88,9 +82,9 @@ async def compile(state: State, runtime: LearningRuntime, world: World | None) -
 
 
 @timed
-async def keep(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def keep(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Write what was learned, promote what the leader approved, and log the task; all safe to replay."""
-    cards, scope = cards_of(runtime), scope_of(world, state)
+    cards, scope = cards_of(runtime), world.scope
     kept = [await _keep(each, state, cards, scope) for each in state["findings"]]
     kept += [await _promote(card, state, cards) for card in state["packet"]["approved"]]
     if state["packet"]["verify_new"]:
@@ -108,7 +102,7 @@ async def _keep(finding: Finding, state: State, cards: KnowledgeCards, scope: st
     used = used_cards(state)
     is_measured = state["packet"]["judged_by"] == "environment"
     if finding.event == "reinforce" and is_measured:
-        card_id = used[finding.card]["id"]
+        card_id = used[finding.card].id
         outcome = _outcome(state, finding.success)
         details = None if finding.success else _lesson(finding, state, scope, used[finding.card])
         card = await cards.reinforce(card_id, outcome, change=change, details=details)
@@ -134,22 +128,21 @@ async def _keep(finding: Finding, state: State, cards: KnowledgeCards, scope: st
 
 
 async def _dispute(
-    finding: Finding, card: Recalled, state: State, cards: KnowledgeCards, change: Change
+    finding: Finding, card: Known, state: State, cards: KnowledgeCards, change: Change
 ) -> Learned:
     """Set the finding against the verified card, which stays as it is."""
-    known = card["known"]
-    followed = trials.best(known.advice) or next(iter(known.advice), None)  # in words, none is made out
+    followed = best(card.advice) or next(iter(card.advice), None)  # in words, none is made out
     refines = followed is not None and followed.condition != finding.condition
     old = f"{followed.condition} -> {followed.pattern}" if followed else ""
     new = f"{finding.condition} -> {finding.pattern}"
     dispute = await cards.disputes.open(
-        card["id"],
-        old=Approach(claim=known.claim, solution=old),
+        card.id,
+        old=Approach(claim=card.claim, solution=old),
         new=Approach(claim=finding.claim, solution=new, task=state["task_id"]),
         change=change,
         conflict_type="refinement" if refines else "contradiction",
     )
-    return _learned("dispute", await cards.records.get(card["id"]), finding.rationale, dispute.id)
+    return _learned("dispute", await cards.records.get(card.id), finding.rationale, dispute.id)
 
 
 async def _promote(
@@ -161,7 +154,7 @@ async def _promote(
         by="leader",
         approved=True,
         rubric=PromotionRubric(**packet["rubric"]),
-        open_blocking=sum(is_blocking(each) for each in state["log"]),
+        open_blocking=sum(each.blocks for each in state["log"]),
         reason=packet["rationale"],
         at_creation=at_creation,
     )
@@ -175,7 +168,7 @@ async def _promote(
     return _learned("promoted", card, packet["rationale"])
 
 
-def _lesson(finding: Finding, state: State, scope: str, used: Recalled | None = None) -> Lesson:
+def _lesson(finding: Finding, state: State, scope: str, used: Known | None = None) -> Lesson:
     """Return the lesson of a finding, with the dead ends that the monitor names, or the drafts that failed.
 
     Of a card that was used and failed, that is the first draft, which rested on it.
@@ -183,7 +176,7 @@ def _lesson(finding: Finding, state: State, scope: str, used: Recalled | None = 
     failed = _failed_drafts(state, 1 if used else state["final"])
     named = [_as_tried(each, finding, state) for each in finding.deprecated_approaches]
     return Lesson(
-        claim=used["known"].claim if used else finding.claim,
+        claim=used.claim if used else finding.claim,
         rationale=finding.rationale,
         rules=[Rule(condition=finding.condition, pattern=finding.pattern)] if finding.pattern else [],
         deprecated_approaches=named or failed,
@@ -219,7 +212,7 @@ def _fell_short(state: State) -> list[DeprecatedApproach]:
         helped = trial.correct and trial.gain >= GAINED
         found[draft.pattern] = DeprecatedApproach(
             approach=draft.pattern,
-            reason=shorten(trial.problem or trial.summary, LONGEST_REASON, placeholder=" …"),
+            reason=shorten(trial.problem or trial.summary, MAX_REASON_CHARS, placeholder=" …"),
             failed_in=[state["task_id"]],
             condition=state["features"],
             gained=round(trial.gain, 2) if helped else None,
@@ -230,7 +223,7 @@ def _fell_short(state: State) -> list[DeprecatedApproach]:
 def _failed_drafts(state: State, before: int) -> list[DeprecatedApproach]:
     """Return the drafts before that number: those that fell short, others with what was objected to them."""
     short = {each.approach: each for each in _fell_short(state)}
-    said = {each["round"]: each["objection"].evidence for each in reversed(state["log"])}
+    said = {each.round: each.objection.evidence for each in reversed(state["log"])}
     drafts = [each["draft"] for each in state["drafts"][:before]]
     return [
         short.get(each.pattern)
@@ -278,31 +271,25 @@ def trajectory_of(state: State) -> list[str]:
     """Tell the task draft by draft: what it was, what its trial showed, what was objected to it."""
     told = []
     for number, each in enumerate(state["drafts"], start=1):
-        log = [entry for entry in state["log"] if entry["round"] == number]
-        lines = [
-            f"draft {number} ({each['draft'].pattern or 'no pattern'}):",
-            str(draft_of(state, number - 1)),
-        ]
+        lines = [f"draft {number} ({each['draft'].pattern or 'no pattern'}):", str(each["draft"])]
         lines += [f"trial: {trial}"] if (trial := each["trial"]) else []
-        lines += [f"objected: {said}" for said in settled_words(log)]
+        lines += [f"objected: {entry}" for entry in state["log"] if entry.round == number]
         told.append(shorten_middle("\n".join(lines)))
     return told
 
 
-def record_of(state: State, world: World | None, learned: Sequence[Learned] = ()) -> TaskRecord:
+def record_of(state: State, world: World, learned: Sequence[Learned] = ()) -> TaskRecord:
     """Return what the log keeps of a task."""
     metrics = state["packet"]["metrics"]
     # Each draft that was blocked, the same for the same approach to the same kind of task.
-    kind, blocked = (
-        state["features"] or state["task"],
-        [each for each in state["log"] if each["objection"].severity == "blocking"],
-    )
-    made = [_approach(draft_of(state, each["round"] - 1)) for each in blocked]
+    kind = state["features"] or state["task"]
+    blocked = [each.round for each in state["log"] if each.objection.severity == "blocking"]
+    made = [_approach(draft_of(state, number - 1)) for number in blocked]
     return TaskRecord(
         id=state["task_id"],
         task=state["task"],
-        material=shorten_middle(world.material()) if world else "",
-        domain=scope_of(world, state),
+        material=shorten_middle(world.material()) if world.measures else "",
+        domain=world.scope,
         solved=state["packet"]["solved"],
         seconds=state["seconds"],
         iterations=state["iterations"],
@@ -310,8 +297,8 @@ def record_of(state: State, world: World | None, learned: Sequence[Learned] = ()
         tokens=tokens_in(state["asked"]),
         confidence=state["packet"]["confidence"],
         speed_up=metrics["speed_up"],
-        retrieved=[each["id"] for each in state["cards"]],
-        used=[each["id"] for each in used_cards(state)],
+        retrieved=[each.id for each in state["cards"]],
+        used=[each.id for each in used_cards(state)],
         retrieval_ms=state["retrieval_ms"],
         mistakes=list(dict.fromkeys(f"{approach} for {kind}" for approach in filter(None, made))),
         cards=list(dict.fromkeys(each["card"] for each in learned)),

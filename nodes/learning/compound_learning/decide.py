@@ -1,71 +1,61 @@
 """Verify and decide (§3, step 4): measure the best draft; the leader resolves the task."""
 
+from mneme.core.trial import Trial
 from mneme.environments.worlds import World
 from mneme.models.asking.counting import Asked, added, counting, tokens_in
 from mneme.nodes.learning.compound_learning.state import (
     LoggedObjection,
     Packet,
     State,
-    TriedDraft,
     Update,
     ask_role,
     draft_of,
-    is_blocking,
-    knowns,
-    setting_of,
     timed,
     used_cards,
     worded,
 )
 from mneme.nodes.learning.context import LearningRuntime
-from mneme.nodes.learning.worlds import attempt, solution_of
+from mneme.nodes.learning.worlds import attempt, told_of
 from mneme.prompts.learning.compound_learning.decide import Case, Resolution, resolve_task
-from mneme.prompts.learning.trials import Measurement
 
 ABOUT_AS_GOOD = 0.75
 """A quick trial tells speed-ups apart by no less than a quarter."""
 
 
-UNSOLVED = 1e6
+UNSOLVED_DIVISOR = 1e6
 
 
 @timed
-async def verify(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def verify(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Measure the best draft in full; without an environment there is nothing to measure."""
-    worths = [_worth(each) for each in state["drafts"]]
+    trials = [each["trial"] or Trial() for each in state["drafts"]]
+    # What a draft gains that solves the task; what does not is worth little.
+    worths = [max(each.gain, 1.0) if each.solved else each.gain / UNSOLVED_DIVISOR for each in trials]
     # The latest draft that is about as good as the best: patches close objections.
     final = max(number for number, worth in enumerate(worths) if worth >= ABOUT_AS_GOOD * max(worths))
-    if world is None:
-        runtime.stream_writer({"step": "verify", "measured": "nothing: the leader judges"})
-        return {"measured": None, "final": len(state["drafts"]) - 1}
-    trial = await attempt(world, solution_of(draft_of(state, final)))
-    runtime.stream_writer({"step": "verify", "draft": final + 1, "measured": trial.summary})
+    trial = await attempt(world, draft_of(state, final).made)
+    measured = trial.summary if trial else "nothing: the leader judges"
+    runtime.stream_writer({"step": "verify", "draft": final + 1, "measured": measured})
     return {"measured": trial, "final": final}
 
 
-def _worth(tried: TriedDraft) -> float:
-    """Return the gain of a draft that solves the task; what does not is worth little."""
-    trial = tried["trial"]
-    return (max(trial.gain, 1.0) if trial.solved else trial.gain / UNSOLVED) if trial else 0.0
-
-
 @timed
-async def decide(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def decide(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Let the leader resolve the task: the packet of §3, step 4."""
     draft, used = draft_of(state, state["final"]), used_cards(state)
     trial = state["measured"]
     log = _settled(state, trial)
     given = Case(
-        **setting_of(state, world),
+        **told_of(world, state["task"]),
         draft=draft,
         iterations=state["iterations"],
         trial=trial,
-        resolved=worded([each for each in log if each["status"] == "closed"]),
-        unresolved=worded([each for each in log if each["status"] == "open"]),
-        open_blocking=sum(is_blocking(each) for each in log),
-        cards=knowns(used),
+        resolved=worded([each for each in log if each.status == "closed"]),
+        unresolved=worded([each for each in log if each.status == "open"]),
+        open_blocking=sum(each.blocks for each in log),
+        cards=used,
         elsewhere=[
-            n for n, each in enumerate(used) if not state["final"] and {*each["tasks"]} - {state["task_id"]}
+            n for n, each in enumerate(used) if not state["final"] and {*each.tasks} - {state["task_id"]}
         ],
     )
     with counting() as asked:
@@ -75,7 +65,7 @@ async def decide(state: State, runtime: LearningRuntime, world: World | None) ->
     return {"packet": packet, "log": log, **by}
 
 
-def _settled(state: State, trial: Measurement | None) -> list[LoggedObjection]:
+def _settled(state: State, trial: Trial | None) -> list[LoggedObjection]:
     """Close what was objected to drafts that were not chosen; what the final one suffers from is open.
 
     That is so even where a patch answered it, a later draft that was not chosen, unless the final draft was
@@ -83,28 +73,28 @@ def _settled(state: State, trial: Measurement | None) -> list[LoggedObjection]:
     """
     final, log = state["final"] + 1, list[LoggedObjection]()
     for each in state["log"]:
-        if each["round"] != final and each["status"] == "open":
-            log.append({**each, "status": "closed", "closed_by": f"draft {final} was chosen"})
-        elif each["round"] == final and trial is not None and not trial.solved:
-            log.append({**each, "status": "open", "closed_by": ""})
+        if each.round != final and each.status == "open":
+            log.append(each.closed(f"draft {final} was chosen"))
+        elif each.round == final and trial is not None and not trial.solved:
+            log.append(each.closed(""))
         else:
             log.append(each)
     return log
 
 
 def _packet(
-    state: State, made: Resolution, log: list[LoggedObjection], trial: Measurement | None, asked: Asked
+    state: State, made: Resolution, log: list[LoggedObjection], trial: Trial | None, asked: Asked
 ) -> Packet:
     used = used_cards(state)
     spent = added(state["asked"], asked)
-    blocking = sum(is_blocking(each) for each in log)
+    blocking = sum(each.blocks for each in log)
     return Packet(
         answer=made.answer or draft_of(state, state["final"]).solution,
         rationale=made.rationale,
         confidence=made.confidence,
         solved=made.solved,
         judged_by="environment" if trial else "leader",
-        sources={"cards": [each["id"] for each in used], "external": made.references},
+        sources={"cards": [each.id for each in used], "external": made.references},
         metrics={
             "latency_seconds": round(state["seconds"], 3),
             "accuracy": None if trial is None else float(trial.correct),
@@ -122,6 +112,6 @@ def _packet(
             "no_new_failures": blocking == 0,
             "reusable": made.reusable,
         },
-        approved=[used[number]["id"] for number in made.promote] if trial else [],
+        approved=[used[number].id for number in made.promote] if trial else [],
         verify_new=made.verify_new and trial is not None,
     )

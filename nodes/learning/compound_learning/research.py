@@ -1,9 +1,9 @@
 """Recall (§4) and research (§3, step 1): the cards that bear on the task, and the first draft."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import cast
 from uuid import uuid4
 
 import yaml
@@ -17,59 +17,52 @@ from mneme.core.errors import BadInput, NoTools
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import call_tools
 from mneme.nodes.learning.compound_learning.state import (
-    FEW,
-    Recalled,
+    MAX_LISTED,
     State,
     TriedDraft,
     Update,
     as_shown,
     ask_role,
-    knowns,
-    scope_of,
-    setting_of,
+    begins,
     timed,
     with_pattern,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of, cards_shown, who_answers
-from mneme.nodes.learning.worlds import made_out, tools_of
+from mneme.nodes.learning.worlds import made_out, told_of, tools_of
 from mneme.nodes.shared_memory import lines_of, look_up
-from mneme.prompts.learning import trials
 from mneme.prompts.learning.compound_learning.research import Assignment, draft_solution
-from mneme.prompts.learning.compound_learning.task import dead_end
-from mneme.prompts.learning.trials import Advice
+from mneme.prompts.learning.compound_learning.task import Advice, Known, about, dead_end
 from mneme.stores.cards.card import Card
-from mneme.stores.cards.people import holds_for
+from mneme.stores.cards.lifecycle import holds_for
 from mneme.stores.provenance import holding
 
 TOOL_TURNS = 4
-LONGEST_FACT = 6_000
+MAX_FACT_CHARS = 6_000
 FIRST_LOOKS = ("schema", "explain")
 PITFALLS = 3
-Find = Callable[[State, World | None, LearningRuntime], Awaitable[list[Recalled]]]
+Find = Callable[[State, World, LearningRuntime], Awaitable[list[Known]]]
 """What finds, for a task in its world, what the researcher is shown of earlier ones."""
 
 
-@timed
-async def recall(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+@begins
+async def recall(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Retrieve the cards that bear on the task (§4); those whose conditions fail here are not shown."""
     update = await begin(state, runtime, world, _retrieved)
     update |= {"shared": await look_up(runtime, state["task"], "researcher", but=["card"])}
     if not runtime.context.recall:
         return update
     found = await cards_of(runtime).pitfalls(
-        _search_text(state, world), PITFALLS, scope=scope_of(world, state), fits=partial(_warns, world=world)
+        _search_text(state, world), PITFALLS, scope=world.scope, fits=partial(_warns, world=world)
     )
     return update | {"pitfalls": [as_shown(each.card, world) for each in found]}
 
 
-async def begin(
-    state: State, runtime: LearningRuntime, world: World | None, find: Find | None = None
-) -> Update:
+async def begin(state: State, runtime: LearningRuntime, world: World, find: Find | None = None) -> Update:
     """Begin a task, and let `find`, if given, recall what bears on it."""
-    features = "; ".join(world.features) if world else ""
+    features = "; ".join(world.features)
     began = time.perf_counter()
     found = await find(cast(State, {**state, "features": features}), world, runtime) if find else []
-    runtime.stream_writer({"step": "recall", "cards": [each["known"].claim for each in found]})
+    runtime.stream_writer({"step": "recall", "cards": [each.claim for each in found]})
     return {
         "task_id": state.get("task_id") or uuid4().hex,
         "features": features,
@@ -88,59 +81,53 @@ async def begin(
     }
 
 
-async def _retrieved(state: State, world: World | None, runtime: LearningRuntime) -> list[Recalled]:
+async def _retrieved(state: State, world: World, runtime: LearningRuntime) -> list[Known]:
     count, text = await cards_shown(runtime), _search_text(state, world)
     if not count:
         return []
     fits = partial(_fits, world=world)
     cards = cards_of(runtime).records
-    found = await cards_of(runtime).retrieve(text, count, scope=scope_of(world, state), fits=fits)
+    found = await cards_of(runtime).retrieve(text, count, scope=world.scope, fits=fits)
     hold = await holding(cards.ledger, cards.namespace, (each.card.id for each in found))
-    return [
-        Recalled(id=each.card.id, known=as_shown(each.card, world), tasks=each.card.evidence.task_ids)
-        for each in found
-        if each.card.id in hold
-    ]
+    return [as_shown(each.card, world) for each in found if each.card.id in hold]
 
 
-def _fits(card: Card, world: World | None) -> bool:
+def _fits(card: Card, world: World) -> bool:
     """Say whether a card may serve here: it is for this version, and not all its rules fail."""
-    if world is None:
-        return True
     elsewhere = bool(card.rules) and all(world.applies(rule.condition) is False for rule in card.rules)
     return not elsewhere and holds_for(card.valid_for, world.versions) is not False
 
 
-def _search_text(state: State, world: World | None) -> str:
+def _search_text(state: State, world: World) -> str:
     """Say what to search the cards by: what the task is made of, as cards say it; else the task's words."""
-    return trials.about("; ".join(world.general), world.noun) if world and world.general else state["task"]
+    return about("; ".join(world.general), world.noun) if world.general else state["task"]
 
 
-def _warns(card: Card, world: World | None) -> bool:
+def _warns(card: Card, world: World) -> bool:
     """Say whether a deprecated card may say something of this task: not all that it holds is of others."""
     said = [
         *(each.condition for each in card.rules),
         *(each.condition for each in card.deprecated_approaches),
     ]
-    return world is None or not said or any(world.applies(each) is not False for each in said)
+    return not said or any(world.applies(each) is not False for each in said)
 
 
 @timed
-async def research(state: State, runtime: LearningRuntime, world: World | None) -> Update:
+async def research(state: State, runtime: LearningRuntime, world: World) -> Update:
     """As the researcher, look at the environment with its tools; draft a solution from cards and facts."""
     facts = await _facts(state, world, runtime)
     given = Assignment(
-        **setting_of(state, world),
+        **told_of(world, state["task"]),
         shared=await lines_of(runtime, state.get("shared", [])),
         facts=facts,
-        cards=knowns(state["cards"]),
+        cards=state["cards"],
         pitfalls=state["pitfalls"],
-        textbook=_ideas(state, world) if world else [],
+        textbook=_ideas(state, world),
     )
     answer, by = await ask_role("researcher", draft_solution, given, runtime)
     draft = with_pattern(answer, world)
     runtime.stream_writer(
-        {"step": "research", "draft": str(draft), "used": [state["cards"][n]["id"] for n in draft.used]}
+        {"step": "research", "draft": str(draft), "used": [state["cards"][n].id for n in draft.used]}
     )
     return {"facts": facts, "drafts": [TriedDraft(draft=draft, trial=None)], "iterations": 1, **by}
 
@@ -150,7 +137,7 @@ def _ideas(state: State, world: World) -> list[Advice]:
 
     Where all is known to fall short, what gained most is left, or what changes nothing.
     """
-    known = [*knowns(state["cards"]), *state["pitfalls"]]
+    known = [*state["cards"], *state["pitfalls"]]
 
     def untried(patterns: Sequence[str]) -> list[Advice]:
         return [each for each in made_out(world, patterns) if dead_end(each.pattern, known) is None]
@@ -160,24 +147,25 @@ def _ideas(state: State, world: World) -> list[Advice]:
     most = [each.approach for each in sorted(helped, key=lambda each: each.gained or 0.0, reverse=True)]
     return (
         [each for each in first if each.changes]
-        or untried(world.remedies())[:FEW]
+        or untried(world.remedies())[:MAX_LISTED]
         or made_out(world, most[:1])
         or first
     )
 
 
-async def _facts(state: State, world: World | None, runtime: LearningRuntime) -> list[str]:
+async def _facts(state: State, world: World, runtime: LearningRuntime) -> list[str]:
     """Let the researcher call the environment's tools, and return what they say.
 
     A model without tools goes on with the task and the cards alone.
     """
-    looks = [*(tools_of(world) if world else ()), *([_opener(state, runtime)] if state["cards"] else ())]
+    looks = [*tools_of(world), *([_opener(state, runtime)] if state["cards"] else ())]
     if not looks:
         return []
     tools = {tool.name: tool for tool in looks}
     who = await who_answers("researcher", runtime)
-    told = [f"Task: {state['task']}", *([world.material(), f"Wanted: {world.wanted()}"] if world else [])]
-    cards = "\n".join(f"{number}: {each.claim}" for number, each in enumerate(knowns(state["cards"])))
+    setting = [world.material(), f"Wanted: {world.wanted()}"] if world.measures else []
+    told = [f"Task: {state['task']}", *setting]
+    cards = "\n".join(f"{number}: {each.claim}" for number, each in enumerate(state["cards"]))
     told += [f"Cards:\n{cards}"] if cards else []
     messages: list[BaseMessage] = [HumanMessage("\n\n".join(told))]
     facts: list[str] = []
@@ -199,16 +187,17 @@ async def _facts(state: State, world: World | None, runtime: LearningRuntime) ->
         if not said.tool_calls:
             return facts
         for call in said.tool_calls:
-            result = await _looked(tools, call["name"], call["args"])
-            facts.append(_told(call["name"], call["args"], result))
+            name, args = call["name"], call["args"]
+            try:
+                result = shorten_middle(str(await tools[name].ainvoke(args)))
+            except (BadInput, ValidationError, KeyError) as wrong:  # told to who called, who may look again
+                result = f"This look failed: {wrong}"
+            told = [f"  {key}: {shorten_middle(str(value))}" for key, value in args.items() if value != ""]
+            facts.append(
+                "\n".join([f"{name} with", *told, f"says: {result}"]) if told else f"{name}: {result}"
+            )
             messages.append(ToolMessage(result, tool_call_id=call["id"] or ""))
     return facts
-
-
-def _told(name: str, given: Mapping[str, Any], result: str) -> str:
-    """Return what a look told, after what it was given: a figure needs what was measured."""
-    with_what = [f"  {key}: {shorten_middle(str(value))}" for key, value in given.items() if value != ""]
-    return "\n".join([f"{name} with", *with_what, f"says: {result}"]) if with_what else f"{name}: {result}"
 
 
 def _opener(state: State, runtime: LearningRuntime) -> BaseTool:
@@ -219,22 +208,14 @@ def _opener(state: State, runtime: LearningRuntime) -> BaseTool:
         """Show a knowledge card in full: its evidence, dead ends and failure modes."""
         if not 0 <= number < len(state["cards"]):
             return f"There is no card {number}; there are {len(state['cards'])}, from 0."
-        card = await cards_of(runtime).records.get(state["cards"][number]["id"])
+        card = await cards_of(runtime).records.get(state["cards"][number].id)
         shown = card.model_dump(mode="json", exclude={"id", "version", "flags", "cleared", "returns_to"})
         return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True)
 
     return open_card
 
 
-async def _looked(tools: Mapping[str, BaseTool], name: str, given: dict[str, Any]) -> str:
-    """Call a tool; what is wrong with the call is told to who called, who may look again."""
-    try:
-        return shorten_middle(str(await tools[name].ainvoke(given)))
-    except (BadInput, ValidationError, KeyError) as wrong:
-        return f"This look failed: {wrong}"
-
-
-def shorten_middle(text: str, longest: int = LONGEST_FACT) -> str:
+def shorten_middle(text: str, longest: int = MAX_FACT_CHARS) -> str:
     """Return a text of bounded length: its beginning and its end."""
     half = longest // 2
     return text if len(text) <= longest else f"{text[:half]}\n…\n{text[-half:]}"

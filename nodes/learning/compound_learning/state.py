@@ -1,17 +1,18 @@
 """What compound learning keeps between its steps, and what all its steps share."""
 
 import time
-from collections.abc import Sequence
-from functools import wraps
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial, wraps
 from operator import add
 from textwrap import shorten
-from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from langgraph.types import Overwrite
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
+from mneme.core.trial import Trial
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import Asked, added, counting
@@ -23,43 +24,44 @@ from mneme.nodes.learning.worlds import (
     advice_of,
     known_pattern,
     open_world,
-    solution_of,
-    told_of,
 )
 from mneme.nodes.messages import said_in
 from mneme.prompts.learning.compound_learning.challenge import Objection
 from mneme.prompts.learning.compound_learning.compile import Finding
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import Failing, InVain, Known
-from mneme.prompts.learning.trials import Advice, Measurement
 from mneme.prompts.prompt import Prompt
 from mneme.stores.cards.card import Card, DeprecatedApproach
 
 Role = Literal["researcher", "devils_advocate", "leader", "monitor"]
 
 
-class Recalled(TypedDict):
-    """A retrieved card, and what its rules make of the task."""
-
-    id: str
-    known: Known
-    tasks: list[str]
-
-
 class TriedDraft(TypedDict):
     """A draft, and what its quick trial showed."""
 
     draft: Draft
-    trial: Measurement | None
+    trial: Trial | None
 
 
-class LoggedObjection(TypedDict):
+class LoggedObjection(BaseModel):
     """An objection in the log, by round; `closed_by` says which patch closed it."""
 
     round: int
     objection: Objection
-    status: Literal["open", "closed"]
-    closed_by: str
+    status: Literal["open", "closed"] = "open"
+    closed_by: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.objection} ({self.closed_by or 'still open'}, to draft {self.round})"
+
+    @property
+    def blocks(self) -> bool:
+        """Say whether it is open and blocks the draft."""
+        return self.status == "open" and self.objection.severity == "blocking"
+
+    def closed(self, by: str) -> "LoggedObjection":
+        """Return it as closed by a patch; by nothing, it is open again."""
+        return self.model_copy(update={"status": "closed" if by else "open", "closed_by": by})
 
 
 class Packet(TypedDict):
@@ -108,14 +110,14 @@ class State(Problem, Result, total=False):
 
     schema_name: str
     features: str
-    cards: Annotated[list[Recalled], Typed]
+    cards: Annotated[list[Known], Typed]
     pitfalls: Annotated[list[Known], Typed]
     retrieval_ms: float
     shared: list[str]
     facts: list[str]
     drafts: Annotated[list[TriedDraft], Typed]
     log: Annotated[list[LoggedObjection], Typed]
-    measured: Annotated[Measurement | None, Typed]
+    measured: Annotated[Trial | None, Typed]
     final: int
     findings: Annotated[list[Finding], Typed]
     seconds: Annotated[float, add]
@@ -123,35 +125,21 @@ class State(Problem, Result, total=False):
 
 
 Update = dict[str, Any]
-FIRST_STEPS = ("recall", "look_up")
-"""The steps with which a task begins: what an earlier one of the same thread cost does not count."""
 G = TypeVar("G", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel)
 Drafted = TypeVar("Drafted", bound=Draft)
 
 
-class InWorld(Protocol):
-    """A step of the graph, in the task's world, where the context names one."""
-
-    __name__: str
-
-    async def __call__(self, state: State, runtime: LearningRuntime, world: World | None) -> Update: ...
+InWorld = Callable[[State, LearningRuntime, World], Awaitable[Update]]
+"""A step of the graph, in the task's world, where the context names one."""
 
 
-class Node(Protocol):
-    """A step as the graph calls it."""
-
-    __name__: str
-
-    async def __call__(self, state: State, runtime: LearningRuntime) -> Update: ...
-
-
-def timed(node: InWorld) -> Node:
+def timed(node: InWorld, *, is_first: bool = False) -> Callable[..., Awaitable[Update]]:
     """Open the task's world for a step, and add to its update what it asked and how long it took.
 
-    What lies between kill and restart does not count. The first step reads what is posed.
+    What lies between kill and restart does not count. The first step reads what is posed: what an earlier
+    task of the same thread cost does not count.
     """
-    is_first = node.__name__ in FIRST_STEPS
 
     @wraps(node)
     async def step(state: State, runtime: LearningRuntime) -> Update:
@@ -161,7 +149,7 @@ def timed(node: InWorld) -> Node:
             whole = cast(State, {**state, **posed})
             schema = whole.get("schema_name", "")  # an example's: it is measured whatever the context says
             name = "sql_tuning" if schema else runtime.context.environment
-            world = await open_world(name, whole, runtime.context, schema) if name else None
+            world = await open_world(name, whole, runtime.context, schema)
             update = {**posed, **await node(whole, runtime, world)}
         costs: Update = {"seconds": time.perf_counter() - began, "asked": asked}
         if is_first:
@@ -169,7 +157,11 @@ def timed(node: InWorld) -> Node:
         return {**update, **costs}
 
     del step.__wrapped__  # LangGraph calls a step with what its signature names
-    return cast(Node, step)
+    return step
+
+
+begins = partial(timed, is_first=True)
+"""The first step of a task."""
 
 
 def _posed(state: State) -> Update:
@@ -203,46 +195,34 @@ async def ask_role(
     return answered.value, {"responders": [f"{role}: {answered.responder}"]}
 
 
-def setting_of(state: State, world: World | None) -> dict[str, Any]:
-    """Return what every agent is told of the task in its world."""
-    told = told_of(world, state["task"]) | {"features": state["features"]}
-    return told | ({"material": state["material"]} if state.get("material") else {})
-
-
-def scope_of(world: World | None, state: State) -> str:
-    """Return what lessons of this run are about; cards of another scope are not shown."""
-    return world.scope if world else state.get("scope", "")
-
-
-SHORT = 300
-FEW = 3
+MAX_SHORT_CHARS = 300
+MAX_LISTED = 3
 """So many of a card's failure modes are shown, and of its dead ends that are not known to hold here."""
 
 
-def as_shown(card: Card, world: World | None) -> Known:
+def as_shown(card: Card, world: World) -> Known:
     """Return a card as agents are shown it, in short, its rules made out for the task where they can be."""
-    advice = [
-        advice_of(world, rule.condition, rule.pattern)
-        if world
-        else Advice(condition=rule.condition, pattern=rule.pattern, is_text=True)
-        for rule in (card.rules if card.status != "deprecated" else ())
-    ]
+    rules = card.rules if card.status != "deprecated" else ()
     return Known(
+        id=card.id,
+        tasks=card.evidence.task_ids,
         claim=card.claim,
         status=card.status,
         confidence=card.confidence,
         successes=card.evidence.success_count,
         failures=card.evidence.failure_count,
-        advice=advice,
+        advice=[advice_of(world, each.condition, each.pattern) for each in rules],
         valid_for=card.valid_for,
         rationale=_short(card.rationale),
         in_vain=_in_vain(card, world),
         served=[each.features for each in card.evidence.recent if each.success and each.features],
-        fails=[Failing(**{name: _short(text) for name, text in each}) for each in card.failure_modes[:FEW]],
+        fails=[
+            Failing(**{name: _short(text) for name, text in each}) for each in card.failure_modes[:MAX_LISTED]
+        ],
     )
 
 
-def _in_vain(card: Card, world: World | None) -> list[InVain]:
+def _in_vain(card: Card, world: World) -> list[InVain]:
     """Return what fails here, and a few others; what a deprecated card advises has failed as well."""
     parts = [*card.deprecated_approaches]
     if card.status == "deprecated":
@@ -253,13 +233,13 @@ def _in_vain(card: Card, world: World | None) -> list[InVain]:
         ]
     shown = [_dead_end(each, world) for each in parts]
     others = [each for each in shown if not each.applies]
-    return [each for each in shown if each.applies] + others[:FEW]
+    return [each for each in shown if each.applies] + others[:MAX_LISTED]
 
 
-def _dead_end(part: DeprecatedApproach, world: World | None) -> InVain:
+def _dead_end(part: DeprecatedApproach, world: World) -> InVain:
     """Say whether an approach fails here; what only fell short may be enough for a smaller gain."""
-    applies = world.applies(part.condition) if world and part.condition else None
-    if applies and world and part.gained is not None:
+    applies = world.applies(part.condition) if part.condition else None
+    if applies and part.gained is not None:
         applies = part.gained < world.wanted_gain if world.wanted_gain else None
     return InVain(
         approach=part.approach,
@@ -272,12 +252,7 @@ def _dead_end(part: DeprecatedApproach, world: World | None) -> InVain:
 
 
 def _short(text: str) -> str:
-    return shorten(text, SHORT, placeholder=" …")
-
-
-def knowns(cards: Sequence[Recalled]) -> list[Known]:
-    """Return recalled cards as agents are shown them."""
-    return [each["known"] for each in cards]
+    return shorten(text, MAX_SHORT_CHARS, placeholder=" …")
 
 
 def draft_of(state: State, number: int) -> Draft:
@@ -285,39 +260,26 @@ def draft_of(state: State, number: int) -> Draft:
     return state["drafts"][number]["draft"]
 
 
-def used_cards(state: State) -> list[Recalled]:
+def used_cards(state: State) -> list[Known]:
     """Return the cards that the first draft rested on; patches may lead away from them."""
     return [state["cards"][number] for number in state["drafts"][0]["draft"].used]
 
 
-def verified_cards(state: State) -> list[Recalled]:
+def verified_cards(state: State) -> list[Known]:
     """Return the retrieved cards that are verified."""
-    return [each for each in state["cards"] if each["known"].status == "verified"]
+    return [each for each in state["cards"] if each.status == "verified"]
 
 
 def worded(log: Sequence[LoggedObjection]) -> list[str]:
     """Return objections in the words that agents are shown."""
-    return [str(each["objection"]) for each in log]
+    return [str(each.objection) for each in log]
 
 
-def settled_words(log: Sequence[LoggedObjection]) -> list[str]:
-    """Return objections with what came of them."""
-    return [
-        f"{said} ({each['closed_by'] or 'still open'}, to draft {each['round']})"
-        for said, each in zip(worded(log), log, strict=True)
-    ]
-
-
-def is_blocking(entry: LoggedObjection) -> bool:
-    """Say whether an objection is open and blocks the draft."""
-    return entry["status"] == "open" and entry["objection"].severity == "blocking"
-
-
-def with_pattern(draft: Drafted, world: World | None) -> Drafted:
+def with_pattern(draft: Drafted, world: World) -> Drafted:
     """Describe a draft's solution in the pattern language, where its author did not, or in no such words."""
-    if world is None or world.language is None:
+    if world.language is None:
         return draft
     pattern = known_pattern(world, draft.pattern)
     if not pattern and draft.solution:
-        pattern = world.describe(solution_of(draft))
+        pattern = world.describe(draft.made)
     return draft.model_copy(update={"pattern": pattern})

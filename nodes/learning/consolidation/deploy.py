@@ -12,7 +12,7 @@ from langgraph.types import Send
 
 from mneme.core.settings import read_settings
 from mneme.models.asking.replies import Unusable
-from mneme.models.asking.responders import CallOptions, ModelRequest, model_of
+from mneme.models.asking.responders import CallOptions, ModelRequest, say
 from mneme.models.ollama.creating import create, model_name
 from mneme.models.tuning.lora import ADAPTER
 from mneme.models.tuning.paired import not_worse
@@ -30,7 +30,7 @@ from mneme.nodes.learning.consolidation.state import (
 from mneme.stores.ledger.records import Change
 from mneme.stores.tuned_models import Attempt
 
-WORSE = 0.05
+MAX_LOSS = 0.05
 """The share of a lesson that a tuned model must be shown not to lose on replayed tasks."""
 REPLY_TOKENS = 160
 ARMS = ("base_with_cards", "tuned_with_delta", "base_alone", "tuned_alone")
@@ -76,7 +76,7 @@ async def _said(model: str, asked: str) -> tuple[str, dict[str, float]]:
     request = ModelRequest(SYSTEM, [], [HumanMessage(asked)])
     options = CallOptions(REPLY_TOKENS, 0.0, SEED, free_text=True)
     try:
-        reply = await model_of(f"ollama:{model}").say(request, options, "background", {})
+        reply = await say(f"ollama:{model}", request, options, "background", {})
     except Unusable as endless:  # it goes round in circles: what it said until then counts
         return endless.raw, {}
     used, told = reply.usage_metadata, reply.response_metadata
@@ -147,7 +147,7 @@ def _verdict(rows: Sequence[dict[str, Any]], archived: Collection[str]) -> tuple
     Cards that leave retrieval must be in the weights: of those, the tuned model alone has to say more than
     the base alone. Else one that only repeats what is left could replace a base that hardly uses cards.
     """
-    with_cards = not_worse(_scores(rows, "base_with_cards"), _scores(rows, "tuned_with_delta"), WORSE)
+    with_cards = not_worse(_scores(rows, "base_with_cards"), _scores(rows, "tuned_with_delta"), MAX_LOSS)
     trained = [row for row in rows if row["key"] in archived]
     alone = not_worse(_scores(trained, "base_alone"), _scores(trained, "tuned_alone"), 0.0)
     figures = {"replayed": with_cards.model_dump(), "alone": alone.model_dump()}

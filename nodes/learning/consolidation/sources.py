@@ -8,12 +8,11 @@ from typing import TypeVar
 from mneme.library.agents.agent import AGENTS, load_agent
 from mneme.models.tuning.pairs import Pair, Pairs
 from mneme.nodes.sharing.choosing import chosen
-from mneme.stores.cards.card import Card
+from mneme.stores.cards.card import Card, Consolidation
 from mneme.stores.cards.check import findings
 from mneme.stores.cards.consolidation import DELTA, is_good, is_held_out, lesson_of, situation_of, warning_of
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.settings import Consolidation
-from mneme.stores.cards.task_log import TaskRecord
+from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.pools.lessons import HELD_OUT, group_of
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.memory_pool import Pair as PoolPair
@@ -22,8 +21,8 @@ from mneme.stores.pools.near_duplicates import near_to_any
 TASKS_A_CARD = 4
 """Tasks of one card that are trained on: more of the same teach little."""
 REPLAYS = 40
-HELD_OUT_AT_MOST = 200
-LOOKED_AT = 50
+MAX_HELD_OUT = 200
+CANDIDATES = 50
 """Cards among which those that are left are looked for."""
 
 
@@ -59,13 +58,13 @@ async def card_pairs(
     async def shown(card: Card) -> Pair:
         """Return a pair with what retrieval finds for it now, and once what is learned is archived."""
         latest = asked[card.id][-1]
-        found = [each.card for each in await cards.retrieve(latest, LOOKED_AT)]
+        found = [each.card for each in await cards.retrieve(latest, CANDIDATES)]
         left = [in_short(each) for each in found if each.id not in keys]
         now = [in_short(each) for each in found[:recall]]
         delta = left[: min(recall, DELTA)]
         return Pair(key=card.id, asked=latest, answer=lesson_of(card), shown=now, delta=delta)
 
-    held_out = _some([card for card in good if is_held_out(card)], HELD_OUT_AT_MOST, attrgetter("id"))
+    held_out = _some([card for card in good if is_held_out(card)], MAX_HELD_OUT, attrgetter("id"))
     again = [card for card in good if len(asked[card.id]) > 1 or is_held_out(card)]
     return Pairs(
         train=[*train, *warned],
@@ -96,17 +95,18 @@ async def memory_pairs(pool: MemoryPool, above: int, recall: int) -> Pairs:
     What is nearly a held-out question or answer is left out, and what was rated down or reads like an order.
     """
     good = [each async for each in pool.pairs() if each.pair.score > above and _may_be_learned(each.pair)]
-    held = [each for each in good if _is_held_out(each)]
+    held = [each for each in good if int(group_of(each)[:8], 16) % HELD_OUT == 0]
+    left_out = {each.key for each in held}
     said = [text for each in held for text in (each.pair.prompt, each.pair.answer)]
     train = [
         each
         for each in good
-        if not _is_held_out(each)
+        if each.key not in left_out
         and not near_to_any(each.pair.prompt, said)
         and not near_to_any(each.pair.answer, said)
     ]
     shown = []
-    for each in _some(held, HELD_OUT_AT_MOST, attrgetter("key")):
+    for each in _some(held, MAX_HELD_OUT, attrgetter("key")):
         _, found = await chosen(pool, each.pair.asked, recall, without=each.pair.answer)
         examples = [f"{other.pair.prompt} -> {other.pair.answer}" for other in found]
         shown.append(_pair(each).model_copy(update={"shown": examples, "delta": examples}))
@@ -126,10 +126,6 @@ def _pair(memory: Pooled) -> Pair:
     pair = memory.pair
     does = load_agent(pair.agent).does if pair.agent in AGENTS else ""
     return Pair(key=memory.key, asked="\n\n".join(filter(None, [does, pair.asked])), answer=pair.answer)
-
-
-def _is_held_out(memory: Pooled) -> bool:
-    return int(group_of(memory)[:8], 16) % HELD_OUT == 0
 
 
 def _some(among: Sequence[Item], most: int, key: Callable[[Item], str]) -> list[Item]:

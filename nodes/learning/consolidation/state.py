@@ -9,14 +9,15 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from mneme.core.fields import described
 from mneme.core.settings import read_settings
 from mneme.models.tuning.judging import Judged
 from mneme.models.tuning.pairs import Pairs
 from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.context import OwnedByTeam, ledger_of, team_of
+from mneme.stores.cards.card import Consolidation
 from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.settings import Consolidation
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.tuned import PoolModels
 
@@ -24,10 +25,9 @@ from mneme.stores.pools.tuned import PoolModels
 class TuningContext(OwnedByTeam):
     """Whose cards, or which pool's memories, are consolidated, and how the model is tuned."""
 
-    pool: str = Field(
-        "",
-        description="The pool whose memories are learned (Memory Sharing, §5); none: the team's cards.",
-        examples=["literary_creation"],
+    pool: str = described(
+        "The pool whose memories are learned (Memory Sharing, §5); none: the team's cards.",
+        "literary_creation",
     )
     above: int = Field(70, ge=0, le=99, description="A memory is learned where its score is above this.")
     recall: int = Field(5, ge=1, le=20, description="Cards or examples that a task is shown.")
@@ -46,26 +46,20 @@ class Wanted(TypedDict, total=False):
     base: Required[
         Annotated[
             str,
-            Field(
-                description="The model that is tuned: a GGUF file, a folder of safetensors, or smollm2.",
-                examples=["smollm2"],
+            described(
+                "The model that is tuned: a GGUF file, a folder of safetensors, or smollm2.", "smollm2", ...
             ),
         ]
     ]
     served_base: Required[
-        Annotated[
-            str, Field(description="The same model in Ollama, by its name there.", examples=["smollm2"])
-        ]
+        Annotated[str, described("The same model in Ollama, by its name there.", "smollm2", ...)]
     ]
-    force: Annotated[
-        bool, Field(False, description="Consolidate though nothing makes it due.", examples=[True])
-    ]
+    force: Annotated[bool, described("Consolidate though nothing makes it due.", True, False)]
     generic: Annotated[
         str,
-        Field(
-            "",
-            description="A YAML file of generic questions, in place of those that come with Mneme.",
-            examples=["/home/ada/generic.yaml"],
+        described(
+            "A YAML file of generic questions, in place of those that come with Mneme.",
+            "/home/ada/generic.yaml",
         ),
     ]
 
@@ -117,7 +111,7 @@ def cycle_of(runtime: TuningRuntime) -> ConsolidationCycle | PoolModels:
     """Return the consolidations of the team's cards, or of the pool that is named."""
     if runtime.context.pool:
         return PoolModels(pool_of(runtime))
-    return ConsolidationCycle(ledger_of(runtime), cards_of(runtime))
+    return ConsolidationCycle(ledger_of(runtime), cards_of(runtime), limits_of(runtime))
 
 
 def owner_of(runtime: TuningRuntime, between: str = "-") -> str:

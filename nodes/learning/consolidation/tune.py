@@ -1,7 +1,6 @@
 """Examine, gather, measure, train and judge: from a team's cards to an adapter, and what it is worth."""
 
 import asyncio
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import yaml
 from langgraph.types import Overwrite
 from pydantic import TypeAdapter, ValidationError
 
+from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.private import make_private_folder
 from mneme.core.settings import settings
@@ -34,10 +34,10 @@ from mneme.nodes.learning.consolidation.state import (
 )
 from mneme.stores.pools.tuned import PoolModels
 
-FORGOTTEN = 0.10
+MAX_FORGOTTEN = 0.10
 """The share of generic questions that an adapter must be shown not to lose."""
 QUESTIONS = TypeAdapter(list[Question])
-FEWEST = 2
+MIN_PAIRS = 2
 """Pairs without which there is nothing to be trained."""
 
 
@@ -57,10 +57,7 @@ async def examine(state: State, runtime: TuningRuntime) -> Update:
     await check(f"ollama:{state['served_base']}")
     await asyncio.to_thread(read_generic, state.get("generic", ""))
     cycle, mark = cycle_of(runtime), await asyncio.to_thread(fingerprint, base)
-    if isinstance(cycle, PoolModels):
-        due = [*await cycle.due(model=mark)]
-    else:
-        due = [*await cycle.due(model=mark, settings=limits_of(runtime))]
+    due = [*await cycle.due(model=mark)]
     goes_on = bool(due) or state.get("force", False)
     return {
         "tag": f"v{len(await cycle.attempts()) + 1}" if goes_on else "",
@@ -86,10 +83,11 @@ async def gather(state: State, runtime: TuningRuntime) -> Update:
         pairs = await memory_pairs(pool_of(runtime), told.above, told.recall)
     else:
         pairs = await card_pairs(cards_of(runtime), limits_of(runtime), told.recall, await cycle.learned())
-    if len(pairs.train) < FEWEST or not pairs.keys:
+    if len(pairs.train) < MIN_PAIRS or not pairs.keys:
         raise _too_few(len(pairs.keys), told)
     folder = await folder_of(state["tag"], runtime)
-    await asyncio.to_thread(_write, folder, pairs.model_dump_json())
+    await asyncio.to_thread(make_private_folder, folder)
+    await asyncio.to_thread(write_durably, folder / "pairs.json", pairs.model_dump_json())
     return {
         "counts": {
             "train": len(pairs.train),
@@ -111,15 +109,6 @@ def _too_few(count: int, told: TuningContext) -> BadInput:
         f"{told.successes} successes.",
         "Learn from more tasks, or ask for fewer successes: --successes 1.",
     )
-
-
-def _write(folder: Path, text: str) -> None:
-    make_private_folder(folder)
-    part = folder / "pairs.json.part"
-    part.write_text(text, encoding="utf-8")
-    with part.open("rb") as file:
-        os.fsync(file.fileno())
-    part.replace(folder / "pairs.json")
 
 
 async def measure(state: State, runtime: TuningRuntime) -> Update:
@@ -149,7 +138,7 @@ async def judge_tuned(state: State, runtime: TuningRuntime) -> Update:
     tell = _teller("judge_tuned", runtime)
     after = await asyncio.to_thread(_judged, state, folder, tell, tuned=True)
     before = state["before"]
-    kept = not_worse(before.generic, after.generic, FORGOTTEN)
+    kept = not_worse(before.generic, after.generic, MAX_FORGOTTEN)
     why = "" if kept.not_worse else f"Not promoted: it may have forgotten what the base knew, {kept}."
     figures = state["figures"] | {
         "counts": state["counts"],

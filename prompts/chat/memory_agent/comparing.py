@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.chat.bounds import LONGEST
+from mneme.prompts.chat.bounds import MAX_CHARS
 from mneme.prompts.chat.evidence import left_out, located
 from mneme.prompts.prompt import Line, Prompt, Reason, Schemas, one_of
 
-MOST_PAIRS = 24
+MAX_PAIRS = 24
 """Relations that one answer names at most."""
 Relation = Literal["change", "later", "correction", "duplicate", "addition", "unclear"]
 """How a fact stands to a memory. A change, now or later, and a correction are the paper's conflict."""
@@ -40,10 +40,10 @@ class Judgement(BaseModel):
     reason: Annotated[Reason, Field(max_length=160)] = Field(description="A few words, before deciding.")
     relation: Relation
     outdated: str = Field(
-        "", max_length=LONGEST, description="The memory's words that are no longer true; else empty."
+        "", max_length=MAX_CHARS, description="The memory's words that are no longer true; else empty."
     )
     updated: str = Field(
-        "", max_length=LONGEST, description="The whole memory as it is true now, where that changes."
+        "", max_length=MAX_CHARS, description="The whole memory as it is true now, where that changes."
     )
 
 
@@ -51,7 +51,7 @@ class Judgements(BaseModel):
     """The pairs of a fact and a memory that have to do with one another; all others are unrelated."""
 
     look: str = Field("", max_length=600, description="Each memory's number, and what changes in it.")
-    judgements: list[Judgement] = Field(max_length=MOST_PAIRS)
+    judgements: list[Judgement] = Field(max_length=MAX_PAIRS)
 
 
 compare_memories = Prompt(

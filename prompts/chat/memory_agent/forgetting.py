@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.chat.bounds import MOST, check_index
+from mneme.prompts.chat.bounds import MAX_ITEMS, check_index
 from mneme.prompts.prompt import Prompt, Reason, some_of
 
 
@@ -18,7 +18,7 @@ class Forgotten(BaseModel):
     """Which memories are meant, by their numbers; possibly none."""
 
     rationale: Reason = Field(description="One sentence, written before deciding.")
-    numbers: list[int] = Field(max_length=MOST)
+    numbers: list[int] = Field(max_length=MAX_ITEMS)
 
 
 choose_forgotten = Prompt(

@@ -6,8 +6,8 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from mneme.prompts.chat.bounds import (
-    LONGEST,
-    MOST,
+    MAX_CHARS,
+    MAX_ITEMS,
     Content,
     Day,
     Name,
@@ -26,8 +26,8 @@ $preceding
 $message
 </message>"""
 """How a message is shown, with the turns before it."""
-MOST_STATED = 100
-"""Memories of one message where its own words are kept; a model is asked for `MOST`."""
+MAX_STATED = 100
+"""Memories of one message where its own words are kept; a model is asked for `MAX_ITEMS`."""
 
 
 class Incoming(BaseModel):
@@ -46,10 +46,10 @@ class Candidate(BaseModel):
     quote: Quote = Field(description="The words of the message that say so, copied.")
     kind: Literal["semantic", "episodic"] = Field(description="What lasts, or what happens once.")
     entities: list[Name] = Field(
-        [], max_length=MOST, description="Names of people, animals, places and things in it."
+        [], max_length=MAX_ITEMS, description="Names of people, animals, places and things in it."
     )
     relations: list[Relation] = Field(
-        [], max_length=MOST, description="`subject | relation | object`, one per fact."
+        [], max_length=MAX_ITEMS, description="`subject | relation | object`, one per fact."
     )
 
 
@@ -73,7 +73,7 @@ class Route(BaseModel):
 class Reading(Route):
     """What a message asks of the memory, and everything in it that should be remembered."""
 
-    memories: list[Read] = Field([], max_length=MOST_STATED)
+    memories: list[Read] = Field([], max_length=MAX_STATED)
 
 
 read_message = Prompt(
@@ -131,11 +131,11 @@ def written_bounds(given: Incoming) -> Schemas:
     A script without spaces says as much in 5.
     """
     said = len(given.message)
-    most = {"maxItems": min(MOST, 1 + said // (5 if UNSPACED.search(given.message) else 15))}
+    most = {"maxItems": min(MAX_ITEMS, 1 + said // (5 if UNSPACED.search(given.message) else 15))}
     return {
         "memories": most,
-        "memories[].content": {"maxLength": min(LONGEST, 200 + 2 * said)},
-        "memories[].quote": {"maxLength": min(LONGEST, 20 + said)},
+        "memories[].content": {"maxLength": min(MAX_CHARS, 200 + 2 * said)},
+        "memories[].quote": {"maxLength": min(MAX_CHARS, 20 + said)},
         "memories[].entities": most,
         "memories[].relations": most,
         "memories[].relations[]": {"maxLength": min(200, 40 + said)},

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.chat.bounds import LONGEST, MOST, Name, Relation, check_content
+from mneme.prompts.chat.bounds import MAX_CHARS, MAX_ITEMS, Name, Relation, check_content
 from mneme.prompts.chat.evidence import left_out
 from mneme.prompts.prompt import Prompt, Schemas
 
@@ -21,8 +21,8 @@ class Rewritten(BaseModel):
     """An updated memory."""
 
     content: str = Field(description="The whole memory, with what stays and what is new.")
-    entities: list[Name] = Field([], max_length=MOST)
-    relations: list[Relation] = Field([], max_length=MOST)
+    entities: list[Name] = Field([], max_length=MAX_ITEMS)
+    relations: list[Relation] = Field([], max_length=MAX_ITEMS)
 
 
 rewrite_memory = Prompt(
@@ -77,4 +77,4 @@ def doubt_rewritten(given: Pair, answer: Rewritten) -> None:
 @rewrite_memory.bound
 def rewritten_bounds(given: Pair) -> Schemas:
     """Let a memory be as long as it was with the fact appended."""
-    return {"content": {"maxLength": max(LONGEST, len(given.memory) + len(given.fact))}}
+    return {"content": {"maxLength": max(MAX_CHARS, len(given.memory) + len(given.fact))}}

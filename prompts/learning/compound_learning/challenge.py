@@ -4,9 +4,10 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from mneme.core.trial import Trial
 from mneme.prompts.learning.compound_learning.task import (
     DATA,
-    MOST,
+    MAX_ITEMS,
     NONE,
     SETTING,
     Known,
@@ -15,7 +16,6 @@ from mneme.prompts.learning.compound_learning.task import (
     Severity,
     check_named,
 )
-from mneme.prompts.learning.trials import Measurement
 from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of
 
 Kind = Literal["missing_edge_case", "contradiction", "known_pitfall", "unstated_assumption"]
@@ -43,7 +43,7 @@ class Review(Setting):
     pattern: str = ""
     rests_on: list[str] = Field([], description="The claims of the cards that the draft rests on.")
     proven: bool = Field(False, description="Whether the draft rests on cards.")
-    trial: Measurement | None = None
+    trial: Trial | None = None
     tried: list[str] = Field([])
     earlier: list[str] = Field([], description="What was objected to earlier drafts, and what came of it.")
     remedies: list[str] = Field([])
@@ -54,7 +54,7 @@ class Review(Setting):
 class Objections(BaseModel):
     """All that the devil's advocate objects to, if anything."""
 
-    objections: list[Objection] = Field([], max_length=MOST)
+    objections: list[Objection] = Field([], max_length=MAX_ITEMS)
 
 
 challenge_draft = Prompt(

@@ -7,8 +7,8 @@ from pydantic import BaseModel, Field
 from mneme.prompts.learning.compound_learning.task import (
     DATA,
     DISPUTABLE,
-    LONGEST_CLAIM,
-    MOST,
+    MAX_CLAIM_CHARS,
+    MAX_ITEMS,
     NONE,
     SETTING,
     Condition,
@@ -57,12 +57,12 @@ class Finding(BaseModel):
 
     rationale: Reason
     claim: str = Field(
-        "", max_length=LONGEST_CLAIM, description="The lesson in one sentence; for create and dispute."
+        "", max_length=MAX_CLAIM_CHARS, description="The lesson in one sentence; for create and dispute."
     )
     condition: Condition = Field("", description="When it holds, in the words of the features.")
     pattern: Pattern = Field("", description="What to do then.")
-    failure_modes: list[Failing] = Field([], max_length=MOST, description="When the lesson fails.")
-    deprecated_approaches: list[DeadEnd] = Field([], max_length=MOST, description="Tried and failed.")
+    failure_modes: list[Failing] = Field([], max_length=MAX_ITEMS, description="When the lesson fails.")
+    deprecated_approaches: list[DeadEnd] = Field([], max_length=MAX_ITEMS, description="Tried and failed.")
     success: bool = Field(True, description="For reinforce: whether the card helped.")
     card: int = Field(NONE, description="Number of the used card that it is about, else -1.")
     event: Literal["create", "reinforce", "dispute", "dead_end"]
@@ -71,7 +71,7 @@ class Finding(BaseModel):
 class Findings(BaseModel):
     """What the monitor does to the knowledge base, if anything."""
 
-    findings: list[Finding] = Field([], max_length=MOST)
+    findings: list[Finding] = Field([], max_length=MAX_ITEMS)
 
 
 compile_lessons = Prompt(

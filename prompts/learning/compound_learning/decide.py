@@ -2,17 +2,17 @@
 
 from pydantic import BaseModel, Field
 
+from mneme.core.trial import Trial
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import (
     DATA,
-    LONGEST_TEXT,
-    MOST,
+    MAX_ITEMS,
+    MAX_TEXT_CHARS,
     SETTING,
     Known,
     Sentence,
     Setting,
 )
-from mneme.prompts.learning.trials import Measurement
 from mneme.prompts.prompt import Prompt, Reason, Schemas, some_of
 
 
@@ -21,7 +21,7 @@ class Case(Setting):
 
     draft: Draft
     iterations: int
-    trial: Measurement | None = None
+    trial: Trial | None = None
     resolved: list[str] = Field([])
     unresolved: list[str] = Field([])
     open_blocking: int = 0
@@ -34,17 +34,17 @@ class Resolution(BaseModel):
 
     rationale: Reason
     answer: str = Field(
-        "", max_length=LONGEST_TEXT, description="The final answer in words; empty: the draft as it is."
+        "", max_length=MAX_TEXT_CHARS, description="The final answer in words; empty: the draft as it is."
     )
     solved: bool = Field(description="Whether the task is solved; what was measured decides where it was.")
     confidence: float = Field(ge=0, le=1)
     references: list[Sentence] = Field([], max_length=5, description="External sources, where there are any.")
-    uncertainties: list[Reason] = Field([], max_length=MOST)
+    uncertainties: list[Reason] = Field([], max_length=MAX_ITEMS)
     fallbacks: list[Sentence] = Field([], max_length=5)
     faster_or_novel: bool = Field(description="Whether it is faster than before, or a new approach.")
     reusable: bool = Field(description="Whether the approach is a pattern, not one task's accident.")
     promote: list[int] = Field(
-        [], max_length=MOST, description="Numbers of the used cards that you approve as verified."
+        [], max_length=MAX_ITEMS, description="Numbers of the used cards that you approve as verified."
     )
     verify_new: bool = Field(
         False, description="Whether a new card from this task is verified at once: measured, and sure."
@@ -93,7 +93,7 @@ Blocking and open: $open_blocking
 
 Cards used:
 $cards
-Numbers of those that served another task before: $elsewhere""",
+Which of these served another task before, by the number in brackets: $elsewhere""",
 )
 
 

@@ -4,13 +4,15 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from mneme.core.trial import Solution, Trial
 from mneme.prompts.learning.compound_learning.task import (
     DATA,
-    LONGEST_SQL,
-    LONGEST_TEXT,
-    MOST,
+    MAX_ITEMS,
+    MAX_SQL_CHARS,
+    MAX_TEXT_CHARS,
     PARTS,
     SETTING,
+    Advice,
     Known,
     Pattern,
     Sentence,
@@ -18,7 +20,6 @@ from mneme.prompts.learning.compound_learning.task import (
     Statement,
     parts_bounds,
 )
-from mneme.prompts.learning.trials import Advice, Measurement
 from mneme.prompts.prompt import Prompt, Reason, Schemas, some_of
 
 
@@ -26,10 +27,7 @@ class File(BaseModel):
     """A file with its whole new text."""
 
     path: Annotated[str, Field(max_length=300)]
-    text: Annotated[str, Field(max_length=LONGEST_SQL)]
-
-    def __str__(self) -> str:
-        return f"{self.path}:\n{self.text}"
+    text: Annotated[str, Field(max_length=MAX_SQL_CHARS)]
 
 
 class Draft(BaseModel):
@@ -40,16 +38,18 @@ class Draft(BaseModel):
         "", description="The approach in the pattern language, e.g. INDEX (filter, group); may be empty."
     )
     statements: list[Statement] = Field(
-        [], max_length=MOST, description="CREATE INDEX or ANALYZE statements, in order."
+        [], max_length=MAX_ITEMS, description="CREATE INDEX or ANALYZE statements, in order."
     )
     query: str = Field(
-        "", max_length=LONGEST_SQL, description="The query to run instead; empty where it stays as it is."
+        "", max_length=MAX_SQL_CHARS, description="The query to run instead; empty where it stays as it is."
     )
-    files: list[File] = Field([], max_length=MOST, description="Files with their whole new text.")
-    diff: str = Field("", max_length=LONGEST_SQL, description="A unified diff, instead of whole files.")
-    answer: str = Field("", max_length=LONGEST_TEXT, description="The answer in words, where nothing is run.")
+    files: list[File] = Field([], max_length=MAX_ITEMS, description="Files with their whole new text.")
+    diff: str = Field("", max_length=MAX_SQL_CHARS, description="A unified diff, instead of whole files.")
+    answer: str = Field(
+        "", max_length=MAX_TEXT_CHARS, description="The answer in words, where nothing is run."
+    )
     used: list[int] = Field(
-        [], max_length=MOST, description="Numbers of the cards that the draft really rests on."
+        [], max_length=MAX_ITEMS, description="Numbers of the cards that the draft really rests on."
     )
     assumptions: list[Sentence] = Field([], max_length=5)
 
@@ -60,8 +60,13 @@ class Draft(BaseModel):
     @property
     def solution(self) -> str:
         """Return what would be run, or the answer, without the words around it."""
-        lines = [*self.statements, self.query, *map(str, self.files), self.diff, self.answer]
-        return "\n".join(line for line in lines if line)
+        return self.made.text
+
+    @property
+    def made(self) -> Solution:
+        """Return the solution as a world takes it."""
+        files = {each.path: each.text for each in self.files}
+        return Solution.model_validate(self.model_dump(include={*Solution.model_fields}) | {"files": files})
 
 
 class Assignment(Setting):
@@ -139,7 +144,7 @@ class Complaint(Setting):
     draft: Draft
     objections: list[str]
     advice: list[Advice]
-    trial: Measurement | None = None
+    trial: Trial | None = None
     cards: list[Known] = Field([])
     pitfalls: list[Known] = Field([])
 
@@ -148,7 +153,7 @@ class Patch(Draft):
     """A revised draft, and the numbers of the objections that it closes."""
 
     closed: list[int] = Field(
-        [], max_length=MOST, description="Numbers of the objections that the patch closes."
+        [], max_length=MAX_ITEMS, description="Numbers of the objections that the patch closes."
     )
 
 

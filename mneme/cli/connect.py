@@ -1,0 +1,231 @@
+"""`mneme connect`: register Mneme's MCP server and hooks with an editor, by the editor's documented files.
+
+What else stands in those files stays as it is; a file that cannot be read is never written.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from mneme.cli.options import User
+from mneme.cli.show import console, emit
+from mneme.core.durable import write_durably
+from mneme.core.errors import BadInput, MnemeError, needs
+from mneme.core.settings import settings
+from mneme.integrations.hook import MODULE
+from mneme.stores.ledger.addresses import place_of
+
+Json = dict[str, Any]
+Editor = Literal["claude-code", "codex", "cursor"]
+NAME = "mneme"
+BEGIN, END = "# mneme: begin (`mneme connect codex --undo` removes this)\n", "# mneme: end\n"
+TIMEOUT = 10
+"""Seconds after which an editor ends a hook."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where an editor has its hooks and MCP servers, and on which events it calls hooks."""
+
+    hooks: Path
+    servers: Path
+    events: Sequence[str]
+    project: str = ""
+    """The project among all of a file's, where one file has them all."""
+
+
+def _files(editor: Editor, project: Path | None) -> Files:
+    """Return an editor's files, for one project or for all of a person's."""
+    if editor == "claude-code":
+        own = os.environ.get("CLAUDE_CONFIG_DIR")
+        home = Path(own) if own else Path.home() / ".claude"
+        servers = home / ".claude.json" if own else Path.home() / ".claude.json"
+        hooks = project / ".claude" / "settings.local.json" if project else home / "settings.json"
+        return Files(hooks, servers, ("SessionStart", "UserPromptSubmit", "SessionEnd"), str(project or ""))
+    if editor == "codex":
+        home = project / ".codex" if project else Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+        return Files(home / "hooks.json", home / "config.toml", ("SessionStart", "UserPromptSubmit"))
+    home = (project or Path.home()) / ".cursor"
+    return Files(home / "hooks.json", home / "mcp.json", ("sessionStart", "beforeSubmitPrompt", "sessionEnd"))
+
+
+def connect(
+    editor: Annotated[Editor, "claude-code, codex or cursor."],
+    project: Annotated[bool, "This folder alone, with a memory of its own; else every project."] = False,
+    undo: Annotated[bool, "Take out what this command has put in."] = False,
+    user: User = "",
+    team: Annotated[str, typer.Option(envvar="MNEME_TEAM", help="Whose findings are shown, too.")] = "local",
+    tokens: Annotated[int, typer.Option(min=0, help="Tokens of memories for each prompt at most.")] = 300,
+) -> None:
+    """Give an editor's agent a memory: MCP tools, what is relevant at each prompt, and what you say kept."""
+    here = Path.cwd() if project else None
+    files = _files(editor, here)
+    whose = user or (f"{here.name}" if here else "local")
+    changed = [_hooks(files, None if undo else _hook(whose, team, tokens), editor)]
+    changed.append(_servers(files, None if undo else _server(whose, team)))
+    if not undo:
+        with needs("The hooks' server", "serve"):
+            import uvicorn  # noqa: F401
+        with needs("The tools", "mcp"):
+            import mcp  # noqa: F401
+    for path, text in changed:
+        if text is not None:
+            _write(path, text)
+            emit({"file": str(path)})
+            console.print(f"{'Cleaned' if undo else 'Written'}: {path}", soft_wrap=True)
+    if all(text is None for _, text in changed):
+        console.print(f"Nothing of Mneme's is in the files of {editor}." if undo else "It is there already.")
+    elif not undo:
+        console.print(f"What is said in {editor} is remembered for {whose}, from its next session on.")
+        if editor == "codex":
+            console.print("Codex asks you once to trust the hooks: /hooks.")
+        if editor == "cursor":
+            console.print("Cursor shows memories when a session begins; its hooks cannot add to a prompt.")
+
+
+def is_there(editor: Editor) -> bool:
+    """Tell whether this person has an editor: the folder of its settings."""
+    return _files(editor, None).hooks.parent.is_dir()
+
+
+def is_connected(editor: Editor) -> bool:
+    """Tell whether an editor has our hooks, for all projects."""
+    path = _files(editor, None).hooks
+    return path.is_file() and MODULE in path.read_text(encoding="utf-8")
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file anew, behind a link where it is one, with the rights that it has."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path = path.resolve()
+    write_durably(path, text, path.stat().st_mode & 0o777 if path.is_file() else 0o600)
+
+
+def _hook(user: str, team: str, tokens: int) -> str:
+    """Return the command of the hooks. Raises MnemeError where the ledger has no folder here."""
+    folder = place_of(settings().ledger_location).folder
+    if folder is None:
+        raise MnemeError(
+            "The hooks need a ledger in a folder of this machine.",
+            "Connect the editor by MCP to your server instead: docs/mcp.md.",
+        )
+    words = [sys.executable, "-m", MODULE, "--ledger", str(folder.absolute()), "--home", _home()]
+    words += ["--user", user, "--team", team, "--tokens", str(tokens)]
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+def _server(user: str, team: str) -> Json:
+    words = ["-m", "mneme", "mcp", "--user", user, "--team", team]
+    places = {"MNEME_HOME": _home(), "MNEME_LEDGER": settings().ledger}
+    return {
+        "command": sys.executable,
+        "args": words,
+        "env": {name: place for name, place in places.items() if place},
+    }
+
+
+def _home() -> str:
+    return str(settings().home.absolute())
+
+
+def _hooks(files: Files, command: str | None, editor: Editor) -> tuple[Path, str | None]:
+    """Return the hooks' file and its next text; None: it stays as it is."""
+    before = _read(files.hooks)
+    after = json.loads(json.dumps(before))
+    hooks = after.setdefault("hooks", {})
+    for event in [*hooks]:
+        hooks[event] = _without_ours(hooks[event])
+    if command is not None:
+        call: Json = {"command": command}
+        if editor != "cursor":
+            call = {"hooks": [{"type": "command", **call, "timeout": TIMEOUT}]}
+        for event in files.events:
+            hooks.setdefault(event, []).append(call)
+        if editor == "cursor":
+            after.setdefault("version", 1)
+    after["hooks"] = {event: each for event, each in hooks.items() if each}
+    return files.hooks, _next_text(before, _without_empty(after, "hooks"))
+
+
+def _without_ours(entries: Any) -> Any:
+    """Return hooks without those that this command has put in, also where they stand within a group."""
+    if not isinstance(entries, list):
+        return entries
+    kept = [each for each in entries if MODULE not in str(each.get("command", ""))]
+    inner = [{**each, "hooks": _without_ours(each["hooks"])} if "hooks" in each else each for each in kept]
+    return [each for each in inner if each.get("hooks") != []]
+
+
+def _servers(files: Files, server: Json | None) -> tuple[Path, str | None]:
+    """Return the file of MCP servers and its next text; None: it stays as it is."""
+    if files.servers.suffix == ".toml":
+        return files.servers, _toml(files.servers, server)
+    before = _read(files.servers)
+    after = json.loads(json.dumps(before))
+    place = after
+    if files.project:
+        place = after.setdefault("projects", {}).setdefault(files.project, {})
+    servers = place.setdefault("mcpServers", {})
+    servers.pop(NAME, None)
+    if server is not None:
+        servers[NAME] = {"type": "stdio", **server}
+    _without_empty(place, "mcpServers")
+    if files.project:
+        _without_empty(after["projects"], files.project)
+        _without_empty(after, "projects")
+    return files.servers, _next_text(before, after)
+
+
+def _toml(path: Path, server: Json | None) -> str | None:
+    """Return the next text of a TOML file, in which our lines stand between marks of ours."""
+    before = path.read_text(encoding="utf-8") if path.is_file() else ""
+    start, _, rest = before.partition(BEGIN)
+    after = start + rest.partition(END)[2]
+    if server is not None:
+        known = _parsed(path, after).get("mcp_servers", {})
+        if NAME in known:
+            raise BadInput(f"{path} has an MCP server called {NAME} already.", "Take it out, or rename it.")
+        lines = [f"{name} = {json.dumps(server[name])}\n" for name in ("command", "args")]
+        places = ", ".join(f"{name} = {json.dumps(place)}" for name, place in server["env"].items())
+        ours = f"[mcp_servers.{NAME}]\n{''.join(lines)}env = {{ {places} }}\n"
+        after = f"{after.rstrip()}\n\n{BEGIN}{ours}{END}".lstrip()
+        _parsed(path, after)
+    return None if after == before else after
+
+
+def _parsed(path: Path, text: str) -> Json:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{path} is not TOML: {error}.", "Nothing was changed; repair it first.") from error
+
+
+def _read(path: Path) -> Json:
+    """Return a JSON file's object; an empty one where there is no file. Raises BadInput."""
+    hint = "Nothing was changed; repair it first."
+    try:
+        found = json.loads(path.read_text(encoding="utf-8") or "{}") if path.is_file() else {}
+    except ValueError as error:
+        raise BadInput(f"{path} is not JSON: {error}.", hint) from error
+    if not isinstance(found, dict):
+        raise BadInput(f"{path} holds no JSON object.", hint)
+    return found
+
+
+def _without_empty(place: Json, name: str) -> Json:
+    if not place.get(name):
+        place.pop(name, None)
+    return place
+
+
+def _next_text(before: Json, after: Json) -> str | None:
+    return None if after == before else f"{json.dumps(after, indent=2, ensure_ascii=False)}\n"

@@ -1,0 +1,10 @@
+"""Fields of what graphs, worlds and commands are given."""
+
+from typing import Any
+
+from pydantic import Field
+
+
+def described(description: str, example: Any, default: Any = "", **bounds: Any) -> Any:
+    """Return a field with its description and one example; it is required where the default is `...`."""
+    return Field(default, description=description, examples=[example], **bounds)

@@ -1,0 +1,121 @@
+"""`mneme serve`: a server of our own, with REST, MCP, the console and chat completions, but no graphs' API.
+
+It needs no LangGraph server. What is said to it is remembered in its own process, in the background; other
+processes may have the same ledger open.
+"""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mneme.api.server_state import ServerState
+from mneme.client.home import OWN_SERVER, Place, announced
+from mneme.client.session import MemoryAgents
+from mneme.core.errors import MnemeError
+from mneme.server.opened import store
+from mneme.server.routes import api_of
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.users.inbox import Inbox
+
+Ready = Callable[[str], Awaitable[None]]
+POLL = 0.05
+LOOK_SECONDS = 5.0
+"""Between two looks whether nobody has asked for long."""
+
+
+async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None:
+    """Serve until a signal comes, or until nobody has asked anything for so many minutes; 0: for ever.
+
+    `ready` is told its address once it answers. Raises MnemeError where it cannot listen there.
+    """
+    listening = _listening(host, port)
+    url = f"http://{_here(host)}:{listening.getsockname()[1]}"
+    used = _Used()
+    app = api_of(ServerState(), _agents.remember, lambda ledger: _serving(ledger, url))
+    server = uvicorn.Server(uvicorn.Config(used.around(app), log_level="warning", access_log=False))
+    beside = [used.stop_when_idle(server, idle_minutes), _tell(server, ready, url)]
+    tasks = [asyncio.create_task(each) for each in beside]
+    try:
+        await server.serve([listening])
+    finally:
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    if not server.started:
+        raise MnemeError("The server could not start.", "The lines above say why.")
+
+
+async def _tell(server: uvicorn.Server, ready: Ready, url: str) -> None:
+    while not server.started:
+        await asyncio.sleep(POLL)
+    await ready(url)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port))
+    except socket.gaierror as error:
+        hint = "Give an address of this machine: --host 127.0.0.1"
+        raise MnemeError(f"This machine has no address {host}.", hint) from error
+    except OSError as error:
+        hint = f"Choose another: --port {port % 65535 + 1}"
+        raise MnemeError(f"Port {port} cannot be used: {os.strerror(error.errno or 0)}.", hint) from error
+
+
+def _here(host: str) -> str:
+    """Return how this machine reaches a server that listens at this address."""
+    return "127.0.0.1" if host in ("", "0.0.0.0", "::") else host  # noqa: S104  (it is compared, not bound)
+
+
+@asynccontextmanager
+async def _ledger() -> AsyncIterator[Place]:
+    yield (await store()).ledger
+
+
+_agents = MemoryAgents(_ledger)
+
+
+@asynccontextmanager
+async def _serving(ledger: Ledger, url: str) -> AsyncIterator[None]:
+    """Announce the server, and remember what an earlier process left; what is not done the next one does."""
+
+    async def remember(user: str) -> None:
+        with suppress(MnemeError):  # the inbox says why
+            await _agents.remember(user, "auto", 0)
+
+    await asyncio.gather(*(remember(user) for user in await Inbox(ledger).users()))
+    try:
+        async with announced(url, OWN_SERVER):
+            yield
+    finally:
+        await _agents.stop()
+
+
+class _Used:
+    """When somebody asked for something last, and what is being answered."""
+
+    def __init__(self) -> None:
+        self._last, self._open = time.monotonic(), 0
+
+    def around(self, app: ASGIApp) -> ASGIApp:
+        async def noted(scope: Scope, receive: Receive, send: Send) -> None:
+            self._open += scope["type"] == "http"
+            try:
+                await app(scope, receive, send)
+            finally:
+                self._open -= scope["type"] == "http"
+                self._last = time.monotonic()
+
+        return noted
+
+    async def stop_when_idle(self, server: uvicorn.Server, minutes: float) -> None:
+        while minutes:
+            await asyncio.sleep(min(LOOK_SECONDS, minutes * 60))
+            if not self._open and time.monotonic() - self._last > minutes * 60:
+                server.should_exit = True

@@ -1,0 +1,239 @@
+"""`mneme connect`, and its hooks as the editors call them: their documented JSON, played to the commands."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from mneme.client.home import OWN_SERVER, Announcement
+from tests.doubles.command_line import Run, failed, run_mneme
+from tests.doubles.own_server import OwnServer, chat, chat_server, own_server, user
+
+Json = dict[str, Any]
+Play = Callable[..., str]
+FILES = {
+    "claude-code": (".claude/settings.json", ".claude.json"),
+    "codex": (".codex/hooks.json", ".codex/config.toml"),
+    "cursor": (".cursor/hooks.json", ".cursor/mcp.json"),
+}
+LINT = "Always run make lint before committing."
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> dict[str, str]:
+    """The environment of a person with an empty home."""
+    without = {name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", "CODEX"))}
+    return {**without, "HOME": str(tmp_path), "MNEME_HOME": str(tmp_path / "mneme"), "MNEME_AUTO": "rules"}
+
+
+@pytest.fixture
+def mneme(person: dict[str, str]) -> Run:
+    return lambda *words: run_mneme(words, person)
+
+
+def command_of(home: Path, editor: str, event: str) -> str:
+    """Return the command that an editor's file has for an event."""
+    (entry,) = json.loads((home / FILES[editor][0]).read_text())["hooks"][event]
+    return str(entry["hooks"][0]["command"] if "hooks" in entry else entry["command"])
+
+
+def played(command: str, event: Json | str, environment: dict[str, str]) -> Json:
+    """Play an event to a hook as an editor does; return what it prints. It always succeeds, and soon."""
+    given = event if isinstance(event, str) else json.dumps(event)
+    began = time.monotonic()
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], input=given, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    event_name = event.get("hook_event_name", "") if isinstance(event, dict) else ""
+    assert time.monotonic() - began < (10 if "tart" in event_name else 2)
+    return dict(json.loads(done.stdout)) if done.stdout else {}
+
+
+def prompt(text: str, session: str = "s1", **more: Any) -> Json:
+    return {
+        "session_id": session,
+        "transcript_path": "/nowhere.jsonl",
+        "cwd": "/tmp/kite",
+        "hook_event_name": "UserPromptSubmit",
+        "prompt": text,
+        **more,
+    }
+
+
+def told(answer: Json) -> str:
+    """Return what Claude Code or Codex adds to a session."""
+    return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
+
+
+def until_known(server: OwnServer, text: str) -> None:
+    """Wait until a text has been delivered and remembered."""
+    end = time.monotonic() + 30
+    while text not in server.memories():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("editor", ["claude-code", "codex"])
+def test_what_is_said_in_one_session_is_shown_in_the_next(
+    editor: str, tmp_path: Path, person: dict[str, str], mneme: Run
+) -> None:
+    assert mneme("connect", editor).returncode == 0
+    hook = command_of(tmp_path, editor, "UserPromptSubmit")
+    begins = {"session_id": "s2", "cwd": "/tmp/kite", "hook_event_name": "SessionStart", "source": "startup"}
+    transcript = tmp_path / "talk.jsonl"
+    words = {"role": "assistant", "content": [{"type": "text", "text": "Shall I always lint first?"}]}
+    transcript.write_text(f"no json\n{json.dumps({'type': 'assistant', 'message': words})}\n")
+    with own_server(tmp_path / "mneme") as server:
+        assert played(hook, prompt(LINT, transcript_path=str(transcript)), person) == {}
+        until_known(server, LINT)
+        (outcome,) = server.get("memories")
+        assert outcome["memory"]["thread"] == "editor/s1"
+        assert LINT in told(played(hook, begins, person))
+        asked = prompt("What do I do before a commit?", "s2")
+        assert not told(played(hook, asked, person)), "the session was shown it when it began"
+        of_another = told(played(hook, prompt("What do I do before a commit?", "s3"), person))
+        assert f"- {LINT} [local said, " in of_another
+        for nothing in ("/compact", "<task-notification>x</task-notification>", " "):
+            played(hook, prompt(nothing), person)
+        wrong: list[Json | str] = ["nonsense", "[]", {"hook_event_name": "Stop"}, prompt("x" * 100_000)]
+        for each in wrong:
+            played(hook, each, person)
+        played(hook, {"session_id": "s3", "hook_event_name": "SessionEnd"}, person)
+        assert len(list((tmp_path / "mneme" / "sessions").iterdir())) == 2
+
+
+def test_a_fact_goes_from_the_editor_to_the_chat_to_the_console_and_is_gone(
+    tmp_path: Path, person: dict[str, str], mneme: Run
+) -> None:
+    mneme("connect", "claude-code")
+    hook = command_of(tmp_path, "claude-code", "UserPromptSubmit")
+    begins = {"session_id": "s9", "cwd": "/tmp/kite", "hook_event_name": "SessionStart", "source": "startup"}
+    heron, crane = "The staging server is called heron.", "The staging server is called crane."
+    with chat_server() as model, own_server(tmp_path / "mneme", MNEME_UPSTREAM=model.url) as server:
+        played(hook, prompt(heron), person)
+        until_known(server, heron)
+        chat(server, user("What is the staging server called?"))
+        assert heron in model.shown()
+        (known,) = server.get("memories")
+        body = {"content": crane, "reason": "it moved"}  # what the console sends
+        httpx.post(f"{server.url}/mneme/v1/memories/{known['key']}/update", json=body).raise_for_status()
+        shown = told(played(hook, begins, person))
+        assert crane in shown and heron not in shown
+        httpx.post(f"{server.url}/mneme/v1/memories/{known['key']}/forget", json={}).raise_for_status()
+        assert not told(played(hook, {**begins, "session_id": "s10"}, person))
+
+
+def test_cursor_is_shown_memories_when_a_session_begins(
+    tmp_path: Path, person: dict[str, str], mneme: Run
+) -> None:
+    mneme("connect", "cursor")
+    base = {"conversation_id": "c1", "workspace_roots": ["/tmp/kite"]}
+    with own_server(tmp_path / "mneme") as server:
+        said = {**base, "hook_event_name": "beforeSubmitPrompt", "prompt": LINT, "attachments": []}
+        hook = command_of(tmp_path, "cursor", "beforeSubmitPrompt")
+        assert played(hook, said, person) == {"continue": True}
+        until_known(server, LINT)
+        begins = {**base, "conversation_id": "c2", "hook_event_name": "sessionStart"}
+        hook = command_of(tmp_path, "cursor", "sessionStart")
+        assert LINT in played(hook, begins, person)["additional_context"]
+
+
+def test_a_session_starts_the_server_where_none_runs_and_it_ends_by_itself(
+    tmp_path: Path, person: dict[str, str], mneme: Run, ended: list[int]
+) -> None:
+    mneme("connect", "claude-code")
+    ledger = tmp_path / "mneme" / "ledger"
+    ledger.mkdir(parents=True)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (ledger / OWN_SERVER).write_text(Announcement(url="http://127.0.0.1:9", pid=gone.pid).model_dump_json())
+    hook = command_of(tmp_path, "claude-code", "UserPromptSubmit")
+    assert played(hook, prompt(LINT), person) == {}, "nobody waits for a server that was killed"
+    end = time.monotonic() + 30
+    while (found := announced(ledger)).pid == gone.pid or not kept(found.url):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    ended.append(found.pid)
+    listed = json.loads(mneme("memories", "list", "--json").stdout.splitlines()[0])
+    assert listed["memory"]["content"] == LINT
+
+
+def announced(ledger: Path) -> Announcement:
+    return Announcement.model_validate_json((ledger / OWN_SERVER).read_bytes())
+
+
+def kept(url: str) -> bool:
+    return bool(httpx.get(f"{url}/mneme/v1/memories").json())
+
+
+@pytest.fixture
+def ended() -> Iterator[list[int]]:
+    """Processes that are ended with the test."""
+    pids = list[int]()
+    yield pids
+    for each in pids:
+        os.kill(each, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("editor", FILES)
+def test_what_else_stands_in_the_files_stays(editor: str, tmp_path: Path, mneme: Run) -> None:
+    hooks, servers = (tmp_path / each for each in FILES[editor])
+    other = {"command": "beep"} if editor == "cursor" else {"hooks": [{"type": "command", "command": "beep"}]}
+    start = "sessionStart" if editor == "cursor" else "SessionStart"
+    before = {"version": 1, "theme": "dark", "hooks": {start: [other]}}
+    hooks.parent.mkdir(parents=True, exist_ok=True)
+    hooks.write_text(json.dumps(before))
+    hooks.chmod(0o640)
+    text = 'model = "x"\n' if editor == "codex" else '{"mcpServers": {"other": {"command": "y"}}}'
+    servers.write_text(text)
+    for _ in range(2):
+        assert mneme("connect", editor, "--team", "kites").returncode == 0
+    written = json.loads(hooks.read_text())
+    assert len(written["hooks"][start]) == 2
+    assert written["theme"] == "dark"
+    assert hooks.stat().st_mode & 0o777 == 0o640
+    parsed = tomllib.loads(servers.read_text()) if editor == "codex" else json.loads(servers.read_text())
+    server = parsed["mcp_servers" if editor == "codex" else "mcpServers"]["mneme"]
+    assert server["args"][-2:] == ["--team", "kites"]
+    assert "already" in mneme("connect", editor, "--team", "kites").stdout
+    assert mneme("connect", editor, "--undo").returncode == 0
+    assert json.loads(hooks.read_text()) == before
+    assert json.loads(servers.read_text()) == json.loads(text) if editor != "codex" else True
+    assert "Nothing of Mneme's" in mneme("connect", editor, "--undo").stdout
+
+
+def test_a_file_that_cannot_be_read_is_left_alone(tmp_path: Path, mneme: Run) -> None:
+    for editor, (hooks, servers) in FILES.items():
+        for name in (hooks, servers):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text("{ = broken")
+            failed(mneme("connect", editor), str(tmp_path / name), "repair")
+            assert (tmp_path / name).read_text() == "{ = broken"
+            (tmp_path / name).unlink()
+    config = tmp_path / ".codex/config.toml"
+    config.write_text('[mcp_servers.mneme]\ncommand = "mine"\n')
+    failed(mneme("connect", "codex"), "already")
+
+
+def test_a_project_has_files_and_a_memory_of_its_own(
+    tmp_path: Path, mneme: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "kite"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    assert "remembered for kite" in mneme("connect", "claude-code", "--project").stdout
+    command = json.loads((place / ".claude/settings.local.json").read_text())["hooks"]["SessionEnd"]
+    assert "--user kite" in command[0]["hooks"][0]["command"]
+    of_project = json.loads((tmp_path / ".claude.json").read_text())["projects"][str(place)]
+    assert of_project["mcpServers"]["mneme"]["args"][3:5] == ["--user", "kite"]
+    mneme("connect", "claude-code", "--project", "--undo")
+    assert json.loads((tmp_path / ".claude.json").read_text()) == {}
