@@ -21,7 +21,7 @@ Negotiation and allocation cost no step of the world, as in the paper: what is s
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from uuid import uuid4
 
 from langgraph.types import Overwrite, Send
@@ -88,7 +88,7 @@ async def begin(state: State, runtime: HouseholdRuntime) -> Update:
     started = update | {"assessed": nothing, "last": nothing, "last_step": -1, "actions": [], "synopses": []}
     if runtime.context.remember:
         started |= await remembered(update, runtime)
-    wanted = ", ".join(wanted_in(episode_of(State(**update))))
+    wanted = ", ".join(wanted_in(episode_of(cast(State, update))))
     return started | {
         "run": uuid4().hex,
         "shared": await look_up(runtime, wanted, "manager", but=["synopsis"]),
