@@ -95,7 +95,7 @@ class Reader:
 
     def _sight(self, agent: int, line: str, since: int, now: bool | None) -> int:
         """Check a dated sentence about a container or a thing; return what it is about."""
-        found = re.fullmatch(rf"{ONE} is (.+) \(step (\d+)\)\.", line)
+        found = re.fullmatch(rf"{ONE} (?:is|was put) (.+) \(step (\d+)\)\.", line)
         if found is None:
             raise UntrueError(f"cannot be read: {line!r}")
         thing, what, step = self.named(found[1], found[2]), found[3], int(found[4])
