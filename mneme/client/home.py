@@ -94,9 +94,14 @@ async def announced(url: str, name: str = LANGGRAPH_SERVER) -> AsyncIterator[Non
     try:
         yield
     finally:
-        with suppress(OSError):
-            if file.read_text() == text:  # another one may have come meanwhile
-                file.unlink()
+        await asyncio.to_thread(_withdraw, file, text)
+
+
+def _withdraw(file: Path, text: str) -> None:
+    """Take an announcement back, unless another server's has come in its place."""
+    with suppress(OSError):
+        if file.read_text() == text:
+            file.unlink()
 
 
 def running_server(seconds: float = ANSWER_SECONDS, name: str = LANGGRAPH_SERVER) -> str | None:
