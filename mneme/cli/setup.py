@@ -26,7 +26,7 @@ from mneme.core.errors import BadInput, MnemeError
 from mneme.core.settings import settings, settings_file
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import open_embedder
-from mneme.models.ollama.catalogue import Server, survey
+from mneme.models.ollama.catalogue import Server, bearer, survey, tls
 
 GB = 1024**3
 SHARED_SHARE = 0.7
@@ -164,18 +164,21 @@ def _connecting(editor: Editor) -> Callable[[], Awaitable[None]]:
 
 async def _pull(name: str) -> None:
     """Pull a model, with progress. Raises MnemeError."""
+    from httpx import HTTPError
     from ollama import AsyncClient, ResponseError
     from rich.progress import Progress
 
+    url = settings().ollama_url
+    client = AsyncClient(url, verify=tls(url), headers=bearer())
     try:
         with Progress(console=console, transient=True) as progress:
             bars = dict[str, Any]()
-            async for part in await AsyncClient(settings().ollama_url).pull(name, stream=True):
+            async for part in await client.pull(name, stream=True):
                 what = str(part.status or "")
                 if what not in bars:
                     bars[what] = progress.add_task(what, total=part.total)
                 progress.update(bars[what], total=part.total, completed=part.completed or 0)
-    except (ResponseError, OSError) as error:
+    except (ResponseError, HTTPError, OSError) as error:
         raise MnemeError(
             f"Ollama could not pull {name}: {error}.", "Look at its name, or try again."
         ) from error

@@ -23,6 +23,7 @@ from mneme.api.inbox import Remembering
 from mneme.api.messages import MAX_MESSAGE_CHARS
 from mneme.core.errors import MnemeError
 from mneme.core.settings import Settings, settings
+from mneme.models.ollama.catalogue import bearer, tls
 from mneme.nodes.context import LOCAL, own_user
 from mneme.nodes.messages import PRECEDING
 from mneme.server.auth import identity_of, key_of
@@ -61,10 +62,11 @@ def completions(shared: Opened, remembering: Remembering | None) -> list[BaseRou
         try:
             asked = await request.json()
             messages = _checked(asked)
-        except ValueError as error:
+            said = _said(messages)
+        except (ValueError, RecursionError) as error:
             return _error(400, f"The request is not valid: {error}.")
         user = own_user(identity_of(request), request.headers.get("x-mneme-user", LOCAL))
-        said, switch = _said(messages), request.headers.get(SWITCH, "").lower()
+        switch = request.headers.get(SWITCH, "").lower()
         shown, after = list[str](), BackgroundTask(_nothing)
         if said and switch != "off":
             shown = await _recalled(shared, request, user, said["message"])
@@ -126,7 +128,7 @@ def _said(messages: Sequence[Json]) -> Message | None:
     """Return the user's last message with the turns that led to it; nothing where no person said it.
 
     Its id is that of the conversation up to it within an hour, so that a request that is sent again, as with
-    the results of tools, is remembered once.
+    the results of tools, is remembered once. Raises ValueError for broken Unicode.
     """
     turns = [(str(each.get("role")), _text(each.get("content"))) for each in messages]
     spoken = [(role, text) for role, text in turns if role in ("user", "assistant") and text.strip()]
@@ -134,7 +136,7 @@ def _said(messages: Sequence[Json]) -> Message | None:
     if last < 0 or (text := spoken[last][1]).startswith(CHORE):
         return None
     before = [f"{role}: {said[:MAX_MESSAGE_CHARS]}" for role, said in spoken[:last]]
-    known = json.dumps([f"{datetime.now(UTC):%Y-%m-%dT%H}", spoken[: last + 1]])
+    known = json.dumps([f"{datetime.now(UTC):%Y-%m-%dT%H}", spoken[: last + 1]], ensure_ascii=False)
     number = sha256(known.encode()).hexdigest()[:32]
     return Message(message=text[:MAX_MESSAGE_CHARS], message_id=number, preceding=before[-PRECEDING:])
 
@@ -161,13 +163,13 @@ async def _passed_on(
     request: Request, path: str, asked: Json | None, after: BackgroundTask, more: Json
 ) -> Response:
     """Ask the model server, and give its answer as it comes."""
-    given, client = (
-        settings(),
-        httpx.AsyncClient(timeout=TIMEOUT),
-    )
+    given = settings()
     url = f"{given.upstream or f'{given.ollama_url}/v1'}/{path}"
+    client = httpx.AsyncClient(timeout=TIMEOUT, verify=tls(url))
+    headers = {"content-type": "application/json", **_credentials(request, given)}
+    content = json.dumps(asked).encode() if asked is not None else None
     try:
-        question = client.build_request(request.method, url, json=asked, headers=_credentials(request, given))
+        question = client.build_request(request.method, url, content=content, headers=headers)
         answer = await client.send(question, stream=True)
     except httpx.HTTPError as error:
         await client.aclose()
@@ -185,13 +187,15 @@ async def _passed_on(
             await answer.aclose()
             await client.aclose()
 
-    headers = {name: value for name, value in answer.headers.items() if name.lower() not in NOT_PASSED}
-    return StreamingResponse(pieces(), answer.status_code, headers | more, background=after)
+    told = {name: value for name, value in answer.headers.items() if name.lower() not in NOT_PASSED}
+    return StreamingResponse(pieces(), answer.status_code, told | more, background=after)
 
 
 def _credentials(request: Request, given: Settings) -> dict[str, str]:
     """Return the key for the model server: the settings', else, without users here, the client's own."""
     own = given.upstream_key.get_secret_value()
+    if not own and not given.upstream and (ollama := bearer()):
+        return ollama
     key = own or (key_of(dict(request.scope["headers"])) if given.auth is None else "")
     return {"authorization": f"Bearer {key}"} if key else {}
 

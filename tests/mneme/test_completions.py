@@ -79,7 +79,8 @@ def test_what_cannot_be_answered_says_so_and_what_was_said_is_kept(tmp_path: Pat
         assert refused.status_code == 503
         assert "MNEME_UPSTREAM" in refused.json()["error"]["message"]
         assert server.memories() == [OSLO]
-        for body in (b"{", b"[]", b'{"messages": []}', b'{"messages": ["hi"]}'):
+        broken = rb'{"messages": [{"role": "user", "content": "I like \ud800 tea."}]}'
+        for body in (b"{", b"[]", b'{"messages": []}', b'{"messages": ["hi"]}', broken, b"[" * 100_000):
             wrong = httpx.post(f"{server.url}/v1/chat/completions", content=body)
             assert (wrong.status_code, wrong.json()["error"]["type"]) == (400, "invalid_request_error")
         assert httpx.get(f"{server.url}/v1/models").status_code == 503
