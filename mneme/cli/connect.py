@@ -22,7 +22,9 @@ from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput, MnemeError, needs
 from mneme.core.settings import settings
 from mneme.integrations.hook import MODULE
+from mneme.nodes.context import LOCAL
 from mneme.stores.ledger.addresses import place_of
+from mneme.stores.ledger.records import check_name
 
 Json = dict[str, Any]
 Editor = Literal["claude-code", "codex", "cursor"]
@@ -69,7 +71,8 @@ def connect(
     """Give an editor's agent a memory: MCP tools, what is relevant at each prompt, and what you say kept."""
     here = Path.cwd() if project else None
     files = _files(editor, here)
-    whose = user or (f"{here.name}" if here else "local")
+    whose = check_name(user or (here.name if here else LOCAL), "user")
+    check_name(team, "team")
     changed = [_hooks(files, None if undo else _hook(whose, team, tokens), editor)]
     changed.append(_servers(files, None if undo else _server(whose, team)))
     if not undo:

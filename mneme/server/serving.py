@@ -20,6 +20,7 @@ from mneme.client.session import MemoryAgents
 from mneme.core.errors import MnemeError
 from mneme.server.opened import store
 from mneme.server.routes import api_of
+from mneme.stores.access import roles
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.inbox import Inbox
 
@@ -32,9 +33,12 @@ LOOK_SECONDS = 5.0
 async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None:
     """Serve until a signal comes, or until nobody has asked anything for so many minutes; 0: for ever.
 
-    `ready` is told its address once it answers. Raises MnemeError where it cannot listen there.
+    `ready` is told its address once it answers. Raises MnemeError where it cannot listen there, or cannot
+    open what it serves.
     """
     listening = _listening(host, port)
+    await store()  # before uvicorn, which would print a traceback of what is wrong
+    await asyncio.to_thread(roles)
     url = f"http://{_here(host)}:{listening.getsockname()[1]}"
     used = _Used()
     app = api_of(ServerState(), _agents.remember, lambda ledger: _serving(ledger, url))

@@ -1,6 +1,7 @@
 """Chat completions with a memory, through a real `mneme serve` in front of a model server."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import httpx
 import pytest
 
 from mneme.server.users import add_user
+from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.own_server import ChatServer, OwnServer, chat, chat_server, own_server, user
 
 OSLO = "I live in Oslo."
@@ -84,6 +86,17 @@ def test_what_cannot_be_answered_says_so_and_what_was_said_is_kept(tmp_path: Pat
             wrong = httpx.post(f"{server.url}/v1/chat/completions", content=body)
             assert (wrong.status_code, wrong.json()["error"]["type"]) == (400, "invalid_request_error")
         assert httpx.get(f"{server.url}/v1/models").status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [({"MNEME_UPSTREAM": "nonsense"}, "MNEME_UPSTREAM"), ({"MNEME_ROLES": "gone.yaml"}, "roles")],
+)
+def test_a_server_that_cannot_start_says_why_in_a_line(
+    tmp_path: Path, wrong: dict[str, str], told: str
+) -> None:
+    environment = {**os.environ, "MNEME_HOME": str(tmp_path), **wrong}
+    failed(run_mneme(("serve", "--port", "0"), environment), told)
 
 
 def test_with_keys_each_user_has_a_memory_and_nobody_the_provider_s_key(

@@ -224,6 +224,12 @@ def test_a_file_that_cannot_be_read_is_left_alone(tmp_path: Path, mneme: Run) ->
     failed(mneme("connect", "codex"), "already")
 
 
+def test_a_name_that_no_user_or_team_can_have_is_refused(tmp_path: Path, mneme: Run) -> None:
+    for option in ("--user", "--team"):
+        failed(mneme("connect", "codex", option, "x" * 300), "at most 256 characters")
+    assert not (tmp_path / ".codex").exists()
+
+
 def test_a_project_has_files_and_a_memory_of_its_own(
     tmp_path: Path, mneme: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
