@@ -44,6 +44,7 @@ EVALUATIONS = {
     "governed": Evaluation(
         "governed.evaluation", "Count leaks, stale and nameless texts in shared memories.", OURS
     ),
+    "compare": Evaluation("compare.evaluation", "Compare which memory helps with which work.", OURS),
     "model": Evaluation("prompts.evaluation", "Test which model is good enough for which role.", OURS),
     "bench": Evaluation("bench.bench", "Measure how fast Mneme's own parts are.", OURS),
 }

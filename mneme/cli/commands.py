@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 if TYPE_CHECKING:  # slow to import
     from mneme.cli.derived import Command
 
-EVALS = "mneme.evals"
+EVALS, COMPARE = "mneme.evals", "compare"
 Build = Callable[[], "Command"]
 
 
@@ -66,6 +66,8 @@ def add_commands(app: typer.Typer) -> None:
     for name, each in import_module(EVALS).EVALUATIONS.items():
         build = partial(_evaluation, name, f"{EVALS}.{each.module}")
         _built(evaluations, name, build, help=each.does, rich_help_panel=each.paper)
+        if name == COMPARE:  # also by itself: it is what a person who chooses a memory looks for
+            _built(app, name, build, help=each.does)
     app.add_typer(evaluations, name="eval")
 
 

@@ -1,0 +1,153 @@
+"""Conversation: months in which a user changes their mind, knows two of one name, and has things forgotten.
+
+Each question is a task. Its answer is a word that was said once, long before; other people's words of the
+same kind, and things that were read somewhere, stand beside it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from mneme.evals.compare.course import UNKNOWN, Course, Family, Score, Situation, day, drawing, latest, says
+from mneme.evals.compare.memory import Event, Outcome
+
+USER = "user"
+CITIES = (
+    "Oslo",
+    "Bergen",
+    "Lisbon",
+    "Porto",
+    "Ghent",
+    "Leeds",
+    "Turin",
+    "Graz",
+    "Malmo",
+    "Nantes",
+    "Cork",
+    "Brno",
+)
+FIRMS = ("Acme", "Globex", "Initech", "Hooli", "Umbra", "Vandelay", "Stark", "Wayne", "Tyrell", "Cyberdyne")
+DRINKS = ("coffee", "espresso", "oolong", "chai", "cocoa", "matcha", "rooibos", "lemonade")
+SPORTS = ("rowing", "fencing", "tennis", "judo", "archery", "climbing", "sailing", "squash")
+CHATTER = (
+    "What a day. The bus was late again.",
+    "Can you think of a title for my talk about bridges?",
+    "I read that rents in {city} have doubled.",
+    "A colleague told me that {firm} is hiring.",
+    "The weather report says rain until Friday.",
+    "How do I get a wine stain out of a shirt?",
+    "My neighbour almost moved to {city}, and then did not.",
+    "In the film that I saw yesterday somebody drinks {drink} for breakfast.",
+    "Remind me how many grams an ounce has.",
+    "Somebody on the train talked about {sport} for an hour.",
+)
+CHANGE, FORGET, CHATTED, FORGOTTEN = 0.35, 0.05, 6, 2
+
+
+@dataclass
+class Topic:
+    """One thing that is so until it changes: how it is said, asked, and what it has been, with the days."""
+
+    values: Sequence[str]
+    said: str
+    changed: str
+    asked: str
+    asked_then: str
+    about: Sequence[str]
+    not_about: Sequence[str] = ()
+    known: list[tuple[int, str]] = field(default_factory=list)
+    is_forgotten: bool = False
+
+    @property
+    def now(self) -> str:
+        return UNKNOWN if self.is_forgotten or not self.known else self.known[-1][1]
+
+    def read(self, lines: Sequence[str], until: str = "9999") -> str:
+        """Return the value that the latest fitting line says; what is not known where none does."""
+        fitting = [each for each in lines if self._fits(each)]
+        for line in latest([each for each in fitting if _first_day(each) <= until]):
+            if found := [each for each in self.values if says(line, each)]:
+                return found[-1]
+        return UNKNOWN
+
+    def _fits(self, line: str) -> bool:
+        return any(says(line, word) for word in self.about) and not any(
+            says(line, word) for word in self.not_about
+        )
+
+
+def _first_day(line: str) -> str:
+    return line[1:11] if line.startswith("[") else ""
+
+
+def topics() -> list[Topic]:
+    """Return what a user talks about; two of the people have one name."""
+    other = ("Maria", "neighbour", "colleague", "rents", "film", "somebody")
+    return [
+        Topic(CITIES, "I live in {}.", "I have moved to {}.", "Where do I live now?",
+              "Where did I live on {}?", ("live", "lives", "moved"), other),
+        Topic(FIRMS, "I work at {}.", "I have a new job: I work at {} now.", "Where do I work now?",
+              "Where did I work on {}?", ("work", "works", "job"), other),
+        Topic(DRINKS, "My favourite drink is {}.", "My favourite drink is {} now.", 
+              "What is my favourite drink?", "What was my favourite drink on {}?", ("favourite",)),
+        Topic(CITIES, "My cousin Maria lives in {}.", "My cousin Maria has moved to {}.",
+              "Where does my cousin Maria live?", "Where did my cousin Maria live on {}?", ("cousin",)),
+        Topic(CITIES, "My dentist Maria lives in {}.", "My dentist Maria has moved to {}.",
+              "Where does my dentist Maria live?", "Where did my dentist Maria live on {}?", ("dentist",)),
+        Topic(SPORTS, "My brother Tom does {} every Sunday.", "My brother Tom does {} now.",
+              "Which sport does my brother Tom do?", "Which sport did my brother Tom do on {}?",
+              ("Tom", "brother")),
+    ]  # fmt: skip
+
+
+def conversation(seed: int, size: int) -> Course:
+    """Talk for months, and ask so many questions, the first half of the way without any."""
+    chance, about = drawing(f"conversation {seed}"), topics()
+    for number, topic in enumerate(about):
+        yield _say(topic, number, chance)
+    for number in range(2 * size):
+        today = len(about) + 6 * number
+        for _ in range(chance.randrange(CHATTED)):
+            yield Event(day(today), USER, _chatter(chance))
+        topic = chance.choice(about)
+        happens = chance.random()
+        is_left = sum(each.is_forgotten for each in about) < FORGOTTEN
+        if happens < FORGET and is_left and len(topic.known) > 1 and not topic.is_forgotten:
+            topic.is_forgotten = True
+            yield Event(day(today + 1), USER, f"Forget what I told you about this: {topic.asked}")
+        elif happens < CHANGE and not topic.is_forgotten:
+            yield _say(topic, today + 1, chance)
+        if number % 2:
+            yield from _ask(chance.choice(about), today + 2, chance)
+
+
+def _say(topic: Topic, today: int, chance: Random) -> Event:
+    used = {value for _, value in topic.known}
+    value = chance.choice([each for each in topic.values if each not in used] or list(topic.values))
+    text = (topic.changed if topic.known else topic.said).format(value)
+    topic.known.append((today, value))
+    return Event(day(today), USER, text)
+
+
+def _chatter(chance: Random) -> str:
+    words = {"city": CITIES, "firm": FIRMS, "drink": DRINKS, "sport": SPORTS}
+    return chance.choice(CHATTER).format(**{name: chance.choice(each) for name, each in words.items()})
+
+
+def _ask(topic: Topic, today: int, chance: Random) -> Course:
+    """Ask about now, or about the time before the last change."""
+    then, right, until = "", topic.now, "9999"
+    if len(topic.known) > 1 and not topic.is_forgotten and chance.random() < 0.3:
+        place = chance.randrange(len(topic.known) - 1)
+        right = topic.known[place][1]
+        until = then = day(topic.known[place + 1][0] - 1)
+    question = topic.asked_then.format(then) if then else topic.asked
+    text = f"{question} (Today is {day(today)}. If it is not known, or was to be forgotten: {UNKNOWN}.)"
+    answer = yield Situation(text, lambda lines: topic.read(lines, until))
+    old = {value for _, value in topic.known} - {right}
+    is_right = says(answer, right) and not any(says(answer, each) for each in old)
+    misled = any(says(answer, each) for each in old)
+    yield Score(Outcome(question, is_right, "", day(today)), stale=int(misled))
+
+
+CONVERSATION = Family("conversation", conversation, (USER,), "a question")

@@ -1,0 +1,115 @@
+"""Decisions of many: each of four experts knows some points, some of which are corrected on the way.
+
+A hidden profile (Stasser and Titus, 1985): what all of them know, and say again and again, speaks for one
+site; all points together, most of which one expert says once, speak for another. The decision is right only
+with all of them, as corrected.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+
+from mneme.evals.compare.course import Course, Family, Score, Situation, day, drawing
+from mneme.evals.compare.memory import Event, Outcome
+
+Points = dict[tuple[str, str], int]
+"""What counts how much: by site and aspect."""
+EXPERTS = ("engineer", "lawyer", "planner", "treasurer")
+SITES = (
+    "Harbour", "Meadow", "Quarry", "Station", "Abbey", "Brickyard", "Canal", "Dairy", "Elmfield", "Foundry",
+    "Gasworks", "Hilltop", "Island", "Junction", "Kiln", "Lakeside", "Mill", "Northgate", "Orchard", "Priory",
+)  # fmt: skip
+CANDIDATES, MEASURED, SHARED = 3, 4, 2
+"""Sites of a meeting, aspects of each, and aspects that all know."""
+ASPECTS = ("roads", "noise", "soil", "taxes", "permits", "flooding", "staff", "power")
+CORRECTED, CHATTED = 0.25, 0.3
+REPEATED = 2
+"""How often a point that all know is said again."""
+RANGE = range(-3, 4)
+POINTS = re.compile(r"(?:^|\W)The (\w+) of (\w+) counts? ([+-]\d+)")
+CHATTER = (
+    "Can we keep to the agenda?", "I have sent the minutes around.", "The coffee is better today.",
+    "Let us not forget that the board meets in May.", "I have to leave at four.", "Who writes the report?",
+)  # fmt: skip
+
+
+def decision(seed: int, size: int) -> Course:
+    """Hold a meeting for every four tasks of the size; each ends with a decision for a site."""
+    for number in range(max(1, size // 4)):
+        yield from _meeting(drawing(f"decision {seed} {number}"), day(7 * number))
+
+
+def _meeting(chance: Random, today: str) -> Course:
+    points, shared = _profile(chance)
+    said = [*points, *(each for each in points if each[1] in shared for _ in range(REPEATED))]
+    chance.shuffle(said)
+    corrected = dict(chance.sample([*points.items()], round(CORRECTED * len(points))))
+    before = {
+        each: chance.choice([other for other in RANGE if other != value]) for each, value in corrected.items()
+    }
+    for each in said:
+        yield _told(each, (points | before)[each], chance.choice(EXPERTS) if each[1] in shared else "", today)
+        if chance.random() < CHATTED:
+            yield Event(today, chance.choice(EXPERTS), chance.choice(CHATTER))
+    for each, value in corrected.items():
+        yield _told(each, value, "", today, "I was wrong before. ")
+    yield from _decide(points, today)
+
+
+def _profile(chance: Random) -> tuple[Points, list[str]]:
+    """Draw the points and the aspects that all know, by which alone another site would be chosen."""
+    while True:
+        sites, aspects = chance.sample(SITES, CANDIDATES), chance.sample(ASPECTS, MEASURED)
+        points = {(site, aspect): chance.choice(RANGE) for site in sites for aspect in aspects}
+        shared = aspects[:SHARED]
+        known = {each: value for each, value in points.items() if each[1] in shared}
+        if _best(points) and _best(known) and _best(points) != _best(known):
+            return points, shared
+
+
+def _best(points: Points) -> str:
+    """Return the site that is ahead of all others; none where two are alike."""
+    sums = _sums(points)
+    first, second, *_ = sorted(sums, key=lambda each: -sums[each])
+    return first if sums[first] > sums[second] else ""
+
+
+def _sums(points: Points) -> dict[str, int]:
+    sites = dict.fromkeys(site for site, _ in points)
+    return {site: sum(value for (of, _), value in points.items() if of == site) for site in sites}
+
+
+def _told(about: tuple[str, str], value: int, who: str, today: str, before: str = "") -> Event:
+    site, aspect = about
+    expert = who or EXPERTS[ASPECTS.index(aspect) % len(EXPERTS)]
+    return Event(today, expert, f"{before}The {aspect} of {site} counts {value:+d}.")
+
+
+def _decide(points: Points, today: str) -> Course:
+    """Ask for the sum of each site, and take the greatest; a sum that is wrong misled."""
+    sums = _sums(points)
+    answers, wrong = dict[str, float](), 0
+    for site in sums:
+        text = (
+            f"In the meeting of {today}, what do the points of {site} add up to? A correction takes the place"
+        )
+        answer = yield Situation(f"{text} of what it corrects.", partial(added, site=site, today=today))
+        number = re.search(r"[+-]?\d+", answer)
+        answers[site] = float(number[0]) if number else 0.0
+        wrong += answers[site] != sums[site]
+    chosen = max(sums, key=lambda each: answers[each])
+    is_right = sums[chosen] == max(sums.values())
+    yield Score(Outcome(f"Choose a site ({today}).", is_right, "", today), len(sums), wrong)
+
+
+def added(lines: Sequence[str], site: str, today: str) -> str:
+    """Add up the points that today's lines say of a site, of each aspect what was said last."""
+    known = dict[str, int]()
+    for line in sorted(lines, key=lambda each: "wrong before" in each):
+        if today in line:
+            known |= {aspect: int(value) for aspect, of, value in POINTS.findall(line) if of == site}
+    return str(sum(known.values()))
+
+
+DECISION = Family("decision", decision, EXPERTS, "a meeting")

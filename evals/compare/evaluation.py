@@ -1,0 +1,195 @@
+"""Play every memory in every course at every budget, and compare them in one table for each family of work.
+
+A course is the same for every memory: same seed, same budget of tokens for what is recalled, same answerer.
+By rules, an answer is read from what is recalled by a few fixed rules, which know the wordings of our own
+courses: what is compared then is what a memory keeps and finds, not what a model makes of it.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from mneme.core.durable import write_durably
+from mneme.core.errors import BadInput
+from mneme.core.settings import settings
+from mneme.evals.answering import identify
+from mneme.evals.compare.finding import FAMILIES, KNOWN, memory_named
+from mneme.evals.compare.playing import Case, play, play_in_process
+from mneme.evals.compare.public import of_folder
+from mneme.evals.measuring import interval_of_mean, p_cell, processes, wilcoxon_p
+from mneme.evals.options import Agents, Positive, RunOptions
+from mneme.evals.report import Progress, Report, Row, draw, framed
+
+BESIDE = "none"
+"""The memory that the others are compared with."""
+QUICK_SEEDS, QUICK_SIZE = 2, 12
+PAGE = Path(__file__).with_name("page.html")
+DATA = "/*rows*/"
+
+
+class Options(RunOptions):
+    """Which memories do which work, how much of it, and who answers."""
+
+    memories: list[str] = Field(
+        [],
+        description="A memory, by name or as module:Class; default: all.",
+        json_schema_extra={"option": "memory"},
+    )
+    work: list[str] = Field([], description=f"A family of work: {', '.join(FAMILIES)}; default: all.")
+    budgets: list[Annotated[int, Field(ge=20)]] = Field(
+        [200], min_length=1, description="Tokens of a recall."
+    )
+    seeds: Positive = Field(10, description="Courses of each family.")
+    size: Positive = Field(24, description="Tasks of a course; a meeting counts as four.")
+    agents: Agents = "rules"
+    quick: bool = Field(False, description=f"{QUICK_SEEDS} short courses of each family, in a few minutes.")
+    data: Path | None = Field(
+        None, description="A folder of public conversations, to play as a family of their own."
+    )
+    jobs: int = Field(0, ge=0, description="Processes; 0: one per core under rules, else one.")
+
+
+async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
+    """Play all courses, going on where a run stopped."""
+    memories = [*dict.fromkeys([*options.memories, BESIDE])] if options.memories else [*KNOWN]
+    for each in memories:
+        memory_named(each)
+    families = await asyncio.to_thread(_families, options)
+    who, embedder = await identify(options.agents), options.embedder or settings().embedder
+    seeds, size = (QUICK_SEEDS, QUICK_SIZE) if options.quick else (options.seeds, options.size)
+    given = (size, who.responder, embedder, str(options.data or ""))
+    cases = {
+        case.name: case
+        for family in families
+        for seed in range(1, seeds + 1)
+        for budget in options.budgets
+        for memory in memories
+        for case in [Case(family, memory, budget, seed, *given)]
+    }
+    told = {"who": who.model_dump(), "embedder": (await options.opened_embedder()).name, "size": size}
+    journal = options.journal("compare", {**told, "data": str(options.data or "")})
+    jobs = options.jobs or (1 if who.is_model else os.cpu_count() or 1)
+    with processes(jobs, play, play_in_process) as player:
+        rows = await journal.play(cases, player, progress, concurrency=jobs)
+    return _report(rows, journal.path, str(who))
+
+
+def _families(options: Options) -> list[str]:
+    there = {**FAMILIES, **of_folder(options.data)} if options.data else FAMILIES
+    if unknown := [each for each in options.work if each not in there]:
+        raise BadInput(f"There is no work {unknown[0]!r}.", f"There is: {', '.join(there)}.")
+    return options.work or [*there]
+
+
+def _report(rows: Sequence[Row], raw: Path, who: str) -> Report:
+    tasks = tasks_of(rows)
+    tables = [
+        framed(f"{family}: recall of {budget} tokens", table_of(part))
+        for (family, budget), part in tasks.groupby(["family", "budget"], sort=False)
+    ]
+    summary = tasks.groupby(["family", "budget", "memory"], sort=False)[["success", "steps", "stale"]].mean()
+    page = raw.with_suffix(".html")
+    write_durably(page, _page(rows, who))
+    return Report(
+        name="compare",
+        answered_by=who,
+        raw=raw,
+        rows=list(rows),
+        summary=json.loads(summary.reset_index().to_json(orient="records")),
+        tables=tables,
+        plots=[page, _plot(tasks, raw.with_suffix(".png"), who)],
+        notes=[
+            "± is the half width of the 95 % interval of the difference to none, over the same tasks.",
+            "p: Wilcoxon's signed-rank test on the courses, corrected for the number of memories (Holm).",
+            "misled: answers or tries, a task, that something outdated or false led to.",
+            "asked: questions that the memory itself asks, a task. shown: tokens of a recall.",
+        ],
+    )
+
+
+def tasks_of(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return one line for each task, with what its course cost."""
+    return pd.DataFrame([
+        {**{name: row[name] for name in row if name != "tasks"}, "number": number, **task}
+        for row in rows
+        for number, task in enumerate(row["tasks"])
+    ])  # fmt: skip
+
+
+def table_of(tasks: pd.DataFrame) -> pd.DataFrame:
+    """Return a line for each memory: how its tasks went beside those without memory, and what it cost."""
+    keyed = tasks.set_index(["seed", "number"])
+    beside = keyed[keyed["memory"] == BESIDE]["success"].astype(float)
+    lines, p = dict[str, Row](), dict[str, float]()
+    for memory, of in keyed.groupby("memory", sort=False):
+        gains = of["success"].astype(float) - beside
+        low, high = interval_of_mean(gains.to_numpy())
+        courses = of.groupby("seed").first()
+        by_course = gains.groupby("seed").mean()
+        if (found := wilcoxon_p(by_course.to_numpy())) is not None:
+            p[str(memory)] = found
+        lines[str(memory)] = {
+            "done %": round(100 * of["success"].mean()),
+            "gain": f"{100 * gains.mean():+.0f} ± {50 * (high - low):.0f}",
+            "steps": round(of["steps"].mean(), 1),
+            "misled": round(of["stale"].mean(), 2),
+            "shown": round(courses["shown"].sum() / max(1, courses["recalls"].sum())),
+            "asked": round(courses["questions"].sum() / len(of), 1),
+            "ms a recall": 1000 * courses["recalling"].sum() / max(1, courses["recalls"].sum()),
+            "ms an event": 1000
+            * (courses["observing"] + courses["learning"]).sum()
+            / courses["events"].sum(),
+            "kB": courses["bytes"].mean() / 1000,
+        }
+    adjusted = holm(p)
+    frame = pd.DataFrame.from_dict(lines, orient="index")
+    frame.insert(2, "p", [p_cell(adjusted.get(each)) for each in lines])
+    return frame.rename_axis("memory").sort_values("done %", ascending=False, kind="stable")
+
+
+def holm(p: dict[str, float]) -> dict[str, float]:
+    """Correct p values for how many there are (Holm, 1979)."""
+    corrected, greatest = dict[str, float](), 0.0
+    for place, (name, value) in enumerate(sorted(p.items(), key=lambda each: each[1])):
+        greatest = max(greatest, min(1.0, value * (len(p) - place)))
+        corrected[name] = greatest
+    return corrected
+
+
+def _plot(tasks: pd.DataFrame, path: Path, who: str) -> Path:
+    """Draw the share of tasks done, by memory, one plot for each family, at the largest budget."""
+    largest = tasks[tasks["budget"] == tasks["budget"].max()]
+
+    def one(family: str) -> "object":
+        def plot(axes: object) -> None:
+            of = (
+                largest[largest["family"] == family]
+                .groupby("memory", sort=False)["success"]
+                .mean()
+                .sort_values()
+            )
+            axes.barh(of.index, 100 * of.to_numpy(dtype=np.float64))  # type: ignore[attr-defined]
+            axes.set(title=family, xlabel="tasks done, %", xlim=(0, 100))  # type: ignore[attr-defined]
+
+        return plot
+
+    return draw(path, "Which memory for which work", who, *map(one, largest["family"].unique()))  # type: ignore[arg-type]
+
+
+def _page(rows: Sequence[Row], who: str) -> bytes:
+    """Return one page, without any other file, in which a person can filter the rows."""
+    kept = [
+        {**row, "done": sum(each["success"] for each in row["tasks"]), "of": len(row["tasks"])}
+        for row in rows
+    ]
+    for row in kept:
+        row["misled"] = sum(each["stale"] for each in row.pop("tasks"))
+    data = json.dumps({"who": who, "rows": kept}).replace("</", "<\\/")
+    return PAGE.read_text(encoding="utf-8").replace(DATA, data).encode()

@@ -1,0 +1,57 @@
+"""Find a memory and a family by name: ours, a rival, an entry point, or a class of the user's own."""
+
+import sys
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+from pkgutil import resolve_name
+
+from mneme.core.errors import BadInput
+from mneme.evals.compare.conversation import CONVERSATION
+from mneme.evals.compare.course import Family
+from mneme.evals.compare.decision import DECISION
+from mneme.evals.compare.home import HOME
+from mneme.evals.compare.memories import OURS
+from mneme.evals.compare.memory import Memory, Place
+from mneme.evals.compare.rivals import RIVALS
+from mneme.evals.compare.work import WORK
+
+PLUGGED = "mneme.memories"
+KNOWN = {**OURS, **RIVALS}
+FAMILIES: dict[str, Family] = {each.name: each for each in (CONVERSATION, WORK, HOME, DECISION)}
+
+
+def memory_named(name: str) -> Callable[[Place], Memory]:
+    """Return what makes a memory: of a name, an entry point, or `module:Class`. Raises BadInput."""
+    if name in KNOWN:
+        return KNOWN[name]
+    points = entry_points(group=PLUGGED)
+    if name in points.names:
+        made: object = points[name].load()
+    elif ":" in name:
+        made = _own(name)
+    else:
+        there = ", ".join([*KNOWN, *sorted(points.names)])
+        raise BadInput(
+            f"There is no memory {name!r}.", f"There are: {there}. Your own: --memory module:Class."
+        )
+    missing = [
+        each for each in ("observe", "recall", "end_of_task") if not callable(getattr(made, each, None))
+    ]
+    if missing or not callable(made):
+        raise BadInput(
+            f"{name} has no {', '.join(missing) or 'class'}.", "examples/compare_memory.py is a memory."
+        )
+    return made
+
+
+def _own(name: str) -> object:
+    """Load a class of a module that is in the current folder, or installed."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return resolve_name(name)
+    except (ImportError, AttributeError, ValueError) as error:
+        wrong = f"{name} cannot be loaded: {error}."
+        raise BadInput(wrong, "Write it as module:Class, from the folder that the module is in.") from error

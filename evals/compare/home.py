@@ -1,0 +1,106 @@
+"""A team that sees little: two agents look for things in one home, day after day.
+
+The home is one of the household world's: its rooms, containers and distances. An agent sees what is in a
+container only when it has walked there and opened it. A thing is in its usual place on four days of five;
+now and then the usual place changes, so that what was learned is outdated.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+from typing import NamedTuple
+
+from mneme.environments.household import Episode
+from mneme.environments.household.generator import generate
+from mneme.environments.household.layout import Layout, Point, flat
+from mneme.evals.compare.course import Course, Family, Score, Situation, day, drawing, says
+from mneme.evals.compare.memory import Event, Outcome
+
+AGENTS = ("Ada", "Ben")
+THINGS = ("scissors", "torch", "stapler", "kettle", "camera", "map", "umbrella", "thermometer")
+USUAL, CHANGES = 0.8, 0.02
+MOST_PLACES = 20
+TRIES = 6
+"""Containers that may be opened for one thing; then it is given up."""
+OPENING = 1
+"""Steps that it takes to open a container."""
+
+
+class Container(NamedTuple):
+    """A container that can be opened: what it is called, and where it stands."""
+
+    name: str
+    room: int
+    at: Point
+
+
+class House:
+    """The containers of a home, and the steps from one to another."""
+
+    def __init__(self, seed: int) -> None:
+        episode: Episode = generate(seed, apartment=seed)
+        rooms = {room.id: room.name for room in episode.rooms()}
+        found = [each for each in episode.things if each.category == "container"][:MOST_PLACES]
+        self._layout = Layout(episode)
+        self.containers = [
+            Container(f"the {each.name} ({each.id}) in the {rooms[episode.room_of(each.id)]}",
+                      episode.room_of(each.id), flat(each.center))
+            for each in found
+        ]  # fmt: skip
+
+    def steps(self, one: Container, other: Container) -> int:
+        """Return the steps of a walk: about a metre each."""
+        metres, legs = self._layout.way(one.room, one.at, other.room)
+        return math.ceil(metres + math.dist(legs[-1][1] if legs else one.at, other.at))
+
+
+def home(seed: int, size: int) -> Course:
+    """Look for so many things, on one day each, by turns."""
+    chance, house = drawing(f"home {seed}"), House(seed)
+    usual = {thing: chance.choice(house.containers) for thing in THINGS}
+    for number in range(size):
+        for thing in THINGS:
+            if chance.random() < CHANGES:
+                usual[thing] = chance.choice(house.containers)
+        lying = {
+            thing: usual[thing] if chance.random() < USUAL else chance.choice(house.containers)
+            for thing in THINGS
+        }
+        yield from _search(house, lying, chance, number)
+
+
+def _search(house: House, lying: dict[str, Container], chance: Random, number: int) -> Course:
+    """Open containers until the thing is found. One that was opened for it in vain before misled."""
+    thing, who, today = chance.choice(THINGS), AGENTS[number % 2], day(number)
+    here, left, steps, misled = chance.choice(house.containers), list(house.containers), 0, 0
+    task = f"{who} looks for the {thing}."
+    for tried in range(1, TRIES + 1):
+        left.sort(key=lambda each: (house.steps(here, each), each.name))
+        names = [each.name for each in left]
+        text = f"{task} Where is the {thing} most likely? It is {today}."
+        answer = yield Situation(text, partial(looked_for, thing=thing, places=names), tuple(names))
+        place = left.pop(names.index(answer) if answer in names else 0)
+        steps, here = steps + house.steps(here, place) + OPENING, place
+        inside = [each for each, at in lying.items() if at == place]
+        seen = ", ".join(f"the {each}" for each in inside) or "nothing that anybody looks for"
+        yield Event(today, who, f"In {place.name} there is {seen}.")
+        is_found = thing in inside
+        misled += answer != names[0] and not is_found
+        if is_found or tried == TRIES:
+            lesson = f"The {thing} was in {place.name}." if is_found else ""
+            yield Score(Outcome(task, is_found, lesson, today), steps, misled)
+            return
+
+
+def looked_for(lines: Sequence[str], thing: str, places: Sequence[str]) -> str:
+    """Choose where the thing was most often seen, less the times that it was not there; else the nearest."""
+    seen = dict.fromkeys(places, 0)
+    for line in lines:
+        for place in (each for each in places if each in line):
+            seen[place] += 1 if says(line, thing) else -1
+    best = max(places, key=lambda each: seen[each])
+    return best if seen[best] > 0 else places[0]
+
+
+HOME = Family("home", home, AGENTS, "a search")

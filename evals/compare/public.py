@@ -1,0 +1,172 @@
+"""Public conversations that the user brings, each a course: LoCoMo, LongMemEval, MemoryAgentBench.
+
+Each JSON file in a folder is recognised by its fields, and is a family of its own, named as the file:
+
+- LoCoMo (CC BY-NC 4.0): a list with `conversation` and `qa`.
+- LongMemEval (MIT), S, M and oracle: a list with `haystack_sessions` and one `question`.
+- MemoryAgentBench (MIT): lines, or a list, with `context`, `questions` and `answers`.
+
+A task is right where the answer has every word of an expected one. By rules the answer is all that was
+recalled: so what is compared is whether a memory finds the evidence. LoCoMo's own scores are those of
+`mneme eval locomo`; LongMemEval's are a model's judgement. Of a question about what was never said, the right
+answer says so, which rules cannot.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from mneme.core.errors import BadInput, first_fault
+from mneme.evals.chat.locomo_data import Conversation
+from mneme.evals.compare.course import UNKNOWN, Course, Family, Score, Situation
+from mneme.evals.compare.memory import Event, Outcome
+from mneme.stores.ledger.hints import words_in
+
+USER, ASSISTANT, TEXT = "user", "assistant", "text"
+ADVERSARIAL = 5
+SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+HINT = (
+    "A folder with files of LoCoMo, LongMemEval or MemoryAgentBench (.json or .jsonl), as they are released."
+)
+
+
+class Question(BaseModel):
+    """A question, and the answers that are right."""
+
+    text: str
+    right: list[str]
+    day: str = ""
+
+
+class History(BaseModel):
+    """What was said, and what is asked about it."""
+
+    events: list[tuple[str, str, str]]
+    questions: list[Question]
+
+
+class LongMemEval(BaseModel):
+    """One question with its history, as it is released."""
+
+    question_id: str
+    question: str
+    answer: str | int | float
+    question_date: str
+    haystack_dates: list[str]
+    haystack_sessions: list[list[dict[str, Any]]]
+
+    @property
+    def history(self) -> History:
+        """Return it as a history."""
+        sessions = zip(self.haystack_dates, self.haystack_sessions, strict=True)
+        events = [
+            (_day(day), str(turn["role"]), str(turn["content"])) for day, turns in sessions for turn in turns
+        ]
+        right = UNKNOWN if self.question_id.endswith("_abs") else str(self.answer)
+        return History(
+            events=events,
+            questions=[Question(text=self.question, right=[right], day=_day(self.question_date))],
+        )
+
+
+class MemoryAgentBench(BaseModel):
+    """A long text, and questions about it."""
+
+    context: str
+    questions: list[str]
+    answers: list[list[str] | str]
+
+    @property
+    def history(self) -> History:
+        """Return it as a history, a sentence at a time."""
+        events = [("", TEXT, each) for each in SENTENCE.split(self.context) if each.strip()]
+        both = zip(self.questions, self.answers, strict=True)
+        questions = [
+            Question(text=text, right=[right] if isinstance(right, str) else right) for text, right in both
+        ]
+        return History(events=events, questions=questions)
+
+
+def _of_locomo(conversation: Conversation) -> History:
+    events = [(turn.day, turn.speaker, turn.said) for turn in conversation.turns]
+    questions = [
+        Question(text=each.question, right=[UNKNOWN if each.category == ADVERSARIAL else each.answer])
+        for each in conversation.questions
+    ]
+    return History(events=events, questions=questions)
+
+
+READERS: dict[str, tuple[Any, Callable[[Any], History]]] = {
+    "conversation": (Conversation, _of_locomo),
+    "haystack_sessions": (LongMemEval, lambda each: each.history),
+    "context": (MemoryAgentBench, lambda each: each.history),
+}
+"""By a field that tells whose form an entry has."""
+
+
+def of_folder(folder: Path) -> dict[str, Family]:
+    """Return a family for each file of a folder, or of a file itself. Raises BadInput."""
+    files = [folder] if folder.is_file() else sorted([*folder.glob("*.json"), *folder.glob("*.jsonl")])
+    if not files:
+        raise BadInput(f"There is no file with conversations in {folder}.", HINT)
+    return {each.stem: _family(each) for each in files}
+
+
+def _family(file: Path) -> Family:
+    return Family(
+        file.stem,
+        partial(_play, file),
+        sorted({who for each in read(file) for _, who, _ in each.events}),
+        "a question",
+    )
+
+
+@cache
+def read(file: Path) -> tuple[History, ...]:
+    """Read a file's histories. Raises BadInput, naming what is wrong."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        entries = (
+            [json.loads(line) for line in text.splitlines() if line.strip()]
+            if file.suffix == ".jsonl"
+            else json.loads(text)
+        )
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{file} cannot be read: {error}.", HINT) from error
+    return tuple(_histories(file, entries))
+
+
+def _histories(file: Path, entries: Any) -> Iterator[History]:
+    first = entries[0] if isinstance(entries, list) and entries and isinstance(entries[0], dict) else {}
+    field = next((each for each in READERS if each in first), "")
+    if not field:
+        raise BadInput(f"{file} has none of the forms that are read.", HINT)
+    kind, made = READERS[field]
+    try:
+        for each in TypeAdapter(list[kind]).validate_python(entries):  # type: ignore[valid-type]
+            yield made(each)
+    except ValidationError as error:
+        raise BadInput(f"{file}: {first_fault(error, 'an entry')}", HINT) from error
+
+
+def _play(file: Path, seed: int, size: int) -> Course:
+    """Play the history of a number, with so many of its questions."""
+    histories = read(file)
+    history = histories[(seed - 1) % len(histories)]
+    for event in history.events:
+        yield Event(*event)
+    for question in history.questions[:size]:
+        today = f" (Today is {question.day}.)" if question.day else ""
+        answer = yield Situation(f"{question.text}{today} If it was not said: {UNKNOWN}.", " ".join)
+        is_right = any(words_in(each) <= words_in(answer) for each in question.right if each)
+        yield Score(Outcome(question.text, is_right, "", question.day))
+
+
+def _day(text: str) -> str:
+    """Return the ISO date of LongMemEval's `2023/05/20 (Sat) 02:36`."""
+    return text[:10].replace("/", "-")
