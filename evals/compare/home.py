@@ -21,7 +21,7 @@ AGENTS = ("Ada", "Ben")
 THINGS = ("scissors", "torch", "stapler", "kettle", "camera", "map", "umbrella", "thermometer")
 USUAL, CHANGES = 0.8, 0.02
 MOST_PLACES = 20
-TRIES = 6
+TRIES = 4
 """Containers that may be opened for one thing; then it is given up."""
 OPENING = 1
 """Steps that it takes to open a container."""
