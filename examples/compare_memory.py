@@ -19,7 +19,7 @@ class RareWords(Memory):
         self.counts = Counter[str]()
 
     async def observe(self, event: Event) -> None:
-        self.lines.append(event.line)
+        self.lines.insert(0, event.line)
         self.counts.update(words(event.line))
 
     async def end_of_task(self, outcome: Outcome) -> None:
@@ -32,7 +32,7 @@ class RareWords(Memory):
         def rarity(line: str) -> float:
             return sum(1 / self.counts[word] for word in words(line) & asked)
 
-        return sorted(self.lines[::-1], key=rarity, reverse=True)
+        return sorted(self.lines, key=rarity, reverse=True)
 
 
 def words(text: str) -> set[str]:

@@ -17,14 +17,14 @@ from mneme.evals.compare.course import Course, Family, Score, Situation, day, dr
 from mneme.evals.compare.memory import Event, Outcome
 
 AGENT = "tuner"
-ROWS = 1500
+ROWS = 500
 WANTED = 4.0
 """How many times fewer steps solve a task."""
 TRIES = 2
-COUNTED = 20
+COUNTED = 10
 """Steps of the virtual machine from one count to the next."""
 TABLES = ("orders", "visits", "parcels", "tickets", "rentals", "claims", "readings", "calls")
-VALUES = (2, 300)
+VALUES = (2, 100)
 """How many values a column may have: the selectivity of an equality on it."""
 NOTHING_KNOWN = 1.5
 """The gain that is expected of a remedy of which nothing is known."""
@@ -59,7 +59,7 @@ class Table(NamedTuple):
     values: dict[str, int]
 
     def steps(self, sql: str, remedy: str = "") -> int:
-        """Count, in twenties, the steps that a query takes after a remedy."""
+        """Count, in tens, the steps that a query takes after a remedy."""
         chance, counted = drawing(f"{self.name} {self.seed}"), 1
         rows = [
             (chance.randrange(self.values["status"]), chance.randrange(self.values["customer"]),
