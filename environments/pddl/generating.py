@@ -43,15 +43,19 @@ def generate(domain: Domain, seed: int, size: int | None = None) -> Problem:
     chosen = drawn if size is None else size
     if chosen < least or chosen > 99:
         raise BadInput(f"There is no {domain} problem of size {chosen}.", f"Give {least} to 99.")
-    objects, initial, goal = DRAWS[domain](random, chosen)
+    return written(domain, f"seed{seed}-size{chosen}", DRAWS[domain](random, chosen))
+
+
+def written(domain: Domain, name: str, drawn: "Drawn") -> Problem:
+    """Return a problem of one of our domains as PDDL texts."""
+    objects, initial, goal = drawn
     declared = (FOLDER / f"{domain}.pddl").read_text(encoding="utf-8")
     start, wanted = ("\n    ".join(f"({literal})" for literal in literals) for literals in (initial, goal))
     title = declared.split("(domain ", 1)[1].split(")", 1)[0]
     text = (
-        f"(define (problem {domain}-{seed})\n  (:domain {title})\n  (:objects {objects})\n"
+        f"(define (problem {domain}-{name})\n  (:domain {title})\n  (:objects {objects})\n"
         f"  (:init\n    {start})\n  (:goal (and\n    {wanted})))\n"
     )
-    name = f"seed{seed}-size{chosen}"
     return make(declared, text, name, (f"{domain}.pddl", f"{domain} {name}"))
 
 

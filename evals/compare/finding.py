@@ -10,6 +10,7 @@ from mneme.core.errors import BadInput
 from mneme.evals.compare.conversation import CONVERSATION
 from mneme.evals.compare.course import Family
 from mneme.evals.compare.decision import DECISION
+from mneme.evals.compare.fog import FOG
 from mneme.evals.compare.home import HOME
 from mneme.evals.compare.memories import OURS
 from mneme.evals.compare.memory import Memory, Place
@@ -18,7 +19,7 @@ from mneme.evals.compare.work import WORK
 
 PLUGGED = "mneme.memories"
 KNOWN = {**OURS, **RIVALS}
-FAMILIES: dict[str, Family] = {each.name: each for each in (CONVERSATION, WORK, HOME, DECISION)}
+FAMILIES: dict[str, Family] = {each.name: each for each in (CONVERSATION, WORK, HOME, FOG, DECISION)}
 
 
 def memory_named(name: str) -> Callable[[Place], Memory]:

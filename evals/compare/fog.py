@@ -1,0 +1,139 @@
+"""Planning in fog: two pilots steer one robot by turns through rooms of which each sees only where it is.
+
+The world is a PDDL problem (gripper, with more rooms): what holds in another room is not told until the robot
+is there. The balls of one problem stay where they were put for the next; some are moved in between, so that
+what was seen is mostly true. The goal, and what is still open of it, is always told. A room that is entered
+again for nothing misled.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+from typing import NamedTuple
+
+from mneme.environments.pddl import PddlWorld
+from mneme.environments.pddl.generating import written
+from mneme.evals.compare.course import Course, Family, Score, Situation, day, drawing, latest
+from mneme.evals.compare.memory import Event, Outcome
+
+PILOTS = ("Ida", "Jon")
+ROOMS = ("rooma", "roomb", "roomc", "roomd", "roome", "roomf", "roomg")
+BALLS = ("ball1", "ball2", "ball3", "ball4", "ball5")
+HANDS = ("left", "right")
+WANTED, MOVED = 2, 0.1
+"""Balls that a problem asks for, and the share of balls that somebody moves between two problems."""
+STEPS = 14
+SEEN = re.compile(r"step (\d+)\W+in (room\w)\W.*?: (.*)", re.IGNORECASE)
+
+
+class View(NamedTuple):
+    """What a pilot sees: where the robot is, what is there and in its hands, and what is still wanted."""
+
+    here: str
+    there: Sequence[str]
+    held: dict[str, str]
+    wanted: dict[str, str]
+
+
+def fog(seed: int, size: int) -> Course:
+    """Solve so many problems in one building."""
+    chance = drawing(f"fog {seed}")
+    at = {ball: chance.choice(ROOMS) for ball in BALLS}
+    for number in range(size):
+        yield from _solve(at, f"{seed}-{number}", day(number), chance)
+        for ball in BALLS:
+            at[ball] = chance.choice(ROOMS) if chance.random() < MOVED else at[ball]
+
+
+def _solve(at: dict[str, str], name: str, today: str, chance: Random) -> Course:
+    """Solve a problem, and leave in `at` where the balls are then."""
+    balls = chance.sample(BALLS, WANTED)
+    goal = {ball: chance.choice([each for each in ROOMS if each != at[ball]]) for ball in balls}
+    world, misled, visited = _world(at, goal, name, chance), 0, set[str]()
+    task = ", ".join(f"{ball} to {room}" for ball, room in goal.items())
+    for step in range(1, STEPS + 1):
+        view, who = _view(world, goal), PILOTS[step % 2]
+        there = ", ".join(view.there) or "no ball"
+        yield Event(today, who, f"At step {step}, in {view.here} there is: {there}.")
+        misled += (
+            view.here not in visited and step > 1 and not {*view.there} & {*view.wanted} and not view.held
+        )
+        visited.add(view.here)
+        choices = [each for each in world.valid_actions() if each.split()[0] in {"move", "pick", "drop"}]
+        text = (
+            f"{who} steers. To bring: {task}. {_told(view)} It is {today}, step {step}. Which action is next?"
+        )
+        said = yield Situation(text, partial(steered, view=view, choices=choices), choices)
+        seen = world.step(said if said in choices else choices[0])
+        if seen.success or step == STEPS:
+            at |= {literal[1]: literal[2] for literal in _literals(world) if literal[0] == "at"}
+            at |= dict.fromkeys(_view(world, goal).held, _view(world, goal).here)
+            yield Score(Outcome(f"Bring {task}.", seen.success, _lesson(at, goal), today), step, misled)
+            return
+
+
+def _world(at: dict[str, str], goal: dict[str, str], name: str, chance: Random) -> PddlWorld:
+    initial = [f"room {room}" for room in ROOMS] + [f"ball {ball}" for ball in BALLS]
+    initial += [f"{each} {hand}" for hand in HANDS for each in ("gripper", "free")]
+    initial += [f"at {ball} {room}" for ball, room in at.items()] + [f"at-robby {chance.choice(ROOMS)}"]
+    wanted = [f"at {ball} {room}" for ball, room in goal.items()]
+    return PddlWorld(written("gripper", name, (" ".join([*ROOMS, *BALLS, *HANDS]), initial, wanted)))
+
+
+def _literals(world: PddlWorld) -> list[list[str]]:
+    return list(world.state()["literals"])
+
+
+def _view(world: PddlWorld, goal: dict[str, str]) -> View:
+    literals = _literals(world)
+    (here,) = (each[1] for each in literals if each[0] == "at-robby")
+    held = {each[1]: each[2] for each in literals if each[0] == "carry"}
+    wanted = {ball: room for ball, room in goal.items() if ["at", ball, room] not in literals}
+    return View(here, [each[1] for each in literals if each[0] == "at" and each[2] == here], held, wanted)
+
+
+def _told(view: View) -> str:
+    open_ = ", ".join(view.wanted)
+    held = ", ".join(view.held) or "nothing"
+    there = ", ".join(view.there) or "no ball"
+    return f"Still to bring: {open_}. The robot is in {view.here}, where there is {there}; it holds {held}."
+
+
+def _lesson(at: dict[str, str], goal: dict[str, str]) -> str:
+    return " ".join(f"{ball} is in {at[ball]} now." for ball in goal)
+
+
+def steered(lines: Sequence[str], view: View, choices: Sequence[str]) -> str:
+    """Drop what belongs here, pick what is wanted, go where that was seen last; else where it is longest ago."""
+    here, free = view.here, [hand for hand in HANDS if hand not in view.held.values()]
+    for ball, hand in view.held.items():
+        if view.wanted.get(ball) == here:
+            return f"drop {ball} {here} {hand}"
+    for ball in view.there if free else []:
+        if view.wanted.get(ball, here) != here:
+            return f"pick {ball} {here} {free[0]}"
+    if carried := [room for ball, room in view.wanted.items() if ball in view.held]:
+        return f"move {here} {carried[0]}"
+    seen, known = _seen(lines), dict[str, str]()
+    for room, balls in seen.items():
+        known |= {ball: room for ball in balls if ball not in known}
+    places = [known[ball] for ball in view.wanted if known.get(ball, here) != here]
+    others = [each for each in ROOMS if each not in seen] + [*seen][::-1]
+    moves = [f"move {here} {room}" for room in (*places, *others)]
+    return next((each for each in moves if each in choices), choices[0])
+
+
+def _seen(lines: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Return what is in which room as it was seen last, the room that was seen last first."""
+    told = dict[str, Sequence[str]]()
+    by_step = sorted(
+        lines, key=lambda line: int(found[1]) if (found := SEEN.search(line)) else 0, reverse=True
+    )
+    for line in latest(by_step):
+        if found := SEEN.search(line):
+            told.setdefault(found[2], re.findall(r"ball\d", found[3]))
+    return told
+
+
+FOG = Family("fog", fog, PILOTS, "a problem")
