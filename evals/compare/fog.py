@@ -56,14 +56,11 @@ def _solve(at: dict[str, str], name: str, today: str, chance: Random) -> Course:
         view, who = _view(world, goal), PILOTS[step % 2]
         there = ", ".join(view.there) or "no ball"
         yield Event(today, who, f"At step {step}, in {view.here} there is: {there}.")
-        misled += (
-            view.here not in visited and step > 1 and not {*view.there} & {*view.wanted} and not view.held
-        )
+        misled += view.here in visited and not view.held and not {*view.there} & {*view.wanted}
         visited.add(view.here)
         choices = [each for each in world.valid_actions() if each.split()[0] in {"move", "pick", "drop"}]
-        text = (
-            f"{who} steers. To bring: {task}. {_told(view)} It is {today}, step {step}. Which action is next?"
-        )
+        asked = f"{who} steers. To bring: {task}. {_told(view)}"
+        text = f"{asked} It is {today}, step {step}. Which action is next?"
         said = yield Situation(text, partial(steered, view=view, choices=choices), choices)
         seen = world.step(said if said in choices else choices[0])
         if seen.success or step == STEPS:
@@ -105,7 +102,7 @@ def _lesson(at: dict[str, str], goal: dict[str, str]) -> str:
 
 
 def steered(lines: Sequence[str], view: View, choices: Sequence[str]) -> str:
-    """Drop what belongs here, pick what is wanted, go where that was seen last; else where it is longest ago."""
+    """Drop what belongs here, pick what is wanted, go where that was seen last; else explore."""
     here, free = view.here, [hand for hand in HANDS if hand not in view.held.values()]
     for ball, hand in view.held.items():
         if view.wanted.get(ball) == here:
@@ -127,12 +124,9 @@ def steered(lines: Sequence[str], view: View, choices: Sequence[str]) -> str:
 def _seen(lines: Sequence[str]) -> dict[str, Sequence[str]]:
     """Return what is in which room as it was seen last, the room that was seen last first."""
     told = dict[str, Sequence[str]]()
-    by_step = sorted(
-        lines, key=lambda line: int(found[1]) if (found := SEEN.search(line)) else 0, reverse=True
-    )
-    for line in latest(by_step):
-        if found := SEEN.search(line):
-            told.setdefault(found[2], re.findall(r"ball\d", found[3]))
+    sights = {line: found for line in lines if (found := SEEN.search(line))}
+    for line in latest(sorted(sights, key=lambda each: int(sights[each][1]), reverse=True)):
+        told.setdefault(sights[line][2], re.findall(r"ball\d", sights[line][3]))
     return told
 
 
