@@ -153,9 +153,10 @@ def _day(version: Version) -> str:
 
 
 def _said_by(version: Version) -> str:
-    """Return who said a fact, and of a team's who shared it."""
+    """Return who said a fact and on which day, and of a team's who shared it."""
     is_own = version.namespace[0] == "users"
-    return f"{_owner(version)}{' said' if is_own else f', {version.change.reason}'}, {_day(version)}"
+    told_on = str(version.value.get("time") or "")[: len("2026-01-01")] or _day(version)
+    return f"{_owner(version)}{' said' if is_own else f', {version.change.reason}'}, {told_on}"
 
 
 def _number(version: Version, name: str) -> float:

@@ -8,7 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from mneme.evals.compare.course import UNKNOWN, Course, Family, Score, Situation, day, drawing, latest, says
+from mneme.evals.compare.course import (
+    UNKNOWN,
+    Course,
+    Family,
+    Score,
+    Situation,
+    day,
+    day_of,
+    drawing,
+    latest,
+    says,
+)
 from mneme.evals.compare.memory import Event, Outcome
 
 USER = "user"
@@ -65,7 +76,7 @@ class Topic:
     def read(self, lines: Sequence[str], until: str = "9999") -> str:
         """Return the value that the latest fitting line says; what is not known where none does."""
         fitting = [each for each in lines if self._fits(each)]
-        for line in latest([each for each in fitting if _first_day(each) <= until]):
+        for line in latest([each for each in fitting if day_of(each) <= until]):
             if found := [each for each in self.values if says(line, each)]:
                 return found[-1]
         return UNKNOWN
@@ -74,10 +85,6 @@ class Topic:
         return any(says(line, word) for word in self.about) and not any(
             says(line, word) for word in self.not_about
         )
-
-
-def _first_day(line: str) -> str:
-    return line[1:11] if line.startswith("[") else ""
 
 
 def topics() -> list[Topic]:

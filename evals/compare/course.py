@@ -61,10 +61,11 @@ def day(number: int) -> str:
 
 def latest(lines: Sequence[str]) -> list[str]:
     """Return lines, those of later days first; of one day, and without a day, the better-ranked first."""
-    return sorted(lines, key=_day_of, reverse=True)
+    return sorted(lines, key=day_of, reverse=True)
 
 
-def _day_of(line: str) -> str:
+def day_of(line: str) -> str:
+    """Return the first date in a line; empty where there is none."""
     found = DATED.search(line)
     return found[0] if found else ""
 

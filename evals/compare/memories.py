@@ -217,7 +217,7 @@ class CommonRecall(Memory):
         name = self.place.name
         asker = Asker(user=name, teams=(name,))
         found = await recall(self.place.ledger, situation, asker, budget=budget, cost=tokens)
-        return [each.text for each in found]
+        return [each.line for each in found]
 
 
 OURS: Mapping[str, Callable[[Place], Memory]] = {
