@@ -7,13 +7,14 @@
   if (all("h1").length > 1) lacking.push("several h1");
   if (!document.documentElement.lang || !document.title) lacking.push("no language or title");
   for (const field of all("input, textarea, select")) {
-    if (!field.labels?.length) lacking.push(`no label: ${field.outerHTML}`);
+    if (!field.labels?.length && !field.getAttribute("aria-label")) lacking.push(`no label: ${field.outerHTML}`);
   }
   for (const each of all("a, button, summary, th")) {
-    if (!each.textContent.trim()) lacking.push(`no name: ${each.outerHTML}`);
+    if (!each.textContent.trim() && !each.getAttribute("aria-label")) lacking.push(`no name: ${each.outerHTML}`);
   }
   for (const each of all("svg")) {
-    if (!each.getAttribute("aria-label") && !each.getAttribute("aria-hidden")) lacking.push("a picture without a name");
+    const isIcon = each.getAttribute("aria-hidden") || each.closest("button, label, [class*=Checkbox]");
+    if (!each.getAttribute("aria-label") && !isIcon) lacking.push("a picture without a name");
   }
   const ids = all("[id]").map((each) => each.id);
   if (new Set(ids).size < ids.length) lacking.push(`an id twice: ${ids}`);
