@@ -58,7 +58,7 @@ function useKeys({ name, id }: Route) {
         if (field) field.focus();
         else go("memories");
       }
-      if (event.key === "Escape" && id && !document.querySelector("[role=dialog]")) go(name);
+      if (event.key === "Escape" && id) go(name);
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);

@@ -78,8 +78,8 @@ export const Mark = ({ children }: { children: ReactNode }) => (
 export function Failure({ error }: { error?: Problem | null }) {
   if (!error) return null;
   return (
-    <Alert className="failure" variant="outline" color="red" role="alert" title={error.message}>
-      {error.hint ?? ""}
+    <Alert className="failure" variant="outline" color="red" role="alert">
+      <strong>{error.message}</strong> {error.hint ?? ""}
     </Alert>
   );
 }
@@ -152,8 +152,22 @@ interface Asking {
 
 /** A question before something that cannot be undone; Escape says no. */
 export function Confirm({ title, yes, busy, onYes, onNo, children }: Asking) {
+  const pressed = (event: KeyboardEvent) => {
+    if (event.key !== "Escape") return;
+    event.preventDefault(); // or the page behind it would be left, too
+    onNo();
+  };
   return (
-    <Modal opened onClose={onNo} title={title} lockScroll={false} closeButtonProps={{ "aria-label": "Close" }}>
+    <Modal
+      opened
+      onClose={onNo}
+      title={title}
+      lockScroll={false}
+      closeOnEscape={false}
+      onKeyDown={pressed}
+      closeButtonProps={{ "aria-label": "Close" }}
+      transitionProps={{ duration: 0 }}
+    >
       {children}
       <Group mt="md" justify="flex-end">
         <Button variant="default" onClick={onNo}>

@@ -1,6 +1,6 @@
 // Household runs, played again step by step: who is where, holds what, does what, and what was decided.
 
-import { Button, Group, Slider, Text } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { type Problem, type Schemas, part, read, session } from "../api";
 import { FloorPlan } from "../floorplan";
@@ -140,14 +140,15 @@ function Player({ replay }: { replay: Replay }) {
           {number(at)} of {number(last)}
         </Text>
       </Group>
-      <Slider
-        label={null}
+      <input
+        type="range"
+        className="slider"
+        aria-label="Step"
+        aria-valuetext={`Step ${number(at)} of ${number(last)}`}
         min={0}
-        max={Math.max(1, last)}
+        max={last}
         value={at}
-        onChange={jump}
-        thumbProps={{ "aria-label": "Step", "aria-valuetext": `Step ${number(at)} of ${number(last)}` }}
-        mb="md"
+        onChange={(event) => jump(Number(event.currentTarget.value))}
       />
       {replay.has_eyes && <Eyes run={replay.played.run} step={number(at)} />}
       <Step replay={replay} at={at} />

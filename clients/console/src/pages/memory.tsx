@@ -48,7 +48,7 @@ function Edit({ record, action, close }: Editing) {
   const pressed = (event: KeyboardEvent) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(event);
     if (event.key !== "Escape") return;
-    event.nativeEvent.stopImmediatePropagation();
+    event.preventDefault();
     close();
   };
   return (
