@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Page, expect
 
@@ -43,7 +44,9 @@ def check(page: Page, server: Server, *paths: str) -> None:
         turned(page, server, path)
         assert page.evaluate("document.documentElement.scrollWidth") <= WIDTH, path
         for dark in (False, True):
-            page.emulate_media(color_scheme="dark" if dark else "light")
+            scheme: Literal["dark", "light"] = "dark" if dark else "light"
+            page.emulate_media(color_scheme=scheme)
+            expect(page.locator(f"html[data-mantine-color-scheme={scheme}]")).to_have_count(1)
             assert page.evaluate(CHECKS) == {"lacking": [], "faint": []}, (path, dark)
             if AXE.exists():
                 page.evaluate(AXE.read_text(encoding="utf-8"))

@@ -23,7 +23,6 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, inputs: 
       (error: Problem) => done({ error, loading: false }),
     );
     return () => control.abort();
-    // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [...inputs, turn]);
   return { ...state, again: useCallback(() => next((before) => before + 1), []) };
 }

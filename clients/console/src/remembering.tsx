@@ -1,4 +1,4 @@
-// What is being remembered just now: the inbox is asked again while something waits in it.
+// What is being remembered just now: the page asks again, more often while a message waits.
 
 import { Loader, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
@@ -7,38 +7,45 @@ import { say } from "./hooks";
 import { plural } from "./parts";
 
 const EVERY = 1500; // milliseconds while something waits
-const AT_REST = 6000;
-const isWaiting = (letter: Schemas["Letter"]) => letter.status === "waiting";
+const AT_REST = 4000;
 
-/** Show how many messages wait, and call `done` whenever one of them was remembered. */
+async function looked(signal: AbortSignal) {
+  const [letters, [latest]] = await Promise.all([
+    read<Schemas["Letter"][]>("inbox", {}, signal),
+    read<Schemas["Version"][]>("memories/changes", { limit: 1 }, signal),
+  ]);
+  const waiting = letters.filter(({ status }) => status === "waiting").length;
+  return { waiting, latest: latest ? `${latest.key}#${latest.version}` : "" };
+}
+
+/** Show how many messages wait, and call `done` whenever one was remembered, or a memory changed by another door. */
 export function useRemembering(done: () => void) {
   const [waiting, set] = useState(0);
   useEffect(() => {
     const control = new AbortController();
-    let before = 0;
+    let before: Awaited<ReturnType<typeof looked>> | undefined;
     let timer = 0;
     const look = async () => {
-      const letters = await read<Schemas["Letter"][]>("inbox", {}, control.signal).catch(() => null);
+      const now = await looked(control.signal).catch(() => before);
       if (control.signal.aborted) return;
-      const now = letters ? letters.filter(isWaiting).length : before;
-      if (now < before) {
-        say(now ? `${plural(before - now, "message")} remembered, ${now} left.` : "All messages are remembered.");
-        done();
+      if (before && now && now.waiting < before.waiting) {
+        const left = now.waiting ? `, ${now.waiting} left` : "";
+        say(`${plural(before.waiting - now.waiting, "message")} remembered${left}.`);
       }
+      if (before && now && (now.waiting < before.waiting || now.latest !== before.latest)) done();
       before = now;
-      set(now);
-      timer = window.setTimeout(look, now ? EVERY : AT_REST);
+      set(now?.waiting ?? 0);
+      timer = window.setTimeout(look, now?.waiting ? EVERY : AT_REST);
     };
     look();
     return () => {
       control.abort();
       clearTimeout(timer);
     };
-    // eslint-disable-next-line react-hooks/exhaustive-deps
   }, []);
   if (!waiting) return null;
   return (
-    <Text size="sm" my="xs" className="remembering">
+    <Text size="sm" my="xs">
       <Loader size={14} mr={6} aria-hidden /> Remembering {plural(waiting, "message")}…
     </Text>
   );
