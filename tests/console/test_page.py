@@ -1,4 +1,4 @@
-"""The console beside single memories: filters, several at once, names, what comes in, a first visit, its build."""
+"""The console beside single memories: filters, several at once, names, what comes in, its first page."""
 
 import shutil
 import subprocess
