@@ -237,7 +237,7 @@ def _step(episode: Episode, scene: Scene, rooms: Sequence[int]) -> Moment:
 
 def _fixture(thing: Thing) -> Fixture:
     (x, _, z), (width, _, depth) = thing.center, thing.size
-    return Fixture(id=thing.id, name=thing.name, kind=thing.category, x=x, z=z, width=width, depth=depth)  # type: ignore[arg-type]
+    return Fixture(id=thing.id, name=thing.name, kind=thing.category, x=x, z=z, width=width, depth=depth)
 
 
 def _decision(line: Line) -> Decision:
