@@ -48,6 +48,11 @@ client: setup
 	cd clients/typescript && npm ci --silent && npm run --silent build
 	$(BIN)/pytest -q tests/mneme/test_typescript.py
 
+# Needs Node 20 and npm. The result is committed, so that nobody who installs Mneme needs them.
+console: setup
+	$(BIN)/python docs/generate/openapi.py >clients/console/openapi.json
+	cd clients/console && npm ci --silent && npm run --silent build
+
 installed:
 	PYTHON=$(PYTHON) .ci/installed
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -10,9 +10,11 @@ from mneme.api.household_runs import Line, Run, brief, no_run, run_named, runs, 
 from mneme.api.operation import Operations, reads
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.environments.household.episode import Episode
+from mneme.environments.household.episode import Episode, Thing
 from mneme.environments.household.scene import NAMES, Scene, scenes
 
+FIXTURES = ("room", "container", "surface")
+"""What of an apartment is on its floor plan."""
 RunName = Annotated[str, Field(description="The run's name.", examples=["wash-dishes-2-0"])]
 
 
@@ -38,22 +40,46 @@ class Goal(BaseModel):
     count: int
 
 
+class Fixture(BaseModel):
+    """A room, container or surface on the floor plan: its centre and size in metres, seen from above."""
+
+    id: int
+    name: str
+    kind: Literal["room", "container", "surface"]
+    x: float
+    z: float
+    width: float
+    depth: float
+
+
+class Lying(BaseModel):
+    """A thing of the task that somebody has seen and nobody holds, and where it is, in metres."""
+
+    name: str
+    x: float
+    z: float
+
+
 class Member(BaseModel):
-    """An agent after a step: where it is, what it holds, what it did."""
+    """An agent after a step: where it is, in words and in metres, what it holds, what it did."""
 
     name: str
     room: str
+    x: float
+    z: float
     holds: Sequence[str]
     does: str
 
 
-class Step(BaseModel):
+class Moment(BaseModel):
     """The household after a step; step 0 is the start."""
 
     step: int
     members: Sequence[Member]
     goals: Sequence[Goal]
     opened: Sequence[str] = Field(description="The containers that are open.")
+    open: Sequence[int] = Field(description="The same by their ids on the floor plan.")
+    things: Sequence[Lying] = ()
 
 
 class Decision(BaseModel):
@@ -71,7 +97,8 @@ class Replay(BaseModel):
 
     played: Played
     rooms: Sequence[str]
-    steps: Sequence[Step]
+    plan: Sequence[Fixture]
+    steps: Sequence[Moment]
     decisions: Sequence[Decision]
     missing: Sequence[int] = Field(description="Steps that were played and are not in the run's file.")
     has_eyes: bool = Field(False, description="Whether the members saw frames.")
@@ -156,6 +183,7 @@ def replayed(run: Run) -> Replay:
     return Replay(
         played=_standing(run),
         rooms=[room.name for room in episode.rooms()],
+        plan=[_fixture(thing) for thing in episode.things if thing.category in FIXTURES],
         steps=[_step(episode, scene, rooms) for scene, rooms in seen],
         decisions=[_decision(line) for line in run.lines() if line["kind"] == "decision"],
         missing=run.missing(),
@@ -172,11 +200,13 @@ def _sights(run: Run, step: int) -> list[Sight]:
     return [Sight(name=name, picture=data_url(view)) for name, view in zip(NAMES, views, strict=False)]
 
 
-def _step(episode: Episode, scene: Scene, rooms: Sequence[int]) -> Step:
+def _step(episode: Episode, scene: Scene, rooms: Sequence[int]) -> Moment:
     names = {thing.id: thing.name for thing in episode.things}
     members = [
-        Member(name=NAMES[number], room=names[where], holds=[names[each] for each in held], does=does)
-        for number, (where, held, does) in enumerate(zip(rooms, scene.hands, scene.doing, strict=True))
+        Member(name=name, room=names[where], x=x, z=z, holds=[names[each] for each in held], does=does)
+        for name, where, held, does, [*_, (x, z)] in zip(
+            NAMES[: len(rooms)], rooms, scene.hands, scene.doing, scene.paths, strict=True
+        )
     ]
     goals = [
         Goal(
@@ -187,7 +217,27 @@ def _step(episode: Episode, scene: Scene, rooms: Sequence[int]) -> Step:
         for each in episode.goals
     ]
     opened = sorted(f"{names[each]} ({names[episode.room_of(each)]})" for each in scene.open)
-    return Step(step=scene.step, members=members, goals=goals, opened=opened)
+    wanted = episode.goal_names()
+    seen = [each for each in episode.things if each.name in wanted and each.id in scene.known]
+    by_id = episode.by_id()
+    lying = [
+        Lying(name=each.name, x=holder.center[0], z=holder.center[2])
+        for each in seen
+        if each.id in scene.places and (holder := by_id[scene.places[each.id]])
+    ]
+    return Moment(
+        step=scene.step,
+        members=members,
+        goals=goals,
+        opened=opened,
+        open=sorted(scene.open),
+        things=lying,
+    )
+
+
+def _fixture(thing: Thing) -> Fixture:
+    (x, _, z), (width, _, depth) = thing.center, thing.size
+    return Fixture(id=thing.id, name=thing.name, kind=thing.category, x=x, z=z, width=width, depth=depth)
 
 
 def _decision(line: Line) -> Decision:

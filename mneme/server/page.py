@@ -1,12 +1,11 @@
 """The console: a page of static files at `/console/`, which asks the server's own routes for everything.
 
+Its source is in `clients/console/`; `make console` builds these files of it.
+
 The files hold nobody's data, so a browser gets them without a key; the page asks for the key and sends it
 with each call. Middleware answers them: the server lets no custom route be open where others need a key.
 """
 
-import base64
-import hashlib
-import re
 from pathlib import Path
 
 from starlette.responses import RedirectResponse, Response
@@ -15,33 +14,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mneme.api.operation import CONSOLE_PATH
 
 FOLDER = Path(__file__).with_name("console")
-TYPES = {
-    ".html": "text/html",
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".mjs": "text/javascript",
-    ".svg": "image/svg+xml",
-}
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 INDEX = "index.html"
-
-
-def _policy(index: bytes) -> str:
-    """Return what the page may load: our own files, and the map of its modules, by its checksum."""
-    found = re.search(rb'<script type="importmap">(.*?)</script>', index, re.DOTALL)
-    inline = base64.b64encode(hashlib.sha256(found[1] if found else b"").digest()).decode()
-    own = ("style-src", "connect-src")
-    return "; ".join(
-        [
-            "default-src 'none'",
-            f"script-src 'self' 'sha256-{inline}'",
-            *(f"{each} 'self'" for each in own),
-            "img-src 'self' data:",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "frame-ancestors 'none'",
-            "require-trusted-types-for 'script'",
-        ]
-    )
+POLICY = "; ".join([
+    "default-src 'none'",
+    *(f"{each} 'self'" for each in ("script-src", "style-src", "connect-src")),
+    "img-src 'self' data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+])  # fmt: skip
+"""What the page may load: our own files alone, and no script or style that stands in a page."""
 
 
 class Console:
@@ -52,7 +36,7 @@ class Console:
         self._app = app
         self._files = {each.relative_to(FOLDER).as_posix(): each.read_bytes() for each in files}
         self._headers = {
-            "content-security-policy": _policy(self._files[INDEX]),
+            "content-security-policy": POLICY,
             "x-content-type-options": "nosniff",
             "referrer-policy": "no-referrer",
             "cross-origin-opener-policy": "same-origin",

@@ -1,8 +1,8 @@
 """What tests do with the console, as somebody in front of it does."""
 
-import os
 import re
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Page, expect
 
@@ -10,8 +10,8 @@ from mneme.api.operation import CONSOLE_PATH
 from tests.doubles.langgraph_server import Server
 
 CHECKS = Path(__file__).with_name("checks.js").read_text(encoding="utf-8").partition("\n")[2]
-AXE = os.environ.get("MNEME_TEST_AXE", "")
-"""The file `axe.min.js` of axe-core, whose rules are looked at, too, where it is named."""
+AXE = Path(__file__).parents[2] / "clients" / "console" / "node_modules" / "axe-core" / "axe.min.js"
+"""The rules of axe-core are looked at, too, where the console's packages are installed (`make console`)."""
 VIOLATIONS = "axe.run(document).then((found) => found.violations.map(({ id, nodes }) => [id, nodes[0].html]))"
 WIDTH = 390
 """A phone's, in CSS pixels."""
@@ -20,7 +20,7 @@ WIDTH = 390
 def opened(page: Page, server: Server, user: str, path: str = "memories") -> None:
     """Open the console as a user."""
     page.goto(f"{server.url}{CONSOLE_PATH}")
-    page.get_by_label("User").fill(user)
+    page.get_by_role("textbox", name="User").fill(user)
     page.keyboard.press("Enter")
     turned(page, server, path)
 
@@ -44,8 +44,10 @@ def check(page: Page, server: Server, *paths: str) -> None:
         turned(page, server, path)
         assert page.evaluate("document.documentElement.scrollWidth") <= WIDTH, path
         for dark in (False, True):
-            page.emulate_media(color_scheme="dark" if dark else "light")
+            scheme: Literal["dark", "light"] = "dark" if dark else "light"
+            page.emulate_media(color_scheme=scheme)
+            expect(page.locator(f"html[data-mantine-color-scheme={scheme}]")).to_have_count(1)
             assert page.evaluate(CHECKS) == {"lacking": [], "faint": []}, (path, dark)
-            if AXE:
-                page.evaluate(Path(AXE).read_text(encoding="utf-8"))
+            if AXE.exists():
+                page.evaluate(AXE.read_text(encoding="utf-8"))
                 assert page.evaluate(VIOLATIONS) == [], (path, dark)

@@ -103,7 +103,7 @@ def test_changes_and_names_are_shown(page: Page, console_server: Server, user: s
     expect(changes.first).to_contain_text(TOLD[2])
     page.get_by_role("link", name="Names").click()
     expect(page.get_by_role("row", name="Rex 1")).to_contain_text("Ann (1)")
-    expect(page.locator("svg").get_by_text("Emily")).to_be_visible()
+    expect(page.get_by_role("group", name="Names that memories have").get_by_text("Emily")).to_be_visible()
     page.get_by_role("link", name="Rex").click()
     expect(page.get_by_role("link", name=WRONG)).to_be_visible()
 
@@ -112,9 +112,9 @@ def test_what_holds_on_a_day_is_listed_and_what_is_written_says_what_it_may_cont
     page: Page, console_server: Server, user: str
 ) -> None:
     opened(page, console_server, user)
-    page.get_by_text("Add a memory").click()
+    page.get_by_role("button", name="Add a memory").click()
     page.get_by_label("What is to be remembered").fill(TOLD[1])
-    page.get_by_role("button", name="Add").click()
+    page.get_by_role("button", name="Add", exact=True).click()
     notice(page, "It was remembered already")
     kept = f"{console_server.url}{API_PATH}/memories"
     rents = (
@@ -123,7 +123,7 @@ def test_what_holds_on_a_day_is_listed_and_what_is_written_says_what_it_may_cont
     )
     for given in rents:
         httpx.post(kept, params={"user": user}, json=given).raise_for_status()
-    page.get_by_text("Another time").click()
+    page.get_by_text("Filter", exact=True).click()
     page.get_by_label("What holds on").fill("2032-05-01")
     memories = page.get_by_role("list", name="Memories")
     expect(memories).to_contain_text("950")
@@ -157,6 +157,7 @@ def test_forgetting_asks_says_what_it_reaches_and_erases(
     page.get_by_role("button", name="Forget…").click()
     asked.get_by_role("button", name="Forget it").click()
     notice(page, "Forgotten: 2 versions")
+    page.get_by_text("Filter", exact=True).click()
     page.get_by_label("Also list retired ones").check()
     expect(page.get_by_role("list", name="Memories").get_by_role("listitem")).to_have_count(2)
 
@@ -266,6 +267,6 @@ SEARCH = """(text) => new Promise((found) => {
     const first = () => document.querySelector(".rows a")?.textContent ?? "";
     const look = () => first().includes(text) && found(performance.now() - begun);
     new MutationObserver(look).observe(document.body, {subtree: true, childList: true, characterData: true});
-    field.value = text;
+    Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(field, text);
     field.dispatchEvent(new Event("input", {bubbles: true}));
 })"""

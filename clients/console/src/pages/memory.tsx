@@ -1,0 +1,333 @@
+// One memory: what it says, where it comes from, what was made of it, its versions, and what can be done with it.
+
+import { Button, Checkbox, Group, Paper, TextInput, Textarea } from "@mantine/core";
+import { type FormEvent, type KeyboardEvent, type ReactNode, useState } from "react";
+import { type Schemas, change, part, read, team } from "../api";
+import { type Action, focusHeading, leave, useAction, useLoaded } from "../hooks";
+import {
+  Confirm,
+  Diff,
+  Do,
+  Facts,
+  Failure,
+  Key,
+  Loaded,
+  Mark,
+  Section,
+  Time,
+  Title,
+  VersionOf,
+  plural,
+  useHeading,
+} from "../parts";
+import { type Link, Way } from "../way";
+
+type Record = Schemas["MemoryRecord"];
+type Version = Schemas["Version"];
+
+function saved(now: Schemas["Written"]) {
+  const beside = now.beside.map((each) => each.memory.content).join(" ");
+  const said = `Saved as version ${now.version}.`;
+  return beside ? `${said} It may contradict, or repeat in other words: ${beside}` : said;
+}
+
+interface Editing {
+  record: Record;
+  action: Action;
+  close: () => void;
+}
+
+function Edit({ record, action, close }: Editing) {
+  const [text, setText] = useState(record.memory.content);
+  const [reason, setReason] = useState("");
+  const body = { content: text, reason, expected_version: record.version };
+  const save = (event: FormEvent | KeyboardEvent) => {
+    event.preventDefault();
+    action.run(() => change<Schemas["Written"]>(`memories/${part(record.key)}/update`, body), saved);
+  };
+  const pressed = (event: KeyboardEvent) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(event);
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    close();
+  };
+  return (
+    <Paper component="form" withBorder p="md" onSubmit={save} onKeyDown={pressed} aria-label="Edit the memory">
+      <Textarea
+        label="What is remembered"
+        autoFocus
+        rows={4}
+        required
+        withAsterisk={false}
+        maxLength={8000}
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
+      />
+      <TextInput
+        label="Why (kept in the history)"
+        maxLength={2000}
+        value={reason}
+        onChange={(event) => setReason(event.currentTarget.value)}
+      />
+      {text !== record.memory.content && <Diff older={record.memory.content} newer={text} />}
+      <Group mt="sm">
+        <Button type="submit" disabled={action.busy || text === record.memory.content}>
+          Save
+        </Button>
+        <Button variant="default" onClick={close}>
+          Cancel
+        </Button>
+      </Group>
+    </Paper>
+  );
+}
+
+const REACH = `It erases the memory with all its versions, the waiting messages that tell it, and each turn of your
+conversations that told or repeats it. It does not reach backups and exports, traces that were sent to LangSmith, the
+logs of a model server, or what another message says in other words.`;
+
+function Forget({ record, action, close }: Editing) {
+  const [whole, setWhole] = useState(false);
+  const said = (gone: Schemas["Erased"]) =>
+    [
+      `Forgotten: ${plural(gone.versions, "version")}, ${plural(gone.turns, "turn")} in ${plural(gone.threads.length, "thread")}.`,
+      ...gone.left.map((each) => `Not cleaned: ${each}.`),
+      ...gone.backups.map((each) => `A backup may still hold it: ${each}.`),
+    ].join(" ");
+  const yes = () => action.run(() => change<Schemas["Erased"]>(`memories/${part(record.key)}/forget`, { whole }), said);
+  return (
+    <Confirm title="Forget this memory?" yes="Forget it" busy={action.busy} onYes={yes} onNo={close}>
+      <p>
+        <strong>It cannot be undone.</strong> {REACH}
+      </p>
+      <Checkbox
+        label="Also delete the conversations in which it was said"
+        checked={whole}
+        onChange={(event) => setWhole(event.currentTarget.checked)}
+      />
+    </Confirm>
+  );
+}
+
+export const EVENTS = { insert: "remembered", update: "changed", retire: "retired", restore: "brought back" };
+
+const source = (of: Schemas["Source"]) =>
+  [of.thread && `conversation ${of.thread}`, ...of.messages.map((each) => `message ${each}`)].filter(Boolean).join(", ");
+
+const text = (version: Version | undefined, name: string) => String(version?.value[name] ?? "");
+
+function OneVersion({ version, before, roll }: { version: Version; before?: Version; roll: ReactNode }) {
+  const { change: made } = version;
+  const quote = text(version, "quote");
+  return (
+    <VersionOf
+      number={version.version}
+      title={`Version ${version.version}: ${EVENTS[version.event]}`}
+      by={
+        <>
+          <Time at={version.at} /> by {made.actor}
+          {made.model && ` (${made.model})`}
+        </>
+      }
+      change={<Diff older={text(before ?? version, "content")} newer={text(version, "content")} />}
+    >
+      <Facts
+        of={[
+          ["Why", made.reason],
+          ["Quote", quote && quote !== text(before, "quote") && <q>{quote}</q>],
+          ["Source", source(made.source)],
+          ["Look at it", text(version, "flag")],
+        ]}
+      />
+      {roll}
+    </VersionOf>
+  );
+}
+
+function Versions({ history, record, action }: { history: Version[]; record: Record; action: Action }) {
+  const newest = [...history].reverse();
+  const back = (number: number) => () =>
+    change<Record>(`memories/${part(record.key)}/rollback`, { to_version: number, expected_version: record.version });
+  return (
+    <Section title="Versions" id="versions">
+      <ol className="versions" reversed>
+        {newest.map((each, at) => (
+          <OneVersion
+            key={each.version}
+            version={each}
+            before={newest[at + 1]}
+            roll={
+              at > 0 && (
+                <Do
+                  action={action}
+                  work={back(each.version)}
+                  said={(now) => `Version ${now.version} says what version ${each.version} said.`}
+                >
+                  Roll back to version {each.version}
+                </Do>
+              )
+            }
+          />
+        ))}
+      </ol>
+    </Section>
+  );
+}
+
+function Actions({ record, action, open }: { record: Record; action: Action; open: (what: string) => void }) {
+  const path = `memories/${part(record.key)}`;
+  const undone = (now: Record | null) =>
+    !now
+      ? "All changes are taken back already."
+      : now.live
+        ? `Undone. Version ${now.version} says: ${now.memory.content}`
+        : "Undone: it is retired, not recalled any more.";
+  const { flag, unclear, may_contradict: links } = record.memory;
+  return (
+    <Group gap="sm" my="sm">
+      {record.live && (
+        <Button variant="default" onClick={() => open("edit")}>
+          Edit
+        </Button>
+      )}
+      <Do
+        action={action}
+        work={() => change<Record | null>(`${path}/undo`, { expected_version: record.version })}
+        said={undone}
+      >
+        Undo the latest change
+      </Do>
+      {record.live && (
+        <Do
+          action={action}
+          work={() => change(`${path}/retire`)}
+          said={() => "Retired: it is not recalled any more. Undo brings it back."}
+        >
+          Retire
+        </Do>
+      )}
+      {(flag || unclear || links.length > 0) && (
+        <Do action={action} work={() => change(`${path}/accept`)} said={() => "Accepted as it stands."}>
+          It is right
+        </Do>
+      )}
+      <Button variant="outline" color="red" onClick={() => open("forget")}>
+        Forget…
+      </Button>
+    </Group>
+  );
+}
+
+interface Whole {
+  record: Record;
+  history: Version[];
+  others: Record[];
+  back: Link[];
+  forward: Link[];
+}
+
+function Contradictions({ others }: { others: Record[] }) {
+  if (others.length === 0) return null;
+  return (
+    <Section title="May contradict" id="contradicts">
+      <ul>
+        {others.map((each) => (
+          <li key={each.key}>
+            <a href={`#/memories/${part(each.key)}`}>{each.memory.content}</a>{" "}
+            <span className="quiet">
+              <Time at={each.at} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+function Said({ memory }: { memory: Schemas["Memory"] }) {
+  if (memory.statements.length < 2) return null;
+  return (
+    <Section title="Put together from" id="said">
+      <ul>
+        {memory.statements.map((each, at) => (
+          <li key={at}>
+            {each.content} <q>{each.quote}</q>{" "}
+            <span className="quiet">
+              <Time at={each.time} /> {each.message_id && `message ${each.message_id}`}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+function One({ record, history, others, back, forward, again }: Whole & { again: () => void }) {
+  const [opened, open] = useState("");
+  const close = () => {
+    open("");
+    focusHeading();
+  };
+  const action = useAction((result) => {
+    if (result && typeof result === "object" && "turns" in result) leave("memories");
+    else {
+      close();
+      again();
+    }
+  });
+  const { memory } = record;
+  return (
+    <>
+      <Title>{memory.content}</Title>
+      {!record.live && (
+        <p>
+          <Mark>Retired: not recalled any more.</Mark>
+        </p>
+      )}
+      <Actions record={record} action={action} open={open} />
+      <Failure error={action.error} />
+      {opened === "edit" && <Edit record={record} action={action} close={close} />}
+      {opened === "forget" && <Forget record={record} action={action} close={close} />}
+      <Facts
+        of={[
+          ["Key", <Key of={record.key} />],
+          ["Kind", memory.kind === "semantic" ? "a fact" : "an event"],
+          ["Changed", <Time at={record.at} />],
+          ["Holds from", memory.since],
+          ["Holds until", memory.until],
+          ["Names", memory.entities.join(", ")],
+          ["Relations", memory.relations.join("; ")],
+          ["Quote", memory.quote && <q>{memory.quote}</q>],
+          ["Read by", memory.read_by],
+          ["Look at it", [memory.flag, memory.unclear].filter(Boolean).join(" ")],
+        ]}
+      />
+      <Contradictions others={others} />
+      <Said memory={memory} />
+      <Versions history={history} record={record} action={action} />
+      <Way back={back} forward={forward} />
+    </>
+  );
+}
+
+async function whole(id: string, signal: AbortSignal): Promise<Whole> {
+  const path = `memories/${part(id)}`;
+  const trace = (forward: boolean) => read<Link[]>(`trace/${part(id)}`, { forward, team: team() }, signal);
+  const [record, history] = await Promise.all([read<Record>(path, {}, signal), read<Version[]>(`${path}/history`, {}, signal)]);
+  const linked = record.memory.may_contradict.map((key) => read<Record>(`memories/${part(key)}`, {}, signal));
+  const [others, back, forward] = await Promise.all([Promise.all(linked), trace(false), trace(true)]);
+  return { record, history, others, back: back.slice(1), forward: forward.slice(1) };
+}
+
+export function Memory({ id }: { id: string }) {
+  const loaded = useLoaded((signal) => whole(id, signal), [id]);
+  useHeading(loaded);
+  return (
+    <>
+      <p>
+        <a href="#/memories">Back to the memories</a>
+      </p>
+      <Loaded of={loaded}>{(found) => <One {...found} again={loaded.again} />}</Loaded>
+    </>
+  );
+}

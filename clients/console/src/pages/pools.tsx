@@ -1,0 +1,127 @@
+// Pools of shared pairs, and the versions of their retrievers.
+
+import { type Schemas, change, part, read } from "../api";
+import { type Action, useAction, useLoaded } from "../hooks";
+import { Cells, Do, Facts, Failure, Key, Loaded, Row, Rows, Section, Title, percent, plural, useHeading } from "../parts";
+
+type State = Schemas["RetrieverState"];
+type Pooled = Schemas["Pooled"];
+const named = (number: number) => (number === 0 ? "the untrained embedder" : `version ${number}`);
+
+export function PoolsPage() {
+  const loaded = useLoaded((signal) => read<State[]>("pools", {}, signal), []);
+  return (
+    <>
+      <Title>Pools</Title>
+      <Loaded of={loaded}>
+        {(found) =>
+          found.length === 0 ? (
+            <p>There is no pool yet.</p>
+          ) : (
+            <Rows label="Pools">
+              {found.map((each) => (
+                <Row key={each.pool} href={`#/pools/${part(each.pool)}`} title={each.pool}>
+                  <span>{plural(each.memories, "pair")}</span> <span>retriever: {named(each.serving)}</span>{" "}
+                  <span>{each.waiting.toLocaleString()} not learned yet</span>
+                </Row>
+              ))}
+            </Rows>
+          )
+        }
+      </Loaded>
+    </>
+  );
+}
+
+function Retriever({ state, action }: { state: State; action: Action }) {
+  const use = (number: number) => (
+    <Do
+      action={action}
+      size="compact-sm"
+      work={() => change<number>(`pools/${part(state.pool)}/retriever/rollback`, { to: number })}
+      said={(now) => `In use: ${named(now)}.`}
+    >
+      Use {named(number)}
+    </Do>
+  );
+  return (
+    <Section title="Retriever" id="retriever">
+      <p>
+        In use: {named(state.serving)}. {plural(state.waiting, "pair")} not learned yet.
+      </p>
+      {state.versions.length > 0 && (
+        <Cells head={["Version", "Kept", "Recall before, after", "Why", "Use"]} caption="The retriever's versions">
+          {[...state.versions].reverse().map((each) => (
+            <tr key={each.number}>
+              <td>{each.number}</td>
+              <td>{each.kept ? "yes" : "no"}</td>
+              <td>
+                {percent(each.before.recall)}, {percent(each.after.recall)}
+              </td>
+              <td>{each.reason}</td>
+              <td>{each.number === state.serving ? "in use" : each.kept ? use(each.number) : "–"}</td>
+            </tr>
+          ))}
+        </Cells>
+      )}
+      {state.serving > 0 && use(0)}
+    </Section>
+  );
+}
+
+function One({ state, pairs, again }: { state: State; pairs: Pooled[]; again: () => void }) {
+  const action = useAction(again);
+  return (
+    <>
+      <Title>{state.pool}</Title>
+      <Failure error={action.error} />
+      <Retriever state={state} action={action} />
+      <Section title="Pairs" id="pairs">
+        <p className="quiet">
+          The first {pairs.length.toLocaleString()} of {state.memories.toLocaleString()}
+        </p>
+        <ol className="versions">
+          {pairs.map(({ key, pair }) => (
+            <li key={key}>
+              <article aria-label={`Pair ${key.slice(0, 8)}`}>
+                <h3>{pair.prompt || "(no question)"}</h3>
+                <p className="diff">{pair.answer}</p>
+                <Facts
+                  of={[
+                    ["Agent", pair.agent],
+                    ["Domain", pair.domain],
+                    ["Score", pair.score],
+                    ["Led up to by", pair.leading.join("\n")],
+                    ["Key", <Key of={key} />],
+                  ]}
+                />
+              </article>
+            </li>
+          ))}
+        </ol>
+      </Section>
+    </>
+  );
+}
+
+async function whole(id: string, signal: AbortSignal) {
+  const path = `pools/${part(id)}`;
+  const [state, pairs] = await Promise.all([
+    read<State>(`${path}/retriever`, {}, signal),
+    read<Pooled[]>(`${path}/pairs`, { limit: 100 }, signal),
+  ]);
+  return { state, pairs };
+}
+
+export function PoolPage({ id }: { id: string }) {
+  const loaded = useLoaded((signal) => whole(id, signal), [id]);
+  useHeading(loaded);
+  return (
+    <>
+      <p>
+        <a href="#/pools">Back to the pools</a>
+      </p>
+      <Loaded of={loaded}>{(both) => <One {...both} again={loaded.again} />}</Loaded>
+    </>
+  );
+}

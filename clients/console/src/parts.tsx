@@ -1,0 +1,342 @@
+// What all pages are made of.
+
+import {
+  ActionIcon,
+  Alert,
+  Badge,
+  Button,
+  type ButtonProps,
+  Code,
+  CopyButton,
+  Group,
+  Modal,
+  Text,
+  TextInput,
+  Tooltip,
+} from "@mantine/core";
+import { IconCheck, IconCopy, IconSearch } from "@tabler/icons-react";
+import { diffWords } from "diff";
+import { type KeyboardEvent, type ReactNode, useEffect } from "react";
+import type { Problem } from "./api";
+import { type Action, type Loading, focusHeading, say } from "./hooks";
+
+export const plural = (count: number, one: string, many = `${one}s`) =>
+  `${count.toLocaleString()} ${count === 1 ? one : many}`;
+export const percent = (share: number) => `${Math.round(100 * share)} %`;
+export const words = (name: string) => name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
+
+const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
+  ["year", 31_557_600],
+  ["month", 2_629_800],
+  ["week", 604_800],
+  ["day", 86_400],
+  ["hour", 3600],
+  ["minute", 60],
+];
+const RELATIVE = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+
+/** How long ago it was; the exact time is shown on hover. */
+export function Time({ at }: { at?: string | null }) {
+  if (!at) return null;
+  const moment = new Date(at);
+  if (Number.isNaN(moment.valueOf())) return <time>{at}</time>;
+  const seconds = (moment.valueOf() - Date.now()) / 1000;
+  const [unit, size] = UNITS.find(([, each]) => Math.abs(seconds) >= each) ?? ["second", 1];
+  const shown = unit === "second" ? "just now" : RELATIVE.format(Math.round(seconds / size), unit);
+  return (
+    <time dateTime={at} title={moment.toLocaleString(undefined, { dateStyle: "full", timeStyle: "medium" })}>
+      {shown}
+    </time>
+  );
+}
+
+/** The beginning of a key, with a button that copies the whole. */
+export function Key({ of }: { of: string }) {
+  const short = of.replace(/^(card_\w{8}).*$/, "$1").slice(0, of.startsWith("card_") ? 13 : 8);
+  return (
+    <CopyButton value={of}>
+      {({ copied, copy }) => (
+        <span className="key">
+          <Code>{short}</Code>
+          <Tooltip label={copied ? "Copied" : "Copy the whole key"}>
+            <ActionIcon variant="transparent" size="sm" onClick={copy} aria-label={`Copy the key ${short}`}>
+              {copied ? <IconCheck size={14} aria-hidden /> : <IconCopy size={14} aria-hidden />}
+            </ActionIcon>
+          </Tooltip>
+        </span>
+      )}
+    </CopyButton>
+  );
+}
+
+export const Mark = ({ children }: { children: ReactNode }) => (
+  <Badge variant="outline" tt="none" radius="sm" className="mark">
+    {children}
+  </Badge>
+);
+
+export function Failure({ error }: { error?: Problem | null }) {
+  if (!error) return null;
+  return (
+    <Alert className="failure" variant="outline" color="red" role="alert">
+      <strong>{error.message}</strong> {error.hint ?? ""}
+    </Alert>
+  );
+}
+
+export function Loaded<T>({ of, children }: { of: Loading<T>; children: (value: T) => ReactNode }) {
+  if (of.error) return <Failure error={of.error} />;
+  if (of.value === undefined) return <Text c="dimmed">Loading…</Text>;
+  return <>{children(of.value)}</>;
+}
+
+/** The page's heading takes the focus once what it tells of is there. */
+export function useHeading(of: Loading<unknown>) {
+  const isThere = of.value !== undefined;
+  useEffect(() => {
+    if (isThere && !document.activeElement?.closest("main")) focusHeading();
+  }, [isThere]);
+}
+
+export function Title({ children, actions }: { children: ReactNode; actions?: ReactNode }) {
+  return (
+    <Group justify="space-between" align="flex-start" gap="sm" className="title">
+      <h1 tabIndex={-1}>{children}</h1>
+      {actions && <Group gap="xs">{actions}</Group>}
+    </Group>
+  );
+}
+
+interface Doing<T> extends ButtonProps {
+  action: Action;
+  work: () => Promise<T>;
+  said: (result: T) => string;
+  undo?: () => Promise<void>;
+  children: ReactNode;
+}
+
+export function Do<T>({ action, work, said, undo, children, ...rest }: Doing<T>) {
+  return (
+    <Button variant="default" {...rest} disabled={action.busy} onClick={() => action.run(work, said, undo)}>
+      {children}
+    </Button>
+  );
+}
+
+export function Diff({ older, newer }: { older: string; newer: string }) {
+  return (
+    <p className="diff">
+      {diffWords(older, newer).map(({ added, removed, value }, at) => {
+        if (!added && !removed) return value;
+        const Kind = added ? "ins" : "del";
+        return (
+          <Kind key={at}>
+            <span className="unseen">[{added ? "inserted" : "deleted"}: </span>
+            {value}
+            <span className="unseen">]</span>
+          </Kind>
+        );
+      })}
+    </p>
+  );
+}
+
+interface Asking {
+  title: string;
+  yes: string;
+  busy?: boolean;
+  onYes: () => void;
+  onNo: () => void;
+  children: ReactNode;
+}
+
+/** A question before something that cannot be undone; Escape says no. */
+export function Confirm({ title, yes, busy, onYes, onNo, children }: Asking) {
+  const pressed = (event: KeyboardEvent) => {
+    if (event.key !== "Escape") return;
+    event.preventDefault(); // or the page behind it would be left, too
+    onNo();
+  };
+  return (
+    <Modal
+      opened
+      onClose={onNo}
+      title={title}
+      lockScroll={false}
+      closeOnEscape={false}
+      onKeyDown={pressed}
+      closeButtonProps={{ "aria-label": "Close" }}
+      transitionProps={{ duration: 0 }}
+    >
+      {children}
+      <Group mt="md" justify="flex-end">
+        <Button variant="default" onClick={onNo}>
+          Cancel
+        </Button>
+        <Button color="red" disabled={busy} onClick={onYes}>
+          {yes}
+        </Button>
+      </Group>
+    </Modal>
+  );
+}
+
+export function Facts({ of }: { of: [string, ReactNode][] }) {
+  const shown = of.filter(([, value]) => value !== undefined && value !== null && value !== "" && value !== false);
+  return (
+    <dl className="facts">
+      {shown.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+interface Paging {
+  offset: number;
+  size: number;
+  count: number;
+  go: (offset: number) => void;
+}
+
+export function Pages({ offset, size, count, go }: Paging) {
+  if (count <= size) return null;
+  const last = Math.min(count, offset + size);
+  return (
+    <nav aria-label="Pages">
+      <Group gap="sm" my="md">
+        <Button variant="default" disabled={offset === 0} onClick={() => go(Math.max(0, offset - size))}>
+          Previous
+        </Button>
+        <span>
+          {(offset + 1).toLocaleString()} to {last.toLocaleString()} of {count.toLocaleString()}
+        </span>
+        <Button variant="default" disabled={last >= count} onClick={() => go(offset + size)}>
+          Next
+        </Button>
+      </Group>
+    </nav>
+  );
+}
+
+const firstRow = () => document.querySelector<HTMLElement>(".rows a");
+
+export function Search({ label, value, set }: { label: string; value: string; set: (value: string) => void }) {
+  const pressed = (event: KeyboardEvent) => {
+    if (event.key === "ArrowDown") {
+      event.preventDefault();
+      firstRow()?.focus();
+    } else if (event.key === "Escape" && value) {
+      event.stopPropagation();
+      set("");
+    } else if (event.key === "Enter") firstRow()?.click();
+  };
+  return (
+    <div role="search">
+      <TextInput
+        id="search"
+        type="search"
+        label={label}
+        autoComplete="off"
+        leftSection={<IconSearch size={16} aria-hidden />}
+        value={value}
+        onChange={(event) => set(event.currentTarget.value)}
+        onKeyDown={pressed}
+        description="Press / to come here, ↓ to go to the results, Enter to open the first."
+      />
+    </div>
+  );
+}
+
+/** Say how much was found, once it is there. */
+export function useFound(of: Loading<unknown[]>, asked: string) {
+  useEffect(() => {
+    if (of.value && !of.loading) say(`${plural(of.value.length, "result")} for ${asked}`);
+  }, [of.value, of.loading, asked]);
+}
+
+/** A list whose links the arrow keys go through. */
+export function Rows({ label, children }: { label: string; children: ReactNode }) {
+  const arrows = (event: KeyboardEvent<HTMLOListElement>) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    const links = [...event.currentTarget.querySelectorAll<HTMLElement>("li a")];
+    const next = links.indexOf(document.activeElement as HTMLElement) + step;
+    event.preventDefault();
+    (links[next] ?? (next < 0 ? document.getElementById("search") : null))?.focus();
+  };
+  return (
+    <ol className="rows" aria-label={label} onKeyDown={arrows}>
+      {children}
+    </ol>
+  );
+}
+
+interface InRow {
+  href: string;
+  title: ReactNode;
+  id?: string;
+  onOpen?: () => void;
+  before?: ReactNode;
+  children?: ReactNode;
+}
+
+export function Row({ href, title, id, onOpen, before, children }: InRow) {
+  return (
+    <li className="row">
+      {before}
+      <div className="what">
+        <a href={href} id={id} onClick={onOpen}>
+          {title}
+        </a>
+        <p className="quiet">{children}</p>
+      </div>
+    </li>
+  );
+}
+
+export function Cells({ head, children, caption }: { head: string[]; children: ReactNode; caption?: string }) {
+  return (
+    <div className="scrolls" tabIndex={0} role="group" aria-label={caption ?? "Table"}>
+      <table>
+        {caption && <caption className="unseen">{caption}</caption>}
+        <thead>
+          <tr>
+            {head.map((each) => (
+              <th scope="col" key={each}>
+                {each}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+export function Section({ title, id, children }: { title: string; id: string; children: ReactNode }) {
+  return (
+    <section aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      {children}
+    </section>
+  );
+}
+
+/** One version, with what changed since the one before it. */
+export function VersionOf(of: { number: number; title: string; by: ReactNode; change: ReactNode; children: ReactNode }) {
+  return (
+    <li>
+      <article aria-label={`Version ${of.number}`}>
+        <h3>{of.title}</h3>
+        <p className="quiet">{of.by}</p>
+        {of.change}
+        {of.children}
+      </article>
+    </li>
+  );
+}

@@ -1,0 +1,47 @@
+// The way of a record: what it was made from, back to what somebody said, and what was made of it.
+
+import { type Schemas, part } from "./api";
+import { Key, Mark, Section, Time } from "./parts";
+
+export type Link = Schemas["Step"];
+
+const page = ({ kind, key }: Link) => (kind === "card" ? `cards/${part(key)}` : `recall/${part(key)}`);
+
+function Links({ title, id, links }: { title: string; id: string; links: Link[] }) {
+  return (
+    <Section title={title} id={id}>
+      {links.length === 0 ? (
+        <p>Nothing.</p>
+      ) : (
+        <ol className="versions">
+          {links.map((each, at) => (
+            <li key={at}>
+              <article aria-label={`${each.kind} ${each.key.slice(0, 8)}`}>
+                <h3>{each.key ? <a href={`#/${page(each)}`}>{each.text || each.kind}</a> : each.text || each.kind}</h3>
+                <p className="quiet">
+                  <span>{each.kind}</span> {each.key && <Key of={each.key} />} <span>{each.owner}</span>{" "}
+                  <Time at={each.at} /> <span>{each.made}</span>
+                  {each.said_in.length > 0 && <span>said in {each.said_in.join(", ")}</span>}
+                  {each.stale && (
+                    <>
+                      <Mark>out of date</Mark> <span>{each.stale}</span>
+                    </>
+                  )}
+                </p>
+              </article>
+            </li>
+          ))}
+        </ol>
+      )}
+    </Section>
+  );
+}
+
+export function Way({ back, forward }: { back: Link[]; forward: Link[] }) {
+  return (
+    <>
+      <Links title="What it was made from" id="made-from" links={back} />
+      <Links title="What was made of it" id="made-of-it" links={forward} />
+    </>
+  );
+}

@@ -1,0 +1,131 @@
+"""The console beside single memories: filters, several at once, names, what comes in, its first page."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from mneme.api.operation import API_PATH
+from tests.console.console import WIDTH, check, notice, opened, turned
+from tests.doubles.langgraph_server import Server
+
+pytestmark = [pytest.mark.console, pytest.mark.xdist_group("console")]
+
+SOURCE = Path(__file__).parents[2] / "clients" / "console"
+TOLD = {"Ann lives in Oslo.": ["Ann", "Oslo"], "Rex is Ann's dog.": ["Ann", "Rex"], "Tea is at five.": []}
+
+
+@pytest.fixture
+def user(console_server: Server) -> str:
+    """Give a user of whom something is remembered."""
+    name = f"eve-{uuid4().hex[:6]}"
+    for text, names in TOLD.items():
+        add(console_server, name, {"content": text, "entities": names})
+    return name
+
+
+def add(server: Server, user: str, given: dict[str, object], path: str = "memories") -> None:
+    httpx.post(f"{server.url}{API_PATH}/{path}", params={"user": user}, json=given).raise_for_status()
+
+
+def test_a_first_visit_says_how_to_begin(page: Page, console_server: Server) -> None:
+    opened(page, console_server, f"new-{uuid4().hex[:6]}")
+    expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()
+    expect(page.get_by_text(f"{console_server.url}/v1")).to_be_visible()
+    check(page, console_server, "memories")
+
+
+def test_the_list_is_filtered(page: Page, console_server: Server, user: str) -> None:
+    add(console_server, user, {"content": "The rent is 900."})
+    add(console_server, user, {"content": "The rent is 950."})
+    add(console_server, user, {"content": "Ann worked in Graz.", "until": "2020-05-01"})
+    opened(page, console_server, user)
+    rows = page.get_by_role("list", name="Memories").get_by_role("listitem")
+    expect(rows).to_have_count(6)
+    page.get_by_text("Filter", exact=True).click()
+    page.get_by_label("Standing").select_option(label="may contradict another")
+    expect(rows).to_have_count(2)
+    expect(page.get_by_text("2 memories of the latest 6")).to_be_visible()
+    page.get_by_label("Standing").select_option(label="holds no longer")
+    expect(rows).to_have_count(1)
+    page.get_by_label("Standing").select_option(label="any")
+    page.get_by_label("Kind").select_option(label="an event")
+    expect(rows).to_have_count(0)
+    check(page, console_server, "memories")
+
+
+def test_several_are_retired_brought_back_and_forgotten(
+    page: Page, console_server: Server, user: str
+) -> None:
+    opened(page, console_server, user)
+    rows = page.get_by_role("list", name="Memories").get_by_role("listitem")
+    for text in ("Ann lives in Oslo.", "Tea is at five."):
+        page.get_by_label(f"Select: {text}").check()
+    page.get_by_role("button", name="Retire them").click()
+    notice(page, "2 memories retired.")
+    expect(rows).to_have_count(1)
+    page.get_by_role("button", name="Undo", exact=True).click()
+    notice(page, "2 memories brought back.")
+    expect(rows).to_have_count(3)
+    page.get_by_label("Select all that are listed").check()
+    page.get_by_role("button", name="Forget them…").click()
+    asked = page.get_by_role("dialog", name="Forget 3 memories?")
+    page.keyboard.press("Escape")
+    expect(asked).to_be_hidden()
+    page.get_by_role("button", name="Forget them…").click()
+    asked.get_by_role("button", name="Forget them").click()
+    expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()
+
+
+def test_what_is_remembered_meanwhile_appears_by_itself(
+    page: Page, console_server: Server, user: str
+) -> None:
+    opened(page, console_server, user)
+    expect(page.get_by_role("link", name="Tea is at five.")).to_be_visible()
+    add(console_server, user, {"content": "Ann has a boat."})
+    expect(page.get_by_role("link", name="Ann has a boat.")).to_be_visible()
+
+
+def test_the_graph_of_names_leads_to_their_memories(page: Page, console_server: Server, user: str) -> None:
+    opened(page, console_server, user, "names")
+    graph = page.get_by_role("group", name="Names that memories have")
+    graph.get_by_text("Rex (1)").click()
+    chosen = page.get_by_role("list", name="Memories of the chosen").get_by_role("listitem")
+    expect(chosen).to_have_text(["Rex is Ann's dog."])
+    graph.get_by_text("Ann (2)").click()
+    expect(chosen).to_have_count(2)
+
+
+def test_on_a_phone_the_menu_opens_and_closes(page: Page, console_server: Server, user: str) -> None:
+    opened(page, console_server, user)
+    page.set_viewport_size({"width": WIDTH, "height": 800})
+    expect(page.get_by_role("navigation", name="Pages of the console")).to_be_hidden()
+    page.get_by_role("button", name="Open the menu").click()
+    page.get_by_role("link", name="Timeline").click()
+    expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Pages of the console")).to_be_hidden()
+
+
+def test_keys_are_short_and_times_are_relative(page: Page, console_server: Server, user: str) -> None:
+    opened(page, console_server, user)
+    for path in ("memories", "timeline", "recall"):
+        turned(page, console_server, path)
+        assert not any(len(word) == 32 for word in page.locator("main").inner_text().split())
+    turned(page, console_server, "memories")
+    expect(page.get_by_text("remembered just now").first).to_be_visible()
+
+
+def test_the_built_page_is_that_of_its_source(tmp_path: Path) -> None:
+    if not (SOURCE / "node_modules").exists() or not (SOURCE / "src" / "schema.d.ts").exists():
+        pytest.skip("the console's packages are not installed: make console")
+    npx = shutil.which("npx")
+    assert npx is not None
+    command = [npx, "vite", "build", "--outDir", str(tmp_path), "--logLevel", "error"]
+    subprocess.run(command, cwd=SOURCE, check=True)
+    committed = Path(__file__).parents[2] / "mneme" / "server" / "console"
+    for built in (each for each in tmp_path.iterdir() if each.suffix != ".txt"):
+        assert built.read_bytes() == (committed / built.name).read_bytes(), f"{built.name}: make console"
