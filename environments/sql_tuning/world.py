@@ -82,7 +82,7 @@ class SqlTuningKind(WorldKind):
 
 
 def _laid_out(task: Task) -> TuningTask:
-    given = {name: value for name, value in task.given.items() if value}
+    given = {name: value for name, value in task.given.items() if value or value == 0}
     named = {"id": task.id, "description": task.text, "seed": given.get("database_seed", 0)}
     try:
         laid = TuningTask.model_validate({**given, **named})
@@ -96,7 +96,7 @@ def _laid_out(task: Task) -> TuningTask:
         )
     laid, schema = laid.model_copy(update={"query": query}), None
     if laid.is_own:
-        catalogue = own_database(laid, int(given.get("rows", ROWS))).catalogue
+        catalogue = own_database(laid, int(given.get("rows") or ROWS)).catalogue
     else:
         schema = find_schema(laid.schema_name)
         catalogue = schema.tables()

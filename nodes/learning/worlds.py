@@ -102,7 +102,8 @@ async def open_world(name: str, problem: Problem, context: TeamContext, schema_n
     """
     if not name:
         return Unmeasured(problem)
-    given = {each: problem[each] for each in Told.__annotations__ if problem.get(each)}  # type: ignore[literal-required]
+    told = {each: problem.get(each) for each in Told.__annotations__}
+    given = {name: value for name, value in told.items() if value == 0 or value}  # 0 is an index budget, too
     refuse_outside(name, given)
     given |= context.drawn | ({"schema_name": schema_name} if schema_name else {})
     task = Task(id=problem.get("task_id") or "task", text=problem.get("task", ""), given=given)

@@ -84,6 +84,14 @@ async def test_three_queries_of_a_user_are_solved_by_rules_and_the_file_stays(
     assert all(card.scope == "sql_tuning" for card in cards)
 
 
+async def test_a_budget_of_nothing_lets_no_index_pass(shop: Path, edge_ledger: Ledger) -> None:
+    graph = builder.compile(store=LedgerStore(edge_ledger))
+    given: Any = {"task": "This query is slow.", "task_id": "q1", "query": JOIN, "database": str(shop)}
+    result = await graph.ainvoke(given | {"index_budget": 0.0}, context=context())
+    assert not result["packet"]["solved"]
+    assert "0% is free" in str(result["packet"])
+
+
 def test_what_only_fits_the_data_falls(shop: Path) -> None:
     ranged = "SELECT id, name FROM customers WHERE name >= 'ab' AND name < 'ac' ORDER BY id"
     tried = opened(query=LIKE, database=str(shop)).attempt(Solution(query=ranged), quick=True)
