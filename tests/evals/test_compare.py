@@ -49,7 +49,7 @@ def done(scores: Sequence[Score]) -> float:
     return sum(each.outcome.success for each in scores) / len(scores)
 
 
-@pytest.mark.parametrize("family", FAMILIES.values(), ids=str)
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=[*FAMILIES])
 def test_only_who_remembers_does_the_work(family: Family) -> None:
     """A reader of all that was said is far ahead of one who has nothing; the same seed is the same course."""
     known = [each for seed in range(8) for each in Perfect().play(family, seed)]
