@@ -77,7 +77,8 @@ class MemoryAgent(Memory):
     async def observe(self, event: Event) -> None:
         """Have the event remembered, as a message of the chat is."""
         said = event.text if len(self.place.roles) == 1 else f"{event.who}: {event.text}"
-        message = Message(message=said, message_id=uuid4().hex, time=f"{event.day}T12:00:00+00:00")
+        time = f"{event.day}T12:00:00+00:00" if event.day else ""
+        message = Message(message=said, message_id=uuid4().hex, time=time)
         await ARMS["ours"].remember(message, self._context, LedgerStore(self.place.ledger))
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:

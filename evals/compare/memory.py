@@ -14,7 +14,7 @@ from mneme.stores.ledger.ledger import Ledger
 
 
 class Event(NamedTuple):
-    """Something that was said, done or seen, by whom, and on which day (an ISO date)."""
+    """Something that was said, done or seen, by whom, and on which day (an ISO date; empty: not known)."""
 
     day: str
     who: str
@@ -23,7 +23,7 @@ class Event(NamedTuple):
     @property
     def line(self) -> str:
         """Return it as one line: a memory that keeps raw events keeps this."""
-        return f"[{self.day}] {self.who}: {self.text}"
+        return f"{f'[{self.day}] ' if self.day else ''}{self.who}: {self.text}"
 
 
 class Outcome(NamedTuple):

@@ -195,6 +195,16 @@ def test_public_conversations_are_read_as_they_are_released(tmp_path: Path) -> N
     )
 
 
+async def test_public_conversations_are_played(tmp_path: Path) -> None:
+    """A family of its own; what has no date has none."""
+    (tmp_path / "conflict_resolution.jsonl").write_text(json.dumps(BENCH) + "\n")
+    memories = ["memory_agent", "raw_events", "structured"]
+    given = {"data": tmp_path, "work": ["conflict_resolution"], "seeds": 1, "size": 1, "jobs": 1}
+    report = await run(Options(memories=memories, out=tmp_path / "runs", **given))
+    done = {row["memory"]: row["tasks"][0]["success"] for row in report.rows}
+    assert done == {"memory_agent": True, "raw_events": True, "structured": True, "none": False}
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
