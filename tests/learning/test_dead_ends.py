@@ -8,10 +8,11 @@ from mneme.core.trial import Trial
 from mneme.environments.sql_tuning import TuningTask, tasks
 from mneme.environments.worlds import Task, find_world
 from mneme.graphs.compound_learning import builder as compound_learning
+from mneme.nodes.learning.compound_learning.compile import fell_short
 from mneme.nodes.learning.compound_learning.state import as_shown
 from mneme.nodes.learning.context import LearningContext
 from mneme.prompts.learning.compound_learning.challenge import Review
-from mneme.prompts.learning.compound_learning.research import Assignment
+from mneme.prompts.learning.compound_learning.research import Assignment, Draft
 from mneme.prompts.learning.compound_learning.task import Advice, InVain, Known
 from mneme.rules.learning.compound_learning import challenge_draft, draft_solution
 from mneme.stores.cards.card import DeprecatedApproach, Lesson, Rule, TaskOutcome
@@ -64,6 +65,13 @@ def test_rules_follow_a_card_but_where_it_is_in_vain(shown: Known, pattern: str)
     assert drafted(shown) == pattern
 
 
+def test_a_dead_end_does_not_mask_a_rule_that_served_tasks_which_it_covers() -> None:
+    served = card().model_copy(update={"served": ["red silk; a stain"] * 2})
+    assert drafted(served) == TRIED
+    others = card().model_copy(update={"served": ["blue silk; a stain"] * 2})
+    assert drafted(others) == "wash cold"
+
+
 def test_a_dead_end_on_another_card_counts_as_well() -> None:
     ends = Known(claim="For red silk", status="deprecated", confidence=0.0, in_vain=[SOILED])
     follows = card().model_copy(update={"in_vain": []})
@@ -107,6 +115,18 @@ async def test_dead_ends_of_several_tasks_come_together_in_one_card(ledger: Ledg
     assert kept.status == "deprecated" and kept.evidence.failure_count == 1
     assert ends == [("hot", "silk", ["a", "b"]), ("hot", "wool", ["c"]), ("dry", "silk", ["d"])]
     assert kept.deprecated_approaches[0].gained == 1.3
+
+
+@pytest.mark.parametrize(
+    ("gain", "is_dead_end"), [(1.37, False), (1.28, False), (1.27, True), (1.0, True)], ids=str
+)
+def test_what_falls_short_within_the_noise_of_a_measurement_is_no_dead_end(
+    gain: float, is_dead_end: bool
+) -> None:
+    draft = Draft(rationale="Try it.", pattern=TRIED, statements=["hot"])
+    trial = Trial(correct=True, gain=gain, wanted=1.5, solved=False, summary="It is no cleaner.")
+    state: Any = {"drafts": [{"draft": draft, "trial": trial}], "task_id": "t", "features": "red silk"}
+    assert [each.approach for each in fell_short(state)] == [TRIED] * is_dead_end
 
 
 def test_what_fell_short_may_be_enough_for_a_smaller_gain() -> None:

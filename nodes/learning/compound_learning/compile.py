@@ -49,6 +49,8 @@ from mneme.stores.provenance import made_from
 
 GAINED = 1.1
 """A draft that is not a tenth better than the baseline gained nothing."""
+NOISE = 0.15
+"""A draft that is within this share of what was wanted may do at the next measurement: it is no dead end."""
 MAX_REASON_CHARS = 300
 JUDGED = "Judged by the model, not measured."
 """What such a card says of itself, until a person or a checker confirms it."""
@@ -69,7 +71,7 @@ async def compile(state: State, runtime: LearningRuntime, world: World) -> Updat
         confidence=packet["confidence"],
         resolved=[each.objection.evidence for each in state["log"] if each.status == "closed"],
         failed=[each for n, each in enumerate(patterns) if n != state["final"] and each],
-        in_vain=[DeadEnd(approach=each.approach, reason=each.reason) for each in _fell_short(state)],
+        in_vain=[DeadEnd(approach=each.approach, reason=each.reason) for each in fell_short(state)],
         trajectory=trajectory_of(state),
         answer="" if world.measures else packet["answer"],
         used=used_cards(state),
@@ -188,7 +190,7 @@ def _lesson(finding: Finding, state: State, scope: str, used: Known | None = Non
 
 def _as_tried(named: DeadEnd, finding: Finding, state: State) -> DeprecatedApproach:
     """Return a dead end that the monitor names, as its trial showed it, where it was tried."""
-    for each in _fell_short(state):
+    for each in fell_short(state):
         if each.approach == named.approach:
             return each.model_copy(update={"reason": named.reason or each.reason})
     return DeprecatedApproach(
@@ -199,15 +201,18 @@ def _as_tried(named: DeadEnd, finding: Finding, state: State) -> DeprecatedAppro
     )
 
 
-def _fell_short(state: State) -> list[DeprecatedApproach]:
+def fell_short(state: State) -> list[DeprecatedApproach]:
     """Return what was tried and did not solve the task, each with the features under which that was so.
 
-    What is over a limit is left out: the limit is this one task's. So is what leaves everything as it was.
+    What is over a limit is left out: the limit is this one task's. So is what leaves everything as it was,
+    and what falls short by no more than the noise of a measurement.
     """
     found = {}
     for tried in state["drafts"]:
         draft, trial = tried["draft"], tried["trial"]
         if trial is None or trial.solved or trial.over_limit or not (draft.pattern and draft.solution):
+            continue
+        if trial.correct and trial.wanted and trial.gain >= (1 - NOISE) * trial.wanted:
             continue
         helped = trial.correct and trial.gain >= GAINED
         found[draft.pattern] = DeprecatedApproach(
@@ -222,7 +227,7 @@ def _fell_short(state: State) -> list[DeprecatedApproach]:
 
 def _failed_drafts(state: State, before: int) -> list[DeprecatedApproach]:
     """Return the drafts before that number: those that fell short, others with what was objected to them."""
-    short = {each.approach: each for each in _fell_short(state)}
+    short = {each.approach: each for each in fell_short(state)}
     said = {each.round: each.objection.evidence for each in reversed(state["log"])}
     drafts = [each["draft"] for each in state["drafts"][:before]]
     return [

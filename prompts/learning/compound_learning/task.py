@@ -129,16 +129,21 @@ class Known(BaseModel):
 def dead_end(pattern: str, cards: Sequence[Known]) -> InVain | None:
     """Return the dead end that a pattern is here, by these cards.
 
-    Where a card has served tasks of the same features with it, features do not tell where it fails: then the
-    more frequent outcome counts.
+    Where a card has served tasks that the dead end covers, its condition does not tell where it fails: then
+    the more frequent outcome counts.
     """
     known = [each for card in cards for each in card.in_vain if each.applies and each.approach == pattern]
     found = max(known, key=lambda each: each.failed, default=None)
     if found is None:
         return None
     followed = [card for card in cards if any(each.pattern == pattern for each in card.advice)]
-    served = sum(features == found.condition for card in followed for features in card.served)
+    served = sum(_covers(found.condition, features) for card in followed for features in card.served)
     return found if found.failed > served else None
+
+
+def _covers(condition: str, features: str) -> bool:
+    """Say whether tasks of these features are among those that a condition names."""
+    return {*condition.split("; ")} <= {*features.split("; ")}
 
 
 def best(advice: Sequence[Advice]) -> Advice | None:
