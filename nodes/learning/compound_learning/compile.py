@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from textwrap import shorten
 
 from mneme.core.errors import BadInput
+from mneme.core.trial import Trial
 from mneme.environments.worlds import World, parts_of
 from mneme.models.asking.counting import tokens_in
 from mneme.nodes.learning.compound_learning.research import shorten_middle
@@ -70,7 +71,11 @@ async def compile(state: State, runtime: LearningRuntime, world: World) -> Updat
         measured=packet["rationale"],
         confidence=packet["confidence"],
         resolved=[each.objection.evidence for each in state["log"] if each.status == "closed"],
-        failed=[each for n, each in enumerate(patterns) if n != state["final"] and each],
+        failed=[
+            each
+            for n, each in enumerate(patterns)
+            if n != state["final"] and each and not _nearly_does(state["drafts"][n]["trial"])
+        ],
         in_vain=[DeadEnd(approach=each.approach, reason=each.reason) for each in fell_short(state)],
         trajectory=trajectory_of(state),
         answer="" if world.measures else packet["answer"],
@@ -210,9 +215,9 @@ def fell_short(state: State) -> list[DeprecatedApproach]:
     found = {}
     for tried in state["drafts"]:
         draft, trial = tried["draft"], tried["trial"]
-        if trial is None or trial.solved or trial.over_limit or not (draft.pattern and draft.solution):
+        if trial is None or trial.over_limit or not (draft.pattern and draft.solution):
             continue
-        if trial.correct and trial.wanted and trial.gain >= (1 - NOISE) * trial.wanted:
+        if _nearly_does(trial):
             continue
         helped = trial.correct and trial.gain >= GAINED
         found[draft.pattern] = DeprecatedApproach(
@@ -225,19 +230,27 @@ def fell_short(state: State) -> list[DeprecatedApproach]:
     return [*found.values()]
 
 
+def _nearly_does(trial: Trial | None) -> bool:
+    """Say whether a draft did what was wanted, or fell short of it by no more than a measurement's noise."""
+    if trial is None or trial.solved:
+        return trial is not None
+    return trial.correct and bool(trial.wanted) and trial.gain >= (1 - NOISE) * trial.wanted
+
+
 def _failed_drafts(state: State, before: int) -> list[DeprecatedApproach]:
-    """Return the drafts before that number: those that fell short, others with what was objected to them."""
+    """Return the failed drafts before that number; those without a trial with what was objected to them."""
     short = {each.approach: each for each in fell_short(state)}
     said = {each.round: each.objection.evidence for each in reversed(state["log"])}
-    drafts = [each["draft"] for each in state["drafts"][:before]]
+    drafts = [(each["draft"], each["trial"]) for each in state["drafts"][:before]]
     return [
-        short.get(each.pattern)
+        short.get(draft.pattern)
         or DeprecatedApproach(
-            approach=each.pattern or each.rationale,
+            approach=draft.pattern or draft.rationale,
             reason=said.get(number, ""),
             failed_in=[state["task_id"]],
         )
-        for number, each in enumerate(drafts, start=1)
+        for number, (draft, trial) in enumerate(drafts, start=1)
+        if not _nearly_does(trial)
     ]
 
 
