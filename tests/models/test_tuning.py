@@ -23,7 +23,7 @@ PAIRS = [
         [("the report", "index"), ("the export", "batch"), ("the search", "cache"), ("the login", "pool")]
     )
 ]
-RECIPE = Recipe(rank=4, alpha=8, epochs=6, batch=2, rate=5e-3, longest=256, save_every=2)
+RECIPE = Recipe(rank=4, alpha=8, epochs=6, batch=2, rate=2e-3, longest=256, save_every=2)
 
 
 def facts(folder: Path) -> list[Question]:
