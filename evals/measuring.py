@@ -17,6 +17,7 @@ import numpy as np
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
+from langgraph.store.memory import InMemoryStore
 from numpy.typing import NDArray
 from scipy.stats import bootstrap, wilcoxon
 
@@ -43,6 +44,20 @@ async def ledger_at(location: Path | str, embedder: Embedder) -> AsyncIterator[L
         yield ledger
     finally:
         await ledger.close()
+
+
+def bytes_on_disk(folder: Path) -> int:
+    """Return what the files of a folder take on the disk; sparse ones take less than they are long."""
+    return sum(512 * path.stat().st_blocks for path in folder.rglob("*") if path.is_file())
+
+
+def searched_store(embedder: Embedder) -> InMemoryStore:
+    """Return LangGraph's store in memory, searched with an embedder of ours."""
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[*map(float, each)] for each in await embedder.embed_documents(list(texts))]
+
+    return InMemoryStore(index={"dims": embedder.dimension, "embed": embed})
 
 
 def home_beside(journal: Journal) -> Path:

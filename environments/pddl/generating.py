@@ -43,10 +43,10 @@ def generate(domain: Domain, seed: int, size: int | None = None) -> Problem:
     chosen = drawn if size is None else size
     if chosen < least or chosen > 99:
         raise BadInput(f"There is no {domain} problem of size {chosen}.", f"Give {least} to 99.")
-    return written(domain, f"seed{seed}-size{chosen}", DRAWS[domain](random, chosen))
+    return problem_of(domain, f"seed{seed}-size{chosen}", DRAWS[domain](random, chosen))
 
 
-def written(domain: Domain, name: str, drawn: "Drawn") -> Problem:
+def problem_of(domain: Domain, name: str, drawn: "Drawn") -> Problem:
     """Return a problem of one of our domains as PDDL texts."""
     objects, initial, goal = drawn
     declared = (FOLDER / f"{domain}.pddl").read_text(encoding="utf-8")

@@ -24,7 +24,7 @@ from mneme.environments.sql_tuning.patterns import (
 from mneme.environments.sql_tuning.records import Limits
 from mneme.environments.sql_tuning.tasks import TuningTask, judge, tasks
 from mneme.environments.sql_tuning.tuning import SqlTuning, own_database
-from mneme.environments.worlds import Solution, Task, Trial, World, WorldKind, parts_of
+from mneme.environments.worlds import Solution, Task, Trial, World, WorldKind, parts_of, stated
 
 QUICK_TRIAL = Limits(runs=7, enough=0.2)
 """A quick trial of a draft; what counts is measured in full afterwards."""
@@ -82,7 +82,7 @@ class SqlTuningKind(WorldKind):
 
 
 def _laid_out(task: Task) -> TuningTask:
-    given = {name: value for name, value in task.given.items() if value or value == 0}
+    given = stated(task.given)
     named = {"id": task.id, "description": task.text, "seed": given.get("database_seed", 0)}
     try:
         laid = TuningTask.model_validate({**given, **named})

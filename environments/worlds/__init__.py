@@ -2,7 +2,7 @@
 
 from mneme.core.trial import Metric, Solution, Trial, failed
 from mneme.environments.worlds.registry import find_world, runs_commands, world_names
-from mneme.environments.worlds.world import InWords, Language, Task, Told, World, WorldKind, parts_of
+from mneme.environments.worlds.world import InWords, Language, Task, Told, World, WorldKind, parts_of, stated
 
 __all__ = [
     "InWords",
@@ -18,5 +18,6 @@ __all__ = [
     "find_world",
     "parts_of",
     "runs_commands",
+    "stated",
     "world_names",
 ]

@@ -83,6 +83,11 @@ class Told(TypedDict, total=False):
     ]
 
 
+def stated(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a task says: nothing that is empty; a number may be 0, such as an index budget."""
+    return {name: value for name, value in told.items() if value or value == 0}
+
+
 class Task(BaseModel):
     """One task: its words, and what its world reads of it (a query, a folder, …)."""
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from mneme.evals.bench.alone import CHANGE, EdgeAlone, ServerAlone, on_server
 from mneme.evals.bench.corpus import EMBEDDED, Corpus, sentences, with_vectors
 from mneme.evals.learning import card_corpus
-from mneme.evals.measuring import ledger_at, line, seconds_of, temporary_ledger
+from mneme.evals.measuring import bytes_on_disk, ledger_at, line, seconds_of, temporary_ledger
 from mneme.evals.report import Row
 from mneme.graphs.retriever_training import builder as retriever_training
 from mneme.models.embedding.embedders import Embedder
@@ -41,7 +41,7 @@ async def embedded(size: int, embedder: Embedder) -> list[Row]:
         edge = EdgeAlone(corpus, folder / "alone")
         rows = await _ledger_beside(edge, EDGE, corpus, folder / "ledger", "embedded")
         edge.shard.close()
-        ours, alone = (_on_disk(folder / each) / size for each in ("ledger", "alone"))
+        ours, alone = (bytes_on_disk(folder / each) / size for each in ("ledger", "alone"))
         rows.append(line("memory on disk", size, [ours], "bytes", (EDGE, [alone])))
     return rows
 
@@ -100,10 +100,6 @@ async def _in_turn(
 def _write(row: int, text: str, user: str) -> Write:
     value, namespace = {"content": text, "kind": "semantic"}, ("users", user, "memories")
     return Write(event="insert", namespace=namespace, key=str(row), value=value, text=text, change=CHANGE)
-
-
-def _on_disk(folder: Path) -> int:
-    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
 
 
 async def cards(size: int, embedder: Embedder) -> list[Row]:

@@ -24,19 +24,8 @@ from mneme.evals.compare.memory import Event, Outcome
 
 USER = "user"
 CITIES = (
-    "Oslo",
-    "Bergen",
-    "Lisbon",
-    "Porto",
-    "Ghent",
-    "Leeds",
-    "Turin",
-    "Graz",
-    "Malmo",
-    "Nantes",
-    "Cork",
-    "Brno",
-)
+    "Oslo", "Bergen", "Lisbon", "Porto", "Ghent", "Leeds", "Turin", "Graz", "Malmo", "Nantes", "Cork", "Brno",
+)  # fmt: skip
 FIRMS = ("Acme", "Globex", "Initech", "Hooli", "Umbra", "Vandelay", "Stark", "Wayne", "Tyrell", "Cyberdyne")
 DRINKS = ("coffee", "espresso", "oolong", "chai", "cocoa", "matcha", "rooibos", "lemonade")
 SPORTS = ("rowing", "fencing", "tennis", "judo", "archery", "climbing", "sailing", "squash")
@@ -108,7 +97,7 @@ def topics() -> list[Topic]:
 
 
 def conversation(seed: int, size: int) -> Course:
-    """Talk for months, and ask so many questions, the first half of the way without any."""
+    """Talk for months, and ask so many questions on the way."""
     chance, about = drawing(f"conversation {seed}"), topics()
     for number, topic in enumerate(about):
         yield _say(topic, number, chance)
@@ -157,4 +146,4 @@ def _ask(topic: Topic, today: int, chance: Random) -> Course:
     yield Score(Outcome(question, is_right, "", day(today)), stale=int(misled))
 
 
-CONVERSATION = Family("conversation", conversation, (USER,), "a question")
+CONVERSATION = Family("conversation", conversation, (USER,))

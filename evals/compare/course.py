@@ -41,12 +41,11 @@ Course = Generator[Step, str, None]
 
 
 class Family(NamedTuple):
-    """A kind of work: its courses by seed and size, who takes part, and what one task of it is."""
+    """A kind of work: its courses by seed and size, and who takes part."""
 
     name: str
     make: Callable[[int, int], Course]
     roles: Sequence[str]
-    tasks: str
 
 
 def drawing(name: str) -> Random:

@@ -112,4 +112,4 @@ def added(lines: Sequence[str], site: str, today: str) -> str:
     return str(sum(known.values()))
 
 
-DECISION = Family("decision", decision, EXPERTS, "a meeting")
+DECISION = Family("decision", decision, EXPERTS)

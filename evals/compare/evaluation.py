@@ -9,8 +9,9 @@ import asyncio
 import json
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pandas as pd
@@ -20,12 +21,15 @@ from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.answering import identify
-from mneme.evals.compare.finding import FAMILIES, KNOWN, memory_named
+from mneme.evals.compare.finding import FAMILIES, KNOWN, code_of, families_with, memory_named
 from mneme.evals.compare.playing import Case, play, play_in_process
-from mneme.evals.compare.public import of_folder
+from mneme.evals.compare.public import files_in
 from mneme.evals.measuring import interval_of_mean, p_cell, processes, wilcoxon_p
 from mneme.evals.options import Agents, Positive, RunOptions
-from mneme.evals.report import Progress, Report, Row, draw, framed
+from mneme.evals.report import Progress, Report, Row, draw, file_digest, framed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 BESIDE = "none"
 """The memory that the others are compared with."""
@@ -61,6 +65,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     memories = [*dict.fromkeys([*options.memories, BESIDE])] if options.memories else [*KNOWN]
     for each in memories:
         memory_named(each)
+    codes = {each: code_of(each) for each in memories}
     families = await asyncio.to_thread(_families, options)
     who, embedder = await identify(options.agents), options.embedder or settings().embedder
     seeds, size = (QUICK_SEEDS, QUICK_SIZE) if options.quick else (options.seeds, options.size)
@@ -71,10 +76,10 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         for seed in range(1, seeds + 1)
         for budget in options.budgets
         for memory in memories
-        for case in [Case(family, memory, budget, seed, *given)]
+        for case in [Case(family, memory, budget, seed, *given, codes[memory])]
     }
     told = {"who": who.model_dump(), "embedder": (await options.opened_embedder()).name, "size": size}
-    journal = options.journal("compare", {**told, "data": str(options.data or "")})
+    journal = options.journal("compare", {**told, "data": await asyncio.to_thread(_digests, options.data)})
     jobs = options.jobs or (1 if who.is_model else os.cpu_count() or 1)
     with processes(jobs, play, play_in_process) as player:
         rows = await journal.play(cases, player, progress, concurrency=jobs)
@@ -82,10 +87,14 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 
 
 def _families(options: Options) -> list[str]:
-    there = {**FAMILIES, **of_folder(options.data)} if options.data else FAMILIES
+    there = families_with(options.data)
     if unknown := [each for each in options.work if each not in there]:
         raise BadInput(f"There is no work {unknown[0]!r}.", f"There is: {', '.join(there)}.")
     return options.work or [*there]
+
+
+def _digests(data: Path | None) -> Row:
+    return {each.name: file_digest(each) for each in files_in(data)} if data else {}
 
 
 def _report(rows: Sequence[Row], raw: Path, who: str) -> Report:
@@ -166,21 +175,14 @@ def holm(p: dict[str, float]) -> dict[str, float]:
 def _plot(tasks: pd.DataFrame, path: Path, who: str) -> Path:
     """Draw the share of tasks done, by memory, one plot for each family, at the largest budget."""
     largest = tasks[tasks["budget"] == tasks["budget"].max()]
+    plots = [partial(_bars, of=of, title=str(family)) for family, of in largest.groupby("family", sort=False)]
+    return draw(path, "Which memory for which work", who, *plots)
 
-    def one(family: str) -> "object":
-        def plot(axes: object) -> None:
-            of = (
-                largest[largest["family"] == family]
-                .groupby("memory", sort=False)["success"]
-                .mean()
-                .sort_values()
-            )
-            axes.barh(of.index, 100 * of.to_numpy(dtype=np.float64))  # type: ignore[attr-defined]
-            axes.set(title=family, xlabel="tasks done, %", xlim=(0, 100))  # type: ignore[attr-defined]
 
-        return plot
-
-    return draw(path, "Which memory for which work", who, *map(one, largest["family"].unique()))  # type: ignore[arg-type]
+def _bars(axes: "Axes", of: pd.DataFrame, title: str) -> None:
+    done = of.groupby("memory", sort=False)["success"].mean().sort_values()
+    axes.barh(done.index, 100 * done.to_numpy(dtype=np.float64))
+    axes.set(title=title, xlabel="tasks done, %", xlim=(0, 100))
 
 
 def _page(rows: Sequence[Row], who: str) -> bytes:

@@ -1,7 +1,8 @@
 """Find a memory and a family by name: ours, a rival, an entry point, or a class of the user's own."""
 
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import resolve_name
@@ -14,12 +15,25 @@ from mneme.evals.compare.fog import FOG
 from mneme.evals.compare.home import HOME
 from mneme.evals.compare.memories import OURS
 from mneme.evals.compare.memory import Memory, Place
+from mneme.evals.compare.public import of_folder
 from mneme.evals.compare.rivals import RIVALS
 from mneme.evals.compare.work import WORK
+from mneme.evals.report import file_digest
 
 PLUGGED = "mneme.memories"
 KNOWN = {**OURS, **RIVALS}
 FAMILIES: dict[str, Family] = {each.name: each for each in (CONVERSATION, WORK, HOME, FOG, DECISION)}
+
+
+def families_with(data: Path | None) -> Mapping[str, Family]:
+    """Return the kinds of work that there are, with those of the user's own files. Raises BadInput."""
+    return {**FAMILIES, **of_folder(data)} if data else FAMILIES
+
+
+def code_of(name: str) -> str:
+    """Return the digest of the file of a user's own memory; empty for another's."""
+    file = inspect.getsourcefile(_own(name)) if name not in KNOWN and ":" in name else None  # type: ignore[arg-type]
+    return file_digest(Path(file)) if file else ""
 
 
 def memory_named(name: str) -> Callable[[Place], Memory]:

@@ -13,7 +13,7 @@ from random import Random
 from typing import NamedTuple
 
 from mneme.environments.pddl import PddlWorld
-from mneme.environments.pddl.generating import written
+from mneme.environments.pddl.generating import problem_of
 from mneme.evals.compare.course import Course, Family, Score, Situation, day, drawing, latest
 from mneme.evals.compare.memory import Event, Outcome
 
@@ -75,7 +75,7 @@ def _world(at: dict[str, str], goal: dict[str, str], name: str, chance: Random) 
     initial += [f"{each} {hand}" for hand in HANDS for each in ("gripper", "free")]
     initial += [f"at {ball} {room}" for ball, room in at.items()] + [f"at-robby {chance.choice(ROOMS)}"]
     wanted = [f"at {ball} {room}" for ball, room in goal.items()]
-    return PddlWorld(written("gripper", name, (" ".join([*ROOMS, *BALLS, *HANDS]), initial, wanted)))
+    return PddlWorld(problem_of("gripper", name, (" ".join([*ROOMS, *BALLS, *HANDS]), initial, wanted)))
 
 
 def _literals(world: PddlWorld) -> list[list[str]]:
@@ -130,4 +130,4 @@ def _seen(lines: Sequence[str]) -> dict[str, Sequence[str]]:
     return told
 
 
-FOG = Family("fog", fog, PILOTS, "a problem")
+FOG = Family("fog", fog, PILOTS)

@@ -103,4 +103,4 @@ def looked_for(lines: Sequence[str], thing: str, places: Sequence[str]) -> str:
     return best if seen[best] > 0 else places[0]
 
 
-HOME = Family("home", home, AGENTS, "a search")
+HOME = Family("home", home, AGENTS)

@@ -27,7 +27,8 @@ from mneme.evals.compare.course import UNKNOWN, Course, Family, Score, Situation
 from mneme.evals.compare.memory import Event, Outcome
 from mneme.stores.ledger.hints import words_in
 
-USER, ASSISTANT, TEXT = "user", "assistant", "text"
+TEXT = "text"
+"""Who says a text that nobody says."""
 ADVERSARIAL = 5
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 HINT = (
@@ -46,7 +47,7 @@ class Question(BaseModel):
 class History(BaseModel):
     """What was said, and what is asked about it."""
 
-    events: list[tuple[str, str, str]]
+    events: list[Event]
     questions: list[Question]
 
 
@@ -65,7 +66,9 @@ class LongMemEval(BaseModel):
         """Return it as a history."""
         sessions = zip(self.haystack_dates, self.haystack_sessions, strict=True)
         events = [
-            (_day(day), str(turn["role"]), str(turn["content"])) for day, turns in sessions for turn in turns
+            Event(_day(day), str(turn["role"]), str(turn["content"]))
+            for day, turns in sessions
+            for turn in turns
         ]
         right = UNKNOWN if self.question_id.endswith("_abs") else str(self.answer)
         return History(
@@ -84,7 +87,7 @@ class MemoryAgentBench(BaseModel):
     @property
     def history(self) -> History:
         """Return it as a history, a sentence at a time."""
-        events = [("", TEXT, each) for each in SENTENCE.split(self.context) if each.strip()]
+        events = [Event("", TEXT, each) for each in SENTENCE.split(self.context) if each.strip()]
         both = zip(self.questions, self.answers, strict=True)
         questions = [
             Question(text=text, right=[right] if isinstance(right, str) else right) for text, right in both
@@ -93,7 +96,7 @@ class MemoryAgentBench(BaseModel):
 
 
 def _of_locomo(conversation: Conversation) -> History:
-    events = [(turn.day, turn.speaker, turn.said) for turn in conversation.turns]
+    events = [Event(turn.day, turn.speaker, turn.said) for turn in conversation.turns]
     questions = [
         Question(text=each.question, right=[UNKNOWN if each.category == ADVERSARIAL else each.answer])
         for each in conversation.questions
@@ -111,18 +114,19 @@ READERS: dict[str, tuple[Any, Callable[[Any], History]]] = {
 
 def of_folder(folder: Path) -> dict[str, Family]:
     """Return a family for each file of a folder, or of a file itself. Raises BadInput."""
-    files = [folder] if folder.is_file() else sorted([*folder.glob("*.json"), *folder.glob("*.jsonl")])
-    if not files:
+    if not (files := files_in(folder)):
         raise BadInput(f"There is no file with conversations in {folder}.", HINT)
     return {each.stem: _family(each) for each in files}
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return the files that are read: those of a folder, or a file itself."""
+    return [folder] if folder.is_file() else sorted([*folder.glob("*.json"), *folder.glob("*.jsonl")])
+
+
 def _family(file: Path) -> Family:
     return Family(
-        file.stem,
-        partial(_play, file),
-        sorted({who for each in read(file) for _, who, _ in each.events}),
-        "a question",
+        file.stem, partial(_play, file), sorted({e.who for each in read(file) for e in each.events})
     )
 
 
@@ -159,7 +163,7 @@ def _play(file: Path, seed: int, size: int) -> Course:
     histories = read(file)
     history = histories[(seed - 1) % len(histories)]
     for event in history.events:
-        yield Event(*event)
+        yield event  # noqa: UP028  (a list cannot be sent an answer)
     for question in history.questions[:size]:
         today = f" (Today is {question.day}.)" if question.day else ""
         answer = yield Situation(f"{question.text}{today} If it was not said: {UNKNOWN}.", " ".join)

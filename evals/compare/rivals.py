@@ -13,21 +13,21 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import FakeListChatModel
-from langgraph.store.memory import InMemoryStore
 
 from mneme.environments.turns import Turn
 from mneme.evals.compare.memory import Event, Memory, Outcome, Place
+from mneme.evals.measuring import searched_store
 from mneme.models.embedding.embedders import Embedder
 from mneme.nodes.task_memories.interface import FinishedTask, Held, MemoryServices, Task
 from mneme.nodes.task_memories.kinds import open_memory
 from mneme.stores.task_memories.trials import Trials
+from mneme.stores.users.memories import RULES
 
 MOST = 20
 """Texts that a package is asked for."""
 WINDOW = 4096
 """Tokens of a task memory's own questions."""
 LANGMEM, MEM0 = "langmem", "mem0"
-RULES = "rules"
 
 
 class TaskMemoryRival(Memory):
@@ -81,8 +81,7 @@ class LangMem(Memory):
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
-        embed = _Embeddings(place.embedder, asyncio.get_running_loop())
-        self._store = InMemoryStore(index={"dims": place.embedder.dimension, "embed": embed})
+        self._store = searched_store(place.embedder)
         self._namespace, package = (place.name,), import_module(LANGMEM)
         if place.who == RULES:
             self._tool = package.create_manage_memory_tool(namespace=self._namespace, store=self._store)
@@ -137,26 +136,19 @@ class Mem0(Memory):
 
 
 class _Embeddings(Embeddings):
-    """Our embedder, as LangChain's packages take one."""
+    """Our embedder for a package that embeds in a thread of its own."""
 
     def __init__(self, embedder: Embedder, loop: asyncio.AbstractEventLoop) -> None:
         self._embedder, self._loop = embedder, loop
 
-    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts."""
-        return [[*map(float, each)] for each in await self._embedder.embed_documents(texts)]
-
-    async def aembed_query(self, text: str) -> list[float]:
-        """Embed a question."""
-        return [*map(float, await self._embedder.embed_query(text))]
-
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts, from another thread than the loop's."""
-        return asyncio.run_coroutine_threadsafe(self.aembed_documents(texts), self._loop).result()
+        """Embed texts on the loop, from another thread than its own."""
+        vectors = asyncio.run_coroutine_threadsafe(self._embedder.embed_documents(texts), self._loop).result()
+        return [[*map(float, each)] for each in vectors]
 
     def embed_query(self, text: str) -> list[float]:
-        """Embed a question, from another thread than the loop's."""
-        return asyncio.run_coroutine_threadsafe(self.aembed_query(text), self._loop).result()
+        """Embed a question likewise."""
+        return self.embed_documents([text])[0]
 
 
 def _task_memory(kind: str) -> Callable[[Place], Memory]:

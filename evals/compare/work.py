@@ -130,4 +130,4 @@ def chosen(lines: Sequence[str], like: Sequence[str], left: Sequence[str]) -> st
     return max(left, key=lambda each: expected[each])
 
 
-WORK = Family("work", work, (AGENT,), "a query")
+WORK = Family("work", work, (AGENT,))

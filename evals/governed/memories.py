@@ -5,11 +5,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
 
-from langgraph.store.memory import InMemoryStore
-
 from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
 from mneme.evals.governed.stories import TEAMS, Fact
+from mneme.evals.measuring import searched_store
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.cards.card import Lesson
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -93,11 +92,8 @@ class OfStore:
     """LangGraph's store, with a namespace for each user and team; what is shared is copied."""
 
     def __init__(self, story: str, embedder: Embedder) -> None:
-        async def embed(texts: Sequence[str]) -> list[list[float]]:
-            return [[*map(float, each)] for each in await embedder.embed_documents(list(texts))]
-
         self._story = story
-        self.store = InMemoryStore(index={"dims": embedder.dimension, "embed": embed})
+        self.store = searched_store(embedder)
 
     def own(self, person: str) -> tuple[str, ...]:
         """Return where a person's texts are."""

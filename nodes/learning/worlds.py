@@ -22,6 +22,7 @@ from mneme.environments.worlds import (
     WorldKind,
     find_world,
     runs_commands,
+    stated,
 )
 from mneme.library import EXAMPLES
 from mneme.nodes.learning.context import TeamContext
@@ -102,8 +103,7 @@ async def open_world(name: str, problem: Problem, context: TeamContext, schema_n
     """
     if not name:
         return Unmeasured(problem)
-    told = {each: problem.get(each) for each in Told.__annotations__}
-    given = {name: value for name, value in told.items() if value == 0 or value}  # 0 is an index budget, too
+    given = stated({each: problem.get(each) for each in Told.__annotations__})
     refuse_outside(name, given)
     given |= context.drawn | ({"schema_name": schema_name} if schema_name else {})
     task = Task(id=problem.get("task_id") or "task", text=problem.get("task", ""), given=given)

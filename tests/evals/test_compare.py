@@ -102,6 +102,22 @@ async def test_a_memory_of_a_users_own_is_compared(tmp_path: Path, monkeypatch: 
     assert done["compare_memory:RareWords"] > done["none"]
 
 
+async def test_a_users_memory_that_was_changed_is_played_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the others are not."""
+    own = tmp_path / "own_memory.py"
+    own.write_text("from mneme.evals.compare.memory import Memory\n\n\nclass Mine(Memory):\n    pass\n")
+    monkeypatch.chdir(tmp_path)
+    given = {"memories": ["own_memory:Mine"], "work": ["home"], "seeds": 1, "size": 2, "jobs": 1}
+    first = await run(Options(out=tmp_path / "runs", **given))
+    own.write_text(f"{own.read_text()}\n# changed\n")
+    second = await run(Options(out=tmp_path / "runs", **given))
+    again = {row["memory"]: row["at"] for row in second.rows}
+    before = {row["memory"]: row["at"] for row in first.rows}
+    assert again["none"] == before["none"] and again["own_memory:Mine"] != before["own_memory:Mine"]
+
+
 async def test_a_model_acts_by_what_is_recalled(tmp_path: Path) -> None:
     """It is shown what the memory recalls, and its numbers and words are what is done."""
     shown = list[str]()

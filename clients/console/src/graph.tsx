@@ -23,7 +23,10 @@ function placed({ nodes, links }: Names): Point[] {
   forceSimulation(points)
     .force("apart", forceManyBody().strength(-300))
     .force("together", forceLink(springs).distance(110))
-    .force("none upon another", forceCollide<Point>(({ radius }) => radius))
+    .force(
+      "none upon another",
+      forceCollide<Point>(({ radius }) => radius),
+    )
     .force("middle", forceCenter())
     .stop()
     .tick(TICKS);
@@ -47,7 +50,10 @@ function drawn(names: Names): { nodes: Node[]; edges: Edge[] } {
     style: { strokeWidth: Math.min(MOST_THICK, memories.length) },
     interactionWidth: 16,
     ariaLabel: `${names.nodes[one]?.name} and ${names.nodes[other]?.name}: ${memories[0]?.memory.content}`,
-    label: memories[0]?.memory.relations.find((each) => each.includes("|"))?.split("|")[1]?.trim(),
+    label: memories[0]?.memory.relations
+      .find((each) => each.includes("|"))
+      ?.split("|")[1]
+      ?.trim(),
   }));
   return { nodes, edges };
 }

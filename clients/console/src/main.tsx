@@ -27,7 +27,12 @@ const followed: MantineColorSchemeManager = {
   unsubscribe: () => {},
   clear: () => {},
 };
-const theme = createTheme({ primaryColor: "indigo", primaryShade: { light: 7, dark: 8 }, fontFamily: "system-ui, sans-serif" });
+const theme = createTheme({
+  primaryColor: "indigo",
+  primaryShade: { light: 7, dark: 8 },
+  fontFamily: "system-ui, sans-serif",
+  components: { InputWrapper: { defaultProps: { withAsterisk: false } } },
+});
 const PAGES = GROUPS.flatMap(({ pages }) => pages);
 
 function NoticeLine() {
@@ -65,7 +70,15 @@ function useKeys({ name, id }: Route) {
   }, [name, id]);
 }
 
-function OwnerField({ name, label, changed }: { name: Exclude<Owner, "key">; label: string; changed: () => Promise<void> }) {
+function OwnerField({
+  name,
+  label,
+  changed,
+}: {
+  name: Exclude<Owner, "key">;
+  label: string;
+  changed: () => Promise<void>;
+}) {
   const [value, set] = useState(session[name] || "local");
   const [known, know] = useState<string[]>([]);
   useEffect(() => {
@@ -108,15 +121,14 @@ function AskKey({ error, found }: { error: Problem | null; found: () => void }) 
     <main id="main" className="alone">
       <Title>Your key</Title>
       <p>
-        This server has several users. Type the key that <code>mneme users add</code> printed for you. It is kept in this
-        tab until you close it.
+        This server has several users. Type the key that <code>mneme users add</code> printed for you. It is kept in
+        this tab until you close it.
       </p>
       <form onSubmit={use}>
         <PasswordInput
           label="Key"
           autoComplete="off"
           required
-          withAsterisk={false}
           value={key}
           visibilityToggleButtonProps={{ "aria-label": "Show what is typed" }}
           onChange={(event) => set(event.currentTarget.value)}

@@ -10,15 +10,16 @@ import {
   CopyButton,
   Group,
   Modal,
+  Paper,
   Text,
   TextInput,
   Tooltip,
 } from "@mantine/core";
 import { IconCheck, IconCopy, IconSearch } from "@tabler/icons-react";
 import { diffWords } from "diff";
-import { type KeyboardEvent, type ReactNode, useEffect } from "react";
+import { type FormEvent, type KeyboardEvent, type ReactNode, useEffect } from "react";
 import type { Problem } from "./api";
-import { type Action, type Loading, focusHeading, say } from "./hooks";
+import { type Action, type Loading, focusHeading, say, useLoaded } from "./hooks";
 
 export const plural = (count: number, one: string, many = `${one}s`) =>
   `${count.toLocaleString()} ${count === 1 ? one : many}`;
@@ -90,12 +91,29 @@ export function Loaded<T>({ of, children }: { of: Loading<T>; children: (value: 
   return <>{children(of.value)}</>;
 }
 
-/** The page's heading takes the focus once what it tells of is there. */
-export function useHeading(of: Loading<unknown>) {
-  const isThere = of.value !== undefined;
+interface OneThing<T> {
+  back: string;
+  title: string;
+  load: (signal: AbortSignal) => Promise<T>;
+  id: string;
+  children: (value: T, again: () => void) => ReactNode;
+}
+
+/** The page of one thing, with the way back to its list; its heading takes the focus once it is there. */
+export function Detail<T>({ back, title, load, id, children }: OneThing<T>) {
+  const loaded = useLoaded(load, [id]);
+  const isThere = loaded.value !== undefined;
   useEffect(() => {
     if (isThere && !document.activeElement?.closest("main")) focusHeading();
   }, [isThere]);
+  return (
+    <>
+      <p>
+        <a href={`#/${back}`}>Back to {title}</a>
+      </p>
+      <Loaded of={loaded}>{(value) => children(value, loaded.again)}</Loaded>
+    </>
+  );
 }
 
 export function Title({ children, actions }: { children: ReactNode; actions?: ReactNode }) {
@@ -275,6 +293,70 @@ export function Rows({ label, children }: { label: string; children: ReactNode }
   );
 }
 
+interface Things<T> {
+  of: Loading<T[]>;
+  label: string;
+  empty: ReactNode;
+  children: (each: T) => ReactNode;
+}
+
+/** A list that is loaded, or what is said where there is nothing. */
+export function Listed<T>({ of, label, empty, children }: Things<T>) {
+  return (
+    <Loaded of={of}>
+      {(found) => (found.length === 0 ? <>{empty}</> : <Rows label={label}>{found.map(children)}</Rows>)}
+    </Loaded>
+  );
+}
+
+interface Sending {
+  label: string;
+  submit: string;
+  busy: boolean;
+  disabled?: boolean;
+  error?: Problem | null;
+  cancel?: string;
+  onCancel?: () => void;
+  onSend: () => void;
+  onKeyDown?: (event: KeyboardEvent) => void;
+  children: ReactNode;
+}
+
+/** A form in a box, with what sends it, what leaves it, and what went wrong. */
+export function Form({
+  label,
+  submit,
+  busy,
+  disabled,
+  error,
+  cancel = "Cancel",
+  onCancel,
+  onSend,
+  onKeyDown,
+  children,
+}: Sending) {
+  const send = (event: FormEvent) => {
+    event.preventDefault();
+    onSend();
+  };
+  return (
+    <Paper component="form" withBorder p="md" mb="md" onSubmit={send} onKeyDown={onKeyDown} aria-label={label}>
+      {children}
+      <Group mt="sm">
+        <Button type="submit" disabled={busy || disabled}>
+          {submit}
+        </Button>
+        {onCancel && (
+          <Button variant="default" onClick={onCancel}>
+            {cancel}
+          </Button>
+        )}
+      </Group>
+      <Failure error={error} />
+    </Paper>
+  );
+}
+
 interface InRow {
   href: string;
   title: ReactNode;
@@ -328,7 +410,13 @@ export function Section({ title, id, children }: { title: string; id: string; ch
 }
 
 /** One version, with what changed since the one before it. */
-export function VersionOf(of: { number: number; title: string; by: ReactNode; change: ReactNode; children: ReactNode }) {
+export function VersionOf(of: {
+  number: number;
+  title: string;
+  by: ReactNode;
+  change: ReactNode;
+  children: ReactNode;
+}) {
   return (
     <li>
       <article aria-label={`Version ${of.number}`}>

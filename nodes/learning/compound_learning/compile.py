@@ -215,9 +215,7 @@ def fell_short(state: State) -> list[DeprecatedApproach]:
     found = {}
     for tried in state["drafts"]:
         draft, trial = tried["draft"], tried["trial"]
-        if trial is None or trial.over_limit or not (draft.pattern and draft.solution):
-            continue
-        if _nearly_does(trial):
+        if trial is None or trial.over_limit or _nearly_does(trial) or not (draft.pattern and draft.solution):
             continue
         helped = trial.correct and trial.gain >= GAINED
         found[draft.pattern] = DeprecatedApproach(
@@ -232,9 +230,9 @@ def fell_short(state: State) -> list[DeprecatedApproach]:
 
 def _nearly_does(trial: Trial | None) -> bool:
     """Say whether a draft did what was wanted, or fell short of it by no more than a measurement's noise."""
-    if trial is None or trial.solved:
-        return trial is not None
-    return trial.correct and bool(trial.wanted) and trial.gain >= (1 - NOISE) * trial.wanted
+    if trial is None or not (trial.correct and trial.wanted):
+        return trial is not None and trial.solved
+    return trial.solved or trial.gain >= (1 - NOISE) * trial.wanted
 
 
 def _failed_drafts(state: State, before: int) -> list[DeprecatedApproach]:

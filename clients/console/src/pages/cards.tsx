@@ -1,15 +1,17 @@
 // A team's knowledge cards, with what they rest on, and what a person decides about them.
 
-import { Button, Checkbox, Group, NativeSelect, Paper, TextInput } from "@mantine/core";
-import { type FormEvent, useEffect, useState } from "react";
+import { Button, Checkbox, Group, NativeSelect, TextInput } from "@mantine/core";
+import { useEffect, useState } from "react";
 import { type Schemas, change, part, read } from "../api";
 import { type Action, focusHeading, note, useAction, useCalm, useLoaded } from "../hooks";
 import {
   Cells,
+  Detail,
   Diff,
   Do,
   Facts,
   Failure,
+  Form,
   Key,
   Loaded,
   Mark,
@@ -24,7 +26,6 @@ import {
   percent,
   plural,
   useFound,
-  useHeading,
 } from "../parts";
 
 type Card = Schemas["Card"];
@@ -123,13 +124,15 @@ function Promote({ card, action, close }: { card: Card; action: Action; close: (
   );
   const [by, setBy] = useState("");
   const [reason, setReason] = useState("");
-  const send = (event: FormEvent) => {
-    event.preventDefault();
+  const send = () => {
     const body = { approval: { by, approved: true, rubric, reason }, reason };
-    action.run(() => change(`cards/${part(card.id)}/promote`, body), () => "Promoted: it is verified.");
+    action.run(
+      () => change(`cards/${part(card.id)}/promote`, body),
+      () => "Promoted: it is verified.",
+    );
   };
   return (
-    <Paper component="form" withBorder p="md" onSubmit={send} aria-label="Promote the card">
+    <Form label="Promote the card" submit="Promote" busy={action.busy} onSend={send} onCancel={close}>
       <fieldset>
         <legend>What it rests on</legend>
         {Object.entries(RUBRIC).map(([name, label]) => (
@@ -145,21 +148,17 @@ function Promote({ card, action, close }: { card: Card; action: Action; close: (
       <TextInput
         label="Who approves"
         required
-        withAsterisk={false}
         maxLength={100}
         value={by}
         onChange={(event) => setBy(event.currentTarget.value)}
       />
-      <TextInput label="Why" maxLength={2000} value={reason} onChange={(event) => setReason(event.currentTarget.value)} />
-      <Group mt="sm">
-        <Button type="submit" disabled={action.busy}>
-          Promote
-        </Button>
-        <Button variant="default" onClick={close}>
-          Cancel
-        </Button>
-      </Group>
-    </Paper>
+      <TextInput
+        label="Why"
+        maxLength={2000}
+        value={reason}
+        onChange={(event) => setReason(event.currentTarget.value)}
+      />
+    </Form>
   );
 }
 
@@ -323,7 +322,9 @@ function One({ card, history, disputes, again }: Whole & { again: () => void }) 
           ["Expires", card.expires_at && <Time at={card.expires_at} />],
           [
             "Ratings",
-            listed(card.ratings.map((each) => `${each.by}: ${each.good ? "it served" : "it did not serve"} ${each.comment}`)),
+            listed(
+              card.ratings.map((each) => `${each.by}: ${each.good ? "it served" : "it did not serve"} ${each.comment}`),
+            ),
           ],
           ["Made by", card.provenance.created_by],
           ["Deprecated", card.deprecated_because],
@@ -357,14 +358,9 @@ async function whole(id: string, signal: AbortSignal): Promise<Whole> {
 }
 
 export function CardPage({ id }: { id: string }) {
-  const loaded = useLoaded((signal) => whole(id, signal), [id]);
-  useHeading(loaded);
   return (
-    <>
-      <p>
-        <a href="#/cards">Back to the cards</a>
-      </p>
-      <Loaded of={loaded}>{(all) => <One {...all} again={loaded.again} />}</Loaded>
-    </>
+    <Detail back="cards" title="the cards" id={id} load={(signal) => whole(id, signal)}>
+      {(all, again) => <One {...all} again={again} />}
+    </Detail>
   );
 }

@@ -4,32 +4,27 @@ import { Group, NativeSelect } from "@mantine/core";
 import { useState } from "react";
 import { type Schemas, part, read } from "../api";
 import { useLoaded } from "../hooks";
-import { Diff, Facts, Loaded, Mark, Row, Rows, Section, Time, Title, plural, useHeading } from "../parts";
+import { Detail, Diff, Facts, Listed, Loaded, Mark, Row, Section, Time, Title, plural } from "../parts";
 
 type Discussion = Schemas["Discussion"];
 type Turn = Schemas["Turn"];
 
 export function DiscussionsPage() {
-  const loaded = useLoaded((signal) => read<Discussion[]>("discussions", { limit: 1000 }, signal), []);
+  const loaded = useLoaded(
+    (signal) => read<Discussion[]>("discussions", { limit: 1000 }, signal).then((found) => found.toReversed()),
+    [],
+  );
   return (
     <>
       <Title>Discussions</Title>
-      <Loaded of={loaded}>
-        {(found) =>
-          found.length === 0 ? (
-            <p>Nothing has been discussed yet.</p>
-          ) : (
-            <Rows label="Discussions">
-              {[...found].reverse().map((each) => (
-                <Row key={each.id} href={`#/discussions/${part(each.id)}`} title={each.task}>
-                  <Mark>{each.ended || "not ended"}</Mark> <code>{each.id}</code>{" "}
-                  <span>{plural(each.turns, "turn")}</span> <Time at={each.at} />
-                </Row>
-              ))}
-            </Rows>
-          )
-        }
-      </Loaded>
+      <Listed of={loaded} label="Discussions" empty={<p>Nothing has been discussed yet.</p>}>
+        {(each) => (
+          <Row key={each.id} href={`#/discussions/${part(each.id)}`} title={each.task}>
+            <Mark>{each.ended || "not ended"}</Mark> <code>{each.id}</code> <span>{plural(each.turns, "turn")}</span>{" "}
+            <Time at={each.at} />
+          </Row>
+        )}
+      </Listed>
     </>
   );
 }
@@ -133,14 +128,9 @@ async function whole(id: string, signal: AbortSignal) {
 }
 
 export function DiscussionPage({ id }: { id: string }) {
-  const loaded = useLoaded((signal) => whole(id, signal), [id]);
-  useHeading(loaded);
   return (
-    <>
-      <p>
-        <a href="#/discussions">Back to the discussions</a>
-      </p>
-      <Loaded of={loaded}>{(both) => <One {...both} />}</Loaded>
-    </>
+    <Detail back="discussions" title="the discussions" id={id} load={(signal) => whole(id, signal)}>
+      {(both) => <One {...both} />}
+    </Detail>
   );
 }

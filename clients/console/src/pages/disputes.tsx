@@ -1,33 +1,25 @@
 // Disputes against cards: both approaches, how they were tested, and a person's decision.
 
-import { Button, Group, Paper, Radio, TextInput } from "@mantine/core";
-import { type FormEvent, useState } from "react";
+import { Radio, TextInput } from "@mantine/core";
+import { useState } from "react";
 import { type Schemas, change, part, read } from "../api";
 import { focusHeading, useAction, useLoaded } from "../hooks";
-import { Cells, Facts, Failure, Key, Loaded, Mark, Row, Rows, Section, Time, Title, useHeading } from "../parts";
+import { Cells, Detail, Facts, Form, Key, Listed, Mark, Row, Section, Time, Title } from "../parts";
 
 type Dispute = Schemas["Dispute"];
 
 export function Disputes() {
-  const loaded = useLoaded((signal) => read<Dispute[]>("disputes", {}, signal), []);
+  const loaded = useLoaded((signal) => read<Dispute[]>("disputes", {}, signal).then((found) => found.toReversed()), []);
   return (
     <>
       <Title>Disputes</Title>
-      <Loaded of={loaded}>
-        {(found) =>
-          found.length === 0 ? (
-            <p>Nothing is disputed.</p>
-          ) : (
-            <Rows label="Disputes">
-              {[...found].reverse().map((each) => (
-                <Row key={each.id} href={`#/disputes/${part(each.id)}`} title={`${each.old.claim} ↔ ${each.new.claim}`}>
-                  <Mark>{each.status}</Mark> <Time at={each.opened_at} /> <span>by {each.opened_by}</span>
-                </Row>
-              ))}
-            </Rows>
-          )
-        }
-      </Loaded>
+      <Listed of={loaded} label="Disputes" empty={<p>Nothing is disputed.</p>}>
+        {(each) => (
+          <Row key={each.id} href={`#/disputes/${part(each.id)}`} title={`${each.old.claim} ↔ ${each.new.claim}`}>
+            <Mark>{each.status}</Mark> <Time at={each.opened_at} /> <span>by {each.opened_by}</span>
+          </Row>
+        )}
+      </Listed>
     </>
   );
 }
@@ -81,15 +73,14 @@ function Decide({ dispute, again }: { dispute: Dispute; again: () => void }) {
   const [given, set] = useState<{ [name: string]: string }>({ reason: "", by: "", claim: "" });
   const action = useAction(again);
   const fields = { ...FIELDS, ...(decision === "merge" && OF_A_MERGE) };
-  const send = (event: FormEvent) => {
-    event.preventDefault();
+  const send = () => {
     const { condition, pattern, ...plain } = given;
     const verdict = { decision, ...plain, rules: condition ? [{ condition, pattern }] : [] };
     const work = () => change(`disputes/${part(dispute.id)}/decide`, { verdict });
     action.run(work, () => "Decided.").then(focusHeading);
   };
   return (
-    <Paper component="form" withBorder p="md" onSubmit={send} aria-label="Decide">
+    <Form label="Decide" submit="Decide" busy={action.busy} error={action.error} onSend={send}>
       <Radio.Group label="Your decision" value={decision} onChange={choose}>
         {Object.entries(CHOICES).map(([value, label]) => (
           <Radio key={value} my={4} value={value} label={label} />
@@ -100,19 +91,12 @@ function Decide({ dispute, again }: { dispute: Dispute; again: () => void }) {
           key={name}
           label={label}
           required
-          withAsterisk={false}
           maxLength={2000}
           value={given[name] ?? ""}
           onChange={(event) => set({ ...given, [name]: event.currentTarget.value })}
         />
       ))}
-      <Group mt="sm">
-        <Button type="submit" disabled={action.busy}>
-          Decide
-        </Button>
-      </Group>
-      <Failure error={action.error} />
-    </Paper>
+    </Form>
   );
 }
 
@@ -148,14 +132,14 @@ function One({ dispute, again }: { dispute: Dispute; again: () => void }) {
 }
 
 export function DisputePage({ id }: { id: string }) {
-  const loaded = useLoaded((signal) => read<Dispute>(`disputes/${part(id)}`, {}, signal), [id]);
-  useHeading(loaded);
   return (
-    <>
-      <p>
-        <a href="#/disputes">Back to the disputes</a>
-      </p>
-      <Loaded of={loaded}>{(dispute) => <One dispute={dispute} again={loaded.again} />}</Loaded>
-    </>
+    <Detail
+      back="disputes"
+      title="the disputes"
+      id={id}
+      load={(signal) => read<Dispute>(`disputes/${part(id)}`, {}, signal)}
+    >
+      {(dispute, again) => <One dispute={dispute} again={again} />}
+    </Detail>
   );
 }

@@ -4,7 +4,7 @@ import { Group, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { type Schemas, change, part, read, team } from "../api";
 import { note, useAction, useCalm, useLoaded } from "../hooks";
-import { Do, Failure, Key, Loaded, Mark, Row, Rows, Search, Section, Title, useFound, useHeading } from "../parts";
+import { Detail, Do, Failure, Key, Listed, Mark, Row, Search, Section, Title, useFound } from "../parts";
 import { type Link, Way } from "../way";
 
 const BUDGET = 2000;
@@ -14,26 +14,18 @@ function Found({ question }: { question: string }) {
   const loaded = useLoaded((signal) => read<Schemas["Recalled"][]>("recall", asked, signal), [question]);
   useFound(loaded, question);
   return (
-    <Loaded of={loaded}>
-      {(found) =>
-        found.length === 0 ? (
-          <p>Nothing that is known bears on it.</p>
-        ) : (
-          <Rows label="Results">
-            {found.map((each) => (
-              <Row key={`${each.reference}#${each.part}`} href={`#/recall/${part(each.key)}`} title={each.text}>
-                <span>{each.kind}</span> <span>{each.origin}</span> <span>score {each.score.toFixed(2)}</span>
-                {each.stale && (
-                  <>
-                    <Mark>out of date</Mark> <span>{each.stale}</span>
-                  </>
-                )}
-              </Row>
-            ))}
-          </Rows>
-        )
-      }
-    </Loaded>
+    <Listed of={loaded} label="Results" empty={<p>Nothing that is known bears on it.</p>}>
+      {(each) => (
+        <Row key={`${each.reference}#${each.part}`} href={`#/recall/${part(each.key)}`} title={each.text}>
+          <span>{each.kind}</span> <span>{each.origin}</span> <span>score {each.score.toFixed(2)}</span>
+          {each.stale && (
+            <>
+              <Mark>out of date</Mark> <span>{each.stale}</span>
+            </>
+          )}
+        </Row>
+      )}
+    </Listed>
   );
 }
 
@@ -41,21 +33,13 @@ function Stale() {
   const loaded = useLoaded((signal) => read<Link[]>("stale", { team: team() }, signal), []);
   return (
     <Section title="Out of date" id="stale">
-      <Loaded of={loaded}>
-        {(found) =>
-          found.length === 0 ? (
-            <p>Everything rests on what holds.</p>
-          ) : (
-            <Rows label="Out of date">
-              {found.map((each) => (
-                <Row key={each.key} href={`#/recall/${part(each.key)}`} title={each.text || each.key}>
-                  <span>{each.kind}</span> <span>{each.stale}</span>
-                </Row>
-              ))}
-            </Rows>
-          )
-        }
-      </Loaded>
+      <Listed of={loaded} label="Out of date" empty={<p>Everything rests on what holds.</p>}>
+        {(each) => (
+          <Row key={each.key} href={`#/recall/${part(each.key)}`} title={each.text || each.key}>
+            <span>{each.kind}</span> <span>{each.stale}</span>
+          </Row>
+        )}
+      </Listed>
     </Section>
   );
 }
@@ -105,25 +89,18 @@ async function ways(id: string, signal: AbortSignal) {
 }
 
 export function TracePage({ id }: { id: string }) {
-  const loaded = useLoaded((signal) => ways(id, signal), [id]);
-  useHeading(loaded);
   return (
-    <>
-      <p>
-        <a href="#/recall">Back to everything</a>
-      </p>
-      <Loaded of={loaded}>
-        {({ record, back, forward }) => (
-          <>
-            <Title>{record.text || record.key}</Title>
-            <p className="quiet">
-              <span>{record.kind}</span> <Key of={record.key} /> <span>{record.owner}</span> <span>{record.made}</span>
-            </p>
-            {record.stale && <Settle record={record} again={loaded.again} />}
-            <Way back={back} forward={forward} />
-          </>
-        )}
-      </Loaded>
-    </>
+    <Detail back="recall" title="everything" id={id} load={(signal) => ways(id, signal)}>
+      {({ record, back, forward }, again) => (
+        <>
+          <Title>{record.text || record.key}</Title>
+          <p className="quiet">
+            <span>{record.kind}</span> <Key of={record.key} /> <span>{record.owner}</span> <span>{record.made}</span>
+          </p>
+          {record.stale && <Settle record={record} again={again} />}
+          <Way back={back} forward={forward} />
+        </>
+      )}
+    </Detail>
   );
 }

@@ -5,7 +5,7 @@ import { useEffect, useState } from "react";
 import { type Problem, type Schemas, part, read, session } from "../api";
 import { FloorPlan } from "../floorplan";
 import { useLoaded } from "../hooks";
-import { Cells, Facts, Failure, Loaded, Mark, Row, Rows, Title, plural, useHeading } from "../parts";
+import { Cells, Detail, Facts, Failure, Listed, Loaded, Mark, Row, Title, plural } from "../parts";
 
 type Replay = Schemas["Replay"];
 const PACE = 700; // milliseconds that each step is shown
@@ -15,34 +15,32 @@ export function Runs() {
   return (
     <>
       <Title>Household</Title>
-      <Loaded of={loaded}>
-        {(found) =>
-          found.length === 0 ? (
-            <>
+      <Listed
+        of={loaded}
+        label="Runs"
+        empty={
+          <>
+            <p>
+              {session.key ? "You have played nothing yet" : "Nothing has been played yet"}. Play one on the server's
+              machine: <code>mneme household run</code>
+            </p>
+            {session.key && (
               <p>
-                {session.key ? "You have played nothing yet" : "Nothing has been played yet"}. Play one on the server's
-                machine: <code>mneme household run</code>
+                Set <code>MNEME_KEY</code> to your key there, so that the run is yours. Runs that were played without a
+                key are nobody's: <code>mneme household list</code> shows them on that machine.
               </p>
-              {session.key && (
-                <p>
-                  Set <code>MNEME_KEY</code> to your key there, so that the run is yours. Runs that were played without a
-                  key are nobody's: <code>mneme household list</code> shows them on that machine.
-                </p>
-              )}
-            </>
-          ) : (
-            <Rows label="Runs">
-              {found.map((each) => (
-                <Row key={each.run} href={`#/household/${part(each.run)}`} title={each.run}>
-                  <Mark>{each.outcome}</Mark> <span>{each.task}</span>{" "}
-                  <span>{each.agents && plural(each.agents, "agent")}</span>{" "}
-                  <span>{each.steps !== undefined && each.steps !== null && plural(each.steps, "step")}</span>
-                </Row>
-              ))}
-            </Rows>
-          )
+            )}
+          </>
         }
-      </Loaded>
+      >
+        {(each) => (
+          <Row key={each.run} href={`#/household/${part(each.run)}`} title={each.run}>
+            <Mark>{each.outcome}</Mark> <span>{each.task}</span>{" "}
+            <span>{each.agents && plural(each.agents, "agent")}</span>{" "}
+            <span>{each.steps !== undefined && each.steps !== null && plural(each.steps, "step")}</span>
+          </Row>
+        )}
+      </Listed>
     </>
   );
 }
@@ -177,14 +175,14 @@ function One({ replay }: { replay: Replay }) {
 }
 
 export function RunPage({ id }: { id: string }) {
-  const loaded = useLoaded((signal) => read<Replay>(`household/runs/${part(id)}`, {}, signal), [id]);
-  useHeading(loaded);
   return (
-    <>
-      <p>
-        <a href="#/household">Back to the runs</a>
-      </p>
-      <Loaded of={loaded}>{(replay) => <One replay={replay} />}</Loaded>
-    </>
+    <Detail
+      back="household"
+      title="the runs"
+      id={id}
+      load={(signal) => read<Replay>(`household/runs/${part(id)}`, {}, signal)}
+    >
+      {(replay) => <One replay={replay} />}
+    </Detail>
   );
 }

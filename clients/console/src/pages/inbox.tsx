@@ -26,7 +26,11 @@ function One({ letter, action, drop }: { letter: Letter; action: Action; drop: (
         />
         <Group gap="sm">
           {letter.tries > 0 && (
-            <Do action={action} work={() => change(`inbox/${part(letter.message_id)}/retry`)} said={() => "It waits again."}>
+            <Do
+              action={action}
+              work={() => change(`inbox/${part(letter.message_id)}/retry`)}
+              said={() => "It waits again."}
+            >
               Retry
             </Do>
           )}
@@ -48,7 +52,10 @@ export function InboxPage() {
     loaded.again();
   });
   const yes = (letter: Letter) =>
-    action.run(() => change(`inbox/${part(letter.message_id)}/drop`), () => "Dropped: it is not remembered.");
+    action.run(
+      () => change(`inbox/${part(letter.message_id)}/drop`),
+      () => "Dropped: it is not remembered.",
+    );
   return (
     <>
       <Title>Inbox</Title>

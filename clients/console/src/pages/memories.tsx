@@ -1,19 +1,26 @@
 // The memories of a user: the list, filters, search while typing, and what is done with several at once.
 
-import {
-  Button,
-  Checkbox,
-  Group,
-  NativeSelect,
-  Paper,
-  Text,
-  TextInput,
-  Textarea,
-} from "@mantine/core";
-import { type FormEvent, useEffect, useState } from "react";
+import { Button, Checkbox, Group, NativeSelect, Paper, Text, TextInput, Textarea } from "@mantine/core";
+import { useEffect, useState } from "react";
 import { type Schemas, change, part, read } from "../api";
 import { note, say, useAction, useCalm, useLoaded } from "../hooks";
-import { Confirm, Do, Failure, Key, Loaded, Mark, Pages, Row, Rows, Search, Time, Title, plural, useFound } from "../parts";
+import {
+  Confirm,
+  Do,
+  Failure,
+  Form,
+  Key,
+  Loaded,
+  Mark,
+  Pages,
+  Row,
+  Rows,
+  Search,
+  Time,
+  Title,
+  plural,
+  useFound,
+} from "../parts";
 import { useRemembering } from "../remembering";
 import { Welcome } from "./welcome";
 
@@ -112,7 +119,12 @@ function List({ records, label, picking }: { records: Record[]; label: string; p
           mt="xs"
           label="Select all that are listed"
           checked={all}
-          onChange={(event) => picking.pick(records.map(({ key }) => key), event.currentTarget.checked)}
+          onChange={(event) =>
+            picking.pick(
+              records.map(({ key }) => key),
+              event.currentTarget.checked,
+            )
+          }
         />
       )}
       <Rows label={label}>
@@ -256,32 +268,29 @@ function Add({ done, close }: { done: () => void; close: () => void }) {
     set("");
     done();
   });
-  const send = (event: FormEvent) => {
-    event.preventDefault();
+  const send = () => {
     action.run(() => change<Schemas["Written"]>("memories", { content: text }), written);
   };
   return (
-    <Paper component="form" withBorder p="md" mb="md" onSubmit={send} aria-label="Add a memory">
+    <Form
+      label="Add a memory"
+      submit="Add"
+      busy={action.busy}
+      error={action.error}
+      onSend={send}
+      cancel="Close"
+      onCancel={close}
+    >
       <Textarea
         label="What is to be remembered"
         autoFocus
         rows={3}
         required
-        withAsterisk={false}
         maxLength={8000}
         value={text}
         onChange={(event) => set(event.currentTarget.value)}
       />
-      <Group mt="sm">
-        <Button type="submit" disabled={action.busy}>
-          Add
-        </Button>
-        <Button variant="default" onClick={close}>
-          Close
-        </Button>
-      </Group>
-      <Failure error={action.error} />
-    </Paper>
+    </Form>
   );
 }
 
@@ -312,7 +321,11 @@ function Several({ picked, pick, again }: Picking & { again: () => void }) {
     again();
   };
   if (keys.length === 0) return <Failure error={action.error} />;
-  const forget = () => action.run(() => forEach(keys, "forget"), (count) => `Forgotten: ${plural(count, "memory", "memories")}.`);
+  const forget = () =>
+    action.run(
+      () => forEach(keys, "forget"),
+      (count) => `Forgotten: ${plural(count, "memory", "memories")}.`,
+    );
   return (
     <Paper withBorder p="sm" my="sm" className="several" role="group" aria-label="What is done with the selected">
       <Group gap="sm">
@@ -367,12 +380,16 @@ export function Memories({ query: given }: { query: URLSearchParams }) {
   Object.assign(last, { query, offset, retired, then, filters });
   useEffect(() => note(calm ? `memories?q=${part(calm)}` : "memories"), [calm]);
   const pick = (keys: string[], is: boolean) =>
-    setPicked((before) => (is ? new Set([...before, ...keys]) : new Set([...before].filter((key) => !keys.includes(key)))));
+    setPicked((before) =>
+      is ? new Set([...before, ...keys]) : new Set([...before].filter((key) => !keys.includes(key))),
+    );
   const listing = { picked, pick, turn };
-  const first = <Value,>(set: (value: Value) => void) => (value: Value) => {
-    set(value);
-    setOffset(0);
-  };
+  const first =
+    <Value,>(set: (value: Value) => void) =>
+    (value: Value) => {
+      set(value);
+      setOffset(0);
+    };
   return (
     <>
       <Title

@@ -1,24 +1,24 @@
 // One memory: what it says, where it comes from, what was made of it, its versions, and what can be done with it.
 
-import { Button, Checkbox, Group, Paper, TextInput, Textarea } from "@mantine/core";
-import { type FormEvent, type KeyboardEvent, type ReactNode, useState } from "react";
+import { Button, Checkbox, Group, TextInput, Textarea } from "@mantine/core";
+import { type KeyboardEvent, type ReactNode, useState } from "react";
 import { type Schemas, change, part, read, team } from "../api";
-import { type Action, focusHeading, leave, useAction, useLoaded } from "../hooks";
+import { type Action, focusHeading, leave, useAction } from "../hooks";
 import {
   Confirm,
+  Detail,
   Diff,
   Do,
   Facts,
   Failure,
+  Form,
   Key,
-  Loaded,
   Mark,
   Section,
   Time,
   Title,
   VersionOf,
   plural,
-  useHeading,
 } from "../parts";
 import { type Link, Way } from "../way";
 
@@ -41,24 +41,30 @@ function Edit({ record, action, close }: Editing) {
   const [text, setText] = useState(record.memory.content);
   const [reason, setReason] = useState("");
   const body = { content: text, reason, expected_version: record.version };
-  const save = (event: FormEvent | KeyboardEvent) => {
-    event.preventDefault();
+  const save = () => {
     action.run(() => change<Schemas["Written"]>(`memories/${part(record.key)}/update`, body), saved);
   };
   const pressed = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(event);
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save();
     if (event.key !== "Escape") return;
     event.preventDefault();
     close();
   };
   return (
-    <Paper component="form" withBorder p="md" onSubmit={save} onKeyDown={pressed} aria-label="Edit the memory">
+    <Form
+      label="Edit the memory"
+      submit="Save"
+      busy={action.busy}
+      disabled={text === record.memory.content}
+      onSend={save}
+      onCancel={close}
+      onKeyDown={pressed}
+    >
       <Textarea
         label="What is remembered"
         autoFocus
         rows={4}
         required
-        withAsterisk={false}
         maxLength={8000}
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}
@@ -70,15 +76,7 @@ function Edit({ record, action, close }: Editing) {
         onChange={(event) => setReason(event.currentTarget.value)}
       />
       {text !== record.memory.content && <Diff older={record.memory.content} newer={text} />}
-      <Group mt="sm">
-        <Button type="submit" disabled={action.busy || text === record.memory.content}>
-          Save
-        </Button>
-        <Button variant="default" onClick={close}>
-          Cancel
-        </Button>
-      </Group>
-    </Paper>
+    </Form>
   );
 }
 
@@ -112,7 +110,9 @@ function Forget({ record, action, close }: Editing) {
 export const EVENTS = { insert: "remembered", update: "changed", retire: "retired", restore: "brought back" };
 
 const source = (of: Schemas["Source"]) =>
-  [of.thread && `conversation ${of.thread}`, ...of.messages.map((each) => `message ${each}`)].filter(Boolean).join(", ");
+  [of.thread && `conversation ${of.thread}`, ...of.messages.map((each) => `message ${each}`)]
+    .filter(Boolean)
+    .join(", ");
 
 const text = (version: Version | undefined, name: string) => String(version?.value[name] ?? "");
 
@@ -313,21 +313,19 @@ function One({ record, history, others, back, forward, again }: Whole & { again:
 async function whole(id: string, signal: AbortSignal): Promise<Whole> {
   const path = `memories/${part(id)}`;
   const trace = (forward: boolean) => read<Link[]>(`trace/${part(id)}`, { forward, team: team() }, signal);
-  const [record, history] = await Promise.all([read<Record>(path, {}, signal), read<Version[]>(`${path}/history`, {}, signal)]);
+  const [record, history] = await Promise.all([
+    read<Record>(path, {}, signal),
+    read<Version[]>(`${path}/history`, {}, signal),
+  ]);
   const linked = record.memory.may_contradict.map((key) => read<Record>(`memories/${part(key)}`, {}, signal));
   const [others, back, forward] = await Promise.all([Promise.all(linked), trace(false), trace(true)]);
   return { record, history, others, back: back.slice(1), forward: forward.slice(1) };
 }
 
 export function Memory({ id }: { id: string }) {
-  const loaded = useLoaded((signal) => whole(id, signal), [id]);
-  useHeading(loaded);
   return (
-    <>
-      <p>
-        <a href="#/memories">Back to the memories</a>
-      </p>
-      <Loaded of={loaded}>{(found) => <One {...found} again={loaded.again} />}</Loaded>
-    </>
+    <Detail back="memories" title="the memories" id={id} load={(signal) => whole(id, signal)}>
+      {(found, again) => <One {...found} again={again} />}
+    </Detail>
   );
 }

@@ -14,11 +14,31 @@ interface Figure {
 }
 
 const figures = (of: Metrics): Figure[] => [
-  { name: "First attempt succeeds", value: of.first_attempt_success, unit: "share", says: "of the tasks, the first draft was right" },
+  {
+    name: "First attempt succeeds",
+    value: of.first_attempt_success,
+    unit: "share",
+    says: "of the tasks, the first draft was right",
+  },
   { name: "Iterations a task", value: of.iterations_per_task, says: "drafts until a task is solved or given up" },
-  { name: "Retrieval is to the point", value: of.retrieval_precision, unit: "share", says: "of the cards shown, served the task" },
-  { name: "Duplicate mistakes", value: of.duplicate_mistake_rate, unit: "share", says: "of the mistakes were made before" },
-  { name: "Promotions", value: of.provisional_to_verified, unit: "share", says: "of a month's provisional cards were verified" },
+  {
+    name: "Retrieval is to the point",
+    value: of.retrieval_precision,
+    unit: "share",
+    says: "of the cards shown, served the task",
+  },
+  {
+    name: "Duplicate mistakes",
+    value: of.duplicate_mistake_rate,
+    unit: "share",
+    says: "of the mistakes were made before",
+  },
+  {
+    name: "Promotions",
+    value: of.provisional_to_verified,
+    unit: "share",
+    says: "of a month's provisional cards were verified",
+  },
   { name: "Deprecations", value: of.deprecated_rate, unit: "share", says: "of the cards are deprecated" },
   { name: "Satisfaction", value: of.satisfaction, unit: "share", says: "of people's ratings are good" },
   { name: "Seconds a task", value: of.seconds_p50, unit: "s", says: "half of the solved tasks took less" },

@@ -86,8 +86,8 @@ function Shown({ records }: { records: Record[] }) {
   return (
     <>
       <p className="quiet">
-        Of the latest {plural(records.length, "memory", "memories")}, the {plural(names.nodes.length, "name")} that most of
-        them have. Choose a name, or a line between two, to see its memories; the table below has the same.
+        Of the latest {plural(records.length, "memory", "memories")}, the {plural(names.nodes.length, "name")} that most
+        of them have. Choose a name, or a line between two, to see its memories; the table below has the same.
       </p>
       <Suspense fallback={<p>Drawing…</p>}>
         <Graph names={names} choose={choose} />

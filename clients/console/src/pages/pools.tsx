@@ -2,7 +2,7 @@
 
 import { type Schemas, change, part, read } from "../api";
 import { type Action, useAction, useLoaded } from "../hooks";
-import { Cells, Do, Facts, Failure, Key, Loaded, Row, Rows, Section, Title, percent, plural, useHeading } from "../parts";
+import { Cells, Detail, Do, Facts, Failure, Key, Listed, Row, Section, Title, percent, plural } from "../parts";
 
 type State = Schemas["RetrieverState"];
 type Pooled = Schemas["Pooled"];
@@ -13,22 +13,14 @@ export function PoolsPage() {
   return (
     <>
       <Title>Pools</Title>
-      <Loaded of={loaded}>
-        {(found) =>
-          found.length === 0 ? (
-            <p>There is no pool yet.</p>
-          ) : (
-            <Rows label="Pools">
-              {found.map((each) => (
-                <Row key={each.pool} href={`#/pools/${part(each.pool)}`} title={each.pool}>
-                  <span>{plural(each.memories, "pair")}</span> <span>retriever: {named(each.serving)}</span>{" "}
-                  <span>{each.waiting.toLocaleString()} not learned yet</span>
-                </Row>
-              ))}
-            </Rows>
-          )
-        }
-      </Loaded>
+      <Listed of={loaded} label="Pools" empty={<p>There is no pool yet.</p>}>
+        {(each) => (
+          <Row key={each.pool} href={`#/pools/${part(each.pool)}`} title={each.pool}>
+            <span>{plural(each.memories, "pair")}</span> <span>retriever: {named(each.serving)}</span>{" "}
+            <span>{each.waiting.toLocaleString()} not learned yet</span>
+          </Row>
+        )}
+      </Listed>
     </>
   );
 }
@@ -114,14 +106,9 @@ async function whole(id: string, signal: AbortSignal) {
 }
 
 export function PoolPage({ id }: { id: string }) {
-  const loaded = useLoaded((signal) => whole(id, signal), [id]);
-  useHeading(loaded);
   return (
-    <>
-      <p>
-        <a href="#/pools">Back to the pools</a>
-      </p>
-      <Loaded of={loaded}>{(both) => <One {...both} again={loaded.again} />}</Loaded>
-    </>
+    <Detail back="pools" title="the pools" id={id} load={(signal) => whole(id, signal)}>
+      {(both, again) => <One {...both} again={again} />}
+    </Detail>
   );
 }

@@ -1,10 +1,10 @@
 // What waits for a person: runs that were interrupted with a question, and disputes that no run waits for.
 
-import { Button, Group, NativeSelect, Paper, Radio, Text, Textarea } from "@mantine/core";
-import { type FormEvent, useState } from "react";
+import { NativeSelect, Radio, Text, Textarea } from "@mantine/core";
+import { useState } from "react";
 import { type Problem, type Schemas, part, read, runs } from "../api";
 import { leave, useAction, useLoaded } from "../hooks";
-import { Failure, Key, Loaded, Row, Rows, Time, Title, useHeading, words } from "../parts";
+import { Detail, Failure, Form, Key, Loaded, Row, Rows, Time, Title, words } from "../parts";
 
 const MOST = 100;
 type Args = { [name: string]: unknown };
@@ -159,17 +159,19 @@ function Answer({ thread, question, again }: { thread: string; question: Questio
   );
   const [message, write] = useState("");
   const action = useAction((next) => (next ? again() : leave("reviews")));
-  const send = (event: FormEvent) => {
-    event.preventDefault();
+  const send = () => {
     const given = Object.entries(texts)
       .filter(([name, text]) => text !== "" || request.args[name])
       .map(([name, text]) => [name, typed(text, request.args[name] ?? "")]);
     const edited = { edited_action: { name: request.name, args: Object.fromEntries(given) } };
     const decision = { type: kind, message, ...(kind === "edit" && edited) };
-    action.run(() => answer(thread, decision), (next) => (next ? "There is a question again." : "Answered."));
+    action.run(
+      () => answer(thread, decision),
+      (next) => (next ? "There is a question again." : "Answered."),
+    );
   };
   return (
-    <Paper component="form" withBorder p="md" onSubmit={send} aria-label="Your answer">
+    <Form label="Your answer" submit="Answer" busy={action.busy} error={action.error} onSend={send}>
       <Radio.Group label="Your answer" value={kind} onChange={choose}>
         {allowed.map((each) => (
           <Radio key={each} my={4} value={each} label={LABELS[each] ?? words(each)} />
@@ -181,18 +183,11 @@ function Answer({ thread, question, again }: { thread: string; question: Questio
         rows={2}
         maxLength={2000}
         required={kind === "respond"}
-        withAsterisk={false}
         value={message}
         onChange={(event) => write(event.currentTarget.value)}
       />
-      <Group mt="sm">
-        <Button type="submit" disabled={action.busy}>
-          Answer
-        </Button>
-        {action.busy && <Text c="dimmed">The run goes on…</Text>}
-      </Group>
-      <Failure error={action.error} />
-    </Paper>
+      {action.busy && <Text c="dimmed">The run goes on…</Text>}
+    </Form>
   );
 }
 
@@ -222,14 +217,14 @@ function One({ thread, again }: { thread: Thread; again: () => void }) {
 }
 
 export function ReviewPage({ id }: { id: string }) {
-  const loaded = useLoaded((signal) => runs<Thread>("GET", `threads/${part(id)}`, null, signal), [id]);
-  useHeading(loaded);
   return (
-    <>
-      <p>
-        <a href="#/reviews">Back to the reviews</a>
-      </p>
-      <Loaded of={loaded}>{(thread) => <One thread={thread} again={loaded.again} />}</Loaded>
-    </>
+    <Detail
+      back="reviews"
+      title="the reviews"
+      id={id}
+      load={(signal) => runs<Thread>("GET", `threads/${part(id)}`, null, signal)}
+    >
+      {(thread, again) => <One thread={thread} again={again} />}
+    </Detail>
   );
 }

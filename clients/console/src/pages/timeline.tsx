@@ -23,7 +23,11 @@ export function Timeline() {
             <p className="quiet">The latest {plural(versions.length, "change")}</p>
             <Rows label="Changes">
               {versions.map((each) => (
-                <Row key={each.key + each.version} href={`#/memories/${part(each.key)}`} title={String(each.value.content)}>
+                <Row
+                  key={each.key + each.version}
+                  href={`#/memories/${part(each.key)}`}
+                  title={String(each.value.content)}
+                >
                   <Time at={each.at} />{" "}
                   <span>
                     {EVENTS[each.event]} by {each.change.actor}

@@ -12,14 +12,16 @@ export function Welcome() {
           Write one by hand: <em>Add a memory</em>, above. Or talk to the chatbot: <Code>mneme chat</Code>
         </List.Item>
         <List.Item>
-          Give your editor or chat a memory: <Code>mneme connect claude-code</Code>, or this server as the base URL of any
-          chat client: <Code>{new URL("../v1", location.href).href}</Code>
+          Give your editor or chat a memory: <Code>mneme connect claude-code</Code>, or this server as the base URL of
+          any chat client: <Code>{new URL("../v1", location.href).href}</Code>
         </List.Item>
         <List.Item>
           Bring what ChatGPT, Claude, Mem0 or your notes know: <Code>mneme import FILE</Code>
         </List.Item>
       </List>
-      <p>What is told then appears here by itself. Each memory keeps all its versions, and every change can be undone.</p>
+      <p>
+        What is told then appears here by itself. Each memory keeps all its versions, and every change can be undone.
+      </p>
     </Paper>
   );
 }
