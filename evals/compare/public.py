@@ -162,8 +162,8 @@ def _play(file: Path, seed: int, size: int) -> Course:
     """Play the history of a number, with so many of its questions."""
     histories = read(file)
     history = histories[(seed - 1) % len(histories)]
-    for event in history.events:
-        yield event  # noqa: UP028  (a list cannot be sent an answer)
+    for event in history.events:  # noqa: UP028  (a list cannot be sent an answer)
+        yield event
     for question in history.questions[:size]:
         today = f" (Today is {question.day}.)" if question.day else ""
         answer = yield Situation(f"{question.text}{today} If it was not said: {UNKNOWN}.", " ".join)
