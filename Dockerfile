@@ -12,7 +12,7 @@ ENV PYTHONUNBUFFERED=1 \
 
 RUN --mount=type=bind,target=/src,rw \
     pip install --constraint /src/constraints.txt "/src[studio,postgres,mcp,providers]" $PROVIDERS \
-    && mneme embedder install \
+    && PIP_CONSTRAINT=/src/constraints.txt mneme embedder install \
     && install -D --mode=644 /src/langgraph.json /app/langgraph.json \
     && useradd --uid 10001 --create-home --home-dir /data mneme
 

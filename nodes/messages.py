@@ -10,8 +10,6 @@ from mneme.core.errors import BadInput
 
 EXAMPLE = [{"role": "user", "content": "My sister Emily lives in Portland."}]
 HINT = 'Give messages like {"role": "user", "content": "…"}; the last one is the user\'s.'
-PRECEDING = 6
-"""How many earlier messages the memory agent sees, to resolve what a message refers to."""
 ChatMessages = Annotated[
     list[Any],
     Field(

@@ -60,7 +60,7 @@ def python(*words: str, folder: Path = ROOT) -> str:
 
 def test_what_is_imported_is_declared() -> None:
     extras = (each for extra, brought in EXTRAS.items() if extra != "dev" for each in brought)
-    declared = named([*PROJECT["dependencies"], *extras])
+    declared = named([*PROJECT["dependencies"], *BUNDLED.requirements, *extras])
     wanted = {name: file for file in modules().values() for name in foreign(file)}
     missing = {name: str(file) for name, file in wanted.items() if not declared & providers(name)}
     assert missing == {}
@@ -120,7 +120,7 @@ def test_what_is_declared_is_pinned_within_its_bounds() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
     versions = {canonicalize_name(name): version for name, version in pinned.items()}
-    declared = map(Requirement, [*PROJECT["dependencies"], *chain(*EXTRAS.values()), BUNDLED.requirement])
+    declared = map(Requirement, [*PROJECT["dependencies"], *chain(*EXTRAS.values()), *BUNDLED.requirements])
     for each in (each for each in declared if each.name != DISTRIBUTION):
         assert len(each.specifier) > 0, f"{each.name} has no lower bound"
         assert each.specifier.contains(versions[canonicalize_name(each.name)]), each

@@ -14,13 +14,12 @@ from mneme.evals.chat.locomo_data import Conversation, Question
 from mneme.evals.report import Journal
 from mneme.graphs.remember import builder
 from mneme.nodes.chat.context import MemoryContext
-from mneme.nodes.messages import PRECEDING
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.hints import words_in
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import user_namespace
 from mneme.stores.ledger.records import Namespace, Version
-from mneme.stores.users.inbox import Inbox, Message
+from mneme.stores.users.inbox import PRECEDING, Inbox, Message
 
 
 async def keep(

@@ -14,7 +14,7 @@ from mneme.api.messages import Conversation, to_remember
 from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.models.asking.responders import resolve
+from mneme.models.asking.lazily import import_lazily
 from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import unescaped
@@ -137,7 +137,8 @@ class Memories(Operations):
         """
         batch = [complete(each) for each in to_remember(messages, thread)]
         if memory_agent.strip() != "auto":
-            await resolve(memory_agent)  # a name that nobody has is refused before anything waits
+            responders = await import_lazily("mneme.models.asking.responders")
+            await responders.resolve(memory_agent)  # a name that nobody has is refused before anything waits
         if not batch:
             raise BadInput("No message is the user's.", 'Give one with the role "user".')
         await self._inbox.must_have_room(self._owner, batch)

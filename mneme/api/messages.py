@@ -5,12 +5,9 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Any, Literal
 
-from langchain_core.messages import BaseMessage
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from mneme.core.errors import BadInput
-from mneme.nodes.messages import HINT, PRECEDING, spoken
-from mneme.stores.users.inbox import Message
+from mneme.stores.users.inbox import PRECEDING, Message
 
 MAX_MESSAGE_CHARS = 32_000
 """The most characters of a message: about 8000 tokens, the chatbot's window."""
@@ -38,28 +35,6 @@ class ChatMessage(BaseModel):
     time: str = Field("", max_length=64, description="When it was said, in ISO 8601; empty: now.")
 
 
-Spoken = str | BaseMessage | ChatMessage | Mapping[str, Any]
-"""A message as a program has it: the user's words, or a chat message in LangChain's or anybody's form."""
-ROLES: Mapping[str, Literal["user", "assistant", "system"]] = {
-    "human": "user",
-    "ai": "assistant",
-    "system": "system",
-}
-
-
-def chat_messages(given: Spoken | Sequence[Spoken]) -> list[ChatMessage]:
-    """Return messages in our form; what tools said is left out. Raises BadInput for what is no message."""
-    several = [given] if isinstance(given, str | BaseMessage | ChatMessage | Mapping) else given
-    if not isinstance(several, Sequence):
-        raise BadInput(f"messages: {given!r} is not a message.", HINT)
-    try:
-        found = [_chat_message(each) for each in several]
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadInput(f"messages: {first['loc'][0]}: {first['msg']}.", HINT) from error
-    return [each for each in found if each is not None]
-
-
 def _as_messages(given: Any) -> Any:
     """Return texts as messages of the user, and one as a list; the rest is for the type to check."""
     several = [given] if isinstance(given, str | Mapping | ChatMessage) else given
@@ -75,17 +50,6 @@ Conversation = Annotated[
     BeforeValidator(_as_messages, json_schema_input_type=Text | ChatMessage | list[Text | ChatMessage]),
 ]
 """Messages as the library, REST and tools take them."""
-
-
-def _chat_message(given: Spoken) -> ChatMessage | None:
-    if isinstance(given, ChatMessage):
-        return given
-    if isinstance(given, str):
-        return ChatMessage(role="user", content=given)
-    time = str(given.get("time") or "") if isinstance(given, Mapping) else ""
-    (message,) = spoken([dict(given) if isinstance(given, Mapping) else given])
-    role = ROLES.get(message.type)
-    return ChatMessage(role=role, content=message.text, id=message.id or "", time=time) if role else None
 
 
 def to_remember(turns: Sequence[ChatMessage], thread: str) -> list[Message]:

@@ -5,7 +5,6 @@ A server announces itself in the ledger's folder, where commands find it.
 
 import asyncio
 import os
-import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -113,6 +112,8 @@ def running_server(seconds: float = ANSWER_SECONDS, name: str = LANGGRAPH_SERVER
         found = Announcement.model_validate_json(file.read_bytes())
         os.kill(found.pid, 0)  # left by a server that was killed, where there is no such process
         url = found.url
+        import urllib.request  # noqa: PLC0415  (slow to import, and seldom is there a server)
+
         with urllib.request.urlopen(f"{url}/ok", timeout=seconds) as answer:  # noqa: S310  (our own address)
             return url if answer.status == 200 else None
     except (OSError, ValueError):  # no such file, nobody there, or not an announcement

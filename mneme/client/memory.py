@@ -25,7 +25,6 @@ from mneme.api.cards import Cards
 from mneme.api.discussions import TeamDiscussions
 from mneme.api.inbox import Messages, Remembered
 from mneme.api.memories import Memories
-from mneme.api.messages import Spoken, chat_messages
 from mneme.api.operation import Kind, Operations
 from mneme.api.pools import Pools
 from mneme.api.shared_memory import SharedMemory
@@ -33,6 +32,7 @@ from mneme.api.threads import Threads
 from mneme.client.blocking import Loop
 from mneme.client.blocking_memory import BlockingMemory
 from mneme.client.home import Place, open_own_ledger, opened, operations_at
+from mneme.client.spoken import Spoken, chat_messages
 from mneme.core.errors import BadInput, ServerGone
 from mneme.nodes.context import LOCAL
 from mneme.stores.ledger.base_store import LedgerStore

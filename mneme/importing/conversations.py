@@ -13,7 +13,7 @@ from typing import Any
 from mneme.core.errors import BadInput
 from mneme.importing.files import conversations
 from mneme.importing.item import Item, Reading, as_dict, as_list, clean, first_time, id_of
-from mneme.nodes.messages import PRECEDING
+from mneme.stores.users.inbox import PRECEDING
 
 MAX_TURN_CHARS = 2000
 """Characters that are shown of each turn before a message: they only say what it refers to."""

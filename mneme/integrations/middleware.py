@@ -13,9 +13,10 @@ from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from mneme.api.memories import Memories
-from mneme.api.messages import MAX_MESSAGE_CHARS, ROLES, ChatMessage
+from mneme.api.messages import MAX_MESSAGE_CHARS, ChatMessage
 from mneme.api.rendering import row_of
 from mneme.client.memory import Owned
+from mneme.client.spoken import ROLES
 from mneme.core.errors import needs
 from mneme.integrations.offers import FAILURES, told_of
 from mneme.integrations.results import short
@@ -23,7 +24,7 @@ from mneme.integrations.shared import Work, awaited, blocking
 from mneme.integrations.tools import CALLER
 from mneme.models.asking.responders import check_form
 from mneme.nodes.context import LOCAL
-from mneme.nodes.messages import PRECEDING
+from mneme.stores.users.inbox import PRECEDING
 from mneme.stores.users.memories import MemoryRecord
 
 with needs("MemoryMiddleware", "providers"):

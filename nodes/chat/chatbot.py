@@ -24,10 +24,10 @@ from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import ChatRuntime, inbox_of, memories_of
 from mneme.nodes.context import user_of
 from mneme.nodes.costs import counted
-from mneme.nodes.messages import EXAMPLE, PRECEDING, turn
+from mneme.nodes.messages import EXAMPLE, turn
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.prompts.chat.chatbot import Recalled, Turn, reply
-from mneme.stores.users.inbox import Message, is_new
+from mneme.stores.users.inbox import PRECEDING, Message, is_new
 from mneme.stores.users.valid_time import holds
 
 

@@ -20,11 +20,18 @@ from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
 from mneme.nodes.chat.memory_operations import Judged, Task, retire_memory, write_id
 from mneme.nodes.context import user_of
 from mneme.nodes.costs import counted
-from mneme.nodes.messages import PRECEDING, ChatMessages, said_in
+from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.tracing import traced
 from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
 from mneme.stores.ledger.records import Change, Source
-from mneme.stores.users.inbox import Circumstances, Message, MessageOutcome, OperationNote, complete
+from mneme.stores.users.inbox import (
+    PRECEDING,
+    Circumstances,
+    Message,
+    MessageOutcome,
+    OperationNote,
+    complete,
+)
 from mneme.stores.users.memories import Memory, MemoryRecord, Statement
 
 

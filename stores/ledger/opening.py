@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Union
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotWritable, StorageFailure, needs
 from mneme.stores.ledger.addresses import Place, place_of
@@ -27,13 +27,15 @@ from mneme.stores.ledger.folder import (
 from mneme.stores.ledger.log import Log, check_embedder, current_state, make_tables, write_log
 from mneme.stores.ledger.query import FORMAT, LedgerInfo
 from mneme.stores.ledger.sealing import is_sealed, seal, unseal
-from mneme.stores.ledger.server_index import ServerIndex
 from mneme.stores.ledger.upgrading import JOURNAL, is_older, upgrade
 
 LOG_FILES = f"{LOG}*"
 """The files of the log: a write-ahead log is there only after a kill."""
 MEMORY = "/dev/shm"  # noqa: S108  (the folder in it has a name by chance, and is for its owner alone)
-Index = EdgeIndex | ServerIndex
+if TYPE_CHECKING:
+    from mneme.stores.ledger.server_index import ServerIndex
+
+Index = Union[EdgeIndex, "ServerIndex"]
 
 _OPEN: dict[str, "Store"] = {}
 _OPENING = threading.RLock()
@@ -128,7 +130,8 @@ def _opened(place: Place, embedder: str, dimension: int, api_key: str) -> Store:
         log = Log(database, check_space)
         index: Index
         if place.index:
-            index = ServerIndex.open(place.index, database, api_key)
+            server: Any = import_module("mneme.stores.ledger.server_index")  # its client is slow to import
+            index = server.ServerIndex.open(place.index, database, api_key)
         else:
             index = EdgeIndex(Path(place.log), database, check_space)
         store = Store(place, log, index, folder)

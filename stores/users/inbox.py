@@ -22,6 +22,8 @@ from mneme.stores.ledger.namespaces import unescaped, user_namespace
 from mneme.stores.ledger.records import Change, Source, Value, Version, check_name, make_write
 
 ACTOR = "inbox"
+PRECEDING = 6
+"""How many earlier messages the memory agent sees, to resolve what a message refers to."""
 
 
 class Circumstances(TypedDict, total=False):

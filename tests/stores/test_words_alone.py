@@ -285,7 +285,7 @@ async def test_vectors_are_not_thrown_away_by_embedding_anew(location: str) -> N
 def not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Hide the weights, and start from an empty home."""
     for package in PACKAGES.values():
-        monkeypatch.setitem(sys.modules, package.module, None)
+        monkeypatch.setitem(sys.modules, package.modules[0], None)
     monkeypatch.setenv("MNEME_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("MNEME_CACHE", str(tmp_path / "cache"))
     settings.cache_clear()

@@ -1,0 +1,43 @@
+"""Messages as a program has them, in our form."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from langchain_core.messages import BaseMessage
+from pydantic import ValidationError
+
+from mneme.api.messages import ChatMessage
+from mneme.core.errors import BadInput
+from mneme.nodes.messages import HINT, spoken
+
+Spoken = str | BaseMessage | ChatMessage | Mapping[str, Any]
+"""A message as a program has it: the user's words, or a chat message in LangChain's or anybody's form."""
+ROLES: Mapping[str, Literal["user", "assistant", "system"]] = {
+    "human": "user",
+    "ai": "assistant",
+    "system": "system",
+}
+
+
+def chat_messages(given: Spoken | Sequence[Spoken]) -> list[ChatMessage]:
+    """Return messages in our form; what tools said is left out. Raises BadInput for what is no message."""
+    several = [given] if isinstance(given, str | BaseMessage | ChatMessage | Mapping) else given
+    if not isinstance(several, Sequence):
+        raise BadInput(f"messages: {given!r} is not a message.", HINT)
+    try:
+        found = [_chat_message(each) for each in several]
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadInput(f"messages: {first['loc'][0]}: {first['msg']}.", HINT) from error
+    return [each for each in found if each is not None]
+
+
+def _chat_message(given: Spoken) -> ChatMessage | None:
+    if isinstance(given, ChatMessage):
+        return given
+    if isinstance(given, str):
+        return ChatMessage(role="user", content=given)
+    time = str(given.get("time") or "") if isinstance(given, Mapping) else ""
+    (message,) = spoken([dict(given) if isinstance(given, Mapping) else given])
+    role = ROLES.get(message.type)
+    return ChatMessage(role=role, content=message.text, id=message.id or "", time=time) if role else None
