@@ -22,7 +22,7 @@ from mneme.rules.household.joint_routes import JointRoutes
 from mneme.rules.household.judgement import WAITING
 from mneme.rules.household.rounds import Rounds
 
-HEEDING, INSISTING = 1.0, 8.0
+HEEDING, INSISTING = 1.0, 3.0
 """Steps that doing as was proposed may cost, and doing as was proposed again and again."""
 
 

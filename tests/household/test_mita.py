@@ -304,12 +304,10 @@ def test_a_narrative_that_contradicts_the_record_is_refused(narrative: str, wron
             summarise_passage.verify(passage, synopsis)
 
 
-def insisting(times: int) -> CrossContext:
-    """Let two members want the same way round: each proposes the farther of two closed cupboards."""
-    near, far = (
-        Container(id=number, name="kitchencabinet", room=1, x=x, z=1.0)
-        for number, x in ((41, 2.0), (42, 6.0))
-    )
+def insisting(times: int, x: float = 6.0) -> CrossContext:
+    """Let a member propose the farther of two closed cupboards, which is at `x`."""
+    spots = ((41, 2.0), (42, x))
+    near, far = (Container(id=n, name="kitchencabinet", room=1, x=at, z=1.0) for n, at in spots)
     options = [
         Option(kind="gocheck", target=each.id, name=each.name, room="kitchen", steps=steps)
         for each, steps in ((near, 1), (far, 4))
@@ -321,8 +319,11 @@ def insisting(times: int) -> CrossContext:
     )  # fmt: skip
 
 
-def test_a_proposal_made_three_times_is_heeded() -> None:
-    assert [by_rule(allocate_actions, insisting(n)).choices["M0"] for n in (1, 2, 3)] == [0, 0, 1]
+def test_a_proposal_made_three_times_is_heeded_or_answered() -> None:
+    assert [by_rule(allocate_actions, insisting(n, 3.0)).choices["M0"] for n in (1, 2, 3)] == [0, 0, 1]
+    refused = [by_rule(allocate_actions, insisting(n, 16.0)) for n in (2, 3)]
+    assert [each.choices["M0"] for each in refused] == [0, 0]
+    assert ["M0 proposed 3 times" in each.reason for each in refused] == [False, True]
 
 
 def test_a_model_that_refuses_a_proposal_a_third_time_says_why() -> None:
