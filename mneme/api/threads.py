@@ -24,7 +24,7 @@ from mneme.nodes.chat.waking import MEMORY_THREAD
 from mneme.nodes.context import LOCAL
 from mneme.stores.checkpoints.checkpointer import opened_checkpointer
 from mneme.stores.checkpoints.erasing import Eraser
-from mneme.stores.checkpoints.rows import Kept
+from mneme.stores.checkpoints.saver import Kept
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.words import words_of
 from mneme.stores.users.threads import ThreadIds

@@ -5,22 +5,22 @@ Both do all that the LangGraph server asks for: deletion by thread and by run, c
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from threading import local
 from typing import Any, cast
 
 from mneme.core.errors import BadInput, needs
 from mneme.core.settings import read_settings
-from mneme.stores.checkpoints.files import readable
-from mneme.stores.checkpoints.guarding import Guarded
-from mneme.stores.checkpoints.sqlite import open_sqlite
+from mneme.stores.checkpoints.files import open_file, readable
+from mneme.stores.checkpoints.saver import Checkpoints
+from mneme.stores.ledger.addresses import POSTGRES
 
-POSTGRES = ("postgres://", "postgresql://")
 _here = local()  # `saver`: the checkpoints that `checkpointer` has opened on this thread.
 
 
-def open_checkpointer(location: str, turns: int = 0) -> AbstractAsyncContextManager[Guarded]:
+@asynccontextmanager
+async def open_checkpointer(location: str, turns: int = 0) -> AsyncIterator[Checkpoints]:
     """Open the checkpoints at an SQLite file's path or a Postgres URL.
 
     Of each thread the last `turns` can be gone back to: when one begins, older checkpoints go. 0 keeps all.
@@ -28,18 +28,28 @@ def open_checkpointer(location: str, turns: int = 0) -> AbstractAsyncContextMana
     Raises `BadInput` for a location that holds something else, `StorageFailure` for one that
     cannot be read and written; each with a hint.
     """
+    saver = await asyncio.to_thread(_opened, location, turns)
+    try:
+        yield saver
+    finally:
+        await asyncio.to_thread(saver.close)
+
+
+def _opened(location: str, turns: int) -> Checkpoints:
     if location.startswith(POSTGRES):
-        return _open_postgres(location, turns)
+        with needs("A Postgres database for checkpoints", "postgres"):
+            from mneme.stores.checkpoints.postgres import open_postgres  # noqa: PLC0415  (an extra)
+        return open_postgres(location, turns)
     if "://" in location:
         raise BadInput(
             f"{location.partition('://')[0]}:// cannot hold checkpoints.",
             "Set MNEME_CHECKPOINTS to a file's path or to a postgresql:// URL.",
         )
-    return open_sqlite(Path(location).expanduser().absolute(), turns)
+    return open_file(Path(location).expanduser().absolute(), turns)
 
 
 @asynccontextmanager
-async def checkpointer() -> AsyncIterator[Guarded]:
+async def checkpointer() -> AsyncIterator[Checkpoints]:
     """Open the checkpoints that the settings name: `checkpointer.path` in `langgraph.json`.
 
     The server enters it once on each thread that has an event loop, and keeps it open.
@@ -54,7 +64,7 @@ async def checkpointer() -> AsyncIterator[Guarded]:
 
 
 @asynccontextmanager
-async def opened_checkpointer(*, to_read: bool = False) -> AsyncIterator[Guarded]:
+async def opened_checkpointer(*, to_read: bool = False) -> AsyncIterator[Checkpoints]:
     """Give the checkpoints that this process has open as a server; open them where there are none.
 
     To read them a copy will do, where the file cannot be written.
@@ -85,11 +95,3 @@ async def thread_owner(thread_id: str) -> str | None:
     async with opened_checkpointer() as saver:
         found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
     return None if found is None else str(cast(dict[str, Any], found.metadata).get("owner", ""))
-
-
-@asynccontextmanager
-async def _open_postgres(location: str, turns: int) -> AsyncIterator[Guarded]:
-    with needs("A Postgres database for checkpoints", "postgres"):
-        from mneme.stores.checkpoints.postgres import open_postgres  # noqa: PLC0415  (an extra)
-    async with open_postgres(location, turns) as saver:
-        yield saver

@@ -9,8 +9,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from mneme.stores.checkpoints.packing import Wrapped, pack, unpack
-from mneme.stores.checkpoints.rows import Value
+from mneme.stores.checkpoints.packing import Value, Wrapped, pack, unpack
 from mneme.stores.users.traces import Told
 
 ERASED = "[erased]"

@@ -1,4 +1,4 @@
-"""The SQLite file of checkpoints as a file: missed, checked, and copied while it is in use."""
+"""The SQLite file of checkpoints as a file: opened, missed, checked, and copied while it is in use."""
 
 # ruff: noqa: S608  (all that is put into these statements are constants)
 
@@ -11,11 +11,27 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from mneme.core.durable import sync
-from mneme.core.errors import Damaged, MnemeError, StorageFailure
-from mneme.core.private import make_private_file
-from mneme.stores.checkpoints.tally import KEPT, KEYS, MADE, REMEDY, SET_UP, missing_rows, noted
-from mneme.stores.ledger.database import failure_of
+from mneme.core.errors import BadInput, Damaged, StorageFailure
+from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
+from mneme.stores.checkpoints.saver import Checkpoints
+from mneme.stores.checkpoints.tables import TABLES
+from mneme.stores.checkpoints.tally import (
+    KEPT,
+    KEYS,
+    MADE,
+    REMEDY,
+    ROWS_MADE,
+    SET_UP,
+    missing_rows,
+    noted,
+    refuse_cut,
+)
+from mneme.stores.ledger.database import Cursor, Sqlite, failure_of, make
+from mneme.stores.ledger.folder import storage_errors
 
+_JSON = "CAST(metadata AS TEXT)"
+RUN = f"CASE WHEN json_valid({_JSON}) THEN json_extract({_JSON}, '$.run_id') END"
+"""The run that a checkpoint is of; SQLite finds JSON malformed where it holds NaN."""
 MAX_PROBLEMS = 20
 """Problems that a check lists."""
 ROOM = 4 * 2**20
@@ -33,18 +49,81 @@ def refuse_gone(path: Path) -> None:
         )
 
 
-def note_kept(path: Path) -> None:
-    """Note that the file has been made, once its name survives a power cut."""
-    note = Path(f"{path}{KEPT}")
-    if note.exists():
-        return
+def open_file(path: Path, turns: int) -> Checkpoints:
+    """Open the checkpoints in a file, making or upgrading its tables. Blocks.
+
+    Raises BadInput where it is something else, Damaged, StorageFailure.
+    """
+    _make_folder(path)
+    refuse_gone(path)
+    if path.exists() and (head := _first_bytes(path)) and not head.startswith(b"SQLite format 3"):
+        raise BadInput(f"{path} is not an SQLite file.", "Set MNEME_CHECKPOINTS to another file.")
+    remedy = f"`mneme verify` lists all damage. Restore a backup, or move {path}* away ({KEPT} too)."
+    database = Sqlite(path, remedy)
     try:
-        sync(path.parent)
-        make_private_file(note)
+        with database.reading() as cursor:
+            _refuse_foreign(cursor, path)
+            _refuse_damaged(cursor, path, remedy)
+        if not is_shared(path):  # open to its group alone: that was on purpose
+            for end in ("", "-wal", "-shm", KEPT):
+                close_to_others(Path(f"{path}{end}"))
+        with database.writing() as cursor:
+            _set_up(cursor)
+        _note_kept(path)
+        before = noted(path)  # before what it is compared with: others write, too
+        with database.reading() as cursor:
+            refuse_cut(path, before, cursor.execute(ROWS_MADE).fetchone()[0])
+    except BaseException:
+        database.close()
+        raise
+    return Checkpoints(database, RUN, turns, path)
+
+
+def _make_folder(path: Path) -> None:
+    if path.is_dir():
+        raise BadInput(f"{path} is a folder.", "MNEME_CHECKPOINTS names a file.")
+    try:
+        make_private_folder(path.parent)
     except OSError as failure:
         raise StorageFailure(
-            f"{note} cannot be written: {failure.strerror}", "Make the folder writable."
+            f"The folder of {path} cannot be made: {failure.strerror}",
+            "Set MNEME_CHECKPOINTS, or MNEME_HOME, to a place you may write to.",
         ) from failure
+
+
+def _first_bytes(path: Path) -> bytes:
+    with storage_errors(f"read {path}"), path.open("rb") as file:
+        return file.read(16)
+
+
+def _refuse_foreign(cursor: Cursor, path: Path) -> None:
+    """Refuse another program's database before a table of ours is put into it."""
+    tables = {name for (name,) in cursor.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables and "checkpoints" not in tables:
+        raise BadInput(f"{path} is a database of another program.", "Set MNEME_CHECKPOINTS to another file.")
+
+
+def _refuse_damaged(cursor: Cursor, path: Path, remedy: str) -> None:
+    if (found := cursor.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+        raise Damaged(f"The checkpoints at {path} are damaged: {found}.", remedy)
+
+
+def _set_up(cursor: Cursor) -> None:
+    make(cursor, Sqlite, TABLES)
+    if "task_path" not in {row[1] for row in cursor.execute("PRAGMA table_info(writes)")}:
+        cursor.execute("ALTER TABLE writes ADD COLUMN task_path TEXT NOT NULL DEFAULT ''")
+    cursor.execute(f"CREATE INDEX IF NOT EXISTS checkpoints_run ON checkpoints ({RUN})")
+    for statement in SET_UP:
+        cursor.execute(statement)
+
+
+def _note_kept(path: Path) -> None:
+    """Note that the file has been made, once its name survives a power cut."""
+    note = Path(f"{path}{KEPT}")
+    with storage_errors(f"write {note}"):
+        if not note.exists():
+            sync(path.parent)
+            make_private_file(note)
 
 
 def check_checkpoints(path: Path) -> list[str]:
@@ -63,7 +142,7 @@ def check_sqlite(path: Path) -> list[str]:
             rows = connection.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})").fetchall()
             missing = missing_rows(connection, path) if Path(f"{path}{KEPT}").exists() else []
     except sqlite3.Error as failure:
-        refusal = _refusal(failure, path)
+        refusal = failure_of(failure, str(path), RESTORE.format(path=path))
         return [f"{refusal} {refusal.hint}"]
     told = (f"{each} {REMEDY}" for each in missing)
     damage = [f"{path}: {row[0]}" for row in rows if row[0] != "ok"]
@@ -85,14 +164,8 @@ def accept_missing(path: Path) -> list[str]:
                 connection.execute(counted)
             connection.execute("UPDATE counted SET rows = max(rows, ?) WHERE name = ?", (noted(path), MADE))
     except sqlite3.Error as failure:
-        raise _refusal(failure, path) from failure
+        raise failure_of(failure, str(path), RESTORE.format(path=path)) from failure
     return found
-
-
-def _refusal(failure: sqlite3.Error, path: Path) -> MnemeError:
-    """Return what an error of SQLite means for the user, with the remedy of conversations."""
-    refusal = failure_of(failure, str(path))
-    return Damaged(str(refusal), RESTORE.format(path=path)) if isinstance(refusal, Damaged) else refusal
 
 
 def copy_sqlite(path: Path, target: Path) -> None:

@@ -12,6 +12,8 @@ import ormsgpack
 EXTENSIONS = range(8)
 """LangGraph's own codes; the bytes of any other are kept as they are."""
 OPTIONS = ormsgpack.OPT_NON_STR_KEYS | ormsgpack.OPT_REPLACE_SURROGATES
+Value = tuple[str, bytes]
+"""A value's kind and the value."""
 JSON = "json"
 MSGPACK = "msgpack"
 

@@ -7,7 +7,6 @@ commit: where the newest writes are lost with the write-ahead log, the database 
 
 # ruff: noqa: S608  (all that is put into these statements are constants)
 
-import re
 import sqlite3
 from pathlib import Path
 
@@ -24,7 +23,6 @@ KEYS = {
     "items": ("thread_id", "channel", "number"),
 }
 """The tables whose rows are counted, with their keys."""
-_DELETES = re.compile(r"DELETE FROM (\w+)")
 
 
 def _trigger(table: str) -> str:
@@ -46,13 +44,7 @@ SET_UP = (
     *map(_trigger, KEYS),
 )
 ROWS_MADE = f"SELECT rows FROM counted WHERE name = '{MADE}'"
-UNCOUNT = "UPDATE counted SET rows = rows - changes() WHERE name = :table"
-
-
-def table_deleted(statement: str) -> str:
-    """Return the table from which a statement deletes; empty where it deletes from none that is counted."""
-    found = _DELETES.search(statement)
-    return found[1] if found and found[1] in KEYS else ""
+UNCOUNT = "UPDATE counted SET rows = rows - ? WHERE name = ?"
 
 
 def note_made(path: Path, made: int) -> None:

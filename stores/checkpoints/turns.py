@@ -1,24 +1,54 @@
-"""Which checkpoints of a thread its last turns need, said once for SQLite and for Postgres.
+"""Which checkpoints of a thread its last turns need, or its latest state alone.
 
 A turn begins with an input; a resumed turn goes on. What a turn started from is kept with it, so that it can
 be begun anew, and so are all checkpoints, writes and interrupts since. A subgraph's checkpoints go with the
 root's checkpoint that called it; of a subgraph with a memory of its own, the latest stays.
 """
 
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointMetadata
+from langgraph.checkpoint.base import id as ids
 
-_FIRST = """SELECT checkpoint_id FROM checkpoints
-    WHERE thread_id = {thread} AND checkpoint_ns = '' AND {source} = 'input'
-    ORDER BY checkpoint_id DESC LIMIT 1 OFFSET {others}"""
-_BEGUN_FROM = """SELECT parent_checkpoint_id FROM checkpoints
-    WHERE thread_id = {thread} AND checkpoint_ns = '' AND checkpoint_id >= {first}
-    AND parent_checkpoint_id IS NOT NULL"""
-_OLD = """c.thread_id = {thread} AND c.checkpoint_id < {first} AND CASE
-    WHEN c.checkpoint_ns = '' THEN c.checkpoint_id NOT IN ({begun_from})
-    WHEN {is_call} THEN {root} < {first} AND {root} NOT IN ({begun_from})
-    ELSE EXISTS (SELECT 1 FROM checkpoints AS later WHERE later.thread_id = {thread}
-        AND later.checkpoint_ns = c.checkpoint_ns AND later.checkpoint_id > c.checkpoint_id) END"""
+At = tuple[str, str]
+"""Where a checkpoint of a thread is: its namespace and its id, which rises with the time."""
+
+UUID_VERSION = 6
+LAST_TIME = "_last_v6_timestamp"
+"""Where LangGraph notes the time in the last id that it made, which the next one follows."""
+
+
+class Known(NamedTuple):
+    """A checkpoint without its state."""
+
+    namespace: str
+    id: str
+    parent: str | None
+    metadata: dict[str, Any]
+
+    @property
+    def at(self) -> At:
+        return self.namespace, self.id
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it is of a subgraph's call, whose namespace ends in its task's id after a colon."""
+        return ":" in self.namespace
+
+    @property
+    def root(self) -> str | None:
+        """The id of the root's checkpoint that called it."""
+        return (self.metadata.get("parents") or {}).get("")
+
+
+class Past(NamedTuple):
+    """The checkpoints that can go, and which writes without a checkpoint are older than what stays."""
+
+    old: set[At]
+    is_before: Callable[[str, str], bool]
 
 
 def begins_turn(config: RunnableConfig, metadata: CheckpointMetadata) -> bool:
@@ -26,19 +56,51 @@ def begins_turn(config: RunnableConfig, metadata: CheckpointMetadata) -> bool:
     return not config["configurable"].get("checkpoint_ns") and metadata.get("source") == "input"
 
 
-def first_kept(*, thread: str, others: str, source: str) -> str:
-    """Return the query for the input of the last turn but `others`; each is SQL of the dialect.
+def uses_deltas(known: Sequence[Known]) -> bool:
+    """Say whether the thread keeps state as differences: then its latest checkpoint needs the older ones."""
+    return any("counters_since_delta_snapshot" in each.metadata for each in known)
 
-    `source` is where the metadata have the checkpoint's.
+
+def before_turns(known: Sequence[Known], turns: int) -> Past | None:
+    """Return what the last turns of a thread do not need; None where it has no more turns than that."""
+    roots = [each for each in known if not each.namespace]
+    inputs = sorted((each.id for each in roots if each.metadata.get("source") == "input"), reverse=True)
+    if len(inputs) < turns or uses_deltas(known):
+        return None
+    first, latest = inputs[turns - 1], _latest(known)
+    begun_from = {each.parent for each in roots if each.id >= first}
+
+    def is_old(each: Known) -> bool:
+        if each.is_call:
+            return each.root is not None and each.root < first and each.root not in begun_from
+        return each.id not in begun_from if not each.namespace else each.id < latest[each.namespace]
+
+    return Past({each.at for each in known if each.id < first and is_old(each)}, lambda _, id: id < first)
+
+
+def before_latest(known: Sequence[Known]) -> Past:
+    """Return all but the latest checkpoint of each namespace, and the calls that have ended."""
+    latest = _latest(known)
+    called = {each.id for each in known if not each.namespace} - {latest.get("")}
+    last = [each for each in known if each.id == latest[each.namespace]]
+    ended = {each.namespace for each in last if each.is_call and each.root in called}
+
+    def is_before(namespace: str, id: str) -> bool:
+        return namespace in ended or id < latest.get(namespace, "")
+
+    return Past({each.at for each in known if is_before(*each.at)}, is_before)
+
+
+def go_on_after(checkpoint: str) -> None:
+    """Let the ids that this process makes follow a checkpoint's, also where the clock was set back since.
+
+    Of a thread's checkpoints the one with the highest id is the latest; an id begins with the time.
     """
-    return _FIRST.format(thread=thread, others=others, source=source)
+    with suppress(ValueError):  # not an id of LangGraph's
+        known = ids.UUID(checkpoint)
+        if known.version == UUID_VERSION:
+            vars(ids)[LAST_TIME] = max(vars(ids)[LAST_TIME] or 0, known.time)
 
 
-def is_old(*, thread: str, first: str, root: str, is_call: str) -> str:
-    """Return the condition on `checkpoints AS c` that the turns from the checkpoint `first` on do without it.
-
-    `root` is where the metadata have the root's checkpoint; `is_call` says that the namespace is a subgraph's
-    call: it has its task's id after a colon.
-    """
-    begun_from = _BEGUN_FROM.format(thread=thread, first=first)
-    return _OLD.format(thread=thread, first=first, root=root, is_call=is_call, begun_from=begun_from)
+def _latest(known: Sequence[Known]) -> dict[str, str]:
+    return {each.namespace: each.id for each in sorted(known, key=lambda each: each.id)}

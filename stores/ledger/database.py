@@ -1,25 +1,33 @@
-"""The SQL database of a log: SQLite in the home, which any number of processes may use at once.
+"""An SQL database, of a log or of checkpoints: SQLite in the home, which any number of processes may use.
 
 `postgres.py` has the other dialect. The statements are the same in both; a `?` stands for what is given.
 """
 
+import asyncio
 import sqlite3
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_random
 
 from mneme.core.errors import Damaged, MnemeError, NotWritable, StorageFailure
 from mneme.core.private import make_private_file
 
+T = TypeVar("T")
+P = ParamSpec("P")
+READERS = 4
 BUSY_SECONDS = 60.0
 """The longest that a write waits for other processes, which hold the database for milliseconds each."""
 LOG_WAITS = (0.0, 0.01, 0.05, 0.1, 0.2, *[0.4] * 75)
 """Seconds between attempts to empty a write-ahead log that another process reads, or empties as well."""
 REPAIR = "`mneme verify` says what is whole; `mneme repair` builds the ledger anew from that."
+SPACE = "Check the disk's free space and who may write to the folder; MNEME_HOME names another."
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
 
@@ -27,6 +35,8 @@ BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, s
 class Cursor(Protocol):
     """What statements are executed with, in either dialect."""
 
+    @property
+    def rowcount(self) -> int: ...
     def execute(self, statement: str, given: Sequence[Any] = (), /) -> "Cursor": ...
     def executemany(self, statement: str, rows: Sequence[Sequence[Any]], /) -> object: ...
     def fetchone(self) -> Any: ...
@@ -40,10 +50,12 @@ class Database(ABC):
     `blob` is the type of a column for bytes, `text` of one for text that is compared byte by byte. `locked`
     follows the statement that begins a write, so that another writer waits; `alone` is the statement at which
     whoever makes tables waits for others that do so. `begin` and `snapshot` begin a transaction that writes,
-    and one in which all statements see one state.
+    and one in which all statements see one state. `taken` takes a name for a transaction, where several of
+    one process may write at once (`writers`).
     """
 
     blob, text, locked, alone, begin, snapshot = "BLOB", "TEXT", "", "", "BEGIN IMMEDIATE", "BEGIN"
+    taken, writers = "", 1
     place: str
 
     def reading(self, *, snapshot: bool = False) -> AbstractContextManager[Cursor]:
@@ -78,11 +90,68 @@ class Database(ABC):
     def close(self) -> None: ...
 
 
-class Sqlite(Database):
-    """A log in an SQLite file: readers never wait, writers for one another's transaction alone."""
+def make(cursor: Cursor, database: Database | type["Sqlite"], tables: str) -> None:
+    """Make tables and indexes that are not there; one process after the other."""
+    described = tables.format(blob=database.blob, text=database.text)
+    for statement in f"{database.alone};{described}".split(";"):
+        if statement.strip():
+            cursor.execute(statement)
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.place = path, str(path)
+
+def upsert(table: str, columns: Sequence[str], keys: int = 1) -> str:
+    """Return the statement that writes a row, in place of one with the same values of the first columns."""
+    changed = ", ".join(f"{name} = excluded.{name}" for name in columns[keys:])
+    return (
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "  # noqa: S608
+        f"ON CONFLICT ({', '.join(columns[:keys])}) DO UPDATE SET {changed}"
+    )
+
+
+class Worker:
+    """Works with a database in threads, so that no event loop waits; safe from any event loop and thread."""
+
+    def __init__(self, database: Database, writers: int = 1) -> None:
+        self.database = database
+        self._writer = ThreadPoolExecutor(writers, "sql-write")
+        self._readers = ThreadPoolExecutor(READERS, "sql-read")
+
+    async def read(self, work: Callable[Concatenate[Cursor, P], T], *given: P.args, **more: P.kwargs) -> T:
+        """Read in a thread; all statements of one piece of work see one state."""
+
+        def reading() -> T:
+            with self.database.reading(snapshot=True) as cursor:
+                return work(cursor, *given, **more)
+
+        return await self.thread(reading)
+
+    async def thread(self, work: Callable[[], T]) -> T:
+        """Do in a thread what waits for a disk or a server."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+
+    async def to_the_end(self, work: Callable[[], T]) -> T:
+        """Do work that writes in a thread, to its end, also where the caller is cancelled meanwhile."""
+        done = asyncio.get_running_loop().run_in_executor(self._writer, work)
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            await asyncio.wait([done])
+            raise
+
+    def close(self) -> None:
+        """Wait for what is being written, and close the database."""
+        self._writer.shutdown()
+        self._readers.shutdown()
+        self.database.close()
+
+
+class Sqlite(Database):
+    """An SQLite file: readers never wait, writers for one another's transaction alone.
+
+    `remedy` is what to do where it is damaged.
+    """
+
+    def __init__(self, path: Path, remedy: str = REPAIR) -> None:
+        self.path, self.place, self._remedy = path, str(path), remedy
         self._idle: deque[sqlite3.Connection] = deque()
         with self._failing():
             make_private_file(path)
@@ -120,6 +189,13 @@ class Sqlite(Database):
         finally:
             self._idle.append(connection)
 
+    # SQLite does not wait its busy time-out where two processes turn a new file into WAL mode at once.
+    @retry(
+        retry=retry_if_exception_message(match=".*locked"),
+        stop=stop_after_delay(BUSY_SECONDS),
+        wait=wait_random(0.01, 0.1),
+        reraise=True,
+    )
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -128,6 +204,7 @@ class Sqlite(Database):
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")  # what is acknowledged survives a power cut
             connection.execute("PRAGMA secure_delete = ON")  # overwrite with zeros what is deleted
+            connection.execute("PRAGMA foreign_keys = ON")
         except BaseException:
             connection.close()
             raise
@@ -138,19 +215,16 @@ class Sqlite(Database):
         try:
             yield
         except sqlite3.Error as failure:
-            raise failure_of(failure, self.place) from failure
+            raise failure_of(failure, self.place, self._remedy) from failure
         except OSError as failure:
-            raise NotWritable(f"Cannot write {self.place}: {failure.strerror}.") from failure
+            raise NotWritable(f"Cannot write {self.place}: {failure.strerror}.", SPACE) from failure
 
 
-def failure_of(failure: sqlite3.Error, place: str) -> MnemeError:
+def failure_of(failure: sqlite3.Error, place: str, remedy: str = REPAIR) -> MnemeError:
     """Return what an error of SQLite means for the user."""
     code = getattr(failure, "sqlite_errorcode", 0) & 0xFF
     if code in FULL or (code == sqlite3.SQLITE_IOERR and "disk I/O" not in str(failure)):
-        hint = "Check the disk's free space and who may write to the folder; MNEME_HOME names another."
-        return NotWritable(f"Cannot write {place}: {failure}; nothing was written.", hint)
+        return NotWritable(f"Cannot write {place}: {failure}; nothing was written.", SPACE)
     if code in BROKEN:
-        return Damaged(f"{place} is damaged: {failure}.", REPAIR)
-    return StorageFailure(
-        f"The ledger at {place} failed: {failure}; the write is not confirmed.", "Try again."
-    )
+        return Damaged(f"{place} is damaged: {failure}.", remedy)
+    return StorageFailure(f"{place} failed: {failure}; the write is not confirmed.", "Try again.")

@@ -25,6 +25,7 @@ from mneme.core.private import (
     make_private_file,
     make_private_folder,
 )
+from mneme.stores.ledger.database import SPACE
 
 LOCK, LOG, MANIFEST = "mneme.lock", "log.sqlite", "mneme.json"
 GENERATIONS = "generation-*"
@@ -49,8 +50,7 @@ def storage_errors(what: str) -> Iterator[None]:
     except OSError as refusal:
         reason = refusal.strerror or str(refusal)
         kind = NotWritable if refusal.errno in NO_WRITING else StorageFailure
-        hint = "Check the disk's free space and who may write to the folder; MNEME_HOME names another."
-        raise kind(f"Cannot {what}: {reason}.", hint) from refusal
+        raise kind(f"Cannot {what}: {reason}.", SPACE) from refusal
 
 
 def has_ledger(path: Path) -> bool:

@@ -20,22 +20,20 @@ import zlib
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 from uuid import uuid4
 
 from mneme.core.errors import Damaged, LedgerMismatch, MnemeError
-from mneme.stores.ledger.database import REPAIR, Cursor, Database, Sqlite
+from mneme.stores.ledger.database import REPAIR, Cursor, Database, Sqlite, Worker, make, upsert
 from mneme.stores.ledger.query import FORMAT, scope
 from mneme.stores.ledger.records import Version, microseconds, receipt_id, tombstone_id
 
 T = TypeVar("T")
-P = ParamSpec("P")
 Rows = list[tuple[str, tuple[Any, ...]]]
 Kind = Literal["version", "vector", "place", "forget", "drop", "embedder", "lost"]
-READERS = 4
 MAX_MARKS = 500
 """Values in one statement."""
 SUM = 16
@@ -175,22 +173,16 @@ class Transaction:
         )
 
 
-def _upsert(table: str, columns: Sequence[str], keys: int = 1) -> str:
-    changed = ", ".join(f"{name} = excluded.{name}" for name in columns[keys:])
-    return (
-        f"INSERT INTO ledger_{table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
-        f"ON CONFLICT ({', '.join(columns[:keys])}) DO UPDATE SET {changed}"
-    )
-
-
 HEAD = ("record", "seq", "number", "searched", "scope", "created", "updated", "expires", "contradicts")
 UPSERTS = {
-    "entries": _upsert("entries", ("seq", "kind", "record", "number", "nonce", "body", "digest", "chain")),
-    "heads": _upsert("heads", HEAD),
-    "receipts": _upsert("receipts", ("id", "record", "number")),
-    "sources": _upsert("sources", ("id", "record", "source", "number")),
-    "tombstones": _upsert("tombstones", ("id", "scope", "created", "last", "body")),
-    "vectors": _upsert("vectors", ("record", "embedder", "dense", "sum"), keys=2),
+    "entries": upsert(
+        "ledger_entries", ("seq", "kind", "record", "number", "nonce", "body", "digest", "chain")
+    ),
+    "heads": upsert("ledger_heads", HEAD),
+    "receipts": upsert("ledger_receipts", ("id", "record", "number")),
+    "sources": upsert("ledger_sources", ("id", "record", "source", "number")),
+    "tombstones": upsert("ledger_tombstones", ("id", "scope", "created", "last", "body")),
+    "vectors": upsert("ledger_vectors", ("record", "embedder", "dense", "sum"), keys=2),
 }
 
 
@@ -202,28 +194,14 @@ class _Job:
     refusal: BaseException | None = None
 
 
-class Log:
+class Log(Worker):
     """An open log; every method is safe from any event loop and thread."""
 
     def __init__(self, database: Database, check: Callable[[], None] = lambda: None) -> None:
         """Open the tables, which must be there; `check` may refuse to write, before each transaction."""
-        self.database, self._check = database, check
+        super().__init__(database)
+        self._check = check
         self._waiting: deque[_Job] = deque()
-        self._writer = ThreadPoolExecutor(1, "ledger-write")
-        self._readers = ThreadPoolExecutor(READERS, "ledger-read")
-
-    async def read(self, work: Callable[Concatenate[Cursor, P], T], *given: P.args, **more: P.kwargs) -> T:
-        """Read in a thread; all statements of one piece of work see one state."""
-
-        def reading() -> T:
-            with self.database.reading(snapshot=True) as cursor:
-                return work(cursor, *given, **more)
-
-        return await self.thread(reading)
-
-    async def thread(self, work: Callable[[], T]) -> T:
-        """Do in a thread what waits for a disk or a server."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
 
     async def write(self, work: Callable[[Transaction], T], *, erases: bool = False) -> T:
         """Do work in a transaction, whole or not at all; return its result once that is on the disk."""
@@ -234,12 +212,6 @@ class Log:
         if erases:
             await asyncio.wrap_future(self._writer.submit(self.database.erased))
         return result
-
-    def close(self) -> None:
-        """Wait for what is being written, and close the database."""
-        self._writer.shutdown()
-        self._readers.shutdown()
-        self.database.close()
 
     def _drain(self) -> None:
         """Do all jobs that wait in one transaction."""
@@ -295,10 +267,7 @@ def write_log(path: Path, made_with: tuple[str, int], work: Callable[[Transactio
 
 def make_tables(cursor: Cursor, database: Database | type[Sqlite], embedder: str, dimension: int) -> None:
     """Make the tables of a new log, unless they are there."""
-    tables = TABLES.format(blob=database.blob, text=database.text)
-    for statement in f"{database.alone};{tables}".split(";"):
-        if statement.strip():
-            cursor.execute(statement)
+    make(cursor, database, TABLES)
     cursor.execute(
         "INSERT INTO ledger_state VALUES (1, ?, ?, ?, ?, 0, ?, 0) ON CONFLICT (one) DO NOTHING",
         (uuid4().hex, FORMAT, embedder, dimension, bytes(SUM)),

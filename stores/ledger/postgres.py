@@ -1,4 +1,4 @@
-"""A log in PostgreSQL, for teams: an extra, whose connections mend themselves where the server was away."""
+"""PostgreSQL, for teams: an extra, whose connections mend themselves where the server was away."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -28,14 +28,16 @@ class QuestionCursor(psycopg.Cursor[Any]):
 
 
 class Postgres(Database):
-    """A database with a pool of connections."""
+    """A database with a pool of connections; a setting has its URL, and its tables may have a schema."""
 
     blob, text, locked, begin = "BYTEA", 'TEXT COLLATE "C"', " FOR UPDATE", "BEGIN"
     alone = f"SELECT pg_advisory_xact_lock({SETUP_LOCK})"
+    taken, writers = "SELECT pg_advisory_xact_lock(hashtext(?))", POOL_SIZE
     snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-    def __init__(self, url: str) -> None:
-        self.place = place_of(url, "MNEME_LEDGER")
+    def __init__(self, url: str, setting: str = "MNEME_LEDGER", schema: str = "") -> None:
+        self.place, self._setting = place_of(url, setting), setting
+        self._found_in = f"SET search_path TO {schema}" if schema else ""
         settings = {
             "autocommit": True,
             "connect_timeout": CONNECT_SECONDS,
@@ -49,6 +51,7 @@ class Postgres(Database):
             timeout=CONNECT_SECONDS,
             reconnect_timeout=CONNECT_SECONDS,  # else it would wait for minutes after a long failure
             check=ConnectionPool.check_connection,
+            configure=self._configure,
             open=False,
         )
         try:
@@ -64,6 +67,10 @@ class Postgres(Database):
     def close(self) -> None:
         self._pool.close()
 
+    def _configure(self, connection: psycopg.Connection[Any]) -> None:
+        if self._found_in:
+            connection.execute(self._found_in)
+
     def _connection(self) -> AbstractContextManager[psycopg.Connection[Any]]:
         return self._pool.connection()
 
@@ -72,11 +79,15 @@ class Postgres(Database):
         try:
             yield
         except (psycopg.Error, PoolTimeout) as failure:
-            reason = (str(failure).splitlines() or [type(failure).__name__])[0]
             raise StorageFailure(
-                f"Postgres at {self.place} failed: {reason}.",
-                "Check that the server runs and that MNEME_LEDGER has its address, user and password.",
+                f"Postgres at {self.place} failed: {first_line(failure)}.",
+                f"Check that the server runs and that {self._setting} has its address, user and password.",
             ) from failure
+
+
+def first_line(failure: Exception) -> str:
+    """Return the first line of what a driver says, which may be several."""
+    return (str(failure).strip().splitlines() or [type(failure).__name__])[0]
 
 
 def place_of(url: str, setting: str) -> str:

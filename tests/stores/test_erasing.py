@@ -14,8 +14,8 @@ from typing_extensions import TypedDict
 
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.checkpoints.erasing import ERASED, Eraser
-from mneme.stores.checkpoints.guarding import Guarded
 from mneme.stores.checkpoints.packing import pack, unpack
+from mneme.stores.checkpoints.saver import Checkpoints
 from mneme.stores.users.traces import Told
 
 pytest_plugins = ["tests.doubles.postgres"]
@@ -50,7 +50,7 @@ def talking() -> StateGraph[State]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def saver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Guarded]:
+async def saver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Checkpoints]:
     is_file = request.param == "sqlite"
     place = str(tmp_path / "checkpoints.sqlite") if is_file else str(request.getfixturevalue("postgres_url"))
     async with open_checkpointer(place) as opened:
@@ -61,7 +61,7 @@ def bytes_in(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.iterdir())
 
 
-async def test_a_run_goes_on_after_it_was_cleaned(saver: Guarded, tmp_path: Path) -> None:
+async def test_a_run_goes_on_after_it_was_cleaned(saver: Checkpoints, tmp_path: Path) -> None:
     graph = talking().compile(checkpointer=saver)
     first: list[AnyMessage] = [
         HumanMessage("Hello.", id="hello"),

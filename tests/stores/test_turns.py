@@ -1,5 +1,6 @@
-"""What checkpoints keep: of each thread the last turns, in SQLite each message once; older files go on."""
+"""What checkpoints keep: of each thread the last turns, each message once; older files go on."""
 
+import asyncio
 import sqlite3
 import time
 from contextlib import closing
@@ -7,11 +8,13 @@ from operator import add
 from pathlib import Path
 from typing import Annotated, Any
 
+import psycopg
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.base import id as ids
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
@@ -20,7 +23,8 @@ from typing_extensions import TypedDict
 
 from mneme.core.errors import Damaged
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
-from mneme.stores.checkpoints.guarding import PlainSerializer
+from mneme.stores.checkpoints.plain import PlainSerializer
+from mneme.stores.checkpoints.saver import Checkpoints
 from tests.stores.test_checkpoints import in_differences
 
 pytest_plugins = ["tests.doubles.postgres"]
@@ -130,6 +134,66 @@ async def test_a_thread_kept_as_differences_is_left_whole(database: str) -> None
             await graph.ainvoke({"notes": [f"turn {turn}"]}, THREAD)
         noted = (await graph.aget_state(THREAD)).values["notes"]
     assert noted == [text for turn in range(3) for text in (f"turn {turn}", "noted")]
+
+
+async def test_a_deleted_run_leaves_no_items_behind(database: str) -> None:
+    async with open_checkpointer(database) as saver:
+        graph = chat(saver)
+        await say(graph, 0, config=THREAD | {"metadata": {"run_id": "kept"}})
+        before = items(saver)
+        await say(graph, 1, config=THREAD | {"metadata": {"run_id": "gone"}})
+        assert items(saver) > before > 0
+        await saver.adelete_for_runs(["gone"])
+        assert items(saver) == before
+        assert await texts(graph) == talk_of(0)
+
+
+def items(saver: Checkpoints) -> int:
+    with saver.database.reading() as cursor:
+        return int(cursor.execute("SELECT count(*) FROM items").fetchone()[0])
+
+
+async def test_a_graph_that_runs_without_a_loop_keeps_its_state(database: str) -> None:
+    async with open_checkpointer(database) as saver:
+        builder = StateGraph(Notes).add_node("note", lambda _: {"notes": ["noted"]}).add_edge(START, "note")
+        graph: Any = builder.compile(checkpointer=saver)
+        for _ in range(2):
+            await asyncio.to_thread(graph.invoke, {"notes": ["asked"]}, THREAD)
+        states = await asyncio.to_thread(lambda: [*graph.get_state_history(THREAD)])
+        assert states[0].values == {"notes": ["asked", "noted"] * 2}
+        await asyncio.to_thread(saver.delete_thread, "t")
+        assert await saver.aget_tuple(THREAD) is None
+
+
+async def test_what_an_earlier_version_kept_in_postgres_goes_on_and_leaves_nothing_there(
+    postgres_url: str,
+) -> None:
+    async with AsyncPostgresSaver.from_conn_string(postgres_url, serde=PlainSerializer()) as earlier:
+        await earlier.setup()
+        await say(chat(earlier), *range(3))
+        await say(chat(earlier), 3, config=THREAD | {"metadata": {"run_id": "old"}})
+        waiting = StateGraph(Notes).add_node("ask", lambda _: {"notes": [interrupt("which?")]})
+        asking: Any = waiting.add_edge(START, "ask").compile(checkpointer=earlier)
+        await asking.ainvoke({"notes": ["first"]}, {"configurable": {"thread_id": "asks"}})
+        before = [each.config async for each in chat(earlier).aget_state_history(THREAD)]
+    for _ in range(2):  # the second time there is nothing to move
+        async with open_checkpointer(postgres_url) as saver:
+            graph = chat(saver)
+            assert [each.config async for each in graph.aget_state_history(THREAD)] == before
+            assert await texts(graph) == talk_of(*range(4))
+            assert await texts(graph, before[-2]) == ["message 0"]
+    with psycopg.connect(postgres_url) as connection:
+        for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
+            assert connection.execute(f"SELECT * FROM public.{table}".encode()).fetchall() == []
+    async with open_checkpointer(postgres_url) as saver:
+        graph = waiting.compile(checkpointer=saver)
+        done = await graph.ainvoke(Command(resume="mine"), {"configurable": {"thread_id": "asks"}})
+        assert done["notes"] == ["first", "mine"]
+        await say(chat(saver), 4)
+        assert await texts(chat(saver)) == talk_of(*range(5))
+        count = len([each async for each in saver.alist(THREAD)])
+        await saver.adelete_for_runs(["old"])
+        assert len([each async for each in saver.alist(THREAD)]) == count - 4
 
 
 # SQLite only

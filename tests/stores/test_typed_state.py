@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from mneme.nodes.channels import Plain, Typed
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
-from mneme.stores.checkpoints.guarding import Guarded
+from mneme.stores.checkpoints.saver import Checkpoints
 from mneme.stores.users.memories import Statement
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -47,7 +47,7 @@ def read(state: State) -> dict[str, Any]:
     return {"shown": {"contents": [state["last"].content, *(each.content for each in state["said"])]}}
 
 
-def asking(saver: Guarded) -> Any:
+def asking(saver: Checkpoints) -> Any:
     builder = StateGraph(State)
     for node in (write, ask, read):
         builder.add_node(node)
@@ -58,7 +58,7 @@ def asking(saver: Guarded) -> Any:
     return builder.compile(checkpointer=saver)
 
 
-def reading(saver: Guarded, state: type) -> Any:
+def reading(saver: Checkpoints, state: type) -> Any:
     builder: StateGraph[Any] = StateGraph(state)
     builder.add_node("read", read if state is State else lambda _: {})
     builder.add_edge(START, "read")

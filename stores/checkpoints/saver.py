@@ -1,0 +1,440 @@
+"""LangGraph's checkpoints in SQL: an SQLite file or Postgres, with one body of code for both.
+
+Each change is one transaction of one thread.
+"""
+# ruff: noqa: S608  (all that is put into these statements are constants, and marks)
+
+import asyncio
+import json
+import random
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from uuid import UUID
+
+import ormsgpack
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    get_checkpoint_metadata,
+    writes_sort_key,
+)
+
+from mneme.core.errors import BadInput, Damaged
+from mneme.stores.checkpoints import turns as pruning
+from mneme.stores.checkpoints.lists import add_list, inherit, put_back, taken_out, unused
+from mneme.stores.checkpoints.packing import MSGPACK, Value
+from mneme.stores.checkpoints.plain import PlainSerializer
+from mneme.stores.checkpoints.tables import COLUMNS, VALUES, Place
+from mneme.stores.checkpoints.tally import KEYS, ROWS_MADE, UNCOUNT, note_made
+from mneme.stores.checkpoints.turns import At, Known, Past
+from mneme.stores.ledger.database import Cursor, Database, Worker, upsert
+from mneme.stores.ledger.log import each_value
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Change = Callable[[str, bytes], bytes]
+"""Given a value's kind and its bytes, return the bytes that take their place, or the same."""
+EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
+KEEP_LATEST = "keep_latest"
+DELETE = ("delete", "delete_all")  # LangGraph's base class uses the first word, its server the second.
+
+_AT = " AND ".join(f"{name} = ?" for name in Place._fields)
+_THREAD = "thread_id = ?"
+_PUT = upsert("checkpoints", COLUMNS["checkpoints"], keys=3)
+_PUT_WRITE = upsert("writes", COLUMNS["writes"], keys=5)
+_ADD_WRITE = f"{_PUT_WRITE.partition('DO UPDATE')[0]} DO NOTHING"
+_FOUND = f"SELECT {', '.join(COLUMNS['checkpoints'])} FROM checkpoints"
+_WRITES = f"SELECT task_path, task_id, idx, channel, type, value FROM writes WHERE {_AT}"
+_KNOWN = (
+    f"SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints WHERE {_THREAD}"
+)
+_THREADS = """SELECT c.thread_id, c.metadata, latest.count, c.checkpoint_id FROM checkpoints AS c JOIN
+    (SELECT thread_id, max(checkpoint_id) AS last, count(*) AS count FROM checkpoints
+     WHERE checkpoint_ns = '' GROUP BY thread_id) AS latest
+    ON latest.thread_id = c.thread_id AND latest.last = c.checkpoint_id
+    WHERE c.checkpoint_ns = '' ORDER BY c.checkpoint_id"""
+_VALUES = f"""SELECT type, checkpoint FROM checkpoints WHERE {_THREAD}
+    UNION ALL SELECT type, value FROM writes WHERE {_THREAD}"""
+_ITEMS = f"SELECT channel, value FROM items WHERE {_THREAD} AND type = ? ORDER BY channel, number"
+_CUT_PARENTS = f"""UPDATE checkpoints SET parent_checkpoint_id = NULL WHERE {_THREAD}
+    AND parent_checkpoint_id NOT IN (SELECT checkpoint_id FROM checkpoints WHERE {_THREAD})"""
+
+
+class Kept(NamedTuple):
+    """A thread that has checkpoints: the metadata of the latest, their number, and when it was written."""
+
+    id: str
+    metadata: dict[str, Any]
+    checkpoints: int
+    at: datetime
+
+
+class Checkpoints(BaseCheckpointSaver[str]):
+    """Checkpoints in a database that several processes may use at once.
+
+    `run` is the run that a checkpoint is of, as SQL of the dialect; of each thread the last `turns` are kept,
+    or all where it is 0; in a `file` rows are counted (see `tally`). Deleting erases: in Postgres the server
+    overwrites the bytes later (VACUUM, recycling of its write-ahead log).
+    """
+
+    def __init__(self, database: Database, run: str, turns: int = 0, file: Path | None = None) -> None:
+        super().__init__(serde=PlainSerializer())
+        self.database, self.place, self.turns = database, database.place, turns
+        self._run, self._file, self._worker = run, file, Worker(database, database.writers)
+
+    def close(self) -> None:
+        """Wait for what is being written, and close the database."""
+        self._worker.close()
+
+    def get_next_version(self, current: str | int | None, channel: None) -> str:
+        number = current if isinstance(current, int) else int((current or "0").partition(".")[0])
+        return f"{number + 1:032}.{random.random():016}"  # noqa: S311  (it tells two writers apart)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return a checkpoint, the latest where none is named. Raises Damaged."""
+        given = config["configurable"]
+        found = await self._read(self._found, {"checkpoint_ns": "", **given}, limit=1)
+        if not found:
+            return None
+        pruning.go_on_after(found[0].checkpoint["id"])
+        return found[0]
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """List checkpoints, newest first; all are read before the first is handed out. Raises Damaged."""
+        given: dict[str, Any] = config["configurable"] if config else {}
+        until = before["configurable"]["checkpoint_id"] if before else None
+        for each in await self._read(self._found, given, filter, until, limit):
+            yield each
+
+    def _found(
+        self,
+        cursor: Cursor,
+        given: dict[str, Any],
+        filter: dict[str, Any] | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> list[CheckpointTuple]:
+        tests = {f"{name} = ?": str(given[name]) for name in Place._fields if given.get(name) is not None}
+        tests |= {"checkpoint_id < ?": before} if before else {}
+        where = f" WHERE {' AND '.join(tests)}" if tests else ""
+        cut = f" LIMIT {int(limit)}" if limit is not None and not filter else ""
+        rows = cursor.execute(
+            f"{_FOUND}{where} ORDER BY checkpoint_id DESC{cut}", [*tests.values()]
+        ).fetchall()
+        described = ((row, json.loads(row[-1] or "{}")) for row in rows)
+        wanted = [
+            (row, of)
+            for row, of in described
+            if all(name in of and of[name] == value for name, value in (filter or {}).items())
+        ]
+        return [self._tuple(cursor, row, of) for row, of in wanted[:limit]]
+
+    def _tuple(self, cursor: Cursor, row: Sequence[Any], metadata: Any) -> CheckpointTuple:
+        *at, parent, kind, data, _ = row
+        place, checkpoint = Place(*at), self.serde.loads_typed((kind, data))
+        put_back(cursor, place, checkpoint.get("channel_values", {}), self.serde)
+        writes = sorted(
+            cursor.execute(_WRITES, place).fetchall(), key=lambda each: writes_sort_key(*each[:3])
+        )
+        return CheckpointTuple(
+            {"configurable": place._asdict()},
+            checkpoint,
+            metadata,
+            {"configurable": place._replace(checkpoint_id=parent)._asdict()} if parent else None,
+            [
+                (task, channel, self.serde.loads_typed((kind, data)))
+                for _, task, _, channel, kind, data in writes
+            ],
+        )
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Save a checkpoint and its lists; where it begins a turn, what is too old goes."""
+        given = config["configurable"]
+        place = Place(str(given["thread_id"]), given.get("checkpoint_ns", ""), checkpoint["id"])
+        parent, described = given.get("checkpoint_id"), get_checkpoint_metadata(config, metadata)
+
+        def put(cursor: Cursor) -> None:
+            self.put_at(cursor, place, parent, checkpoint, described, [*new_versions])
+            if self.turns and pruning.begins_turn(config, metadata):
+                self._keep_turns(cursor, place.thread_id, self.turns)
+
+        await self._write(place.thread_id, put)
+        return {"configurable": place._asdict()}
+
+    def put_at(  # noqa: PLR0913, PLR0917 (what a checkpoint is)
+        self,
+        cursor: Cursor,
+        place: Place,
+        parent: str | None,
+        checkpoint: Checkpoint,
+        metadata: Any,
+        changed: Sequence[str],
+    ) -> None:
+        """Put a checkpoint, whose lists are its parent's but those of the channels that have changed."""
+        values, lists = taken_out(checkpoint["channel_values"])
+        stored = self.serde.dumps_typed({**checkpoint, "channel_values": values})
+        described = json.dumps(metadata, ensure_ascii=False).encode("utf-8", "ignore").decode()
+        cursor.execute(_PUT, (*place, parent, *stored, described))
+        cursor.execute(f"DELETE FROM spans WHERE {_AT}", place)
+        for channel, value in lists.items():
+            if channel in changed or not parent or not inherit(cursor, place, parent, channel):
+                add_list(cursor, place, channel, [self.serde.dumps_typed(each) for each in value])
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Save what a task wrote, to be part of the checkpoint after this one."""
+        given = config["configurable"]
+        place = Place(str(given["thread_id"]), given.get("checkpoint_ns", ""), given["checkpoint_id"])
+        statement = _PUT_WRITE if all(channel in WRITES_IDX_MAP for channel, _ in writes) else _ADD_WRITE
+
+        def put(cursor: Cursor) -> None:
+            stored = ((channel, self.serde.dumps_typed(value)) for channel, value in writes)
+            rows = [
+                (*place, task_id, WRITES_IDX_MAP.get(channel, number), task_path, channel, *kept)
+                for number, (channel, kept) in enumerate(stored)
+            ]
+            cursor.executemany(statement, rows)
+
+        await self._write(place.thread_id, put)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Erase a thread: its bytes are gone from a file and from its write-ahead log."""
+
+        def delete(cursor: Cursor) -> None:
+            for table in KEYS:
+                self._delete(cursor, table, _THREAD, [(str(thread_id),)])
+
+        await self._write(str(thread_id), delete, erases=True)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete what the runs saved, in every thread and namespace."""
+        of_runs = f"SELECT {', '.join(Place._fields)} FROM checkpoints WHERE {self._run} IN ({{}})"
+        found = defaultdict[str, set[At]](set)
+        for thread, *at in await self._read(each_value, of_runs, [str(each) for each in run_ids]):
+            found[thread].add((at[0], at[1]))
+        for thread, gone in found.items():
+            await self._write(thread, self._drop, thread, gone, gone)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread whole; one that is there stays as it is: its items have numbers of their own."""
+        source, target = str(source_thread_id), str(target_thread_id)
+
+        def copy(cursor: Cursor) -> None:
+            if self._known(cursor, target):
+                return
+            for table, (_, *names) in COLUMNS.items():
+                columns = ", ".join(names)
+                rows = f"SELECT ?, {columns} FROM {table} WHERE {_THREAD}"
+                cursor.execute(f"INSERT INTO {table} (thread_id, {columns}) {rows}", (target, source))
+            named = [
+                (json.dumps({**each.metadata, "thread_id": target}, ensure_ascii=False), target, *each.at)
+                for each in self._known(cursor, target)
+                if "thread_id" in each.metadata
+            ]
+            cursor.executemany(f"UPDATE checkpoints SET metadata = ? WHERE {_AT}", named)
+
+        await self._write(target, copy)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = KEEP_LATEST) -> None:
+        """Keep only the latest checkpoint of every namespace, or, with `delete`, nothing at all."""
+        if strategy not in (KEEP_LATEST, *DELETE):
+            hint = f"One of {KEEP_LATEST}, {', '.join(DELETE)}."
+            raise BadInput(f"{strategy} is not a way to prune.", hint)
+        for thread in map(str, thread_ids):
+            if strategy in DELETE:
+                await self.adelete_thread(thread)
+            else:
+                await self._write(thread, self._keep_latest, thread, erases=True)
+
+    def _keep_latest(self, cursor: Cursor, thread: str) -> None:
+        known = self._known(cursor, thread)
+        if pruning.uses_deltas(known):
+            raise BadInput(
+                f"{thread} keeps state as differences: its latest checkpoint needs the older ones.",
+                "Prune with `delete`, or leave the thread as it is.",
+            )
+        self._prune(cursor, thread, known, pruning.before_latest(known))
+
+    async def keep_turns(self, thread_id: str, turns: int) -> int:
+        """Drop what the last turns of a thread, at least 1, do not need; return how many checkpoints went.
+
+        A thread that keeps state as differences stays as it is.
+        """
+        return await self._write(thread_id, self._keep_turns, thread_id, turns)
+
+    def _keep_turns(self, cursor: Cursor, thread: str, turns: int) -> int:
+        known = self._known(cursor, thread)
+        past = pruning.before_turns(known, turns)
+        return self._prune(cursor, thread, known, past) if past else 0
+
+    def _known(self, cursor: Cursor, thread: str) -> list[Known]:
+        rows = cursor.execute(_KNOWN, (thread,)).fetchall()
+        return [Known(namespace, id, parent, _described(text)) for namespace, id, parent, text in rows]
+
+    def _prune(self, cursor: Cursor, thread: str, known: Sequence[Known], past: Past) -> int:
+        """Drop the past of a thread; return how many checkpoints that were."""
+        kept = {each.at for each in known} - past.old
+        written = cursor.execute(
+            f"SELECT DISTINCT checkpoint_ns, checkpoint_id FROM writes WHERE {_THREAD}", (thread,)
+        ).fetchall()
+        # writes may be saved before the checkpoint they belong to: only an older one's go
+        writes = {(at[0], at[1]) for at in written if (at[0], at[1]) not in kept and past.is_before(*at)}
+        self._drop(cursor, thread, past.old, writes)
+        cursor.execute(_CUT_PARENTS, (thread, thread))
+        return len(past.old)
+
+    def _drop(self, cursor: Cursor, thread: str, checkpoints: set[At], writes: set[At]) -> None:
+        for table, gone in (("checkpoints", checkpoints), ("writes", writes)):
+            self._delete(cursor, table, _AT, [(thread, *at) for at in gone])
+        within = f"{_THREAD} AND channel = ? AND number BETWEEN ? AND ?"
+        self._delete(cursor, "items", within, unused(cursor, thread))
+
+    def _delete(self, cursor: Cursor, table: str, where: str, rows: Sequence[Sequence[Any]]) -> None:
+        if rows:
+            cursor.executemany(f"DELETE FROM {table} WHERE {where}", rows)
+            if self._file:
+                cursor.execute(UNCOUNT, (cursor.rowcount, table))
+
+    async def threads(self) -> list[Kept]:
+        """Return all threads, those written last at the end."""
+        rows = await self._read(lambda cursor: cursor.execute(_THREADS).fetchall())
+        return [
+            Kept(thread, _described(text), count, _time_of(checkpoint))
+            for thread, text, count, checkpoint in rows
+        ]
+
+    async def values(self, thread_id: str) -> list[Value]:
+        """Return all values; of a channel's items, one list in which each reply is behind its message."""
+
+        def values(cursor: Cursor) -> list[Value]:
+            whole = cursor.execute(_VALUES, (thread_id, thread_id)).fetchall()
+            items = cursor.execute(_ITEMS, (thread_id, MSGPACK)).fetchall()
+            lists = (
+                [ormsgpack.Fragment(row[1]) for row in rows] for _, rows in groupby(items, itemgetter(0))
+            )
+            packed = [(MSGPACK, ormsgpack.packb(each)) for each in lists]
+            return [*((kind, data) for kind, data in whole if data), *packed]
+
+        return await self._read(values)
+
+    async def rewrite(self, thread_id: str, change: Change) -> int:
+        """Put all values of a thread through `change` in one transaction; return how many became others."""
+        return await self._write(thread_id, _rewrite, thread_id, change)
+
+    async def finish(self) -> None:
+        """Erase what the database still holds of values that were replaced, as far as it can."""
+        await self._worker.thread(self.database.erased)
+
+    async def give_back(self) -> None:
+        """Give the space of what was deleted back to the disk, where the database does not do so itself."""
+        if self._file:
+            await self._worker.thread(self._vacuum)
+
+    def _vacuum(self) -> None:
+        with self.database.reading() as cursor:
+            cursor.execute("VACUUM")
+        self.database.erased()
+
+    async def _read(self, work: Callable[Concatenate[Cursor, P], T], *given: P.args, **more: P.kwargs) -> T:
+        """Read in a thread. Raises Damaged where something is not what a checkpoint is written as."""
+        try:
+            return await self._worker.read(work, *given, **more)
+        except ValueError as failure:  # broken msgpack, JSON or UTF-8
+            raise Damaged(
+                f"A checkpoint at {self.place} is damaged: {failure}",
+                "`mneme verify` names the threads that are damaged. Restore a backup, or delete them.",
+            ) from failure
+
+    async def _write(self, thread: str, work: Callable[..., T], *given: Any, erases: bool = False) -> T:
+        """Change a thread in one transaction, to its end, also where the caller is cancelled meanwhile."""
+
+        def writing() -> T:
+            with self.database.writing() as cursor:
+                if self.database.taken:
+                    cursor.execute(self.database.taken, (thread,))
+                result = work(cursor, *given)
+                made = cursor.execute(ROWS_MADE).fetchone()[0] if self._file else 0
+            if self._file:
+                with suppress(OSError):  # it was written; the note says a little less
+                    note_made(self._file, made)
+            if erases:
+                self.database.erased()
+            return result
+
+        return await self._worker.to_the_end(writing)
+
+    # What a graph that is run without an event loop asks; on a loop's own thread asyncio refuses it.
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return asyncio.run(self.aget_tuple(config))
+
+    def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
+        async def listed() -> Sequence[CheckpointTuple]:
+            return [each async for each in self.alist(config, **options)]
+
+        yield from asyncio.run(listed())
+
+    def put(self, config: RunnableConfig, *given: Any) -> RunnableConfig:
+        return asyncio.run(self.aput(config, *given))
+
+    def put_writes(self, config: RunnableConfig, *given: Any) -> None:
+        asyncio.run(self.aput_writes(config, *given))
+
+    def delete_thread(self, thread_id: str) -> None:
+        asyncio.run(self.adelete_thread(thread_id))
+
+
+def _rewrite(cursor: Cursor, thread: str, change: Change) -> int:
+    count = 0
+    for table, column in VALUES.items():
+        keys = KEYS[table]
+        asked = f"SELECT type, {column}, {', '.join(keys)} FROM {table} WHERE {_THREAD}"
+        stored = (row for row in cursor.execute(asked, (thread,)).fetchall() if row[1])
+        pairs = ((data, change(kind, bytes(data)), key) for kind, data, *key in stored)
+        new = [(after, *key) for before, after, key in pairs if after != before]
+        same = " AND ".join(f"{key} = ?" for key in keys)
+        cursor.executemany(f"UPDATE {table} SET {column} = ? WHERE {same}", new)
+        count += len(new)
+    return count
+
+
+def _described(text: str | bytes | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _time_of(checkpoint: str) -> datetime:
+    """Return when a checkpoint was made: its id, a UUID of version 6, begins with the time."""
+    with suppress(ValueError):
+        number = UUID(checkpoint).int
+        ticks = (number >> 96 << 28) | ((number >> 80 & 0xFFFF) << 12) | (number >> 64 & 0xFFF)
+        return EPOCH + timedelta(microseconds=ticks // 10)
+    return EPOCH
