@@ -2,14 +2,17 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from functools import lru_cache
+from itertools import combinations
+from typing import NamedTuple
 
 import networkx
 
 from mneme.environments.household.episode import Boxed, Episode
 
 Point = tuple[float, float]
-Ways: TypeAlias = "networkx.DiGraph[tuple[int, int]]"
+Doors = tuple[tuple[int, int, float, float], ...]
+"""The doors, each as two rooms and a position."""
 NEAR = 1e-9
 STRAIGHT = 1.05
 """Metres walked for a metre of straight legs, as measured on the way to a room."""
@@ -28,15 +31,17 @@ class Layout:
         for door, (first, second, _) in enumerate(self.doors):
             self._exits[first].append(door)
             self._exits[second].append(door)
-        self._beyond = self._measure()
+        self._between = between_doors(tuple((one, other, *at) for one, other, at in self.doors))
 
     def way(self, room: int, position: Point, goal: int) -> tuple[float, list[tuple[int, Point]]]:
         """Give the length in metres to the last door before a room, and each door with the room behind it."""
         legs: list[tuple[int, Point]] = []
         length, here, used = 0.0, position, -1
 
-        def length_by(door: int) -> float:
-            return math.dist(here, self.doors[door][2]) + self._beyond[door, self._other(door, room)][goal]
+        def length_by(door: int) -> tuple[float, float]:
+            """Of ways that are as long, the one that leaves least behind the door: none turns round in it."""
+            onward = min((self._between[door][last] for last in self._exits[goal]), default=math.inf)
+            return round(math.dist(here, self.doors[door][2]) + onward, 6), onward
 
         while room != goal:
             used = min((door for door in self._exits[room] if door != used), key=length_by)
@@ -59,23 +64,17 @@ class Layout:
         first, second, _ = self.doors[door]
         return second if room == first else first
 
-    def _measure(self) -> dict[tuple[int, int], dict[int, float]]:
-        """Measure from each door, with the room entered by it, to each room; nobody turns round in a door."""
-        ways: Ways = networkx.DiGraph()
-        entered = [(door, room) for room, doors in self._exits.items() for door in doors]
-        ways.add_nodes_from(entered)
-        for door, room in entered:
-            for onward in self._exits[room]:
-                if onward != door:
-                    metres = math.dist(self.doors[door][2], self.doors[onward][2])
-                    ways.add_edge((door, room), (onward, self._other(onward, room)), metres=metres)
-        beyond = {}
-        for start in entered:
-            beyond[start] = dict.fromkeys(self._exits, math.inf)
-            lengths = networkx.single_source_dijkstra_path_length(ways, start, weight="metres")
-            for (_, room), metres in lengths.items():
-                beyond[start][room] = min(beyond[start][room], metres)
-        return beyond
+
+@lru_cache(maxsize=256)
+def between_doors(plan: Doors) -> list[list[float]]:
+    """Return the shortest way between any two doors."""
+    ways: networkx.Graph[int] = networkx.Graph()
+    ways.add_nodes_from(range(len(plan)))
+    for (a, first), (b, second) in combinations(enumerate(plan), 2):
+        if {*first[:2]} & {*second[:2]}:
+            ways.add_edge(a, b, weight=math.dist(first[2:], second[2:]))
+    found = dict(networkx.all_pairs_dijkstra_path_length(ways))
+    return [[found[a].get(b, math.inf) for b in ways] for a in ways]
 
 
 def flat(center: Sequence[float]) -> Point:

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mneme.environments.household.episode import Episode, Thing
-from mneme.environments.household.layout import Point, flat
-from mneme.environments.household.walking import between_doors
+from mneme.environments.household.layout import Point, between_doors, flat
 from mneme.environments.household.world import CLOSE
 
 Points = NDArray[np.float64]

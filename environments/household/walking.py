@@ -6,15 +6,10 @@ Estimates by the world's published walking rules, in steps of one metre.
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import combinations
 from typing import Protocol
 
-import networkx
+from mneme.environments.household.layout import REACH, STRAIGHT, Doors, Point, between_doors
 
-from mneme.environments.household.layout import REACH, STRAIGHT, Point
-
-Doors = tuple[tuple[int, int, float, float], ...]
-"""The doors, each as two rooms and a position."""
 Corner = tuple[int, float, float]
 """A room's id, and a position in it in metres (x, z)."""
 
@@ -93,15 +88,3 @@ def _last_leg(plan: Doors, start: Corner, end: Corner) -> tuple[Point, float]:
 @lru_cache(maxsize=4096)
 def _doors_of(plan: Doors, room: int) -> list[int]:
     return [number for number, door in enumerate(plan) if room in door[:2]]
-
-
-@lru_cache(maxsize=256)
-def between_doors(plan: Doors) -> list[list[float]]:
-    """Return the shortest way between any two doors."""
-    ways: networkx.Graph[int] = networkx.Graph()
-    ways.add_nodes_from(range(len(plan)))
-    for (a, first), (b, second) in combinations(enumerate(plan), 2):
-        if {*first[:2]} & {*second[:2]}:
-            ways.add_edge(a, b, weight=math.dist(first[2:], second[2:]))
-    found = dict(networkx.all_pairs_dijkstra_path_length(ways))
-    return [[found[a].get(b, math.inf) for b in ways] for a in ways]

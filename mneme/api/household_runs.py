@@ -1,13 +1,10 @@
 """Household runs: each has a name, and a trace in the home folder."""
 
-import asyncio
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from langchain_core.runnables import RunnableConfig
 
 from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
@@ -16,8 +13,6 @@ from mneme.environments.household.generator import generate
 from mneme.environments.household.play import Frame
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.trace import Trace
-from mneme.nodes.background import THREAD_NAME
-from mneme.stores.checkpoints.checkpointer import opened_checkpointer
 
 MITA, ALONE = "mita", "alone"
 GRAPHS = {name: name for name in (MITA, "coela", "proagent", "mhp")} | {ALONE: MITA}
@@ -40,14 +35,8 @@ class Run:
         return Trace(self.file or folder() / f"{self.name}.jsonl")
 
     def lines(self) -> list[Line]:
-        """Read the run's lines in the order of steps, without those that were played again after a kill."""
-        lines: dict[tuple[Any, ...], Line] = {}
-        for line in self.trace.read() if self.trace.path.exists() else ():
-            if line["kind"] == "resumed":
-                lines = {key: each for key, each in lines.items() if _at(each) <= line["at"]}
-            else:
-                lines[line["kind"], _at(line), line["kind"] == "decision" and line["step"]] = line
-        return sorted(lines.values(), key=_place)
+        """Read the run's lines; none of one that is not there."""
+        return [*self.trace.read()] if self.trace.path.exists() else []
 
     def first(self, kind: str) -> Line | None:
         """Return the first line of a kind, such as `episode` or `end`."""
@@ -73,7 +62,7 @@ class Run:
 
     def missing(self) -> list[int]:
         """Return the steps that were played and are not in the trace."""
-        end, written = self.first("end"), {_at(line) for line in self.lines() if line["kind"] == "step"}
+        end, written = self.first("end"), {frame.step for frame in self.frames()}
         played = end["steps"] if end else max(written, default=0)
         return [step for step in range(1, played + 1) if step not in written]
 
@@ -88,20 +77,7 @@ class Run:
 
     def frames(self) -> list[Frame]:
         """Return the steps in order."""
-        steps = sorted((line for line in self.lines() if line["kind"] == "step"), key=_at)
-        return [Frame.model_validate({k: v for k, v in line.items() if k != "kind"}) for line in steps]
-
-
-def _at(line: Line) -> int:
-    """Return the world's step that a line belongs to; 0 if it belongs to none."""
-    return int(line["step"] if line["kind"] == "step" else line.get("at", 0))
-
-
-def _place(line: Line) -> tuple[int, int, int]:
-    """Return a line's sort key: the episode, then per step the step, synopsis and decision, then the end."""
-    part = ("episode", "step", "decision", "end").index(line["kind"])
-    order = line["kind"] == "decision" and 1 + (line["step"] != "summarise")
-    return (0 if part == 0 else 2 if part == 3 else 1), _at(line), order
+        return self.trace.frames()
 
 
 def folder() -> Path:
@@ -116,43 +92,6 @@ def run_named(name: str) -> Run:
     if not run.trace.path.exists():
         raise no_run(name)
     return run
-
-
-PLACE = "household"
-AGAIN = "`mneme household run --name {}` writes it anew from its conversation."
-MOVED = "Move it away, then `mneme household run --name {}` writes it anew from its conversation."
-ANEW = "`mneme household run --name {}` plays it anew; `mneme threads delete` removes the conversation."
-
-
-async def problems() -> list[str]:
-    """Return what is wrong with the traces: changed, shorter than their conversations say, or gone."""
-    found = [f"{problem} {MOVED.format(run.name)}" for run in runs() if (problem := run.trace.problem())]
-    checkpoints = settings().checkpoints_location
-    if not ("://" in checkpoints or await asyncio.to_thread(Path(checkpoints).is_file)):
-        return found
-    async with opened_checkpointer(to_read=True) as saver:
-        latest = dict[str, str]()
-        for thread in await saver.threads():
-            place, _, name = str(thread.metadata.get(THREAD_NAME) or "").rpartition("/")[0].partition("/")
-            latest |= {name: thread.id} if place == PLACE and name else {}
-        for name, thread_id in latest.items():
-            run = Run(name)
-            config: RunnableConfig = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
-            state = await saver.aget_tuple(config)
-            if not run.trace.path.exists():
-                found.append(
-                    f"{run.trace.path} is gone, while its conversation is there. {ANEW.format(name)}"
-                )
-            elif state and state.checkpoint["channel_values"].get("over") and not _ends(run):
-                found.append(f"{run.trace.path} is shorter than it was. {AGAIN.format(name)}")
-    return found
-
-
-def _ends(run: Run) -> bool:
-    try:
-        return run.first("end") is not None
-    except BadInput:
-        return False
 
 
 def no_run(name: str) -> NotFound:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from rich.markup import escape
 
-from mneme.api.household_runs import problems as household_problems
 from mneme.api.threads import damaged_threads
 from mneme.cli.show import console, emit
 from mneme.client import backups
@@ -18,7 +17,7 @@ from mneme.stores.ledger import verifying
 
 
 async def verify() -> int:
-    """Read all files of the ledger, conversations and household runs, and list what is damaged or gone."""
+    """Read all files of the ledger and of conversations, and list what is damaged or gone."""
     found = await verifying.verify(settings().ledger_location, _key())
     wrong = await _problems_beside()
     advice = "`mneme repair` builds the ledger anew from what is whole; `mneme restore` brings back a backup."
@@ -35,13 +34,13 @@ async def verify() -> int:
 
 
 async def _problems_beside() -> list[str]:
-    """Say what is damaged beside the ledger: conversations, and household runs, which follow from them."""
+    """Say what is damaged beside the ledger: conversations."""
     location = settings().checkpoints_location
     path = Path(location).expanduser()
     if wrong := await asyncio.to_thread(check_checkpoints, path):
         return wrong
     is_there = "://" in location or await asyncio.to_thread(path.is_file)
-    return (await damaged_threads() if is_there else []) or await household_problems()
+    return await damaged_threads() if is_there else []
 
 
 async def repair() -> int:

@@ -16,7 +16,7 @@ from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.world import World
 from mneme.models.asking.asking import ask
-from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
+from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.counters import Counters, lapse
 from mneme.nodes.household.household_state import (
     HouseholdState,
@@ -24,11 +24,17 @@ from mneme.nodes.household.household_state import (
     as_json,
     beliefs_of,
     plans_of,
+    told,
     world_of,
 )
 from mneme.nodes.household.views import knowledge_of, macro_of, options_of, worker_of
+from mneme.prompts.household import coela, proagent
 from mneme.prompts.household.household import Option, View, Worker
 from mneme.prompts.prompt import Prompt
+
+Given = TypeVar("Given", bound=BaseModel)
+Value = TypeVar("Value", bound=BaseModel)
+Choice = TypeVar("Choice", coela.Choice, proagent.Plan)
 
 
 class AloneState(HouseholdState, total=False):
@@ -94,28 +100,32 @@ class Minds:
         others = teammates(number, self.members)
         return "\n".join(f"{NAMES[other]}: {lines.get(other, 'not seen yet')}" for other in others)
 
-    def chosen(
-        self, number: int, options: Sequence[Option], choice: int | None, context: HouseholdContext
-    ) -> Option:
-        """Return what a member does: its choice, in a lapse any; without an answer, what is nearest."""
-        if choice is None:
-            return options[fallback(options)]
-        marks = (context.seed, self.world.steps, number, "member")
-        at_random = lapse(context.member_lapses, len(options), *marks)
-        return options[choice if at_random is None else at_random]
+    async def choose(
+        self, question: Prompt[Any, Choice], given: Mapping[int, View], runtime: HouseholdRuntime
+    ) -> tuple[dict[int, Choice], dict[int, Option], Update]:
+        """Ask members that have a choice for their next action; return answers, actions and the update.
+
+        In a lapse an action is drawn; without a usable answer it is what is under way, or nearest.
+        """
+        context, answers = runtime.context, Answers()
+        asked = {number: each for number, each in given.items() if len(each.options) > 1}
+        made = await answers.ask_each(question, asked, context.member)
+        choices = {}
+        for number, view in given.items():
+            option = made[number].option if number in made else fallback(view.options)
+            marks = (context.seed, self.world.steps, number, "member")
+            drawn = lapse(context.member_lapses, len(view.options), *marks) if number in made else None
+            choices[number] = view.options[option if drawn is None else drawn]
+        return made, choices, self.decided(choices, runtime, **answers.fallbacks) | answers.update
 
     def decided(self, choices: dict[int, Option], runtime: HouseholdRuntime, **more: Any) -> Update:
         """Return what everybody does: those who chose, that; the others go on."""
         shown = {NAMES[number]: str(option) for number, option in choices.items()}
-        runtime.stream_writer({"step": "plan", "choices": shown, **more})
         going = {number: plan.macro for number, plan in enumerate(self.plans) if plan is not None}
         macros = going | {number: macro_of(option) for number, option in choices.items()}
         everybody = [as_json(macros[number]) for number in range(len(self.members))]
-        return {"decided": everybody, "known": self.known}
-
-
-Given = TypeVar("Given", bound=BaseModel)
-Value = TypeVar("Value", bound=BaseModel)
+        line = told(runtime, step="plan", choices=shown, **more)
+        return {"decided": everybody, "known": self.known, **line}
 
 
 @dataclass
@@ -125,21 +135,21 @@ class Answers:
     by: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 
-    async def ask(self, question: Prompt[Given, Value], given: Given, who: str) -> Value | None:
-        """Ask; return nothing where the answer stayed unusable after every repair."""
-        try:
-            got = await ask(question, given, who)
-        except BadAnswer as bad:
-            self.lost.append(str(bad))
-            return None
-        self.by.append(got.responder)
-        return got.value
-
     async def ask_each(
         self, question: Prompt[Given, Value], given: Mapping[int, Given], who: str
     ) -> dict[int, Value]:
         """Ask several members at once; return the answers that are usable, by their numbers."""
-        values = await asyncio.gather(*(self.ask(question, each, who) for each in given.values()))
+
+        async def answer(each: Given) -> Value | None:
+            try:
+                got = await ask(question, each, who)
+            except BadAnswer as bad:
+                self.lost.append(str(bad))
+                return None
+            self.by.append(got.responder)
+            return got.value
+
+        values = await asyncio.gather(*map(answer, given.values()))
         answered = zip(given, values, strict=True)
         return {number: value for number, value in answered if value is not None}
 

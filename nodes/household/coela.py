@@ -67,17 +67,10 @@ async def communicate(state: State, runtime: HouseholdRuntime) -> Update:
 @counted
 async def plan(state: State, runtime: HouseholdRuntime) -> Update:
     """Let each that decides choose its next action, sending its message included."""
-    context, answers = runtime.context, Answers()
-    minds = Minds(state, context.window)
+    minds = Minds(state, runtime.context.window)
     given = {number: _planning(state, minds, number) for number in state["deciding"]}
-    asked = {number: each for number, each in given.items() if len(each.options) > 1}
-    made = await answers.ask_each(choose_action, asked, runtime.context.member)
-    choices = {
-        number: minds.chosen(number, each.options, made[number].option if number in made else None, context)
-        for number, each in given.items()
-    }
-    decided = minds.decided(choices, runtime, **answers.fallbacks)
-    return {**decided, **_spoken(state, minds, choices), **answers.update}
+    _, choices, update = await minds.choose(choose_action, given, runtime)
+    return {**update, **_spoken(state, minds, choices)}
 
 
 def _line(who: int, text: str, step: int) -> str:

@@ -32,6 +32,7 @@ from mneme.nodes.household.household_state import (
     beliefs_of,
     plans_of,
     seeing_world,
+    told,
     with_beliefs,
     world_of,
 )
@@ -160,14 +161,9 @@ async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
         "lost_steps": sum(outcome.forestalled for frame in frames for outcome in frame.outcomes),
         "forestalled": sum(event.forestalled for event in events),
     }
-    runtime.stream_writer(
-        {
-            "step": "execute",
-            "frames": [as_json(frame) for frame in frames],
-            "events": [as_json(event) for event in events],
-        }
-    )
+    ran = {"frames": [as_json(frame) for frame in frames], "events": [as_json(event) for event in events]}
     return {
+        **told(runtime, step="execute", **ran),
         "world": world.state(),
         "members": [
             _after(state, plan, known, events, world) for plan, known in zip(plans, beliefs, strict=True)

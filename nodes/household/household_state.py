@@ -17,6 +17,7 @@ from mneme.environments.household.episode import CATEGORIES, MOST_AGENTS, Episod
 from mneme.environments.household.macro import Plan
 from mneme.environments.household.virtualhome.world import VirtualHomeWorld
 from mneme.environments.household.world import World
+from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.counters import Counters, added
 from mneme.nodes.household.eyes import Eyes
 
@@ -85,7 +86,10 @@ class Ending(TypedDict, total=False):
 
 
 class HouseholdState(Task, Ending, total=False):
-    """The episode and its digest, the world, the members, and what they decided last."""
+    """The episode and its digest, the world, the members, and what they decided last.
+
+    `line` is what was streamed last of a decision, or of steps: a trace is written anew from checkpoints.
+    """
 
     digest: str
     world: dict[str, Any]
@@ -94,9 +98,16 @@ class HouseholdState(Task, Ending, total=False):
     decided: list[dict[str, Any]]
     round: int
     over: bool
+    line: dict[str, Any]
 
 
 Update = dict[str, Any]
+
+
+def told(runtime: HouseholdRuntime, **line: Any) -> Update:
+    """Stream a decision or steps, and keep it for the trace."""
+    runtime.stream_writer(line)
+    return {"line": line}
 
 
 @dataclass(frozen=True)

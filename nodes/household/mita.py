@@ -40,6 +40,7 @@ from mneme.nodes.household.household_state import (
     as_json,
     beliefs_of,
     episode_of,
+    told,
     with_beliefs,
     world_of,
 )
@@ -116,8 +117,8 @@ def who_decides(state: State, runtime: HouseholdRuntime) -> Literal["allocate", 
 
 async def follow_proposals(state: State, runtime: HouseholdRuntime) -> Update:
     """Carry out what each member proposed (the paper's ablation: without allocation)."""
-    runtime.stream_writer({"step": "follow_proposals", "proposals": _streamed(state)})
-    return _decided(state, [option_of(each) for each in in_order(state)], "")
+    line = told(runtime, step="follow_proposals", proposals=_streamed(state))
+    return _decided(state, [option_of(each) for each in in_order(state)], "") | line
 
 
 def _streamed(state: State) -> list[dict[str, Any]]:
@@ -173,24 +174,21 @@ async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
     allocated = asked.value.choices
     lapsed = {each.worker.name: _lapsed(state, runtime, each) for each in given.members}
     chosen = [lapsed[each.worker.name] or each.options[allocated[each.worker.name]] for each in given.members]
-    _tell(state, runtime, allocation=[str(option) for option in chosen], reason=asked.value.reason)
-    return _decided(state, chosen, asked.value.reason) | {
+    options, reason = [str(option) for option in chosen], asked.value.reason
+    return _decided(state, chosen, reason) | {
+        **told(runtime, step="allocate", proposals=_streamed(state), allocation=options, reason=reason),
         "members": _informed(state, beliefs, team, chosen),
         "stuck": {name: str(macro_of(option)) for name, option in lapsed.items() if option is not None},
         "answered_by": [f"manager: {asked.responder}"],
     }
 
 
-def _tell(state: State, runtime: HouseholdRuntime, **outcome: Any) -> None:
-    runtime.stream_writer({"step": "allocate", "proposals": _streamed(state), **outcome})
-
-
 def _left_to_the_members(state: State, runtime: HouseholdRuntime, why: str, fallbacks: int) -> Update:
     """Let each do as it proposed, where the manager's answer stayed unusable; count the round as such."""
-    _tell(state, runtime, fallback=why)
+    line = told(runtime, step="allocate", proposals=_streamed(state), fallback=why)
     proposed = [option_of(each) for each in in_order(state)]
     counters = Counters(unallocated=1, fallbacks=fallbacks)
-    return _decided(state, proposed, f"{FALLBACK}{why}") | {"counters": counters}
+    return _decided(state, proposed, f"{FALLBACK}{why}") | {"counters": counters} | line
 
 
 def _lapsed(state: State, runtime: HouseholdRuntime, report: Report) -> Option | None:
@@ -231,11 +229,11 @@ async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
     try:
         asked = await ask(summarise_passage, given, runtime.context.manager, lane="user")
     except BadAnswer as bad:
-        runtime.stream_writer({"step": "summarise", "fallback": str(bad)})
-        return {"counters": Counters(fallbacks=1)}  # the record stays, and the next synopsis covers it
-    runtime.stream_writer({"step": "summarise", "synopsis": asked.value.narrative})
+        line = told(runtime, step="summarise", fallback=str(bad))
+        return {"counters": Counters(fallbacks=1)} | line  # the record stays: the next synopsis covers it
+    line = told(runtime, step="summarise", synopsis=asked.value.narrative)
     by = {"answered_by": [f"manager: {asked.responder}"]}
-    return _appended(state, asked.value, given.change, team) | by
+    return _appended(state, asked.value, given.change, team) | by | line
 
 
 def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> Update:

@@ -19,7 +19,7 @@ from mneme.environments.household.beliefs import Met
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.walking import steps_if_known
 from mneme.nodes.channels import Typed
-from mneme.nodes.household.alone import AloneState, Answers, Minds, teammates
+from mneme.nodes.household.alone import AloneState, Minds, teammates
 from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.counters import counted
 from mneme.nodes.household.household_state import Update
@@ -103,18 +103,10 @@ def _corrected(view: View, observed: Observed) -> Observed:
 @counted
 async def plan(state: State, runtime: HouseholdRuntime) -> Update:
     """Let each that decides analyse, infer intentions and choose a skill."""
-    context = runtime.context
-    minds = Minds(state, context.window)
+    minds = Minds(state, runtime.context.window)
     scenes = {number: _scene(state, minds, number) for number in state["deciding"]}
-    answers = Answers()
-    asked = {number: each for number, each in scenes.items() if len(each.options) > 1}
-    plans = await answers.ask_each(plan_skill, asked, context.member)
-    choices = {
-        number: minds.chosen(number, each.options, plans[number].option if number in plans else None, context)
-        for number, each in scenes.items()
-    }
-    decided = minds.decided(choices, runtime, **answers.fallbacks)
-    return {**decided, "minds": _thought(state, scenes, plans), **answers.update}
+    plans, _, update = await minds.choose(plan_skill, scenes, runtime)
+    return {**update, "minds": _thought(state, scenes, plans)}
 
 
 def _scene(state: State, minds: Minds, number: int) -> Scene:

@@ -201,7 +201,7 @@ async def test_a_replay_shows_the_frames_and_gives_them_to_the_console(played: A
         trace = Trace(folder() / f"{setting}.jsonl")
         trace.append("episode", episode=episode.model_dump(mode="json"), context={"setting": setting})
         for frame in frames:
-            trace.frame(frame)
+            trace.append("step", **frame.model_dump(mode="json"))
         replay(setting, None, 4, tmp_path / f"{setting}.png", None)
         with Image.open(tmp_path / f"{setting}.png") as drawn:
             sizes[setting] = drawn.size

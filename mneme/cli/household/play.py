@@ -1,9 +1,7 @@
 """`mneme household run`: play an episode, printed as lines, on a live screen, or as JSON.
 
-Steps are missing in a trace where a server went on playing after its client was killed. They are rebuilt
-from the checkpoints: a step follows only from the checkpoint before it, so it is executed again and is the
-same. Proposals, decisions and synopses are in the checkpoint; for an allocated action that its member had
-not proposed, the distance is not known.
+A trace is a copy of what the checkpoints hold. It is written while the graph tells of it, and anew where a
+run is continued after a kill, or where a server went on playing without its client.
 """
 
 import asyncio
@@ -15,7 +13,6 @@ from typing import Annotated, Any, Literal, Protocol, cast
 from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
 from rich.markup import escape
 
 from mneme.api.household_runs import (
@@ -44,17 +41,12 @@ from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import CATEGORIES, Episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.loading import load_episode
-from mneme.environments.household.macro import Macro, Plan
 from mneme.environments.household.play import Frame
 from mneme.environments.household.rewards import discounted_return
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.world import World
 from mneme.nodes.context import LOCAL
 from mneme.nodes.household.context import HouseholdContext
-from mneme.nodes.household.household import execute
-from mneme.nodes.household.mita_state import FALLBACK
-from mneme.nodes.household.views import macro_of
-from mneme.prompts.household.household import Option
 
 STEPS = 6 * World.LIMIT + 20
 """The most steps of a graph in an episode: so many per round, which is at least one step of the world."""
@@ -161,16 +153,15 @@ class _Played:
     async def to_the_end(self) -> Line:
         """Play to the end, from the checkpoint if there is one, and write the result.
 
-        Each new run has a new thread, also where its name was used before. Of a killed one, lines after the
-        checkpoint are dropped, and those missing before it are rebuilt.
+        Each new run has a new thread, also where its name was used before. Of a killed one, the trace is
+        written anew as far as its checkpoint.
         """
         begun = self.run.began() or {"thread": f"household/{self.run.name}/{uuid4().hex}"}
         thread = str(begun.get("thread", f"household/{self.run.name}"))
         config: RunnableConfig = {**await self.flows.thread(thread, self.graph), "recursion_limit": STEPS}
         _, values = await self.flows.left_at(self.graph, config)
         if values and self.run.began():
-            self.run.trace.append("resumed", at=values.get("steps", 0))
-            await rebuild(self.run, self.flows.graphs[self.graph], config, values)
+            await written_anew(self.run, self.flows.graphs[self.graph], config)
         async for event in self._under_way(config):
             await self._keep(event, thread)
         due, values = await self.flows.left_at(self.graph, config)
@@ -194,7 +185,8 @@ class _Played:
 
     async def _end(self, config: RunnableConfig) -> Line:
         _, values = await self.flows.left_at(self.graph, config)
-        await rebuild(self.run, self.flows.graphs[self.graph], config, values)
+        if [frame.step for frame in self.run.frames()] != [*range(1, values["steps"] + 1)]:
+            await written_anew(self.run, self.flows.graphs[self.graph], config)
         ended = {name: values[name] for name in ENDING}
         # the bound holds for our own rules: elsewhere a walk may take one step wherever it leads
         bound = None if self.context.get("simulator") else lower_bound(self.episode).steps
@@ -214,17 +206,14 @@ class _Played:
             begun = {"episode": self.episode.model_dump(mode="json"), "method": self.method}
             whose = {} if self.owner is None else {"owner": self.owner}
             self.run.trace.append("episode", **begun, context=self.context, thread=thread, **whose)
-        if event["step"] == "execute":
-            for each in event["frames"]:
-                frame = Frame.model_validate(each)
-                self.run.trace.frame(frame)
-                self.display.stepped(frame)
-                await asyncio.sleep(PACE if isinstance(self.display, Screen) else 0)
-        else:
-            frames = self.run.frames()
-            line = {"at": frames[-1].step if frames else 0, **decision_of(event, len(self.episode.starts))}
-            self.run.trace.append("decision", **line)
-            self.display.decided({"kind": "decision", **line})
+        frames = self.run.frames()
+        for line in _lines_of(event, frames[-1].step if frames else 0, len(self.episode.starts)):
+            self.run.trace.append(**line)
+            if line["kind"] == "decision":
+                self.display.decided(line)
+                continue
+            self.display.stepped(Frame.model_validate(line))
+            await asyncio.sleep(PACE if isinstance(self.display, Screen) else 0)
 
 
 class _Lines:
@@ -291,76 +280,23 @@ def _print_result(found: Run, ended: Line) -> None:
         console.print(f"[yellow]{len(missing)} steps are not in the trace, nor in the checkpoints.[/]")
 
 
-async def rebuild(run: Run, graph: Graph, config: RunnableConfig, values: Values) -> None:
-    """Write the steps, decisions and synopses that are in the thread's values and not in the trace."""
-    written = {frame.step for frame in run.frames()}
-    lacking = set(range(1, values.get("steps", 0) + 1)) - written
-    begun = run.began()
-    if not lacking or begun is None:
-        return
-    allocating = "allocate" if begun["context"]["allocation"] else "follow_proposals"
-    decision = allocating if begun.get("method", MITA) in (MITA, ALONE) else "plan"
-    synopses = _synopses(values)
-    async for before in _before_executions(graph, config, min(lacking)):
-        synopses |= _synopses(before)
-        frames = [frame for frame in await _executed(before) if frame.step in lacking]
-        if frames:
-            run.trace.append("decision", at=before["steps"], step=decision, **_decision(before))
-        for frame in frames:
-            run.trace.frame(frame)
-    for step, narrative in sorted(synopses.items()):
-        if step >= min(lacking) - 1:  # it was made before the first missing step was decided
-            run.trace.append("decision", at=step, step="summarise", synopsis=narrative)
-
-
-def _synopses(values: Values) -> dict[int, str]:
-    """Return the narratives that are still as they were written, by their steps."""
-    told = (each for each in values.get("synopses", []) if "merged" not in each)
-    return {each["step"]: each["synopsis"]["narrative"] for each in told}
-
-
-async def _before_executions(graph: Graph, config: RunnableConfig, first: int) -> AsyncIterator[Values]:
-    """Yield the values before each execution, latest first, back to those before the step `first`."""
-    at: RunnableConfig | None = config
-    while at is not None:
+async def written_anew(run: Run, graph: Graph, config: RunnableConfig) -> None:
+    """Write a trace that was begun anew from its thread's checkpoints, which have each line that was told."""
+    begun, told, at = run.began(), list[dict[str, Any]](), config
+    while begun is not None and at is not None:
         with server_errors():
             snapshot = await graph.aget_state(at)
-        at = snapshot.parent_config
-        if [task.name for task in snapshot.tasks] == ["execute"]:
-            yield snapshot.values
-            if snapshot.values["steps"] < first:
-                return
+        line, at = snapshot.values.get("line"), cast(RunnableConfig, snapshot.parent_config)
+        if line and (not told or line != told[-1]["line"]):
+            told.append({"line": line, "at": snapshot.values["steps"]})
+    if begun is not None:
+        agents = len(run.episode().starts)
+        lines = (each for event in reversed(told) for each in _lines_of(event["line"], event["at"], agents))
+        run.trace.rewrite([begun, *lines])
 
 
-async def _executed(before: Values) -> list[Frame]:
-    """Execute the decided actions again, and return the steps."""
-    events: list[Any] = []
-    runtime = Runtime(context=HouseholdContext(), stream_writer=events.append)
-    await execute(before, runtime)  # type: ignore[arg-type]
-    return [Frame.model_validate(frame) for frame in events[0]["frames"]]
-
-
-def _decision(before: Values) -> dict[str, Any]:
-    """Return proposals and decision in the form that the graph streams."""
-    decided = [Macro.model_validate(each) for each in before["decided"]]
-    if "proposals" not in before:  # each agent decides for itself
-        own = zip(NAMES, decided, strict=False)
-        return {"proposals": [{"member": name, "reason": "", "action": str(each)} for name, each in own]}
-    proposals = sorted(before["proposals"], key=lambda each: each["member"])
-    options, reason = [Option.model_validate(each["option"]) for each in proposals], before["reason"]
-    said = [
-        {"member": NAMES[each["member"]], "reason": each["reason"], "action": str(option)}
-        for each, option in zip(proposals, options, strict=True)
-    ]
-    if reason.startswith(FALLBACK):
-        return {"proposals": said, "fallback": reason.removeprefix(FALLBACK)}
-    allocated = [_words(*each) for each in zip(decided, options, before["members"], strict=True)]
-    return {"proposals": said, "allocation": allocated, "reason": reason}
-
-
-def _words(decided: Macro, proposed: Option, member: Values) -> str:
-    """Return a member's action in words: as it was proposed, or else as the action itself."""
-    if macro_of(proposed) == decided:
-        return str(proposed)
-    goes_on = member["plan"] and Plan.model_validate(member["plan"]).macro == decided
-    return f"{decided}; under way" if goes_on else str(decided)
+def _lines_of(event: Values, at: int, agents: int) -> list[dict[str, Any]]:
+    """Return the lines of a trace for an event that a graph told after a step."""
+    if event["step"] == "execute":
+        return [{"kind": "step", **frame} for frame in event["frames"]]
+    return [{"kind": "decision", "at": at, **decision_of(event, agents)}]
