@@ -32,6 +32,12 @@ NAME = "mneme"
 BEGIN, END = "# mneme: begin (`mneme connect codex --undo` removes this)\n", "# mneme: end\n"
 TIMEOUT = 10
 """Seconds after which an editor ends a hook."""
+EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse")
+EVENTS_OF_CURSOR = (
+    "sessionStart", "beforeSubmitPrompt", "afterFileEdit", "afterShellExecution", "sessionEnd",
+)  # fmt: skip
+MATCHERS = {"PostToolUse": "Edit|MultiEdit|Write|NotebookEdit|Bash|apply_patch"}
+"""The tools after which an editor calls a hook: those that change files and run programs."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +58,12 @@ def _files(editor: Editor, project: Path | None) -> Files:
         home = Path(own) if own else Path.home() / ".claude"
         servers = home / ".claude.json" if own else Path.home() / ".claude.json"
         hooks = project / ".claude" / "settings.local.json" if project else home / "settings.json"
-        return Files(hooks, servers, ("SessionStart", "UserPromptSubmit", "SessionEnd"), str(project or ""))
+        return Files(hooks, servers, (*EVENTS, "SessionEnd"), str(project or ""))
     if editor == "codex":
         home = project / ".codex" if project else Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
-        return Files(home / "hooks.json", home / "config.toml", ("SessionStart", "UserPromptSubmit"))
+        return Files(home / "hooks.json", home / "config.toml", EVENTS)
     home = (project or Path.home()) / ".cursor"
-    return Files(home / "hooks.json", home / "mcp.json", ("sessionStart", "beforeSubmitPrompt", "sessionEnd"))
+    return Files(home / "hooks.json", home / "mcp.json", EVENTS_OF_CURSOR)
 
 
 def connect(
@@ -152,7 +158,8 @@ def _hooks(files: Files, command: str | None, editor: Editor) -> tuple[Path, str
         if editor != "cursor":
             call = {"hooks": [{"type": "command", **call, "timeout": TIMEOUT}]}
         for event in files.events:
-            hooks.setdefault(event, []).append(call)
+            matcher = {"matcher": MATCHERS[event]} if event in MATCHERS else {}
+            hooks.setdefault(event, []).append(matcher | call)
         if editor == "cursor":
             after.setdefault("version", 1)
     after["hooks"] = {event: each for event, each in hooks.items() if each}

@@ -1,90 +1,139 @@
-"""What all agents of a discussion remember, for the one who writes its document: each entry with its turn."""
+"""What the writer of a document is shown: the proposals as they stand, then what all agents remember."""
 
+import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
 from mneme.nodes.discussion.context import Table
-from mneme.nodes.task_memories.f_context import Count, Window, f_context, fitting
+from mneme.nodes.discussion.proposals import Proposal, proposals_of, repeats
+from mneme.nodes.task_memories.f_context import Count, Window, f_context
+from mneme.prompts.discussion.document import LEFT_OUT, SHORTENED
 from mneme.prompts.discussion.memory_template import entries, held, slots
 from mneme.stores.discussions.agent_memory import MemoryVersion
 
 SHARE = 0.6
-"""What the memories may take of the tokens that the task leaves; the newest turns have the rest."""
-BEGINNING = 24
+"""What proposals and memories may take of the tokens that the task leaves; the newest turns have the rest."""
 SHORTEST = 160
 """The characters to which entries are shortened at most: what an item is, and its choice, stand first."""
 STEP = 16
 """Characters to which the length of shortened entries is found."""
-LEFT_OUT = "(Further entries are left out.)"
+REWRITTEN = 0.6
+"""The share of the shorter entry's words from which on an entry is another one, rewritten."""
+PROPOSALS = ("Proposals that were accepted, as last worded", "Proposals that nobody else accepted")
+WORD = re.compile(r"\w{3,}|\d+")
 
 
 async def shown_to_writer(table: Table, upto: int, count: Count) -> Window:
-    """Return the writer's context: the task, what each agent remembers, and the newest turns that fit."""
+    """Return the writer's context: task, proposals, what each agent remembers, the newest turns that fit."""
     room = (table.budget - count(table.about.task)) * SHARE
     histories: list[tuple[str, Sequence[MemoryVersion]]] = []
     for role in table.team.roles:
         history = await table.discussions.memory(table.about.id, role.name).history()
         histories.append((role.title, history))
-    memory = told_by(histories, room, count)
+    memory = told_by(proposals_of(await table.conversation.all(upto)), histories, room, count)
     turns = [str(turn) for turn in await table.newest(upto, table.budget, count)]
     return f_context(table.about.task, memory, turns, table.budget, count)
 
 
-def told_by(histories: Sequence[tuple[str, Sequence[MemoryVersion]]], room: float, count: Count) -> str:
-    """Return what agents remember, by their titles: each entry with its turn.
+def told_by(
+    proposals: Sequence[Proposal],
+    histories: Sequence[tuple[str, Sequence[MemoryVersion]]],
+    room: float,
+    count: Count,
+) -> str:
+    """Return the proposals, and what agents remember beside them by their titles, each with its turns.
 
-    Where not all have room, the longest are shortened to one length, so that none is dropped for another; if
-    that is not enough, the last of each agent are left out. Either is said.
+    What was accepted goes before what was not, and that before memories. Where not all of one kind have room,
+    the longest are shortened to one length, so that none is dropped for another; if that is not enough, the
+    last are left out. Either is said.
     """
-    told = [[Line(title, *line) for line in _lines(history)] for title, history in histories]
-    length = _fair_length([line for lines in told for line in lines], room, count)
-    shown = [[line.within(length) for line in lines] for lines in told]
-    in_turn = [line for layer in zip_longest(*shown) for line in layer if line]
-    return fitting(in_turn, room, count, LEFT_OUT)
+    tiers = [
+        [
+            Line(heading, each.wording, each.turns, each.origin)
+            for each in proposals
+            if each.is_accepted == is_accepted
+        ]
+        for heading, is_accepted in zip(PROPOSALS, (True, False), strict=True)
+    ]
+    remembered = [
+        [Line(f"{title}, {slot}", entry, said) for slot, entry, said in _lines(kept)]
+        for title, kept in histories
+    ]
+    in_turn = [line for layer in zip_longest(*remembered) for line in layer if line]
+    tiers.append([line for line in in_turn if not repeats(line.entry, proposals)])
+    shown, notes = dict[str, list[str]](), list[str]()
+    for tier in tiers:
+        length = _fair_length(tier, room, count)
+        for line in tier:
+            text = line.within(length)
+            room -= count(f"{text}\n") + (0 if line.heading in shown else count(f"{line.heading}:\n"))
+            if room >= 0 and LEFT_OUT not in notes:
+                shown.setdefault(line.heading, []).append(text)
+                notes += [SHORTENED] if len(line.entry) > length else []
+            else:
+                notes.append(LEFT_OUT)
+    told = [text for heading, texts in shown.items() for text in (f"{heading}:", *texts)]
+    return "\n".join([*told, *dict.fromkeys(notes)])
 
 
 class Line(NamedTuple):
-    """An entry of an agent's memory, with its slot and its turn."""
+    """A proposal, or an entry of an agent's memory: what stands over it, its turns, and who is for it."""
 
-    title: str
-    slot: str
+    heading: str
     entry: str
-    turn: int
+    turns: Sequence[int]
+    origin: str = ""
 
     def within(self, length: int) -> str:
         """Return the line, its entry shortened where it is longer, if it may be after a whole sentence."""
-        if len(self.entry) <= length:
-            return f"{self.title}, {self.slot}:\n- {self.entry} [{self.turn}]"
-        sentences, stop, _ = self.entry[:length].rpartition(". ")
-        is_enough = 2 * len(sentences) > length
-        entry = f"{sentences}{stop.strip()}" if is_enough else f"{self.entry[:length].rsplit(' ', 1)[0]}…"
-        return f"{self.title}, {self.slot} (shortened):\n- {entry} [{self.turn}]"
+        entry = self.entry
+        if len(entry) > length:
+            sentences, stop, _ = entry[:length].rpartition(". ")
+            is_enough = 2 * len(sentences) > length
+            entry = f"{sentences}{stop}…" if is_enough else f"{entry[:length].rsplit(' ', 1)[0]}…"
+        return "\n  ".join(filter(None, [f"- {entry} [{', '.join(map(str, self.turns))}]", self.origin]))
 
 
 def _fair_length(lines: Sequence[Line], room: float, count: Count) -> int:
     """Return the greatest length of an entry with which all have room; SHORTEST where there is none."""
     longest = max([SHORTEST, *(len(line.entry) for line in lines)])
     lengths = range(SHORTEST, longest + STEP, STEP)
+    headings = sum(count(f"{heading}:\n") for heading in {line.heading for line in lines})
 
     def lacks_room(length: int) -> bool:
-        return sum(count(f"{line.within(length)}\n") for line in lines) > room
+        return headings + sum(count(f"{line.within(length)}\n") for line in lines) > room
 
     return lengths[max(bisect_left(lengths, True, key=lacks_room) - 1, 0)]
 
 
-def _lines(history: Sequence[MemoryVersion]) -> Iterator[tuple[str, str, int]]:
-    """Yield the slots and entries of a memory, each with the turn after which it was there first.
+def _lines(history: Sequence[MemoryVersion]) -> Iterator[tuple[str, str, list[int]]]:
+    """Yield the slots and entries of a memory, each with the turns after which it was written and rewritten.
 
-    What was carried into the discussion was not said in it: it is left out. An entry that was shortened
-    since, or moved, is known by its beginning.
+    What was carried into the discussion was not said in it: it is left out.
     """
-    first: dict[str, int] = {}
+    turns = dict[str, list[int]]()
     for version in history:
-        for entry in entries(version.memory):
-            first.setdefault(entry[:BEGINNING], version.turn)
+        now = entries(version.memory)
+        gone = [each for each in turns if each not in now]
+        turns = {
+            each: turns[each] if each in turns else [*_turns_of_older(each, gone, turns), version.turn]
+            for each in now
+        }
     for path, slot in slots(history[-1].memory):
         for entry in held(slot):
-            if turn := first[entry[:BEGINNING]]:
-                yield ".".join(path), " ".join(entry.split()), turn
+            if said := [turn for turn in turns[entry] if turn]:
+                yield ".".join(path), " ".join(entry.split()), said
+
+
+def _turns_of_older(entry: str, gone: Sequence[str], turns: Mapping[str, list[int]]) -> list[int]:
+    """Return the turns of the entry that this one is a rewriting of; none where it is new."""
+    words = {*WORD.findall(entry.lower())}
+
+    def shared(other: str) -> float:
+        others = {*WORD.findall(other.lower())}
+        return len(words & others) / max(min(len(words), len(others)), 1)
+
+    older = max(gone, key=shared, default="")
+    return turns[older] if older and shared(older) >= REWRITTEN else []

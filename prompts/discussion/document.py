@@ -1,7 +1,6 @@
 """The last question of a discussion: the document, in the team's own fields (§5: PIPELINE_OVERVIEW.json)."""
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -10,12 +9,15 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model, model_validator
 
-from mneme.prompts.discussion.intrinsic_memory import CONTEXT, DATA, Speaking
+from mneme.prompts.discussion.intrinsic_memory import CONTEXT, DATA, ITEM, Speaking
 from mneme.prompts.discussion.memory_template import Slots, closed_model
 from mneme.prompts.prompt import Prompt, Schemas, refuse
 
 LOWEST, HIGHEST = 1, 10
-UNSAID = "not discussed"
+UNSAID, UNSHOWN = "not discussed", "left out for length"
+"""What a document has where nothing was said, and where the writer was not shown what may have been said."""
+LEFT_OUT = "(Further entries are left out.)"
+SHORTENED = "(Entries that end in … are shortened.)"
 FEWEST_ITEMS = 20
 """The items that a document has room for; twice as many as it must have, where these are more."""
 
@@ -35,11 +37,6 @@ TURNS = "turns"
 """The numbers of the turns that an item comes from; a team may have a field of that name instead."""
 MOST_TURNS = 20
 Numbers = Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=MOST_TURNS)]
-
-ITEM = re.compile(
-    r"^[\s\"\-*•]*(?:[A-Z]\w+: )?([^\W_a-z][\w /&'-]{2,60}?) \([^()]{1,80}\) because ", re.MULTILINE
-)
-"""The name of an item in the form in which agents are asked to say it."""
 
 
 class Outline(BaseModel):
@@ -101,10 +98,11 @@ write_document = Prompt(
     given=Documenting,
     answer=Written,
     system=f"""You write the document on which a team of experts has agreed, from what each of them remembers
-and from the turns that are shown. Put in every item that was agreed, with its choice and what was said of
-it; add nothing that nobody said; where something was not discussed, say so. Of each item, name the turns that
-it comes from by their numbers, which stand in brackets before a turn, or after what somebody remembers. Rate
-as the ratings say, from 1 to 10. {DATA}
+and from the turns that are shown. Put in every item that was agreed, as it was last worded, with its choice
+and what was said of it; add nothing that nobody said. Where something was not discussed, write
+"{UNSAID}"; but where it may stand in lines that were shortened or left out, write "{UNSHOWN}". Of each item,
+name the turns that it comes from by their numbers, which stand in brackets before a turn, or after a line of
+what the team remembers. Rate as the ratings say, from 1 to 10. {DATA}
 Each item has its name first.""",
     examples=[
         '{"report": {"summary": "The mountain hut gets a slate roof and a wood stove."}, '
@@ -134,7 +132,8 @@ def is_whole(given: Documenting, answer: Written) -> None:
 
 def _faults(given: Documenting, parts: dict[str, Any]) -> Iterator[str]:
     names = [str(item.get("name", "")).strip().lower() for item in parts["items"]]
-    shown = {hit.lower() for text in [given.memory, *given.turns.root] for hit in ITEM.findall(text)}
+    texts = [given.memory, *given.turns.root]
+    shown = {hit["name"].lower() for text in texts for hit in ITEM.finditer(text)}
     if 2 * len(names) < min(given.outline.least, len(shown)) or not all(names):
         yield f"{len(names)} items, each with a name, are too few: give each {given.item} agreed on."
     for name in {name for name in names if name and names.count(name) > 1}:

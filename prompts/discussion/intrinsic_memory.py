@@ -96,6 +96,20 @@ experts whom it concerns: they accept anew. Answers are the numbers of issues th
 issue of your own, only when its answer satisfies you. The list is numbered anew at each turn: in the message
 say what an issue is about, not its number."""
 
+ITEM = re.compile(
+    r"^[\s\"\-*•]*(?:\[(?P<before>\d+)\] )?(?:(?P<label>[A-Z]\w+): )?(?P<name>[^\W_a-z][\w /&'-]{2,60}?) "
+    r"\((?P<choice>[^()]{1,80})\) because (?P<because>.*?)(?: \[(?P<after>[\d, ]+)\])?\"?,?$",
+    re.MULTILINE,
+)
+"""An item in the form that is asked for; its turn stands before it, or its turns after it."""
+
+
+def named(text: str) -> str:
+    """Return the name of the item with which a text begins, in small letters; "" where there is none."""
+    found = ITEM.match(text)
+    return found["name"].strip().lower() if found else ""
+
+
 FORM = """Name each $item in one line of this form:
 Proposal: Name (choice) because reason. Then its parts ($fields), each as "Part: text." in the same line.
 What its parts are for:

@@ -39,6 +39,7 @@ class Part(BaseModel):
     name: str = Field(max_length=40, description="A letter first; then letters, digits, blanks, - and _.")
 
 
+MOST_CRITERIA = 6
 Parts = Annotated[list[Part], Field(max_length=MOST)]
 
 
@@ -52,6 +53,9 @@ class TeamDraft(BaseModel):
     item_fields: Parts = Field(description="What it says of each item, beside its name.")
     ratings: Parts = Field(description="What it rates from 1 to 10.")
     report: Parts = Field(description="Prose for its report.")
+    criteria: list[Annotated[str, Field(max_length=60)]] = Field(
+        max_length=MOST_CRITERIA, description="By what the solution is judged, in a few words each."
+    )
     item: str = Field(max_length=40, description="What an item of the document is called, one word.")
     document: str = Field(max_length=40, description="The document's name: capitals and underscores.")
 
@@ -77,6 +81,7 @@ prose (report): what somebody needs who acts by it. Its name is in capitals and 
             item_fields=[Part(purpose="What it is made of", name="material")],
             ratings=[Part(purpose="How hard the hut is to build in the gale", name="Building difficulty")],
             report=[Part(purpose="The mountain hut in a few sentences", name="summary")],
+            criteria=["warmth", "safety in the gale"],
             item="Fixture",
             document="HUT_PLAN",
         )
@@ -86,7 +91,13 @@ $task
 
 Experts that there must be:
 $experts""",
-    bounds=[lambda given: {"experts": {"minItems": FEWEST}, "item_fields": {"minItems": 1}}],
+    bounds=[
+        lambda given: {
+            "experts": {"minItems": FEWEST},
+            "item_fields": {"minItems": 1},
+            "criteria": {"minItems": 1},
+        }
+    ],
 )
 
 
@@ -101,6 +112,8 @@ def can_be_a_team(given: Assignment, answer: TeamDraft) -> None:
         raise ValueError(f"The expert {missing[0]} is missing: keep those that are given.")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", answer.document) or not PART.fullmatch(answer.item):
         raise ValueError("document and item need plain names, such as HUT_PLAN and Fixture.")
+    if not any(map(str.strip, answer.criteria)):
+        raise ValueError("criteria: say by what the solution is judged.")
     if not answer.item_fields:
         raise ValueError("item_fields: say at least one thing of each item.")
     for parts in (answer.fields + answer.ratings, answer.item_fields, answer.report):

@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from mneme.prompts.discussion import document as questions
 from mneme.prompts.discussion.document import (
     HIGHEST,
+    LEFT_OUT,
     LOWEST,
     MOST_TURNS,
+    SHORTENED,
     TURNS,
     UNSAID,
+    UNSHOWN,
     Documenting,
     Written,
 )
@@ -21,9 +24,10 @@ from mneme.rules.registry import rule
 def write_document(given: Documenting) -> Written:
     """List the items. Rules cannot rate: every rating is the middle of the scale, and the report says so."""
     found, outline = list(visible(given).values()), given.outline
+    unsaid = UNSHOWN if LEFT_OUT in given.memory or SHORTENED in given.memory else UNSAID
     entries = []
     for item in found:
-        parts = {name: item.because if name.lower() == "because" else UNSAID for name in outline.item_fields}
+        parts = {name: item.because if name.lower() == "because" else unsaid for name in outline.item_fields}
         name = f"{item.name} ({item.choice})"
         entries.append(Slots({TURNS: [*item.turns[-MOST_TURNS:]], "name": name, **parts}))
     return Written(

@@ -11,15 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from textwrap import shorten
 
-from mneme.prompts.discussion.intrinsic_memory import Speaking
+from mneme.prompts.discussion.intrinsic_memory import ITEM, Speaking
 from mneme.rules.discussion.memory_update import SENTENCE_END, words
 
-ITEM = re.compile(
-    r"^[\s\"\-*•]*(?:\[(\d+)\] )?(?:([A-Z]\w+): )?([^\W_a-z][\w /&'-]{2,60}?) \(([^()]{1,80})\) because "
-    r"(.*?)(?: \[(\d+)\])?\"?,?$",
-    re.MULTILINE,
-)
-"""An item, with the number of its turn before it or, in what is remembered, after it."""
 DEMAND = re.compile(
     r"^\s*[-*•]\s*(\S.+)$|([^.\n]*\b(?:must|should|needs? to|has to|have to)\b[^.\n]*)", re.MULTILINE
 )
@@ -47,9 +41,11 @@ class Item:
 def items_in(text: str) -> Iterator[Item]:
     """Read the items that a text names, in order; a turn's number holds for all that is said in it."""
     turn = re.match(r"\[(\d+)\] ", text)
-    for before, label, name, choice, because, after in ITEM.findall(text):
-        numbers = [int(each) for each in (turn and turn[1], before, after) if each]
-        yield Item(name.strip(), choice.strip(), because.strip(" .;"), label, numbers[:1])
+    for item in ITEM.finditer(text):
+        numbers = [each for each in (turn and turn[1], item["before"], item["after"]) if each][:1]
+        turns = [int(each) for each in ", ".join(numbers).split(", ") if each]
+        because = item["because"].strip(" .;")
+        yield Item(item["name"].strip(), item["choice"].strip(), because, item["label"] or "", turns)
 
 
 def joined(found: Iterable[Item]) -> dict[str, Item]:

@@ -21,8 +21,8 @@ from mneme.stores.shelf import RecordKind, Shelf, kind_of
 
 PAGE = 16
 """Turns read at once, newest first."""
-UNSAID = "not discussed"
-"""What a document has where nothing was said, as `prompts.discussion.document` has it."""
+SAYS_NOTHING = {"not discussed", "left out for length"}
+"""What a document has where nothing was said or shown, as `prompts.discussion.document` has it."""
 Ending = Literal["", "consensus", "turn limit"]
 
 
@@ -132,10 +132,11 @@ class Discussion(BaseModel):
 def _said(name: str, part: Any) -> str:
     """Return one part of a document as a line; empty for what says nothing of the matter."""
     if isinstance(part, str):
-        return f"{name}: {part}" if part != UNSAID else ""
+        return f"{name}: {part}" if part not in SAYS_NOTHING else ""
     if not isinstance(part, dict) or "name" not in part:
         return ""
-    told = [str(each) for field, each in part.items() if field not in {"name", "turns"} and each != UNSAID]
+    fields = {field: str(each) for field, each in part.items() if field not in {"name", "turns"}}
+    told = [each for each in fields.values() if each not in SAYS_NOTHING]
     return f"{part['name']}: {'; '.join(told)}" if told else str(part["name"])
 
 

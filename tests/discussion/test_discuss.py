@@ -256,14 +256,18 @@ def test_a_users_own_team_of_any_field_agrees_on_something(mneme: Run, tmp_path:
     assert "electricien" in [role["name"] for role in team["roles"]]
 
 
-def test_a_team_is_designed_for_its_task(mneme: Run, tmp_path: Path, environment: dict[str, str]) -> None:
+@pytest.mark.parametrize("led", [False, True])
+def test_a_team_is_designed_for_its_task(
+    mneme: Run, tmp_path: Path, environment: dict[str, str], led: bool
+) -> None:
     refused = mneme("new-team", "hut", "--task", "Build a hut now.", "--agents", "rules", fails=True)
     assert "needs a model" in refused.refused
     parts = {name: [{"purpose": "Which", "name": name.title()}] for name in ("fields", "ratings", "report")}
     draft = {
         "reason": "It snows.",
         "experts": [{"duties": "Snow.", "title": "Carpenter"}, {"duties": "Wool.", "title": "Mason"}],
-        **{"led": False, "item": "Wall", "document": "HUT", "item_fields": [{"purpose": "x", "name": "of"}]},
+        **{"criteria": ["warmth", "little snow inside"], "led": led},
+        **{"item": "Wall", "document": "HUT", "item_fields": [{"purpose": "x", "name": "of"}]},
     }
     slots = [{"purpose": "What", "many": True, "group": "", "name": f"slot_{n}"} for n in "abc"]
     with OllamaDouble(Model("llama3.1:8b")) as double:
@@ -272,8 +276,12 @@ def test_a_team_is_designed_for_its_task(mneme: Run, tmp_path: Path, environment
         double.chat.reply(json.dumps(draft | parts), template, template)
         mneme("new-team", "hut", "--task", "Build a hut now.", "--yes", "--agents", MODEL)
     team = load_team(str(tmp_path / "hut.yaml"))
-    assert team.names == ["carpenter", "mason", "documentation"] and team.document.name == "HUT.json"
+    assert team.document.name == "HUT.json"
     assert team.document.item == "Wall" and team.deciders == ["carpenter", "mason"]
+    if led:
+        assert "for warmth, little snow inside, and names" in team.role("evaluation").description
+    else:
+        assert team.names == ["carpenter", "mason", "documentation"]
 
 
 @pytest.mark.parametrize(

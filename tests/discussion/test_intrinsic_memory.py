@@ -32,11 +32,12 @@ from mneme.models.asking.budget import tokens
 from mneme.models.ollama import tokenizers
 from mneme.models.ollama.tokenizers import CUTS
 from mneme.nodes.discussion.context import DiscussionContext
-from mneme.nodes.discussion.experts import LEFT_OUT, Line, told_by
+from mneme.nodes.discussion.experts import Line, told_by
 from mneme.nodes.discussion.intrinsic_memory import PASSED
+from mneme.nodes.discussion.proposals import proposals_of
 from mneme.nodes.task_memories.f_context import f_context
 from mneme.nodes.task_memories.salvage import usable_memory
-from mneme.prompts.discussion.document import UNSAID, write_document
+from mneme.prompts.discussion.document import LEFT_OUT, SHORTENED, UNSAID, write_document
 from mneme.prompts.discussion.intrinsic_memory import (
     Contribution,
     Delegation,
@@ -832,23 +833,76 @@ def test_all_faults_of_a_reply_are_told_at_once() -> None:
     assert len(departures(template, memory)) == 3
 
 
-def test_a_writers_window_shortens_all_entries_before_it_drops_one() -> None:
-    entries = [f"Part {n} (choice {n}) because {'it is good ' * (4 * n)}end." for n in range(1, 16)]
-    memories: list[list[str]] = [[], entries]
-    versions = [
+def remembered(*memories: list[str]) -> list[MemoryVersion]:
+    """Return a cook's memory after turns 0, 2, 4 and so on."""
+    return [
         MemoryVersion(agent="cook", turn=2 * n, version=n + 1, memory={"parts": parts}, at=datetime.now(UTC))
         for n, parts in enumerate(memories)
     ]
-    histories = [("Cook", versions)]
-    whole = told_by(histories, 10_000, tokens)
-    tight = told_by(histories, tokens(whole) * 0.75, tokens)
+
+
+def test_a_writers_window_shortens_all_entries_before_it_drops_one() -> None:
+    entries = [f"Part {n} (choice {n}) because {'it is good ' * (4 * n)}end." for n in range(1, 16)]
+    histories = [("Cook", remembered([], entries))]
+    whole = told_by([], histories, 10_000, tokens)
+    tight = told_by([], histories, tokens(whole) * 0.75, tokens)
     assert all(f"Part {n} (choice {n}) because" in tight for n in range(1, 16))
-    assert tokens(tight) <= tokens(whole) * 0.75 and "Cook, parts (shortened):\n- Part 15" in tight
+    assert tokens(tight) <= tokens(whole) * 0.75 and tight.endswith(SHORTENED)
+    assert whole.count("Cook, parts:") == tight.count("Cook, parts:") == 1
     assert "because it is good it is good it is good it is good end. [2]" in tight, "short ones stay whole"
-    assert Line("Cook", "parts", "Tea (hot) because it warms. Pros: none at all.", 3).within(40) == (
-        "Cook, parts (shortened):\n- Tea (hot) because it warms. [3]"
+    assert Line("Cook, parts", "Tea (hot) because it warms. Pros: none at all.", [3]).within(40) == (
+        "- Tea (hot) because it warms. … [3]"
     )
-    assert "(shortened)" not in whole and told_by(histories, 200, tokens).endswith(LEFT_OUT)
+    assert SHORTENED not in whole and told_by([], histories, 200, tokens).endswith(LEFT_OUT)
+
+
+def test_the_turns_of_an_entry_follow_it_when_it_is_rewritten() -> None:
+    carried = "Stew (beef) because guests like it."
+    history = remembered(
+        [carried],
+        [carried, "Soup (lentils) because it stays warm for hours."],
+        [carried, "For hours it stays warm: lentil soup (of lentils).", "Twelve guests come at noon."],
+        ["Soup of lentils, which stays warm for hours; no celery.", "Twelve guests come at noon."],
+    )
+    assert told_by([], [("Cook", history)], 1000, tokens).splitlines() == [
+        "Cook, parts:",
+        "- Soup of lentils, which stays warm for hours; no celery. [2, 4, 6]",
+        "- Twelve guests come at noon. [4]",
+    ]
+
+
+def test_the_writer_is_shown_what_was_agreed_before_all_else_and_as_it_was_last_worded() -> None:
+    cook, waiter = {"speaker": "cook", "title": "Cook"}, {"speaker": "waiter", "title": "Waiter"}
+    soup, pie = "Soup (lentils) because it stays warm.", "Pie (spinach) because it is eaten out of hand."
+    turns = [
+        Turn(number=1, message=f"Proposal: {soup}\nProposal: Jelly (green) because it is fun.", **cook),
+        Turn(number=2, message="I accept soup and jelly.", accept=True, **waiter),
+        Turn(number=3, message="- Jelly (red) because green is odd. Pros: bright.", **cook),
+        Turn(number=4, message=f"Proposal: {pie}", **waiter),
+        Turn(number=5, message="Summary: Soup (lentils) because it stays warm for hours.", **waiter),
+        Turn(number=6, message="I accept.", accept=True, **cook),
+    ]
+    found = {each.name: each for each in proposals_of(turns)}
+    agreed, changed = found["Soup"], found["Jelly"]
+    assert (agreed.turns, agreed.by, agreed.accepted) == ([1, 5], "Cook", ["Waiter", "Cook"])
+    assert (changed.choice, changed.accepted, changed.is_accepted) == ("red", ["Cook"], False)
+    history = remembered([], [soup, "Twelve guests come at noon.", "Jelly (green) because it is fun."])
+    told = told_by([*found.values()], [("Cook", history)], 1000, tokens)
+    assert told.splitlines() == [
+        "Proposals that were accepted, as last worded:",
+        "- Soup (lentils) because it stays warm for hours. [1, 5]",
+        "  proposed by Cook; accepted by Waiter, Cook",
+        f"- {pie} [4]",
+        "  proposed by Waiter; accepted by Cook",
+        "Proposals that nobody else accepted:",
+        "- Jelly (red) because green is odd. Pros: bright. [1, 3]",
+        "  proposed by Cook; accepted by Cook",
+        "Cook, parts:",
+        "- Twelve guests come at noon. [2]",
+    ]
+    tight = told_by([*found.values()], [("Cook", history)], 75, tokens)
+    assert "Soup (lentils)" in tight and "Pie (spinach)" in tight
+    assert "guests" not in tight and tight.endswith(LEFT_OUT)
 
 
 class TestUnusableReplies:

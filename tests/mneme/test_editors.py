@@ -77,7 +77,7 @@ def told(answer: Json) -> str:
 def until_known(server: OwnServer, text: str) -> None:
     """Wait until a text has been delivered and remembered."""
     end = time.monotonic() + 30
-    while text not in server.memories():
+    while text not in " ".join(server.memories()):
         assert time.monotonic() < end
         time.sleep(0.1)
 
@@ -108,7 +108,92 @@ def test_what_is_said_in_one_session_is_shown_in_the_next(
         for each in wrong:
             played(hook, each, person)
         played(hook, {"session_id": "s3", "hook_event_name": "SessionEnd"}, person)
-        assert len(list((tmp_path / "mneme" / "sessions").iterdir())) == 2
+        shown = [each for each in (tmp_path / "mneme" / "sessions").iterdir() if not each.suffix]
+        assert len(shown) == 2
+
+
+SECRETS = "curl -u ann:hunter2 https://x.test/t0ken && TOKEN=s3cret deploy && export KEY=s3cret"
+WORK: dict[str, list[Json]] = {
+    "claude-code": [
+        {"tool_name": "Edit", "tool_input": {"file_path": "/tmp/kite/src/wing.py", "old_string": "a"}},
+        {"tool_name": "Write", "tool_input": {"file_path": "/etc/hosts", "content": "not of the project"}},
+        {"tool_name": "Bash", "tool_input": {"command": "cd /tmp/kite && make test 2>&1 | tail -3"}},
+        {"tool_name": "Bash", "tool_input": {"command": SECRETS}},
+    ],
+    "codex": [
+        {
+            "tool_name": "apply_patch",
+            "tool_input": {
+                "command": "*** Begin Patch\n*** Update File: src/wing.py\n@@\n-a\n+b\n*** End Patch"
+            },
+        },
+        {"tool_name": "Bash", "tool_input": {"command": "make test"}},
+    ],
+    "cursor": [
+        {"hook_event_name": "afterFileEdit", "file_path": "/tmp/kite/src/wing.py", "edits": []},
+        {"hook_event_name": "afterShellExecution", "command": "make test", "output": "ok"},
+    ],
+}
+
+
+@pytest.mark.parametrize("editor", FILES)
+def test_what_a_session_did_is_one_memory_that_the_next_one_is_shown(
+    editor: str, tmp_path: Path, person: dict[str, str], mneme: Run
+) -> None:
+    assert mneme("connect", editor).returncode == 0
+    is_cursor = editor == "cursor"
+    start, asks, ends = (
+        ("sessionStart", "beforeSubmitPrompt", "sessionEnd")
+        if is_cursor
+        else ("SessionStart", "UserPromptSubmit", "SessionEnd")
+    )
+    hook = command_of(tmp_path, editor, start)
+
+    def event(name: str, session: str, **more: Any) -> Json:
+        if is_cursor:
+            return {
+                "conversation_id": session,
+                "workspace_roots": ["/tmp/kite"],
+                "hook_event_name": name,
+                **more,
+            }
+        return {"session_id": session, "cwd": "/tmp/kite", "hook_event_name": name, **more}
+
+    with own_server(tmp_path / "mneme") as server:
+        for request in ("Make the wing wider.", "And test it."):
+            played(hook, event(asks, "s1", prompt=request), person)
+        for each in WORK[editor]:
+            assert played(hook, event("PostToolUse", "s1") | each, person) == {}
+        notes = tmp_path / "mneme" / "sessions"
+        if editor == "codex":  # it never says that a session ended: one that begins an hour later does
+            played(hook, event(start, "s2"), person)
+            assert "Worked on" not in " ".join(server.memories())
+            (file,) = notes.glob("*.done")
+            os.utime(file, (0, 0))
+            played(hook, event(start, "s3"), person)
+        else:
+            played(hook, event(ends, "s1"), person)
+        until_known(server, "Worked on kite")
+        (account,) = (
+            each["memory"] for each in server.get("memories") if "Worked" in each["memory"]["content"]
+        )
+        more = ", curl, deploy" if editor == "claude-code" else ""
+        assert account["kind"] == "episodic"
+        assert account["content"] == (
+            "Worked on kite: asked “Make the wing wider.” and 1 more; changed src/wing.py; "
+            f"ran make test{more}."
+        )
+        assert not any(secret in " ".join(server.memories()) for secret in ("hunter2", "t0ken", "s3cret"))
+        shown = json.dumps(played(hook, event(start, "s9"), person), ensure_ascii=False)
+        assert "Worked on kite" in shown
+        assert not list(notes.glob("*.done"))
+        played(hook, event(asks, "s10", prompt="Only a question?"), person)
+        played(hook, event(ends, "s10"), person)
+        elsewhere = event(start, "s11") | (
+            {"workspace_roots": ["/tmp/boat"]} if is_cursor else {"cwd": "/tmp/boat"}
+        )
+        played(hook, elsewhere, person)
+        assert " ".join(server.memories()).count("Worked on") == 1
 
 
 def test_a_fact_goes_from_the_editor_to_the_chat_to_the_console_and_is_gone(

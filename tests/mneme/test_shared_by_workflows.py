@@ -17,12 +17,12 @@ from mneme.nodes.discussion.context import DiscussionContext
 from mneme.nodes.household.context import HouseholdContext
 from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.sharing.context import SharingContext
-from mneme.prompts.discussion.document import UNSAID as UNSAID_BY_PROMPT
+from mneme.prompts.discussion.document import UNSAID, UNSHOWN
 from mneme.prompts.prompt import SHARED
 from mneme.prompts.sharing.answering import Asked, answer
 from mneme.stores.cards.card import Lesson
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.discussions.discussions import UNSAID
+from mneme.stores.discussions.discussions import SAYS_NOTHING
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
@@ -188,4 +188,4 @@ def test_without_anything_shared_a_prompt_is_as_it_was() -> None:
 
 
 def test_recall_knows_what_a_document_says_where_nothing_was_said() -> None:
-    assert UNSAID == UNSAID_BY_PROMPT
+    assert {UNSAID, UNSHOWN} == SAYS_NOTHING

@@ -24,6 +24,8 @@ REVIEW = "# The memory templates below were made by a model. Read them and chang
 Values = dict[str, Any]
 LEADING = "data_pipeline"
 """The team that lends those who lead a discussion, and who writes."""
+EVALUATING = "evaluation"
+"""Its role that judges the solution, by the new task's criteria."""
 PARTS = ("fields", "item_fields", "ratings", "report")
 NAMED = re.compile("[a-z]")
 
@@ -97,8 +99,14 @@ async def _designed(
         "item": draft.item,
         **{part: {each.name: each.purpose for each in getattr(draft, part)} for part in PARTS},
     }
+    judged = ", ".join(filter(None, map(str.strip, draft.criteria)))
+    evaluates = f"Evaluates the solution as it stands for {judged}, and names what is missing."
     return leading.model_copy(
         update={
+            "roles": [
+                role.model_copy(update={"description": evaluates}) if role.name == EVALUATING else role
+                for role in leading.roles
+            ],
             "document": Document.model_validate(document),
             "speakers": leading.speakers
             if draft.led

@@ -1,0 +1,65 @@
+"""The proposals of a discussion, read from its turns: the latest wording by name, and who accepts it.
+
+As with issues, nothing is kept beside the turns. A proposal is what stands in the form that agents are asked
+for, `Name (choice) because …`; who said it otherwise has it in a memory alone.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mneme.prompts.discussion.intrinsic_memory import ITEM, named
+from mneme.stores.discussions.discussions import Turn
+
+
+@dataclass
+class Proposal:
+    """An item of the solution as it was last worded, by whom, and the turns that worded it."""
+
+    name: str
+    choice: str
+    wording: str
+    by: str
+    turns: list[int]
+    accepted: list[str] = field(default_factory=list)
+    """The titles of those who accepted the solution since it had this choice."""
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether anybody beside its proposer has accepted it."""
+        return any(each != self.by for each in self.accepted)
+
+    @property
+    def origin(self) -> str:
+        """Who proposed and who accepted it."""
+        accepted = f"; accepted by {', '.join(self.accepted)}" if self.accepted else ""
+        return f"proposed by {self.by}{accepted}"
+
+
+def proposals_of(turns: Iterable[Turn]) -> list[Proposal]:
+    """Return what was proposed and not replaced under its name, in the order in which it came up.
+
+    Who says a choice again, as a summary does, takes no acceptance away.
+    """
+    standing: dict[str, Proposal] = {}
+    for turn in turns:
+        for item in ITEM.finditer(turn.message):
+            name, choice = item["name"].strip(), item["choice"].strip()
+            older = standing.get(name.lower())
+            is_same = older is not None and older.choice.lower() == choice.lower()
+            standing[name.lower()] = Proposal(
+                name=name,
+                choice=choice,
+                wording=" ".join(item[0][item.start("name") - item.start() :].split()),
+                by=older.by if older and is_same else turn.title,
+                turns=sorted({*(older.turns if older else ()), turn.number}),
+                accepted=[*older.accepted] if older and is_same else [],
+            )
+        if turn.accept:
+            for each in standing.values():
+                each.accepted = [*dict.fromkeys([*each.accepted, turn.title])]
+    return list(standing.values())
+
+
+def repeats(entry: str, proposals: Iterable[Proposal]) -> bool:
+    """Tell whether an entry of a memory words a proposal, which is shown as it was worded last."""
+    return named(entry) in {each.name.lower() for each in proposals}
