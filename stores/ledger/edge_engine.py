@@ -11,11 +11,20 @@ import qdrant_edge as edge
 
 from mneme.core.errors import Damaged, MnemeError
 from mneme.stores.ledger.database import REPAIR
-from mneme.stores.ledger.engine import Answer, Engine, Request, words_in
-from mneme.stores.ledger.index import BATCH_SIZE, STAMP_ID, Changes, Point, stamp_of
+from mneme.stores.ledger.folder import seal
+from mneme.stores.ledger.index import (
+    BATCH_SIZE,
+    STAMP_ID,
+    Answer,
+    Changes,
+    Engine,
+    Point,
+    Request,
+    stamp_of,
+    words_in,
+)
 from mneme.stores.ledger.log import State
 from mneme.stores.ledger.query import DENSE, SPARSE, Found, Payload, Query, Where, section_of
-from mneme.stores.ledger.sealing import seal
 
 MATCHES: dict[str, Any] = {"value": edge.MatchValue, "prefix": edge.MatchPrefix, "any": edge.MatchAny}
 SCHEMAS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}

@@ -26,11 +26,10 @@ from mneme.core.errors import MnemeError
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.stores.ledger.database import Database
 from mneme.stores.ledger.edge_engine import EdgeEngine
-from mneme.stores.ledger.engine import Scores
-from mneme.stores.ledger.index import agrees, build, changes, differences
+from mneme.stores.ledger.folder import is_sealed, unseal
+from mneme.stores.ledger.index import Scores, agrees, build, changes, differences
 from mneme.stores.ledger.log import check_embedder, current_state
 from mneme.stores.ledger.query import Found, Query
-from mneme.stores.ledger.sealing import is_sealed, unseal
 
 COPY = "index-"
 POLL_SECONDS = 0.5
