@@ -43,6 +43,19 @@ def guarded() -> Iterator[None]:
         raise Damaged(f"The index of the embedded ledger failed: {failure}.", REPAIR) from failure
 
 
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Keep from the terminal what the engine writes there of a panic: what it raises is told in our words."""
+    terminal = os.dup(2)
+    try:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
 class EdgeEngine(Engine):
     """An open shard, and up to which entry it has followed the log."""
 
@@ -55,6 +68,7 @@ class EdgeEngine(Engine):
         with guarded():
             self.shard = edge.EdgeShard.load(str(path)) if dimension is None else _made(path, dimension)
 
+    @guarded()
     def read_stamp(self) -> Payload:
         """Read the stamp, and which scopes there are."""
         if stamp := super().read_stamp():
