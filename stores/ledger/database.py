@@ -51,11 +51,12 @@ class Database(ABC):
     follows the statement that begins a write, so that another writer waits; `alone` is the statement at which
     whoever makes tables waits for others that do so. `begin` and `snapshot` begin a transaction that writes,
     and one in which all statements see one state. `taken` takes a name for a transaction, where several of
-    one process may write at once (`writers`).
+    one process may write at once (`writers`). `serial` is the type of a number by which rows are found,
+    `compact` ends a table whose rows are found by a text.
     """
 
     blob, text, locked, alone, begin, snapshot = "BLOB", "TEXT", "", "", "BEGIN IMMEDIATE", "BEGIN"
-    taken, writers = "", 1
+    taken, writers, serial, compact = "", 1, "INTEGER", " WITHOUT ROWID"
     place: str
 
     def reading(self, *, snapshot: bool = False) -> AbstractContextManager[Cursor]:
@@ -92,7 +93,8 @@ class Database(ABC):
 
 def make(cursor: Cursor, database: Database | type["Sqlite"], tables: str) -> None:
     """Make tables and indexes that are not there; one process after the other."""
-    described = tables.format(blob=database.blob, text=database.text)
+    names = ("blob", "text", "serial", "compact")
+    described = tables.format(**{name: getattr(database, name) for name in names})
     for statement in f"{database.alone};{described}".split(";"):
         if statement.strip():
             cursor.execute(statement)

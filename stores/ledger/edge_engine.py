@@ -91,7 +91,7 @@ class EdgeEngine(Engine):
     @guarded()
     def ask(self, requests: Sequence[Request]) -> list[list[Answer]]:
         answers = [self.shard.query(_request(request)) for request in requests]
-        return [[(str(each.id), each.score, each.payload) for each in answer] for answer in answers]
+        return [[(str(each.id), each.score) for each in answer] for answer in answers]
 
     @guarded()
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
@@ -155,7 +155,7 @@ def _request(given: Request) -> edge.QueryRequest:
 
 
 def _common(given: Request) -> dict[str, Any]:
-    return {name: given[name] for name in ("offset", "score_threshold", "with_payload") if name in given}
+    return {name: given[name] for name in ("offset", "score_threshold") if name in given}
 
 
 def _leg(given: Request) -> dict[str, Any]:

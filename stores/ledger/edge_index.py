@@ -27,8 +27,8 @@ from mneme.core.private import make_private_file, make_private_folder
 from mneme.stores.ledger.database import Database
 from mneme.stores.ledger.edge_engine import EdgeEngine
 from mneme.stores.ledger.engine import Scores
-from mneme.stores.ledger.index import agrees, all_points, changes, differences
-from mneme.stores.ledger.log import check_embedder, current_state, state_of
+from mneme.stores.ledger.index import agrees, build, changes, differences
+from mneme.stores.ledger.log import check_embedder, current_state
 from mneme.stores.ledger.query import Found, Query
 from mneme.stores.ledger.sealing import is_sealed, unseal
 
@@ -50,12 +50,12 @@ class EdgeIndex:
         self._copy: EdgeEngine | None = None
         self._has_remains = False
 
-    def follow(self) -> None:
-        """Bring the copy to the end of the log."""
+    def follow(self) -> int:
+        """Bring the copy to the end of the log; return up to which entry it has followed it."""
         copy = self._opened()
         state = current_state(self._database)
         if state.seq == copy.seq:
-            return
+            return copy.seq
         check_embedder(str(self._folder), state, *copy.made_with)
         with self._following:
             copy = self._opened()
@@ -64,6 +64,7 @@ class EdgeIndex:
                 found = changes(cursor, copy.seq)
             copy.apply(found)
             self._has_remains |= found.erases
+        return state.seq
 
     def written(self) -> None:
         """Follow at once where this process has a copy."""
@@ -193,12 +194,8 @@ class EdgeIndex:
         number = 1 + max((int(each.name) for each in shards_in(folder)), default=0)
         shard = folder / f"{number:06d}"
         make_private_folder(shard)
-        with self._database.reading(snapshot=True) as cursor:
-            state = state_of(cursor)
-            copy = EdgeEngine(shard, lock, dimension=state.dimension)
-            for points in all_points(cursor, state):
-                copy.upsert(points)
-            copy.stamp(state)
+        copy = EdgeEngine(shard, lock, dimension=current_state(self._database).dimension)
+        copy.stamp(build(self._database, copy.upsert))
         return copy
 
 

@@ -28,8 +28,8 @@ from mneme.stores.ledger.words import Words
 Request = dict[str, Any]
 Scores = dict[str, dict[str, float]]
 """The scores that the parts of a query give to records, by their ids."""
-Answer = tuple[str, float, Payload | None]
-"""A record's id, its score, and its payload where that was wanted."""
+Answer = tuple[str, float]
+"""A record's id, and its score."""
 
 
 class Engine(ABC):
@@ -62,10 +62,10 @@ class Engine(ABC):
         if query.ranking is not None:
             self._index(query)
         [found] = self.ask([request_of(query, legs)])
-        parts: Scores = {record: {query.mode: score} for record, score, _ in found}
+        parts: Scores = {record: {query.mode: score} for record, score in found}
         if found and query.mode == "hybrid":
             parts = self._parts(legs, {"must": [{"has_id": [*parts]}]}, len(found))
-        return [Found(record, (of or {})["n"], score, parts.get(record, {})) for record, score, of in found]
+        return [Found(record, score, parts.get(record, {})) for record, score in found]
 
     def pool(self, query: Query) -> Scores:
         """Return the records that each part of a query proposes, by their ids, with those parts' scores."""
@@ -76,7 +76,7 @@ class Engine(ABC):
         found: Scores = {}
         answers = self.ask([leg | {"filter": wanted, "limit": limit} for leg in legs.values()])
         for name, answer in zip(legs, answers, strict=True):
-            for record, score, _ in answer:
+            for record, score in answer:
                 found.setdefault(record, {})[name] = score
         return found
 
@@ -113,7 +113,7 @@ def legs_of(query: Query) -> dict[str, Request]:
     """Return the parts of a query, by the name of the vectors that each compares with."""
     legs: dict[str, Request] = {}
     if query.mode != "bm25" and query.dense is not None:
-        legs[DENSE] = {"query": [*map(float, query.dense)], "using": DENSE}
+        legs[DENSE] = {"query": [*query.dense], "using": DENSE}
     if query.mode != "dense" and query.words is not None and query.words.indices:
         legs[SPARSE] = {"query": query.words._asdict(), "using": SPARSE}
         if corpus := filter_of(query.where._replace(conditions=())):
@@ -124,12 +124,7 @@ def legs_of(query: Query) -> dict[str, Request]:
 def request_of(query: Query, legs: Mapping[str, Request]) -> Request:
     """Return the request for the whole query: one part of it, or several that are fused or ranked."""
     wanted = filter_of(query.where)
-    common = {
-        "limit": query.limit,
-        "offset": query.offset,
-        "score_threshold": query.min_score,
-        "with_payload": ["n"],
-    }
+    common = {"limit": query.limit, "offset": query.offset, "score_threshold": query.min_score}
     if query.is_plain:
         [leg] = legs.values()
         return leg | common | {"filter": wanted}

@@ -8,12 +8,12 @@ So it can be built anew at any time, and a search that finds an old state of a r
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from mneme.stores.ledger.database import Cursor
+from mneme.stores.ledger.database import Cursor, Database
 from mneme.stores.ledger.listing import vectors_by_ids
 from mneme.stores.ledger.log import Head, State, heads_of, state_of
 from mneme.stores.ledger.query import (
@@ -71,12 +71,25 @@ def changes(cursor: Cursor, after: int) -> Changes:
     return Changes(state, points, [*gone], any(kind in ("forget", "drop") for kind, *_ in rows))
 
 
-def all_points(cursor: Cursor, state: State) -> Iterator[list[Point]]:
-    """Yield all that an index has, some at a time, and those of one namespace side by side."""
+def build(database: Database, upsert: Callable[[list[Point]], object]) -> State:
+    """Give an index all that it has, some at a time; return the state of the log from which it follows.
+
+    No reading is long: whoever erases waits for those who read. So a point may be newer than that state.
+    """
+    with database.reading(snapshot=True) as cursor:
+        state, some = state_of(cursor), _searched(cursor)
+    for records in some:
+        with database.reading(snapshot=True) as cursor:
+            points = points_of(cursor, records, state)
+        upsert(points)
+    return state
+
+
+def _searched(cursor: Cursor) -> list[list[str]]:
+    """Return the ids of all that an index has, some at a time, those of one namespace side by side."""
     rows = cursor.execute("SELECT record FROM ledger_heads WHERE searched = 1 ORDER BY scope, created")
     records = [row[0] for row in rows.fetchall()]
-    for start in range(0, len(records), BATCH_SIZE):
-        yield points_of(cursor, records[start : start + BATCH_SIZE], state)
+    return [records[start : start + BATCH_SIZE] for start in range(0, len(records), BATCH_SIZE)]
 
 
 def points_of(cursor: Cursor, records: Iterable[str], state: State) -> list[Point]:
@@ -153,8 +166,8 @@ def agrees(cursor: Cursor, stamp: Payload) -> str:
 
 def differences(cursor: Cursor, points: Iterable[Point]) -> list[str]:
     """Return in words how what an index has differs from what it must have."""
-    found = {point.id: point for point in points}
-    expected = {point.id: point for some in all_points(cursor, state_of(cursor)) for point in some}
+    found, state = {point.id: point for point in points}, state_of(cursor)
+    expected = {point.id: point for some in _searched(cursor) for point in points_of(cursor, some, state)}
     missing, more = expected.keys() - found.keys(), found.keys() - expected.keys()
     wrong = [record for record in expected.keys() & found.keys() if _differs(expected[record], found[record])]
     counted = (("lacks", missing), ("has too many:", more), ("has wrong:", wrong))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from mneme.core.errors import Damaged
 from mneme.stores.ledger.database import REPAIR, Cursor
 from mneme.stores.ledger.filters import passes
-from mneme.stores.ledger.log import BODY, HEADS, body_of, dense_of, each_value, head_of, heads_of, state_of
+from mneme.stores.ledger.log import BODY, HEADS, dense_of, each_value, heads_of, state_of, versions_in
 from mneme.stores.ledger.query import LAST, Where
 from mneme.stores.ledger.records import Version, gaps
 
@@ -74,10 +74,10 @@ def records(
     statement = f"{HEADS}{tests} ORDER BY h.{order.column}{way}, h.record{way}"
     if not where.conditions:
         rows = cursor.execute(f"{statement} LIMIT ? OFFSET ?", [*given, limit or ALL, offset]).fetchall()
-        return [head_of(row).version for row in rows]
+        return versions_in(rows)
     found: list[Version] = []
     for row in cursor.execute(statement, given):
-        version = head_of(row).version
+        [version] = versions_in([row])
         if passes(version.value, where.conditions):
             found.append(version)
             if limit and len(found) == offset + limit:
@@ -98,7 +98,7 @@ def derived(cursor: Cursor, where: Where) -> list[Version]:
     statement = (
         f"{HEADS}{tests} AND h.record IN (SELECT record FROM ledger_sources) ORDER BY h.created, h.record"
     )
-    return [head_of(row).version for row in cursor.execute(statement, given).fetchall()]
+    return versions_in(cursor.execute(statement, given).fetchall())
 
 
 def count(cursor: Cursor, where: Where) -> int:
@@ -106,7 +106,7 @@ def count(cursor: Cursor, where: Where) -> int:
     tests, given = _selected(where)
     if where.conditions:
         rows = cursor.execute(HEADS + tests, given)
-        return sum(passes(head_of(row).version.value, where.conditions) for row in rows)
+        return sum(passes(version.value, where.conditions) for row in rows for version in versions_in([row]))
     counted: int = cursor.execute(f"SELECT count(*) FROM ledger_heads h{tests}", given).fetchone()[0]
     return counted
 
@@ -128,12 +128,9 @@ def versions_of(cursor: Cursor, wanted: Sequence[tuple[str, int]]) -> dict[tuple
     """Return versions by their record and number; those that are gone are left out."""
     statement = f"""SELECT {BODY}, e.number FROM ledger_entries e
         WHERE e.record IN ({{}}) AND e.kind = 'version' AND e.body IS NOT NULL"""
-    asked, rows = set(wanted), each_value(cursor, statement, (record for record, _ in wanted))
-    return {
-        (row[1], row[5]): Version.model_validate_json(body_of(row))
-        for row in rows
-        if (row[1], row[5]) in asked
-    }
+    asked, found = set(wanted), each_value(cursor, statement, (record for record, _ in wanted))
+    rows = [row for row in found if (row[1], row[5]) in asked]
+    return {(row[1], row[5]): version for row, version in zip(rows, versions_in(rows), strict=True)}
 
 
 def histories(cursor: Cursor, wanted: Sequence[str]) -> dict[str, list[Version]]:
@@ -197,7 +194,7 @@ def unembedded(cursor: Cursor, embedder: str, limit: int) -> dict[str, Version]:
         WHERE h.searched = 1 AND v.record IS NULL LIMIT ?""",
         (embedder, limit),
     ).fetchall()
-    return {row[1]: head_of(row).version for row in rows}
+    return {row[1]: version for row, version in zip(rows, versions_in(rows), strict=True)}
 
 
 def tombstones(cursor: Cursor, prefix: str) -> list[str]:

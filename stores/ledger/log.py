@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 from uuid import uuid4
 
+from pydantic import TypeAdapter
+
 from mneme.core.errors import Damaged, LedgerMismatch, MnemeError
 from mneme.stores.ledger.database import REPAIR, Cursor, Database, Sqlite, Worker, make, upsert
 from mneme.stores.ledger.query import FORMAT, scope
@@ -41,21 +43,22 @@ SUM = 16
 TABLES = """
 CREATE TABLE IF NOT EXISTS ledger_state (one INTEGER PRIMARY KEY, ledger TEXT, format INTEGER, embedder TEXT,
     dimension INTEGER, seq BIGINT, chain {blob}, indexed BIGINT);
-CREATE TABLE IF NOT EXISTS ledger_entries (seq BIGINT PRIMARY KEY, kind TEXT, record TEXT, number INTEGER,
+CREATE TABLE IF NOT EXISTS ledger_entries (seq {serial} PRIMARY KEY, kind TEXT, record TEXT, number INTEGER,
     nonce {blob}, body TEXT, digest {blob}, chain {blob});
 CREATE INDEX IF NOT EXISTS ledger_entries_record ON ledger_entries (record, number);
 CREATE TABLE IF NOT EXISTS ledger_heads (record TEXT PRIMARY KEY, seq BIGINT, number INTEGER,
     searched INTEGER, scope {text}, created BIGINT, updated BIGINT, expires DOUBLE PRECISION,
-    contradicts {text});
+    contradicts {text}){compact};
 CREATE INDEX IF NOT EXISTS ledger_heads_scope ON ledger_heads (scope, created);
 CREATE INDEX IF NOT EXISTS ledger_heads_expires ON ledger_heads (expires) WHERE expires IS NOT NULL;
 CREATE INDEX IF NOT EXISTS ledger_heads_contradicts ON ledger_heads (contradicts)
     WHERE contradicts IS NOT NULL;
-CREATE TABLE IF NOT EXISTS ledger_receipts (id TEXT PRIMARY KEY, record TEXT, number INTEGER);
+CREATE TABLE IF NOT EXISTS ledger_receipts (id TEXT PRIMARY KEY, record TEXT, number INTEGER){compact};
 CREATE INDEX IF NOT EXISTS ledger_receipts_record ON ledger_receipts (record);
 CREATE TABLE IF NOT EXISTS ledger_tombstones (id TEXT PRIMARY KEY, scope {text}, created BIGINT, last INTEGER,
     body TEXT);
-CREATE TABLE IF NOT EXISTS ledger_sources (id TEXT PRIMARY KEY, record TEXT, source TEXT, number INTEGER);
+CREATE TABLE IF NOT EXISTS ledger_sources (id TEXT PRIMARY KEY, record TEXT, source TEXT,
+    number INTEGER){compact};
 CREATE INDEX IF NOT EXISTS ledger_sources_record ON ledger_sources (record);
 CREATE INDEX IF NOT EXISTS ledger_sources_source ON ledger_sources (source);
 CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {blob}, sum BIGINT,
@@ -63,9 +66,10 @@ CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {bl
 """
 BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
 """What is read of an entry to take its body from it: see `body_of`."""
+VERSIONS = TypeAdapter(list[Version])
 HEADS = """SELECT e.seq, h.record, e.nonce, e.body, e.digest, h.scope FROM ledger_heads h
     LEFT JOIN ledger_entries e ON e.seq = h.seq AND e.record = h.record"""
-"""Reads records as they are now: see `head_of`."""
+"""Reads records as they are now: see `versions_in`."""
 
 
 class State(NamedTuple):
@@ -81,10 +85,11 @@ class State(NamedTuple):
 
 
 class Head(NamedTuple):
-    """A record as it is now, with its scope."""
+    """A record as it is now, with its scope, and the entry that made it so."""
 
     version: Version
     scope: str
+    seq: int
 
 
 class Tombstone(NamedTuple):
@@ -406,15 +411,16 @@ def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: An
     return found
 
 
-def head_of(row: Sequence[Any]) -> Head:
-    """Return a record as it is now, of which `HEADS` was read. Raises Damaged."""
-    return Head(Version.model_validate_json(body_of(row)), row[5])
+def versions_in(rows: Iterable[Sequence[Any]]) -> list[Version]:
+    """Return the versions in entries, of which `BODY` was read; all are read at once. Raises Damaged."""
+    return VERSIONS.validate_json(f"[{','.join(map(body_of, rows))}]")
 
 
 def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Head]:
     """Return those of the records that are there, as they are now."""
     rows = each_value(cursor, f"{HEADS} WHERE h.record IN ({{}})", records)
-    return {row[1]: head_of(row) for row in rows}
+    found = zip(rows, versions_in(rows), strict=True)
+    return {row[1]: Head(version, row[5], row[0]) for row, version in found}
 
 
 def tombstones_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Tombstone]:

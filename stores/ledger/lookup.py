@@ -199,13 +199,12 @@ class Lookup:
     def _found(self, asked: Query) -> list[tuple[Version, Found]]:
         """Search, and join what was found with the log: one that changed just now is looked for again."""
         for _ in range(ATTEMPTS):
-            self._store.index.follow()
+            followed = self._store.index.follow()
             found = self._store.index.search(concealed(asked, self._store.key))
             with self._store.log.database.reading() as cursor:
                 heads = heads_of(cursor, [each.record for each in found])
-            now = {record: head.version for record, head in heads.items() if head.version.is_searched}
+            now = {record: head.version for record, head in heads.items() if head.seq <= followed}
             joined = [(now[each.record], each) for each in found if each.record in now]
-            joined = [(version, each) for version, each in joined if version.version == each.number]
             if len(joined) == len(found):
                 break
         return joined

@@ -33,6 +33,7 @@ class Postgres(Database):
     blob, text, locked, begin = "BYTEA", 'TEXT COLLATE "C"', " FOR UPDATE", "BEGIN"
     alone = f"SELECT pg_advisory_xact_lock({SETUP_LOCK})"
     taken, writers = "SELECT pg_advisory_xact_lock(hashtext(?))", POOL_SIZE
+    serial, compact = "BIGINT", ""
     snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def __init__(self, url: str, setting: str = "MNEME_LEDGER", schema: str = "") -> None:

@@ -131,10 +131,9 @@ class Query(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A version of a record that a search found, with its score and the parts of it where known."""
+    """A record that a search found, with its score and the parts of it where known."""
 
     record: str
-    number: int
     score: float
     parts: dict[str, float]
 

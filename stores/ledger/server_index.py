@@ -23,9 +23,10 @@ from mneme.stores.ledger.engine import Answer, Engine, Request, words_in
 from mneme.stores.ledger.index import (
     BATCH_SIZE,
     STAMP_ID,
+    Changes,
     Point,
     agrees,
-    all_points,
+    build,
     changes,
     differences,
     stamp_of,
@@ -86,13 +87,14 @@ class ServerIndex(Engine):
         path = f"/collections/{name or self.name}{path}"
         return self._nodes.call(method, path, body, **params)["result"]
 
-    def follow(self) -> None:
-        """Bring the index to the end of the log."""
+    def follow(self) -> int:
+        """Bring the index to the end of the log; return up to which entry it has followed it."""
         state = current_state(self._database)
         check_embedder(self.name, state, *self._made_with)
         if state.indexed < state.seq:
             with self._following:
                 self._catch_up()
+        return state.seq
 
     def written(self) -> None:
         """Follow what was written; where the server is away, the next search does so: the write is safe."""
@@ -108,17 +110,25 @@ class ServerIndex(Engine):
         with self._database.reading(snapshot=True) as cursor:
             after = state_of(cursor).indexed
             found = changes(cursor, after)
-        self._upsert(self.name, found.points, found.state)
-        self._delete(found.gone)
-        with self._database.reading() as cursor:
-            heads = heads_of(cursor, [point.id for point in found.points])
-        self._delete([p.id for p in found.points if p.id not in heads or not heads[p.id].version.is_searched])
-        self._stamp(self.name, found.state)
+        self._apply(self.name, found)
         with self._database.writing() as cursor:
             cursor.execute(
                 "UPDATE ledger_state SET indexed = ? WHERE indexed >= ? AND indexed < ?",
                 (found.state.seq, after, found.state.seq),
             )
+
+    def _apply(self, name: str, found: Changes) -> None:
+        """Let a collection follow the log; what was forgotten since it was read is not brought back."""
+        self._upsert(name, found.points, found.state)
+        with self._database.reading() as cursor:
+            heads = heads_of(cursor, [point.id for point in found.points])
+        late = [p.id for p in found.points if p.id not in heads or not heads[p.id].version.is_searched]
+        gone = [*found.gone, *late]
+        for start in range(0, len(gone), BATCH_SIZE):
+            self._call(
+                "POST", "/points/delete", {"points": gone[start : start + BATCH_SIZE]}, name, **ORDERED
+            )
+        self._stamp(name, found.state)
 
     def _upsert(self, name: str, points: Sequence[Point], state: State) -> None:
         for start in range(0, len(points), BATCH_SIZE):
@@ -134,16 +144,9 @@ class ServerIndex(Engine):
         older = {"must": [{"key": "seq", "range": {"lte": state.seq}}]}
         self._call("PUT", "/points", {"points": numbered, "update_filter": older}, name, **ORDERED)
 
-    def _delete(self, ids: Sequence[str]) -> None:
-        for start in range(0, len(ids), BATCH_SIZE):
-            self._call("POST", "/points/delete", {"points": [*ids[start : start + BATCH_SIZE]]}, **ORDERED)
-
     def ask(self, requests: Sequence[Request]) -> list[list[Answer]]:
         answers = self._call("POST", "/points/query/batch", {"searches": requests})
-        return [
-            [(str(each["id"]), each["score"], each.get("payload")) for each in answer["points"]]
-            for answer in answers
-        ]
+        return [[(str(each["id"]), each["score"]) for each in answer["points"]] for answer in answers]
 
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
         self._call("PUT", "/index", {"field_name": path, "field_schema": schema}, wait="true")
@@ -176,18 +179,23 @@ class ServerIndex(Engine):
         return wrong
 
     def rebuild(self, *, only_where_unusable: bool = False) -> None:
-        """Build a new collection, and let the alias mean it; writers wait meanwhile, searches do not."""
+        """Build a new collection, and let the alias mean it; writers wait for the last changes alone."""
+        new = f"{self.name}-{uuid4().hex[:8]}"
+        self._make(new, (before := current_state(self._database)).dimension)
+        state = build(self._database, lambda points: self._upsert(new, points, before))
+        with self._database.reading(snapshot=True) as cursor:  # most of what was written meanwhile
+            found = changes(cursor, state.seq)
+        self._apply(new, found)
         with self._following, self._database.writing() as cursor:
-            state = state_of(cursor, self._database.locked)
-            if only_where_unusable and not self._unusable(state):  # another process was first
+            state_of(cursor, self._database.locked)
+            found = changes(cursor, found.state.seq)
+            if only_where_unusable and not self._unusable(found.state):  # another process was first
+                self._call("DELETE", "", name=new)
                 return
-            old, new = self._resolve(self.name), f"{self.name}-{uuid4().hex[:8]}"
-            self._make(new, state.dimension)
-            for points in all_points(cursor, state):
-                self._upsert(new, points, state)
-            self._stamp(new, state)
-            cursor.execute("UPDATE ledger_state SET indexed = ?", (state.seq,))
-            self._switch(old, new)
+            check_embedder(self.name, found.state, state.embedder, state.dimension)
+            self._apply(new, found)
+            cursor.execute("UPDATE ledger_state SET indexed = ?", (found.state.seq,))
+            self._switch(self._resolve(self.name), new)
         self._indexed = set()
 
     def close(self) -> None:

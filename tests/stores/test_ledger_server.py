@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,38 @@ class TestVerifying:
         await repair(location, embedder)
         assert (await verify(location)).problems == []
         assert len(await ledger.search(ALICE, "tea")) == 5
+
+    async def test_nobody_waits_while_an_index_is_built(
+        self, ledger: Ledger, location: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for key in ("kept", "changed", "forgotten"):
+            await put(ledger, f"tea {key}", key=key)
+        index: Any = ledger._store.index
+        send, is_building, goes_on = index._upsert, threading.Event(), threading.Event()
+
+        def slowly(name: str, *given: Any) -> None:
+            if name != index.name and not is_building.is_set():
+                is_building.set()
+                assert goes_on.wait(60)
+            send(name, *given)
+
+        monkeypatch.setattr(index, "_upsert", slowly)
+        building = asyncio.create_task(asyncio.to_thread(ledger.rebuild_index))
+        try:
+            await asyncio.to_thread(is_building.wait, 60)
+            async with asyncio.timeout(30):
+                await put(ledger, "tea new", key="new")
+                await ledger.update(ALICE, "changed", {}, text="milk", change=SAID, expected_version=1)
+                await ledger.forget(ALICE, "forgotten", reason="", actor="")
+                found = await ledger.search(ALICE, "tea", mode="bm25")
+            assert {hit.version.key for hit in found} == {"kept", "new"}
+            assert not building.done()
+        finally:
+            goes_on.set()
+            await building
+        found = await ledger.search(ALICE, "tea milk", mode="bm25")
+        assert {hit.version.key for hit in found} == {"kept", "new", "changed"}
+        assert (await verify(location)).problems == []
 
     async def test_no_text_is_on_the_server(self, ledger: Ledger, location: str) -> None:
         await put(ledger, "Zanzibarrow")
