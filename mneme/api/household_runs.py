@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,18 @@ from mneme.environments.household.generator import generate
 from mneme.environments.household.play import Frame
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.trace import Trace
+from mneme.graphs import PLUGGED
 
 MITA, ALONE = "mita", "alone"
 GRAPHS = {name: name for name in (MITA, "coela", "proagent", "mhp")} | {ALONE: MITA}
 """The graph that plays a method; alone is MiTa with one agent that neither allocates nor summarises."""
+
+
+def methods() -> dict[str, str]:
+    """Return the graph that plays each method, other packages' included."""
+    return GRAPHS | {name: name for name in entry_points(group=PLUGGED).names}
+
+
 ENDING = ("success", "steps", "progress", "counters", "answered_by")
 """What the last line of a trace has of the graph's result, beside the bound."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")

@@ -95,18 +95,8 @@ def subgoals(situation: Situation) -> list[Subgoal]:
         for item in situation.items
         if item.name == need.name
     ]
-    for preferred in (_is_held, _is_observed):
-        if chosen := [subgoal for subgoal in every if preferred(subgoal)]:
-            return chosen
-    return every
-
-
-def _is_held(subgoal: Subgoal) -> bool:
-    return subgoal.item.held
-
-
-def _is_observed(subgoal: Subgoal) -> bool:
-    return subgoal.item.observed
+    held, observed = ([each for each in every if getattr(each.item, how)] for how in ("held", "observed"))
+    return held or observed or every
 
 
 def _pursue(situation: Situation, subgoal: Subgoal, steps: Steps) -> tuple[Situation, float]:

@@ -104,8 +104,12 @@ async def perceive(state: State, runtime: HouseholdRuntime) -> Update:
 
 
 def after_perceiving(state: State, runtime: HouseholdRuntime) -> Literal["summarise", "finish"] | list[Send]:
-    """Summarise where progress changed (algorithm 1, line 10); else negotiate, or end."""
-    if runtime.context.summary and state["assessed"] != state["last"]:
+    """Summarise where progress changed (algorithm 1, line 10); else negotiate, or end.
+
+    What is seen at the start belongs to the first change after it; nobody needs a synopsis of the end.
+    """
+    is_news = state["assessed"] != state["last"] and state["steps"] > 0
+    if runtime.context.summary and is_news and not state["over"]:
         return "summarise"
     return negotiations(state, runtime)
 
@@ -130,19 +134,24 @@ def _streamed(state: State) -> list[dict[str, Any]]:
 
 def _decided(state: State, options: Sequence[Option], reason: str) -> Update:
     """Note the joint action, and what is to be told of it."""
-    pairs = [
-        (each["member"], option_of(each), option)
+    overruled = {
+        NAMES[each["member"]]: (macro_of(option_of(each)), macro_of(option))
         for each, option in zip(in_order(state), options, strict=True)
-    ]
+        if macro_of(option_of(each)) != macro_of(option)
+    }
+    before = state.get("refused", {})
     return {
         "decided": [as_json(macro_of(option)) for option in options],
         "reason": reason,
         "said": _said(state, options, reason),
         "overruled": {
-            NAMES[member]: f"Manager at step {state['steps']}: {NAMES[member]} does {macro_of(chosen)}, not"
-            f" {macro_of(proposed)} as proposed: {reason}"
-            for member, proposed, chosen in pairs
-            if macro_of(proposed) != macro_of(chosen)
+            name: f"Manager at step {state['steps']}: {name} does {chosen}, not {proposed} as proposed: "
+            f"{reason}"
+            for name, (proposed, chosen) in overruled.items()
+        },
+        "refused": {
+            name: [*(each for each in before.get(name, []) if each == str(proposed)), str(proposed)]
+            for name, (proposed, _) in overruled.items()
         },
         "proposed_in": {NAMES[each["member"]]: each["mark"] for each in state["proposals"]},
     }
@@ -249,7 +258,7 @@ def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> U
         "last": state["assessed"],
         "last_step": step,
         "actions": [],
-        "synopses": kept_short([*state["synopses"], dated], team, episode_of(state).goals),
+        "synopses": kept_short([*state["synopses"], dated], team),
     }
 
 

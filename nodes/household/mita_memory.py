@@ -1,16 +1,16 @@
 """What MiTa remembers: the record that a synopsis is made of, its synopses, and episodes in the ledger.
 
 Algorithm 1 only adds synopses to C, so that it would grow without end, and each would repeat what others say.
-The latest `RECENT` synopses stay as they were written. Those before them become one, which has no
-narrative of its own: what was known of what they name, as far as it still holds, is put into words.
+The latest `RECENT` synopses stay as they were written, but for sentences that the world has contradicted
+since. Those before them become one: their sentences that still hold, without what happened then.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from mneme.environments.household.beliefs import Beliefs, Known, satisfies, unexplored
-from mneme.environments.household.episode import Goal
+from mneme.environments.household.beliefs import Beliefs, Known, unexplored
 from mneme.environments.household.scene import NAMES
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.household.context import HouseholdRuntime
@@ -39,11 +39,15 @@ from mneme.nodes.household.views import (
     task_of,
     worker_of,
 )
-from mneme.prompts.household.synopsis import NARRATIVE, Found, Passage, Synopsis
+from mneme.prompts.household.synopsis import NAMED, NARRATIVE, Passage, Synopsis, sentences
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory, experience_of, furniture_of
 
 RECENT = 3
 """Synopses that stay as they were written."""
+DATED = re.compile(r"\bstep \d")
+"""What a sentence has that tells of what happened."""
+PAST = re.compile(rf"{DATED.pattern}|[+-]\d")
+"""The same, or what a sentence has that tells of what changed."""
 MOST_DEEDS = 2
 """Entries that one round may add to a member's history: an interrupted plan, and the one in its place."""
 
@@ -54,7 +58,8 @@ def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passa
         worker_of(number, known, plan)
         for number, (known, plan) in enumerate(zip(beliefs, plans_of(state), strict=True))
     ]
-    knowledge = knowledge_of(episode_of(state), team, workers)
+    knowledge, everything = knowledge_of(episode_of(state), team, workers), together(beliefs)
+    opened, last = {each for known in beliefs for each in known.checked}, state["last_step"]
     return Passage(
         task=task_of(knowledge),
         actions="\n".join(
@@ -76,6 +81,12 @@ def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passa
         containers=knowledge.containers,
         rooms=[room for room in knowledge.rooms if room.seen is not None],
         workers=workers,
+        names=everything.rooms | {each.id: each.name for each in everything.things.values()},
+        unopened=[each.id for each in everything.containers() if each.id not in opened],
+        searched={
+            room: [NAMES[n] for n, known in enumerate(beliefs) if known.room_seen.get(room, -1) > last]
+            for room in team.room_seen
+        },
     )
 
 
@@ -108,6 +119,7 @@ def _beliefs(beliefs: Sequence[Beliefs], oldest: int) -> str:
 def named_in(synopsis: Synopsis, team: Beliefs) -> Beliefs:
     """Return what the team knows of the things and places that a synopsis names, and of no others."""
     ids = {*synopsis.placed, *synopsis.checked, *synopsis.unchecked}
+    ids |= {each.id for each in team.objects() if each.relation == "held by"}
     ids |= {each for found in synopsis.found for each in (found.thing, found.place)}
     return Beliefs(
         agent=-1,
@@ -163,9 +175,7 @@ def _as_at_first(known: Known) -> dict[str, Any]:
     return as_json(known.model_copy(update={"is_open": closed, "step": 0}))
 
 
-def kept_short(
-    synopses: Sequence[DatedSynopsis], team: Beliefs, goals: Sequence[Goal]
-) -> list[DatedSynopsis]:
+def kept_short(synopses: Sequence[DatedSynopsis], team: Beliefs) -> list[DatedSynopsis]:
     """Drop from synopses what `team` saw otherwise since, and put all but the latest together.
 
     The last of the synopses is of what `team` saw, so that it stays as it is.
@@ -174,11 +184,14 @@ def kept_short(
     kept = [*(_still(each, team) for each in earlier), latest]
     if len(kept) <= RECENT + 1:
         return kept
-    return [_put_together(kept[0], kept[1], goals), *kept[2:]]
+    return [_put_together(kept[0], kept[1]), *kept[2:]]
 
 
 def _still(dated: DatedSynopsis, team: Beliefs) -> DatedSynopsis:
-    """Drop things that were moved or missed since, and unchecked containers that were opened since."""
+    """Drop things that were moved or missed since, unchecked containers that were opened, and what was said.
+
+    A sentence with a step tells of what happened then: it stays so.
+    """
     known = Beliefs.model_validate(dated["known"])
     now = together([known, team])
     for each in list(known.things.values()):
@@ -186,52 +199,26 @@ def _still(dated: DatedSynopsis, team: Beliefs) -> DatedSynopsis:
         opened = each.is_open is False and each.id in team.checked and each.id not in known.checked
         if opened or seen is None or (seen.relation, seen.holder) != (each.relation, each.holder):
             del known.things[each.id]
-    return {**dated, "known": as_json(known)}
+    gone = dated["known"]["things"].keys() - {str(each) for each in known.things}
+    kept = [
+        each
+        for each in sentences(dated["synopsis"]["narrative"])
+        if DATED.search(each) or gone.isdisjoint(number for _, number in NAMED.findall(each))
+    ]
+    return {**dated, "known": as_json(known), "synopsis": dated["synopsis"] | {"narrative": " ".join(kept)}}
 
 
-def _put_together(first: DatedSynopsis, last: DatedSynopsis, goals: Sequence[Goal]) -> DatedSynopsis:
-    """Make one synopsis of two that follow one another; the later one is right where they differ."""
-    known = merged([first, last])
-    told = Synopsis(
-        narrative="",
-        found=[
-            Found(thing=each.id, place=each.holder if each.holder in known.things else each.room)
-            for each in known.objects()
-            if not any(satisfies(each, goal) for goal in goals)
-        ],
-        placed=[each.id for each in known.objects() if any(satisfies(each, goal) for goal in goals)],
-        checked=[each.id for each in known.containers() if each.id in known.checked],
-        unchecked=[each.id for each in known.containers() if each.id not in known.checked],
-        explored=sorted(known.room_seen),
-    )
+def _put_together(first: DatedSynopsis, last: DatedSynopsis) -> DatedSynopsis:
+    """Make one synopsis of two that follow one another: what is so, not what happened, the latest first."""
+    told = [each for dated in (first, last) for each in sentences(dated["synopsis"]["narrative"])]
+    kept: list[str] = []
+    for each in reversed([*dict.fromkeys(each for each in told if not PAST.search(each))]):
+        if len(" ".join([each, *kept])) <= NARRATIVE:
+            kept.insert(0, each)
     return DatedSynopsis(
         step=last["step"],
         change=last["change"],
-        synopsis=as_json(told.model_copy(update={"narrative": _narrative(told, known)})),
-        known=as_json(known),
+        synopsis=as_json(Synopsis(narrative=" ".join(kept))),
+        known=as_json(merged([first, last])),
         merged=first.get("merged", 1) + 1,
     )
-
-
-def _narrative(told: Synopsis, known: Beliefs) -> str:
-    """Put the fields of a synopsis into words, as many sentences as a narrative holds."""
-    names = known.rooms | {each.id: each.name for each in known.things.values()}
-    label = {each: f"<{name}> ({each})" for each, name in names.items()}
-    sentences = {
-        "Placed": [label[each] for each in told.placed],
-        "Found and loose by then": [
-            f"{label[each.thing]} {known.things[each.thing].relation} {label[each.place]}"
-            if each.place in known.things
-            else f"{label[each.thing]} in {label[each.place]}"
-            for each in told.found
-        ],
-        "Checked": [label[each] for each in told.checked],
-        "Unchecked by then": [label[each] for each in told.unchecked],
-        "Explored rooms": [label[each] for each in told.explored],
-    }
-    text = ""
-    for what, listed in sentences.items():
-        sentence = f"{what}: {', '.join(listed)}."
-        if listed and len(text) + len(sentence) < NARRATIVE:
-            text = f"{text} {sentence}".strip()
-    return text or "Nothing of it holds any more."

@@ -70,7 +70,7 @@ class State(HouseholdState, total=False):
 
     `said` has, by its name, what each member's plan was decided for, by whom and when. `stuck` has the
     actions that a lapse keeps. `overruled` tells each member, by its name, what the manager last decided
-    against its proposal, and why.
+    against its proposal, and why; `refused` has that proposal, as often as it was refused in a row.
     """
 
     assessed: Progress
@@ -85,6 +85,7 @@ class State(HouseholdState, total=False):
     said: dict[str, str]
     stuck: dict[str, str]
     overruled: dict[str, str]
+    refused: dict[str, list[str]]
     proposed_in: dict[str, str]
 
 

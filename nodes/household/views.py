@@ -17,7 +17,6 @@ from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.household import CLAIMING
 from mneme.nodes.household.household_state import beliefs_of, episode_of, plans_of, world_of
 from mneme.nodes.household.mita_state import (
-    Proposed,
     State,
     in_order,
     in_words,
@@ -197,6 +196,8 @@ def macro_of(option: Option) -> Macro:
     return Macro(kind=option.kind, target=option.target, name=option.name, text=option.text)
 
 
+MOST_NEAR = 3
+"""Containers and targets to which a map tells the steps from another."""
 MOST_USUAL = 4
 """Kinds of places that are named for a class of things."""
 
@@ -220,12 +221,29 @@ def situation_of(
         observation=seen_now(known),
         belief=in_lines(*known.sights(last=known.step - 1), known.explored(), known.unexplored()),
         done="\n".join(state["members"][number]["history"][-runtime.context.window :]),
+        map=map_in_words(knowledge),
         dialogue=in_lines(
             *(f"{NAMES[n]} does {each}{said.get(NAMES[n], '')}" for n, each in others.items()),
             state.get("overruled", {}).get(NAMES[number], ""),
         ),
         usual=usual_places(state),
     ).model_dump(mode="json")
+
+
+def map_in_words(knowledge: Knowledge) -> str:
+    """Say where doors lead, and how far it is from known containers and targets to the nearest others."""
+    rooms = {room.id: room.label for room in knowledge.rooms}
+    doors = [door.rooms for door in knowledge.doors]
+    ways = {room: [rooms[b if a == room else a] for a, b in doors if room in (a, b)] for room in rooms}
+    spots: dict[int, Spot] = {each.id: each for each in knowledge.needs if each.room in rooms}
+    spots |= {each.id: each for each in knowledge.containers}
+    lines = [f"{rooms[room]} has doors to {', '.join(others)}." for room, others in ways.items() if others]
+    for spot in spots.values():
+        others = (each for each in spots.values() if each.id != spot.id)
+        far = sorted((steps_to_act(knowledge, spot.corner, each), each.id) for each in others)[:MOST_NEAR]
+        near = ", ".join(f"about {steps} to {spots[each].label}" for steps, each in far)
+        lines += [f"Steps from {spot.label}: {near}."] if near else []
+    return in_lines(*lines)
 
 
 def mark_of(situation: Situation) -> str:
@@ -259,7 +277,7 @@ def _options_of(
         for option in options
         if option.under_way
         or (
-            not (option.kind == "gocheck" and all_found)
+            not (option.kind in ("gocheck", "goexplore") and all_found)
             and not (option.kind == "gograb" and missing[option.name] <= 0)
         )
     ]
@@ -342,8 +360,8 @@ def cross_context_of(
         synopses="\n".join(in_words(dated) for dated in state["synopses"]),
         usual=usual_places(state),
         members=[
-            _report(worker, beliefs[worker.number], proposed, options, oldest)
-            for worker, proposed in zip(workers, in_order(state), strict=True)
+            _report(state, worker, beliefs[worker.number], options, oldest)
+            for worker in workers
             for options in [_offered(state, world, team, knowledge, worker.number)]
         ],
     )
@@ -365,16 +383,17 @@ def _same(one: Option, other: Option) -> bool:
     return (one.kind, one.target) == (other.kind, other.target)
 
 
-def _report(
-    worker: Worker, own: Beliefs, proposed: Proposed, options: Sequence[Option], oldest: int
-) -> Report:
+def _report(state: State, worker: Worker, own: Beliefs, options: Sequence[Option], oldest: int) -> Report:
     """Say of one member what it sees, believes of late and proposes, and what it may do.
 
     Containers that it sees or believes to be shut stand among its options, and are not said again.
     """
+    proposed = in_order(state)[worker.number]
     wish = option_of(proposed)
+    refused = state.get("refused", {}).get(worker.name, [])
     return Report(
         worker=worker,
+        times=1 + refused.count(str(macro_of(wish))),
         proposal=next(number for number, option in enumerate(options) if _same(option, wish)),
         reason=proposed["reason"],
         observation=seen_now(own, with_shut=False),

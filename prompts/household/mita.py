@@ -25,6 +25,7 @@ class Situation(View):
     progress: str
     observation: str
     belief: str
+    map: str = ""
     dialogue: str = ""
     done: str = ""
     usual: str = ""
@@ -60,6 +61,9 @@ $observation
 What you believe:
 $belief
 
+Map:
+$map
+
 What you did lately:
 $done
 
@@ -75,11 +79,16 @@ $options""",
 )
 
 
+OFTEN = 3
+"""From so many times on, a proposal is heeded or answered."""
+
+
 class Report(BaseModel):
     """A member in the cross-agent context: its proposal, its observation and its belief (eq. 3)."""
 
     worker: Worker
     proposal: int
+    times: int = Field(1, description="How often it has proposed this by now, one time after the other.")
     reason: str = ""
     observation: str = ""
     belief: str = ""
@@ -87,10 +96,11 @@ class Report(BaseModel):
 
     def __str__(self) -> str:
         options = "\n".join(f"    [{number}] {option}" for number, option in enumerate(self.options))
+        again = f" ({self.times} times by now)" if self.times > 1 else ""
         return (
             f"{self.worker.name} sees: {_indented(self.observation)}\n"
             f"  believes: {_indented(self.belief)}\n"
-            f"  proposes [{self.proposal}]: {self.reason}\n"
+            f"  proposes [{self.proposal}]{again}: {self.reason}\n"
             f"  may do:\n{options}"
         )
 
@@ -125,8 +135,9 @@ allocate_actions = Prompt(
 as possible. Your members told what they see, believe and propose. Assign each member one of its own options,
 so that together they are the best joint action: no two go for the same thing, container or room; nobody
 looks where somebody has looked already; whoever is nearest goes; nothing is fetched beyond what is missing;
-nobody is idle while something is to be done. Keep a proposal where it fits. Closed containers stand among
-what a member may do. {ACTIONS} {DATA}
+nobody is idle while something is to be done. Keep a proposal where it fits; one that was made {OFTEN} times
+is kept, or the reason names its member and says why not. Closed containers stand among what a member may do.
+{ACTIONS} {DATA}
 The choices have each member's name and the number of its option.""",
     examples=[
         Allocation(
@@ -170,3 +181,13 @@ def nothing_is_done_twice(given: CrossContext, answer: Allocation) -> None:
             raise ValueError(f"{both}: give one of them another option.")
         if option.claim is not None:
             claims[option.claim] = name
+
+
+@allocate_actions.doubt
+def who_insists_is_heeded_or_answered(given: CrossContext, answer: Allocation) -> None:
+    """Ask why a proposal that was made again and again is not kept, where the reason does not say."""
+    for each in given.members:
+        name = each.worker.name
+        if each.times >= OFTEN and answer.choices[name] != each.proposal and name not in answer.reason:
+            asked = f"{name} proposed {each.options[each.proposal]} {each.times} times by now"
+            raise ValueError(f"{asked}: choose that, or say in the reason why not, with {name}'s name.")

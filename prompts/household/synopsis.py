@@ -13,6 +13,8 @@ from mneme.prompts.household.household import DATA, Container, Item, Room, Worke
 from mneme.prompts.prompt import Prompt, Schemas, one_of_ids, some_of
 
 NAMED = re.compile(r"<([^<>]+)> ?\((\d+)\)")
+EMPTY = re.compile(r"\b(?:is|was|are|were) (?:\w+ )?empty\b|\b(?:had|has|found) nothing\b")
+UNCERTAIN = re.compile(r"\b(?:whether|if|not known|unknown|may|might|unchecked)\b")
 NARRATIVE = 1500
 """The most characters of a synopsis in words."""
 
@@ -37,6 +39,14 @@ class Passage(BaseModel):
     containers: list[Container] = []
     rooms: list[Room] = []
     workers: list[Worker] = []
+    names: dict[int, str] = Field({}, description="All that the team knows of, by number.")
+    unopened: list[int] = Field([], description="Containers that nobody has ever looked into.")
+    searched: dict[int, list[str]] = Field({}, description="Rooms, and who was in them since then.")
+
+    @property
+    def called(self) -> dict[int, str]:
+        """Return what each thing, place and room is called, by number."""
+        return {each.id: each.name for each in (*self.items, *self.containers, *self.rooms)} | self.names
 
 
 class Synopsis(BaseModel):
@@ -59,13 +69,13 @@ summarise_passage = Prompt(
     answer=Synopsis,
     system=f"""You keep the memory of a team in an apartment. Its progress has just changed. Condense what
 happened since the last change into a synopsis that later decisions can rest on: who did what, what was found
-where, which containers and rooms were checked and which were not, what is promised. Name things and places
-by the numbers that stand in parentheses, and only such as occur below. {DATA}
+where, who holds what, and who searched which room. Do not list containers: they have fields of their own.
+Name things and places by the numbers that stand in parentheses, and only such as occur below. {DATA}
 Found are loose things; placed are things, checked and unchecked containers, explored rooms.""",
     examples=[
         Synopsis(
-            narrative="Olga found <umbrella> (872) inside <wickerbasket> (903); "
-            "<hatbox> (913) and <hatbox> (914) are still unchecked.",
+            narrative="Olga searched <conservatory> (811) and found <umbrella> (872) inside "
+            "<wickerbasket> (903). Pedro holds nothing.",
             found=[Found(thing=872, place=903)],
             checked=[903],
             unchecked=[913, 914],
@@ -117,20 +127,27 @@ def things_were_seen_where_it_says(given: Passage, answer: Synopsis) -> None:
 @summarise_passage.check
 def narrative_names_what_was_told(given: Passage, answer: Synopsis) -> None:
     """Refuse numbers that did not occur, and names that are another's: they stay in every later prompt."""
-    named = [(int(number), name) for name, number in NAMED.findall(f"{given}")]
-    named += [(each.id, each.name) for each in (*given.items, *given.containers, *given.rooms)]
-    names: dict[int, set[str]] = {}
-    for number, name in named:
-        names.setdefault(number, set()).add(name)
+    names = {int(number): name for name, number in NAMED.findall(f"{given}")} | given.called
     for name, number in NAMED.findall(answer.narrative):
-        known = names.get(int(number), set())
-        if name not in known:
-            right = (
-                f"({number}) is <{'> or <'.join(sorted(known))}>"
-                if known
-                else f"nothing has the number {number}"
-            )
+        known = names.get(int(number))
+        if name != known:
+            right = f"({number}) is <{known}>" if known else f"nothing has the number {number}"
             raise ValueError(f"Say only what was told: {right}.")
+
+
+@summarise_passage.check
+def nothing_is_said_of_an_inside_that_nobody_saw(given: Passage, answer: Synopsis) -> None:
+    """Refuse that a container is empty into which nobody has looked."""
+    for sentence in sentences(answer.narrative):
+        if EMPTY.search(sentence) and not UNCERTAIN.search(sentence):
+            for name, number in NAMED.findall(sentence):
+                if int(number) in given.unopened:
+                    raise ValueError(f"Say only what was told: nobody looked into <{name}> ({number}).")
+
+
+def sentences(narrative: str) -> list[str]:
+    """Take a narrative apart."""
+    return re.split(r"(?<=[.;!?]) +", narrative.strip())
 
 
 def _loose(given: Passage) -> set[int]:

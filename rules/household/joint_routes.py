@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from mneme.prompts.household.household import Worker
 from mneme.rules.household.errands import HANDS, Aim, Errands
 from mneme.rules.household.search_routes import (
-    HEEDING,
-    KEEPING,
     NEVER,
     Route,
     Routes,
@@ -34,7 +32,7 @@ SAMPLES = 32
 EACH = np.arange(SAMPLES)
 PASSES = 2
 """How often every change of the routes is tried."""
-SOON = 0.1
+SOON = 0.3
 """What the mean step of a find counts against the end: what is known early, plans better."""
 
 Numbers = NDArray[np.float64]
@@ -69,14 +67,14 @@ class JointRoutes(Routes):
     """Plan the routes of a whole team."""
 
     def __init__(
-        self, errands: Errands, workers: Sequence[Worker], proposed: Sequence[int | None] = ()
+        self, errands: Errands, workers: Sequence[Worker], proposed: Sequence[tuple[int | None, float]] = ()
     ) -> None:
-        """Plan; `proposed` are the targets that the workers themselves would go to first."""
+        """Plan; `proposed` are the targets that workers would go to first, and what steps that may cost."""
         self._workers = list(workers)
-        self._wishes = list(proposed or [None] * len(workers))
+        self._wishes = list(proposed or [(None, 0.0)] * len(workers))
         self._delivers = [False] * len(self._workers)
         self._trails: dict[tuple[int, bool, Stops], Trail] = {}
-        super().__init__(errands, workers, proposed)
+        super().__init__(errands, workers)
 
     def first(self, number: int) -> Aim | None:
         """Return what a member does first, if anything."""
@@ -156,16 +154,13 @@ class JointRoutes(Routes):
         return float(ends.sum()) / SAMPLES + soon - bonus
 
     def _bonus(self, routes: Sequence[Stops], delivers: Sequence[bool]) -> float:
-        """Return what a plan is worth for going on as before, and for doing as was proposed."""
+        """Return what a plan is worth for doing as was proposed."""
         bonus = 0.0
-        for number, (route, puts) in enumerate(zip(routes, delivers, strict=True)):
-            worker = self._workers[number]
-            if puts:
-                targets = self.errands.targets_of(worker)
-                bonus += KEEPING * (worker.promised in targets) + HEEDING * (self._wishes[number] in targets)
-            elif route:
-                bonus += KEEPING * (route[0] == self._promised[number])
-                bonus += HEEDING * (route[0] == self._proposed[number])
+        for worker, (wish, worth), route, puts in zip(
+            self._workers, self._wishes, routes, delivers, strict=True
+        ):
+            first = self.errands.targets_of(worker) if puts else [self.stops[each] for each in route[:1]]
+            bonus += worth * (wish in first)
         return bonus
 
     def _trail(self, number: int, route: Stops, delivers: bool) -> Trail:

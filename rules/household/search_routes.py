@@ -31,9 +31,6 @@ LOOKING_AROUND = 2
 """Steps for each container that a room is expected to have."""
 AFTER_ENTRY = 3
 """Steps from a room's door to a thing that lies in it."""
-HEEDING = 1.0
-"""Steps within which plans are as good as each other; of such, the one that does as was proposed is taken."""
-
 Route = list[int]
 Trail = list[tuple[int, int]]
 """Times on a route, and how many steps home it is from there for what is held; 0 with empty hands."""
@@ -54,10 +51,7 @@ class Routes:
     routes.
     """
 
-    def __init__(
-        self, errands: Errands, workers: Sequence[Worker], proposed: Sequence[int | None] = ()
-    ) -> None:
-        """Plan; `proposed` are the targets that the workers themselves would go to first."""
+    def __init__(self, errands: Errands, workers: Sequence[Worker]) -> None:
         self.errands = errands
         self._starts = [self._start(worker) for worker in workers]
         fetched = [item.id for item in errands.needed(workers)]
@@ -85,7 +79,6 @@ class Routes:
         ]
         places = {stop: place for place, stop in reversed([*enumerate(self.stops)])}
         self._promised = [places.get(worker.promised or -1) for worker in workers]
-        self._proposed = [places.get(target or -1) for target in proposed or [None] * len(workers)]
         self._routes: list[Route] = [[] for _ in workers]
         self._costs: dict[tuple[tuple[int, ...], ...], float] = {}
         self._build()
@@ -131,15 +124,14 @@ class Routes:
         """Return the expected end, and a little of the mean."""
         ends = [NEVER] * len(self.stops)
         trails: list[Trail] = []
-        kept = heeded = 0
+        kept = 0
         for number, route in enumerate(routes):
             trail = self._follow(number, route, ends)
             if any(way for _, way in trail):
                 trails.append(trail)
             kept += bool(route) and route[0] == self._promised[number]
-            heeded += bool(route) and route[0] == self._proposed[number]
         mean = SOONER * float(sum(map(mul, ends, self._gains)))
-        return self._expected_end(ends, trails) + mean - KEEPING * kept - HEEDING * heeded
+        return self._expected_end(ends, trails) + mean - KEEPING * kept
 
     def _follow(self, number: int, route: Route, ends: list[int]) -> Trail:
         """Note for each stop when what is there would be home; return how far home it is for what is held."""
@@ -207,8 +199,8 @@ class Routes:
 def _chances(errands: Errands, stops: Sequence[int]) -> list[tuple[int, list[float]]]:
     """Return how many things have which chances at the stops; classes alike are taken together."""
     together: dict[tuple[float, ...], int] = {}
-    for units, shares in errands.chances():
-        key = tuple(shares.get(stop, 0.0) for stop in stops)
+    for name, units in errands.whereabouts.unfound.items():
+        key = tuple(errands.whereabouts.shares[name].get(stop, 0.0) for stop in stops)
         together[key] = together.get(key, 0) + units
     return [(units, list(shares)) for shares, units in together.items()]
 

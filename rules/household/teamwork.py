@@ -6,7 +6,7 @@ are shared out in whole rounds, next-but-one deliveries included, so that the la
 as possible (`rules/household/rounds.py`).
 
 A member's proposal decides between plans that are about as good (`HEEDING`): whoever is there may have a
-reason that the fields do not say.
+reason that the fields do not say. One that was made three times may cost more (`INSISTING`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,19 +16,28 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from mneme.prompts.household.household import Knowledge, Option, Worker
+from mneme.prompts.household.mita import OFTEN
 from mneme.rules.household.errands import HANDS, Aim, Errands
 from mneme.rules.household.joint_routes import JointRoutes
 from mneme.rules.household.judgement import WAITING
 from mneme.rules.household.rounds import Rounds
-from mneme.rules.household.search_routes import HEEDING
+
+HEEDING, INSISTING = 1.0, 3.0
+"""Steps that doing as was proposed may cost, and doing as was proposed again and again."""
 
 
 class Hand(BaseModel):
-    """A member, what it may do, and which of that it proposed, if anything."""
+    """A member, what it may do, which of that it proposed, if anything, and how often by now."""
 
     worker: Worker
     options: list[Option]
     proposal: int | None = None
+    times: int = 1
+
+    @property
+    def worth(self) -> float:
+        """Return the steps that doing as it proposed may cost."""
+        return INSISTING if self.times >= OFTEN else HEEDING
 
     @property
     def proposed(self) -> Aim | None:
@@ -58,7 +67,7 @@ def share_out(knowledge: Knowledge, team: Sequence[Hand]) -> list[int]:
         shares = zip(team, rounds.shares(workers), strict=True)
         wishes = [
             {
-                aim: 1 / (1 + steps - HEEDING * (aim == hand.proposed))
+                aim: 1 / (1 + max(0, steps - hand.worth * (aim == hand.proposed)))
                 for aim, steps in rounds.openings(hand.worker, share).items()
             }
             for hand, share in shares
@@ -76,7 +85,7 @@ def share_out(knowledge: Knowledge, team: Sequence[Hand]) -> list[int]:
 
 def _of_routes(errands: Errands, team: Sequence[Hand]) -> Iterator[dict[Aim, float]]:
     """Yield what each member does first on the joint routes; where that is nothing, it delivers."""
-    proposed = [each.proposed.target if each.proposed else None for each in team]
+    proposed = [(each.proposed.target if each.proposed else None, each.worth) for each in team]
     routes = JointRoutes(errands, [each.worker for each in team], proposed)
     for number, hand in enumerate(team):
         first = routes.first(number)

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint, EntryPoints
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from typer.testing import CliRunner
 
+from mneme import graphs
+from mneme.api import household_runs
 from mneme.api.household import Household
 from mneme.cli.household.screen import Screen
 from mneme.cli.main import app
@@ -325,3 +328,24 @@ def test_a_manager_that_never_answers_does_not_look_like_mita(
     with Screen(parse_episode(written[0]["episode"]), [], console) as screen:
         screen.decided(rounds[0])
     assert "no usable allocation (1 so far)" in out.getvalue()
+
+
+def test_a_method_of_another_package_plays_by_entry_point(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "own-household-method.md").read_text()
+    code = re.findall(r"```python\n(.*?)```", page, re.S)
+    (tmp_path / "greedy_method.py").write_text("".join(code))
+    monkeypatch.syspath_prepend(tmp_path)
+    points = EntryPoints([EntryPoint("greedy", "greedy_method", graphs.PLUGGED)])
+    for module in (graphs, household_runs):
+        monkeypatch.setattr(module, "entry_points", lambda group: points.select(group=group))
+    play = ("household", "run", "--method", "greedy", "--task", "Prepare Tea", "--seed", "5", *RULES)
+    told = CliRunner().invoke(app, [*play, "--json"])
+    assert told.exit_code == 0, told.output
+    ended = json.loads(told.stdout.splitlines()[-1])
+    assert ended["success"] and ended["name"] == "greedy-prepare-tea-3-5"
+    assert {line["step"] for line in lines(Path(ended["trace"])) if line["kind"] == "decision"} == {"plan"}
+    assert "There are: mita, coela, proagent, mhp, alone, greedy" in str(
+        CliRunner().invoke(app, ["household", "run", "--method", "farthest", *RULES]).exception.hint  # type: ignore[union-attr]
+    )

@@ -69,9 +69,9 @@ async def untrue(episode: Episode, **more: Any) -> tuple[Counter[str], list[str]
         if question == "allocate_actions":
             told = sections(text)["What happened so far"].splitlines()
             wrong += [f"step {step}: {line}" for line in told if line not in {*kept_synopses, "(none)"}]
-    last = -1
-    for each in sorted(kept_synopses.values(), key=lambda each: (each["step"], "merged" in each)):
+    for each in kept_synopses.values():
         put_together = "merged" in each
+        last = max((step for step in records if step < each["step"]), default=-1)
         read["put together" if put_together else "synopsis"] += 1
         try:
             Reader(history, each["step"], context.window, -1 if put_together else last).synopsis(
@@ -79,7 +79,6 @@ async def untrue(episode: Episode, **more: Any) -> tuple[Counter[str], list[str]
             )
         except UntrueError as error:
             wrong.append(f"step {each['step']}, synopsis: {error}")
-        last = last if put_together else each["step"]
     return read, wrong
 
 

@@ -9,9 +9,10 @@ import pytest
 pytest.importorskip("embreex", reason="what renders is not installed")
 
 from mneme.environments.household import Action, Beliefs, Macro, Plan, advance, generate
-from mneme.environments.household.visual.camera import FIELD, View
+from mneme.environments.household.layout import flat
+from mneme.environments.household.visual.camera import FIELD, Pose, View, render
 from mneme.environments.household.visual.perception import SECTORS
-from mneme.environments.household.visual.solids import person
+from mneme.environments.household.visual.solids import person, still_life
 from mneme.environments.household.visual.world import TURN, SeeingWorld
 from mneme.graphs.mita import builder as mita
 from mneme.nodes.household.context import HouseholdContext
@@ -71,6 +72,21 @@ def test_walls_hide_and_doorways_show() -> None:
     middle = view.segments[:, len(view.segments) // 2]
     assert HALL in middle, "the floor beyond the door"
     assert view.pixel_of((17.5, 0.5, 0.5)) and DESK not in view.segments, "the desk is behind two walls"
+
+
+def test_walls_of_adjoining_rooms_do_not_flicker() -> None:
+    """In one plane, pixels would show now the one room's wall and now the other's."""
+    episode = generate(4, "Set up Table", 3)
+    rooms, solids = [room.id for room in episode.rooms()], still_life(episode)
+    speckles = 0
+    for room in episode.rooms():
+        for heading in range(0, 360, 90):
+            shown = render(solids, Pose(flat(room.center), heading), 64).segments
+            left, here, right = shown[:, :-2], shown[:, 1:-1], shown[:, 2:]
+            speckles += int(
+                ((left == right) & (here != left) & np.isin(here, rooms) & np.isin(left, rooms)).sum()
+            )
+    assert speckles < 20
 
 
 def test_a_shut_container_hides_what_an_open_one_shows() -> None:

@@ -160,3 +160,10 @@ class History:
         world, moment = World(self.episode), self.moments[step]
         world.agents[agent].room, world.agents[agent].position = moment.rooms[agent], moment.positions[agent]
         return walking_steps(world, agent, target) + (target not in self.rooms)
+
+    def apart(self, start: int, target: int) -> int:
+        """Return the steps from where a piece of furniture stands until one has acted on another."""
+        world = World(self.episode)
+        x, _, z = self.things[start].center
+        world.agents[0].room, world.agents[0].position = self.episode.room_of(start), (x, z)
+        return walking_steps(world, 0, target) + 1

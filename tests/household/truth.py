@@ -129,6 +129,21 @@ class Reader:
             missed = here and not hidden and where != "held by"
             hold(not missed, f"{NAMES[agent]} missed it at step {later}: {line}")
 
+    def map(self, text: str) -> None:
+        """Check which rooms have doors to which, and how far things are from one another."""
+        for line in text.splitlines():
+            if found := re.fullmatch(rf"{ONE} has doors to (.+)\.", line):
+                room = self.named(found[1], found[2])
+                doors = [{*door[:2]} for door in self.so.episode.doors]
+                hold({*self.each(found[3])} == {o for d in doors if room in d for o in d - {room}}, line)
+            elif found := re.fullmatch(rf"Steps from {ONE}: (.+)\.", line):
+                start = self.named(found[1], found[2])
+                for steps, name, number in re.findall(rf"about (\d+) to {ONE}", found[3]):
+                    far = self.so.apart(start, self.named(name, number))
+                    hold(abs(int(steps) - far) <= max(ABOUT, far / 3), f"{line}; in fact {far}")
+            else:
+                raise UntrueError(f"cannot be read: {line!r}")
+
     # -- deeds -----------------------------------------------------------------------------------------
 
     def deeds(self, agent: int, lines: list[str]) -> None:
@@ -280,7 +295,8 @@ class Reader:
             macro, *where = re.split(r"(?= in the )|, ", action, maxsplit=1)
             kind, target = self.macro(macro)
             goes_on = "under way" in marks
-            hold(goes_on or kind != "gocheck" or not all_found, f"all is found, and yet offered: {line}")
+            looks = kind in ("gocheck", "goexplore")
+            hold(goes_on or not looks or not all_found, f"all is found, and yet offered: {line}")
             hold(goes_on or kind != "gograb" or self.is_lacking(target), f"enough is fetched: {line}")
             if kind != "wait":
                 self._far(agent, kind, target, where[0].strip() if where else "", line)
@@ -330,8 +346,11 @@ class Reader:
     def synopsis(self, told: dict[str, Any], *, put_together: bool) -> None:
         """Check the fields of a synopsis, and the sentences in which rules say them.
 
-        Synopses that were `put_together` say no more of containers that were opened later.
+        Synopses that were `put_together` have no fields.
         """
+        self.narrative(told["narrative"])
+        if put_together:
+            return
         seen = {
             thing: max(steps)
             for thing in self.so.things
@@ -344,54 +363,34 @@ class Reader:
         containers = {each for each in seen if self.so.things[each].category == "container"}
         moment = self.so.moments[self.now]
         hold({*told["checked"]} == containers & moment.open, f"checked: {told}")
-        shut, unchecked = containers - moment.open, {*told["unchecked"]}
-        hold(unchecked <= shut if put_together else unchecked == shut, f"unchecked: {told}")
+        hold({*told["unchecked"]} == containers - moment.open, f"unchecked: {told}")
         explored = {*self.so.explored(self.team, self.last_synopsis + 1, self.now)}
         hold({*told["explored"]} == explored, f"explored: {told}")
         for found in told["found"]:
             place = moment.places[found["thing"]]
             places = (place[1], self.so.room(found["thing"], self.now))
             hold(place[0] != "held by" and found["place"] in places, f"found: {told}")
-        self.narrative(told["narrative"], told)
 
-    def recalled(self, text: str) -> None:
-        """Check that old synopses, put together, call nothing unchecked that the latest one saw open."""
-        known = range(self.last_synopsis + 1)
-        for line in re.findall("^Up to step .+, put together: .+$", text, re.M):
-            for named in re.findall(r"(?:Still unchecked|Unchecked by then): ([^.]+)\.", line):
-                opened = [
-                    each for each in self.each(named) for step in known for agent in self.team
-                    if each in self.so.moments[step].open and self.so.is_seen(agent, each, step)
-                ]  # fmt: skip
-                hold(not opened, f"{opened} was opened: {line}")
-
-    def narrative(self, text: str, told: dict[str, Any]) -> None:
+    def narrative(self, text: str) -> None:
         for sentence in re.findall(r"[^.]+\.", text):
-            self._said(sentence.strip().removesuffix("."), told)
-        hold(text.endswith("."), f"cut short: {text!r}")
+            self._said(sentence.strip().removesuffix("."))
+        hold(not text or text.endswith("."), f"cut short: {text!r}")
 
-    def _said(self, sentence: str, told: dict[str, Any]) -> None:
+    def _said(self, sentence: str) -> None:
         what, _, rest = sentence.partition(": ")
-        lists = {"Checked": "checked", "Explored rooms": "explored"}
-        lists |= dict.fromkeys(("Still unchecked", "Unchecked by then"), "unchecked")
-        if of := lists.get(what):
-            names = [self.so.things[each].name for each in told[of]]
-            for part in rest.split(", "):
-                many = re.fullmatch(r"(\d+) (\w+)s", part)
-                hold(
-                    names.count(many[2]) == int(many[1]) if many else self.each(part)[0] in told[of], sentence
-                )
-        elif what in ("Found and still loose", "Found and loose by then"):
-            hold({*self.each(rest)} >= {each["thing"] for each in told["found"]}, sentence)
-            for name, number, where, holder, at in re.findall(rf"{ONE} (on|inside) {ONE}", rest):
-                place = self.so.moments[self.now].places[self.named(name, number)]
-                hold(place == (where, self.named(holder, at)), sentence)
-        elif what == "Placed":
-            goals = {(goal.relation, goal.target) for goal in self.so.episode.goals}
-            hold(all(self.so.moments[self.now].places[each] in goals for each in self.each(rest)), sentence)
-        elif what == "Under way":
-            for who, macro in re.findall(r"(\w+): ((?:wait|\w+ <\w+> \(\d+\)))", rest):
-                hold(bool(self.macro(macro)) and who in NAMES, sentence)
+        moment = self.so.moments[self.now]
+        if found := re.fullmatch(rf"{ONE} is (on|inside|in) {ONE}", sentence):
+            thing, place = self.named(found[1], found[2]), self.named(found[4], found[5])
+            lies = moment.places[thing]
+            room = lies[0] != "held by" and self.so.room(thing, self.now) == place
+            hold(room if found[3] == "in" else lies == (found[3], place), sentence)
+        elif found := re.fullmatch(rf"(\w+) holds ({ONE}(?: and {ONE})?)", sentence):
+            hold({*self.each(found[2])} <= {*moment.hands[_number(found[1], sentence)]}, sentence)
+        elif found := re.fullmatch(rf"{ONE} was searched by (\w+(?: and \w+)*)", sentence):
+            since = max(0, self.last_synopsis + 1)
+            for name in found[3].split(" and "):
+                been = self.so.explored([_number(name, sentence)], since, self.now)
+                hold(self.named(found[1], found[2]) in been, sentence)
         elif what in NAMES:
             self.deeds(NAMES.index(what), [rest])
         elif what in ("found", "placed", "in hands"):
@@ -422,11 +421,11 @@ def asked(reader: Reader, question: str, text: str, member: str) -> Iterator[Cal
         agent, done = NAMES.index(member), said["What you did lately"]
         yield lambda: reader.beliefs(agent, said["What you see now"], 0, now=True)
         yield lambda: reader.beliefs(agent, said["What you believe"], 0, now=False)
+        yield lambda: reader.map(said["Map"])
         yield lambda: reader.deeds(agent, done.splitlines())
         yield lambda: reader.dialogue(said["What the team said last"])
         yield lambda: reader.options(agent, said["Options"].splitlines(), under_way_in(done))
     elif question == "allocate_actions":
-        yield lambda: reader.recalled(said["What happened so far"])
         for report in re.split(r"^(?=\w+ sees: )", said["Members"], flags=re.M)[1:]:
             yield from _report(reader, report.strip())
     else:
@@ -435,7 +434,10 @@ def asked(reader: Reader, question: str, text: str, member: str) -> Iterator[Cal
 
 def _report(reader: Reader, report: str) -> Iterator[Callable[[], None]]:
     found = re.fullmatch(
-        r"(\w+) sees: (.*?)\n  believes: ?(.*?)\n  proposes \[\d+\]: .*?\n  may do:\n(.*)", report, re.S
+        r"(\w+) sees: (.*?)\n  believes: ?(.*?)\n  proposes \[\d+\](?: \(\d+ times by now\))?: .*?\n"
+        r"  may do:\n(.*)",
+        report,
+        re.S,
     )
     if found is None:
         raise UntrueError(f"cannot be read: {report!r}")

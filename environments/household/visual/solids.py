@@ -198,9 +198,12 @@ def _room(room: Thing, episode: Episode) -> Iterator[Solid]:
 
 
 def _wall(room: Thing, axis: int, side: int, doors: Sequence[Point]) -> Iterator[Solid]:
-    """Build one wall of a room, with a doorway for each door that is on it."""
+    """Build one wall of a room, with a doorway for each door that is on it.
+
+    It stands inside the room: in one plane with the neighbour's, pixels would show now one and now the other.
+    """
     other = 2 - axis
-    at = room.center[axis] + side * room.size[axis] / 2
+    at = room.center[axis] + side * (room.size[axis] - WALL) / 2
     start, end = (room.center[other] + sign * room.size[other] / 2 for sign in (-1, 1))
     gaps = sorted(
         door[other // 2]

@@ -18,7 +18,6 @@ from rich.markup import escape
 from mneme.api.household_runs import (
     ALONE,
     ENDING,
-    GRAPHS,
     MITA,
     Line,
     Request,
@@ -26,6 +25,7 @@ from mneme.api.household_runs import (
     brief,
     checked,
     decision_of,
+    methods,
     to_play,
     unallocated,
 )
@@ -66,7 +66,6 @@ class Display(Protocol):
     def stepped(self, frame: Frame) -> None: ...
 
 
-Method = Literal["mita", "coela", "proagent", "mhp", "alone"]
 Weak = Literal["members", "manager", "both"]
 WEAKENED = {"members": ["member"], "manager": ["manager"], "both": ["member", "manager"]}
 OPTIONS = Fields(HouseholdContext, {"simulator": "--virtualhome"}, "member_lapses manager_lapses")
@@ -76,8 +75,8 @@ async def run(
     context: Annotated[Context, OPTIONS],
     task: Annotated[str, "Prepare Tea, Wash Dishes, … (default: chosen by the seed)."] = "",
     method: Annotated[
-        Method, "How the team decides: MiTa, or one of those that it is compared with."
-    ] = "mita",
+        str, "How the team decides: mita, or coela, proagent, mhp or alone; or your own, by entry point."
+    ] = MITA,
     members: Annotated[
         int | None, "Members of the team, 1 to 4 (default: 3; alone: 1).", "--members -n"
     ] = None,
@@ -95,6 +94,8 @@ async def run(
         raise BadInput("--watch and --json cannot be combined.", "Leave one of them out.")
     if name is not None:
         checked(name)
+    if method not in methods():
+        raise BadInput(f"--method: there is no method {method!r}.", f"There are: {', '.join(methods())}.")
     if method == ALONE and size != 1:
         raise BadInput(
             "--members: alone means one agent.", "Leave --members out, or choose another --method."
@@ -110,7 +111,7 @@ async def _play(request: Request, wanted: str | None, named: str, watch: bool) -
     """Play an episode, or continue a killed run; return 1 if the goals were not reached in time."""
     made, context, method = request.episode, dict(request.context), request.method
     await show_notice(context["member"], context["manager"])
-    async with open_workflows(GRAPHS[method]) as flows:
+    async with open_workflows(methods()[method]) as flows:
         found = to_play(wanted, named, request)
         how = "continues" if found.began() else "begins"
         console.print(f"[bold]{escape(found.name)}[/] {how}", soft_wrap=True)
@@ -148,7 +149,7 @@ class _Played:
 
     @property
     def graph(self) -> str:
-        return GRAPHS[self.method]
+        return methods()[self.method]
 
     async def to_the_end(self) -> Line:
         """Play to the end, from the checkpoint if there is one, and write the result.
