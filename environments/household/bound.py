@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement, product
-from typing import Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -31,20 +30,18 @@ class Bound(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     steps: int
-    kind: Literal["exact", "relaxation"]
     how: str
 
 
 def lower_bound(episode: Episode) -> Bound:
-    """Return a lower bound on the steps; `exact` only where no step is needed."""
+    """Return a lower bound on the steps."""
     wanted, left_out = _within_reason([each for goal in episode.goals if (each := _lacking(episode, goal))])
     if not wanted:
-        return Bound(steps=0, kind="exact", how="every goal is met at the start")
+        return Bound(steps=0, how="every goal is met at the start")
     spots = sorted({spot for each in wanted for spot in each.there})
     how = f"best sharing of {sum(each.count for each in wanted)} things among {len(episode.starts)} agents"
     return Bound(
         steps=_Sharing(_trips(episode, spots), _shut(episode, spots), _choices(wanted, spots)).least(),
-        kind="relaxation",
         how=how + (f"; {left_out} things left out" if left_out else ""),
     )
 

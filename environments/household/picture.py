@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from matplotlib.colors import to_rgb
 from PIL import Image, ImageDraw
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.play import Frame
 from mneme.environments.household.scene import NAMES, Scene, scenes
-from mneme.environments.household.stage import COLOURS, DIM, FILLS, FLOORS, GOLD, INK, MET, WALL, Stage
+from mneme.environments.household.stage import COLOURS, Stage
 
 DOTS, SHARP = 80, 130
 """Dots an inch of an animation, and of a single picture."""
@@ -23,8 +22,6 @@ SIGHT = 0.3
 """The part of a picture's height that what an agent saw takes at most."""
 BLINK, LAST = 220, 2500
 """Milliseconds that a frame, and the last one, are shown."""
-SHADES = 80
-"""Colours of an animation besides those that are drawn with."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ def animate(films: Sequence[Film], file: Path) -> None:
         )
         for at in [*range(0, longest - 1, stride), longest - 1]
     ]
-    palette = _palette(shots[-1])
+    palette = shots[-1].quantize()
     first, *others = [shot.quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots]
     times = [BLINK] * len(others) + [LAST]
     first.save(file, format="GIF", save_all=True, append_images=others, duration=times, loop=0, optimize=True)
@@ -100,12 +97,3 @@ def _with_sights(shot: Image.Image, strips: Sequence[Image.Image]) -> Image.Imag
 def _beside(shots: Sequence[Image.Image]) -> Image.Image:
     """Put pictures of the same height side by side."""
     return Image.fromarray(np.hstack([np.asarray(shot) for shot in shots]))
-
-
-def _palette(shot: Image.Image) -> Image.Image:
-    """Choose the colours of an animation: those that are drawn with, and shades that a shot has."""
-    drawn = [to_rgb(colour) for colour in (*COLOURS, *FLOORS, INK, DIM, WALL, GOLD, MET, "white", *FILLS)]
-    exact = [round(255 * part) for colour in drawn for part in colour]
-    palette = Image.new("P", (1, 1))
-    palette.putpalette([*exact, *(shot.quantize(SHADES).getpalette() or [])])
-    return palette

@@ -45,7 +45,7 @@ from mneme.evals.household.playing import Case, finish, finished
 from mneme.evals.household.tables import report
 from mneme.evals.measuring import processes
 from mneme.evals.options import RUNS, AgentsCompared, Fresh, Out, Role
-from mneme.evals.report import Journal, Progress, Report, Row, file_digest, open_journal
+from mneme.evals.report import Progress, Report, Row, file_digest, open_journal
 from mneme.nodes.household.context import Setting
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, experience_of
 
@@ -119,8 +119,9 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         learned = await play({case.key: case for case in lessons})
         experience = experience_of([EpisodeRecord.model_validate(row["lesson"]) for row in learned])
         await play({case.key: case for case in bounds})
+        least = {each.key: journal[each.key]["bound"] for each in bounds}
         cases = [
-            Case(arm, each, runs, experience=experience if arm.taught else {}, bound=_bound(journal, each))
+            Case(arm, each, runs, False, experience if arm.taught else {}, least[Case(None, each).key])
             for plan in plans
             for arm in plan.every
             for each in episodes[arm.agents]
@@ -140,12 +141,6 @@ def _lessons(options: Options, plan: Plan, runs: Path) -> list[Case]:
         for category in CATEGORIES
         for seed in seeds
     ]
-
-
-def _bound(journal: Journal, episode: Episode) -> Row:
-    """Return the lower bound of an episode and its kind, which the journal has."""
-    bounded = journal[Case(None, episode).key]
-    return {name: bounded[name] for name in ("bound", "bound_kind")}
 
 
 async def _responders(options: Options) -> Responders:

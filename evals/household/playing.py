@@ -42,7 +42,7 @@ class Case:
     runs: Path = Path()
     teaches: bool = False
     experience: Experience = field(default_factory=dict, compare=False)
-    bound: Row = field(default_factory=dict, compare=False)
+    bound: int = field(default=0, compare=False)
 
     @property
     def key(self) -> str:
@@ -60,15 +60,14 @@ async def finished(case: Case) -> Row:
     """Play the episode to success or to the limit of steps, learn from it, or bound it."""
     arm, episode, begun = case.arm, case.episode, time.perf_counter()
     if arm is None:
-        least = lower_bound(episode)
-        return {"bound": least.steps, "bound_kind": least.kind}
+        return {"bound": lower_bound(episode).steps}
     name = re.sub(r"[^A-Za-z0-9]+", "-", case.key).strip("-").lower()[:150]
     trace = Trace(case.runs / f"{name}.jsonl")
     trace.path.unlink(missing_ok=True)
     result = await _played(arm, episode, case.experience, trace)
     if case.teaches:
         return {"lesson": taught_by(result).model_dump(mode="json")}
-    trace.append("end", bound=case.bound["bound"], **{name: result[name] for name in ENDING})
+    trace.append("end", bound=case.bound, **{name: result[name] for name in ENDING})
     return {
         "arm": arm.key,
         "method": arm.name,
@@ -81,7 +80,7 @@ async def finished(case: Case) -> Row:
         "success": result["success"],
         "return": discounted_return(episode, Trace(trace.path).frames()),
         "placed": [start.placed for start in episode.starts],
-        **case.bound,
+        "bound": case.bound,
         **{name: result["counters"].get(name, 0) for name in COUNTED},
         "seconds": time.perf_counter() - begun,
         "run": f"{case.runs.name}/{trace.path.name}",

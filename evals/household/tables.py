@@ -156,28 +156,29 @@ def _plots(results: Results, plan: Plan, raw: Path, answered_by: str) -> list[Pa
     """Draw table 1 by category, a plot for each size of team, and steps by team and weakness."""
     stem = raw.stem if plan.setting == "symbolic" else f"{raw.stem}-{plan.setting}"
     by_size = [
-        partial(_bars, results, {arm.name: arm for arm in plan.arms if arm.agents == size}, f"{size} agents")
+        partial(
+            _drawn, results, {a.name: a for a in plan.arms if a.agents == size}, f"{size} agents", COLUMNS
+        )
         for size in sorted({arm.agents for arm in plan.arms})
     ]
     all_arms = {f"{arm.agents} {arm.name}": arm for arm in plan.arms}
-    drawn = {"table-1": by_size, "agents": [partial(_averages, results, all_arms, "all episodes")]}
+    drawn = {"table-1": by_size, "agents": [partial(_drawn, results, all_arms, "all episodes", [AVERAGE])]}
     if plan.weaker:
         others = {label: arm for label, arm, _, _ in plan.compared}
-        drawn["figure-3"] = [partial(_averages, results, others, "table 2 and figure 3")]
+        drawn["figure-3"] = [partial(_drawn, results, others, "table 2 and figure 3", [AVERAGE])]
     title = f"Average steps to success, 95 % intervals ({results.name})"
     return [
         draw(raw.with_name(f"{stem}-{name}.png"), title, answered_by, *each) for name, each in drawn.items()
     ]
 
 
-def _bars(results: Results, arms: dict[str, Arm], title: str, axes: Axes) -> None:
-    steps, halves = _steps(results, arms, COLUMNS)
-    steps.plot.bar(ax=axes, yerr=halves, title=title, ylabel="average steps L")
-
-
-def _averages(results: Results, arms: dict[str, Arm], title: str, axes: Axes) -> None:
-    steps, halves = (each.loc[AVERAGE] for each in _steps(results, arms, [AVERAGE]))
-    steps.plot.barh(ax=axes, xerr=halves, title=title, xlabel="average steps L")
+def _drawn(results: Results, arms: dict[str, Arm], title: str, columns: Sequence[str], axes: Axes) -> None:
+    """Draw bars by category, or lying ones of the average alone."""
+    steps, halves = _steps(results, arms, columns)
+    if len(columns) > 1:
+        steps.plot.bar(ax=axes, yerr=halves, title=title, ylabel="average steps L")
+    else:
+        steps.loc[AVERAGE].plot.barh(ax=axes, xerr=halves.loc[AVERAGE], title=title, xlabel="average steps L")
 
 
 def _steps(

@@ -55,11 +55,6 @@ class Errands:
             self._ways[key] = steps_to_visit(self.knowledge, start, self.spots[target])
         return self._ways[key]
 
-    def chances(self) -> list[tuple[int, dict[int, float]]]:
-        """Return for each class how many things are to be found, and each place's chance of having one."""
-        where = self.whereabouts
-        return [(count, where.shares[name]) for name, count in where.unfound.items()]
-
     def aim(self, stop: int) -> Aim:
         """Return what one does at a stop."""
         if stop in self.rooms:

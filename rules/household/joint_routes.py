@@ -32,8 +32,6 @@ SAMPLES = 32
 EACH = np.arange(SAMPLES)
 PASSES = 2
 """How often every change of the routes is tried."""
-SPARE = 0.5
-"""How many more of each thing than are asked for lie about, for each that is asked for, on average."""
 SOON = 0.3
 """What the mean step of a find counts against the end: what is known early, plans better."""
 
@@ -51,8 +49,8 @@ class Trail(NamedTuple):
     `rows` has, for the start and for each stop, when it is reached, when the member goes on from there, and
     how much later it is home if it turns home there: the way, and putting down what is in hand.
     `held` is what is in hand at the end, `is_home` where the last finds have been brought home; `ways` lead
-    on from the last stop, `ways_from_home` from home. `found` is when each thing was found, never or at a
-    step, `known` when what was fetched, and what the hands could not hold, is home.
+    on from the last stop, `ways_from_home` from home. `found` is when the last find was made, `known` when
+    what was fetched, and what the hands could not hold, is home, `soon` the sum of the steps of all finds.
     """
 
     rows: Numbers
@@ -62,6 +60,7 @@ class Trail(NamedTuple):
     ways_from_home: Sequence[int]
     found: Numbers
     known: Numbers
+    soon: float
 
 
 class JointRoutes(Routes):
@@ -85,7 +84,7 @@ class JointRoutes(Routes):
 
     def _build(self) -> None:
         super()._build()
-        self._hidden, self._loads = self._samples()
+        self._finds, self._loads = self._samples()
         self._helps: list[list[int]] = []  # how far the nearest teammate of each member is from each stop
         for number in range(len(self._workers)):
             others = [ways for n, ways in enumerate(self._from_starts) if n != number]
@@ -107,34 +106,21 @@ class JointRoutes(Routes):
                 return
 
     def _samples(self) -> tuple[Counts, Counts]:
-        """Draw the place of each thing that may be found, and how many things each place has to take.
-
-        There may be more of a class than are asked for; then those count that are found first, by the plan so
-        far. One that is not there has no place.
-        """
+        """Draw for each place and sample how many finds, and how many things to take, it has."""
         chance = np.random.default_rng(SAMPLES)
-        loads: Counts = np.zeros((len(self.stops), SAMPLES), dtype=np.int64)
+        finds: Counts = np.zeros((len(self.stops), SAMPLES), dtype=np.int64)
+        loads = finds.copy()
         loads[: self._fetched] = 1
         places = {stop: number for number, stop in enumerate(self.stops)}
-        ends = [NEVER] * len(self.stops)
-        for number, route in enumerate(self._routes):
-            self._follow(number, route, ends)
-        reached = np.array([*(end - tail for end, tail in zip(ends, self._tails, strict=True)), math.inf])
-        where, hidden, self._classes = self.errands.whereabouts, list[Counts](), list[tuple[int, int, int]]()
+        where = self.errands.whereabouts
         for name, count in where.unfound.items():
             chances = {places[stop]: share for stop, share in where.shares[name].items() if stop in places}
-            if not chances:
-                continue
-            drawn = np.array([_drawn(chances, chance) for _ in range(2 * count)])
-            is_target = name not in self.errands.targets  # one that nobody has seen, and there is one
-            spare = chance.binomial(count, 0 if is_target else SPARE, SAMPLES)
-            drawn[np.arange(2 * count)[:, None] >= count + spare] = -1
-            self._classes.append((first := len(hidden), first + 2 * count, count))
-            hidden += [*drawn]
-            if not is_target:
-                soonest = np.argsort(reached[drawn], axis=0)[:count]
-                np.add.at(loads, (np.take_along_axis(drawn, soonest, axis=0), EACH), 1)
-        return np.array(hidden or np.zeros((0, SAMPLES))), loads
+            for _ in range(count if chances else 0):
+                drawn = _drawn(chances, chance)
+                np.add.at(finds, (drawn, EACH), 1)
+                if name in self.errands.targets:  # else it is a target that nobody has seen
+                    np.add.at(loads, (drawn, EACH), 1)
+        return finds, loads
 
     def _changes(self) -> Iterator[tuple[list[Route], list[bool]]]:
         """Yield changes of the routes as they are by then."""
@@ -154,10 +140,10 @@ class JointRoutes(Routes):
         Once that cannot be less than `best`, what it is at least is returned.
         """
         trails = [self._trail(number, *each) for number, each in enumerate(zip(*plan, strict=True))]
-        bonus, found = self._bonus(*plan), np.minimum.reduce([trail.found for trail in trails])
-        finds = [np.sort(found[first:end], axis=0)[:count] for first, end, count in self._classes]
-        first_finds = np.concatenate(finds) if finds else np.zeros((1, SAMPLES))
-        soon, last = SOON * float(first_finds.mean()), first_finds.max(axis=0)
+        finds = max(1, sum(self.errands.whereabouts.unfound.values()))
+        soon = SOON * sum(trail.soon for trail in trails) / SAMPLES / finds
+        bonus = self._bonus(*plan)
+        last = np.maximum.reduce([trail.found for trail in trails])
         ends = np.maximum.reduce([last, *(trail.known for trail in trails)])
         least = float(ends.sum()) / SAMPLES + soon - bonus
         if least >= best:
@@ -195,15 +181,15 @@ class JointRoutes(Routes):
             home = self.errands.targets_of(self._workers[number])[0]
             ways = self._row(self.errands.spots[home].corner)
             time, load = time + away, 0
-        nothing, never = np.zeros(SAMPLES), np.full(self._hidden.shape, math.inf)
+        nothing = np.zeros(SAMPLES)
         start = [[time], [time], [away + load - 1 if load else 0]]
         rows: Numbers = np.repeat(np.array(start, dtype=float)[:, :, None], SAMPLES, axis=2)
-        return Trail(rows, np.full(SAMPLES, load), nothing > 0, ways, ways, never, nothing)
+        return Trail(rows, np.full(SAMPLES, load), nothing > 0, ways, ways, nothing, nothing, 0.0)
 
     def _followed(self, number: int, trail: Trail, stop: int) -> Trail:
         """Go on to a stop in every sample, take what two hands hold, and bring it home once they are full."""
         ways = np.where(trail.is_home, trail.ways_from_home[stop], trail.ways[stop])
-        reached, home = trail.rows[1, -1] + ways, self._away[stop]
+        reached, finds, home = trail.rows[1, -1] + ways, self._finds[stop], self._away[stop]
         done: Numbers = reached
         if stop >= self._fetched:
             done = reached + self._loads[stop] * self._taking(stop) + self._stays[stop]
@@ -226,8 +212,9 @@ class JointRoutes(Routes):
             is_home,
             self._between[stop],
             self._from_homes[self._homes[stop]],
-            np.where(self._hidden == stop, reached, trail.found),
+            np.where(finds > 0, reached, trail.found),
             known,
+            trail.soon + float((reached * finds).sum()),
         )
 
 

@@ -199,8 +199,8 @@ class Routes:
 def _chances(errands: Errands, stops: Sequence[int]) -> list[tuple[int, list[float]]]:
     """Return how many things have which chances at the stops; classes alike are taken together."""
     together: dict[tuple[float, ...], int] = {}
-    for units, shares in errands.chances():
-        key = tuple(shares.get(stop, 0.0) for stop in stops)
+    for name, units in errands.whereabouts.unfound.items():
+        key = tuple(errands.whereabouts.shares[name].get(stop, 0.0) for stop in stops)
         together[key] = together.get(key, 0) + units
     return [(units, list(shares)) for shares, units in together.items()]
 

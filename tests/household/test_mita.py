@@ -155,7 +155,11 @@ async def test_the_manager_knows_what_is_in_the_window_a_synopsis_or_a_proposal_
             known = known_to_the_manager(state, Runtime(context=chosen))
             everything = together([Beliefs.model_validate(each["beliefs"]) for each in state["members"]])
             named = {int(each) for told in state["synopses"] for each in told["known"]["things"]}
-            proposed = {each["option"]["target"] for each in state["proposals"]}
+            proposed = {  # where a target is that its member does not know, its proposal cannot tell
+                each["option"]["target"]
+                for each in state["proposals"]
+                if str(each["option"]["target"]) in state["members"][each["member"]]["beliefs"]["things"]
+            }
             for thing, seen in everything.things.items():
                 if known.lost.get(thing) == seen.step:
                     continue  # one member saw it in the step in which another missed it
