@@ -283,25 +283,6 @@ async def test_a_vector_that_came_later_is_in_the_log(tmp_path: Path, embedder: 
     assert (await verify(str(tmp_path))).problems == []
 
 
-async def test_groups_survive_a_repair(tmp_path: Path, embedder: WordEmbedder) -> None:
-    ledger = await open_ledger(str(tmp_path), embedder)
-    made = [await ledger.insert(ALICE, {}, text=f"tea {n}", change=SAID) for n in range(4)]
-    lines = [line.replace('"of":1', '"of":1,"shelf":"cards"', 1) async for line in ledger.export()]
-    shelved = [
-        line.replace(each.key, f"s{n}").replace('"shelf":""', '"shelf":"cards"')
-        for n, (line, each) in enumerate(zip(lines, made, strict=True))
-    ]
-    assert (await ledger.import_(shelved)).imported == 4
-    ids = sorted(await ledger.vectors(ALICE, "cards"))
-    await ledger.group(ALICE, "cards", {"a": ids[:2], "b": ids[2:]})
-    await ledger.close()
-    changed(tmp_path, "DELETE FROM ledger_heads")
-    await repair(str(tmp_path), embedder)
-    ledger = await open_ledger(str(tmp_path), embedder)
-    assert [await ledger.shelved(ALICE, "cards", group) for group in (None, "a", "b", "")] == [4, 2, 2, 0]
-    await ledger.close()
-
-
 async def test_a_ledger_that_is_open_is_verified_and_not_repaired(
     folder: Path, embedder: WordEmbedder
 ) -> None:
