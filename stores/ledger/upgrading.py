@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mneme.core.errors import Damaged, LedgerMismatch, StorageFailure
 from mneme.stores.ledger.checking import problems_in
 from mneme.stores.ledger.folder import GENERATIONS, MAKING, MANIFEST, Folder, storage_errors
-from mneme.stores.ledger.log import Entry, Transaction, check_format, scope_of, write_log
+from mneme.stores.ledger.log import Entry, Transaction, check_format, write_log
 from mneme.stores.ledger.query import FORMAT, Payload
 from mneme.stores.ledger.records import Version
 
@@ -41,31 +41,20 @@ class Manifest(BaseModel):
 
 
 class Contents:
-    """What an older ledger holds, by its points: versions, heads, receipts, tombstones and placements."""
+    """What an older ledger holds, by its points: versions, receipts and tombstones."""
 
     def __init__(self, points: Iterable[tuple[str, Payload]]) -> None:
         self.versions: dict[tuple[str, int], Version] = {}
-        self.places: dict[str, str] = {}
         self.notes: dict[str, Payload] = {}
         self.void: list[str] = []
         for point, payload in points:
             if "forgotten" in payload:
                 self.notes[point] = payload
             elif "event" in payload:
-                self._add_event(payload)
-            elif "scope" in payload:
-                self.places[point] = payload["scope"]
+                version = Version.model_validate_json(payload["event"])
+                self.versions.setdefault((version.record, version.version), version)
             elif payload.get("version") == 0:
                 self.void.append(point)
-
-    def _add_event(self, payload: Payload) -> None:
-        version = Version.model_validate_json(payload["event"])
-        record = version.record
-        if "n" in payload:  # a head
-            self.places[record] = payload["scope"]
-        else:
-            self.places.pop(record, None)
-        self.versions.setdefault((record, version.version), version)
 
     def bring_in(self, transaction: Transaction) -> None:
         """Add all contents to a new log."""
@@ -77,16 +66,8 @@ class Contents:
             body = json.dumps({"id": mark} | note, ensure_ascii=False)
             transaction.add(Entry("forget", "", 0, body))
             void = []
-        heads: dict[str, Version] = {}
-        in_order = sorted(self.versions.items(), key=lambda each: (each[1].at, each[1].version))
-        for (record, _), heads[record] in in_order:
-            transaction.add_version(heads[record])
-        places: dict[str, list[str]] = {}
-        for record, place in self.places.items():
-            if record in heads and place != scope_of(heads[record]):
-                places.setdefault(place, []).append(record)
-        if places:
-            transaction.add(Entry("place", "", 0, json.dumps(places, ensure_ascii=False)))
+        for version in sorted(self.versions.values(), key=lambda each: (each.at, each.version)):
+            transaction.add_version(version)
         count = len({record for record, _ in self.versions})
         log.warning("The older ledger has %s records with %s versions.", count, len(self.versions))
 
