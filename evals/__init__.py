@@ -39,7 +39,6 @@ EVALUATIONS = {
         "learning.learning_curve", "Fit curves to what a task costs (§11.1).", LEARNING
     ),
     "transfer": Evaluation("learning.transfer", "Try cards of one family in another (§11.2).", LEARNING),
-    "cadence": Evaluation("learning.cadence", "Consolidate every n tasks (§11.3).", LEARNING),
     "private_sharing": Evaluation("learning.private_sharing", "Measure gain against ε (§11.4).", LEARNING),
     "governed": Evaluation(
         "governed.evaluation", "Count leaks, stale and nameless texts in shared memories.", OURS

@@ -9,7 +9,6 @@ from tables import ON_PAGE, fields
 
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.generator import generate
-from mneme.library import EXAMPLES
 from mneme.library.agents import agent, rubric
 from mneme.library.agents.agent import Agent
 from mneme.library.agents.rubric import Rubric
@@ -57,14 +56,19 @@ def agents() -> str:
 def worlds() -> str:
     """Write the fields of an episode of the household, and of a task of `mneme learn`."""
     from mneme.cli.learning.learn import Given  # noqa: PLC0415  (it loads the whole team)
+    from mneme.nodes.learning.worlds import STORY  # noqa: PLC0415
 
-    text = (EXAMPLES / "story.yaml").read_text(encoding="utf-8")
+    tasks = [
+        {"id": each.id, "task": each.description, "schema": each.schema_name, "query": each.query}
+        for each in STORY.values()
+    ]
+    text = yaml.safe_dump(tasks, sort_keys=False, width=100)
     return (
         "[Make a world of your own](../how-to/own-world.md) shows them in use.\n\n"
         "## An episode of the household\n\nThe JSON file of `mneme household run --episode FILE`. Lengths "
         f"are in metres, y is up.\n\n{_models(Episode, _of_an_episode())}"
         "## A task of `mneme learn`\n\nThe YAML list of `mneme learn --file FILE`; a task may also be a text "
-        f"alone.\n\n{_models(Given, {'Given': yaml.safe_load(text)[0]})}{_file('story.yaml', text)}"
+        f"alone.\n\n{_models(Given, {'Given': tasks[0]})}{_file('story.yaml', text)}"
     )
 
 

@@ -126,8 +126,6 @@ async def cards(size: int, embedder: Embedder) -> list[Row]:
             await base.upkeep.run()
             upkept = [1000 * await seconds_of(_keep_up(base, number)) for number in range(UPKEEPS)]
             found.append(line("upkeep after a task", size, upkept, "ms"))
-            await base.clusters.make()
-            await ask("cards, by clusters")
         alone.shard.close()
     return found
 

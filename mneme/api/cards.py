@@ -294,11 +294,6 @@ class Cards(Operations):
         """Return finished tasks, oldest first."""
         return await self._cards.tasks.all(limit, offset=offset)
 
-    @reads("tasks/count")
-    async def count_tasks(self) -> int:
-        """Return the number of finished tasks."""
-        return await self._cards.tasks.count()
-
     @changes("disputes")
     async def open_dispute(
         self,
@@ -410,7 +405,7 @@ class Cards(Operations):
 
     @changes("cards/upkeep")
     async def upkeep(self) -> Kept:
-        """Archive inactive and expired cards, and bring the clusters up to date, and wait for it."""
+        """Archive inactive and expired cards, and wait for it."""
         return await self._cards.upkeep.run()
 
     async def _card(self, beginning: str) -> str:

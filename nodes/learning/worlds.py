@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
-import yaml
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.channels import EphemeralValue
 from pydantic import Field
@@ -13,6 +12,7 @@ from mneme.core.errors import BadInput, Forbidden
 from mneme.core.fields import described
 from mneme.core.settings import settings
 from mneme.core.trial import Trial, failed
+from mneme.environments.sql_tuning.tasks import story
 from mneme.environments.worlds import (
     InWords,
     Solution,
@@ -24,17 +24,14 @@ from mneme.environments.worlds import (
     runs_commands,
     stated,
 )
-from mneme.library import EXAMPLES
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.messages import ChatMessages
 from mneme.prompts.learning.compound_learning.task import NO_LANGUAGE, Advice
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.sharing import Abstraction
 
-STORY: dict[str, dict[str, str]] = {
-    each["id"]: each for each in yaml.safe_load((EXAMPLES / "story.yaml").read_text(encoding="utf-8"))
-}
-"""The tasks that come with Mneme, by their ids: `task`, `schema` and `query`."""
+STORY = {each.id: each for each in story()}
+"""The tasks that come with Mneme, by their ids."""
 OUTSIDE = ("workspace", "check", "database")
 """What reaches files, programs or servers outside of Mneme: for a person on their own machine alone."""
 MAX_CHANGE_CHARS = 1_500

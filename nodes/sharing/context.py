@@ -31,9 +31,9 @@ class PoolContext(OwnedByTeam):
     candidates: int = Field(12, ge=2, le=100, description="n: memories that BM25 proposes for grading.")
     labels: int = Field(6, ge=2, le=100, description="v: half of them positive, half negative.")
     learning: Learning = Field(
-        "projection",
-        description="What learns: a matrix on the embedder, a whole encoder of questions, or a re-scorer "
-        "of what the embedder finds.",
+        "reranker",
+        description="What learns: a re-scorer of what the embedder finds, which asks no grader; or, by "
+        "grades as in the paper, a matrix on the embedder or a whole encoder of questions.",
     )
     seed: int = Field(0, ge=0, description="Seed of every training.")
 

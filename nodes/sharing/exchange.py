@@ -27,6 +27,7 @@ from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, score_pai
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MAX_CHARS, MemoryPool, Pair, Pooled, asked
+from mneme.stores.pools.near_duplicates import copies
 from mneme.stores.provenance import made_from
 
 WHOLE = "whole"
@@ -86,6 +87,7 @@ class Outcome:
 
     is_good: bool
     is_new: bool = False
+    is_copied: bool = False
     key: str = ""
     rolled_back: str = ""
     unwoken: str = ""
@@ -223,7 +225,8 @@ async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it go
 ) -> Outcome:
     """Store a scored pair above the threshold, and wake the training, also for one that the pool has already.
 
-    A pair of which the pool has nearly the question and the answer is not stored; the key is the other's.
+    A pair of which the pool has nearly the question and the answer is not stored; the key is the other's. An
+    answer to another question that repeats an example it was shown is not stored either, whatever its score.
     The score counts for the retriever that chose the examples.
     """
     total = scored["score"] or 0
@@ -251,9 +254,12 @@ async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it go
     )
     change = made_from(change, written.get("shared", []))
     other = await pool.nearly(pair)
+    if not other and copies(pair.answer, written["seen"]):
+        return Outcome(is_good=False, is_copied=True, rolled_back=rolled_back)
     is_new = False if other else (await keep(pool, [pair], change=change, once=once))[0]
     unwoken = await wake_training(runtime, pool.pool)
-    return Outcome(True, is_new, other.key if other else pair.key, rolled_back, unwoken)
+    key = other.key if other else pair.key
+    return Outcome(True, is_new, key=key, rolled_back=rolled_back, unwoken=unwoken)
 
 
 async def keep(

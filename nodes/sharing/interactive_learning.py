@@ -14,6 +14,7 @@ model is asked again for what there is, and what was stored counts once.
 
 import hashlib
 import json
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from operator import add
 from typing import Annotated, Required
@@ -188,22 +189,28 @@ async def choose(state: State, runtime: GrowthRuntime) -> Update:
     if (until := runtime.context.until) and (held := await pool.count()) >= until:
         return {"chosen": [], "why": f"The pool holds {held} memories; {until} were wanted."}
     budget, calls, lap = runtime.context.budget, state["asked"]["calls"], state["lap"]
-    # The calls of a standard answer: its question, its score, the answers and their scores.
-    cost = 2 + 2 * (len(members) if runtime.context.asked == "domain" else 1)
-    wanted = min(runtime.context.at_once, (budget - calls) // cost)
-    if wanted < 1:
-        return {"chosen": [], "why": _too_little(budget, calls, cost)}
-    found, position = await _next(pool, state["position"], wanted, members)
-    if not found and lap < runtime.context.laps:
-        found, position = await _next(pool, 0, wanted, members)
-        lap += 1
+    answering = len(members) if runtime.context.asked == "domain" else 1
+    found, position, left, why = list[Pooled](), state["position"], budget - calls, ""
+    while not (found or why) and lap <= runtime.context.laps:
+        async for each, following in _from(pool, position, members):
+            # The calls of a standard answer: its question, the answers with their scores, and its own score.
+            cost = 1 + 2 * answering + (not each.pair.prompt)
+            if cost > left:
+                why = _too_little(budget, calls, cost)
+                break
+            found, position, left = [*found, each], following, left - cost
+            if len(found) == runtime.context.at_once:
+                break
+        if not (found or why):
+            lap, position = lap + 1, 0
+    lap = min(lap, runtime.context.laps)
     shown = {"step": "choose", "lap": lap, "standards": len(found), "calls": calls}
     runtime.stream_writer(shown | {"budget": budget})
     return {
         "chosen": found,
         "position": position,
         "lap": lap,
-        "why": "" if found else "Every memory has served as a standard answer.",
+        "why": "" if found else why or "Every memory has served as a standard answer.",
         "posed": len(state["questions"]),
     }
 
@@ -211,25 +218,21 @@ async def choose(state: State, runtime: GrowthRuntime) -> Update:
 def _too_little(budget: int, calls: int, cost: int) -> str:
     """Say why no further standard answer is worked on."""
     if not calls:
-        return f"The budget of {budget} calls is too small: one standard answer takes up to {cost}."
+        return f"The budget of {budget} calls is too small: the next standard answer takes {cost}."
     if calls >= budget:
         return f"The budget of {budget} calls is spent."
-    return f"The budget of {budget} calls has {budget - calls} left; one standard answer takes up to {cost}."
+    return f"The budget of {budget} calls has {budget - calls} left; the next standard answer takes {cost}."
 
 
-async def _next(
-    pool: MemoryPool, position: int, wanted: int, members: dict[str, Agent]
-) -> tuple[list[Pooled], int]:
-    """Return so many memories of these agents from a place in the pool's order on, and the next place."""
-    found: list[Pooled] = []
+async def _from(
+    pool: MemoryPool, position: int, members: dict[str, Agent]
+) -> AsyncIterator[tuple[Pooled, int]]:
+    """Yield the memories of these agents from a place in the pool's order on, with the place after each."""
     while page := await pool.first(PAGE, start=position):
         for each in page:
             position += 1
             if each.pair.agent in members:
-                found.append(each)
-            if len(found) == wanted:
-                return found, position
-    return found, position
+                yield each, position
 
 
 def each_standard(state: State) -> list[Send] | str:

@@ -32,7 +32,7 @@ from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.asking.asking import ask
 from mneme.models.asking.probability import ask_likelihood
 from mneme.models.retriever.opening import query_encoder
-from mneme.models.retriever.retriever import device, load
+from mneme.models.retriever.retriever import Learning, device, load
 from mneme.nodes.channels import Plain, Typed, Update
 from mneme.nodes.sharing.context import PoolContext, PoolRuntime
 from mneme.nodes.sharing.exchange import Exchange, example_of, question_of
@@ -118,7 +118,7 @@ def each_lesson(state: State) -> list[Send] | str:
 
 
 async def grade(state: Waiting, runtime: PoolRuntime) -> None:
-    """Grade the candidates of one memory (eq. 1) and label them."""
+    """Grade the candidates of one memory (eq. 1) and label them, where grades are learned from."""
     pool, who = pool_named(runtime, state["pool"]), runtime.context.grader
     lessons = RetrieverLessons(pool)
     known = await lessons.of([state["key"]])
@@ -130,24 +130,33 @@ async def grade(state: Waiting, runtime: PoolRuntime) -> None:
     except NotFound:  # it was removed while it waited
         closed = lesson.model_copy(update={"status": "skipped"})
     else:
-        found = await pool.candidates(memory, runtime.context.candidates)
-        asked = await _asked(memory, runtime)
-        answers = (contradiction_probability(memory, asked, each, who) for each in found)
-        graded, failed = list[Graded](), list[str]()
-        for each, answer in zip(found, await asyncio.gather(*answers, return_exceptions=True), strict=True):
-            if isinstance(answer, BadAnswer | PromptTooLong):  # one long example, or one bad reply
-                failed.append(f"{each.key}: {answer}")
-            elif isinstance(answer, BaseException):
-                raise answer
-            else:
-                p, measure, who = answer
-                graded.append(Graded(key=each.key, contradiction=p, agent=each.pair.agent, measure=measure))
-        closed = labelled(lesson.model_copy(update={"ungraded": failed}), graded, runtime.context.labels)
+        closed = lesson.model_copy(update={"status": "graded"})
+        if runtime.context.learning != "reranker":  # it learns whose kind a question is: no grade is needed
+            closed, who = await _graded(lesson, memory, pool, runtime)
+            shown = {"step": "grade", "memory": lesson.key, "candidates": len(closed.candidates), "by": who}
+            runtime.stream_writer(shown)
     why = Change(reason="Its candidates were graded (eq. 1).", actor="grader", model=who)
     await lessons.close(closed, change=why)
-    runtime.stream_writer(
-        {"step": "grade", "memory": lesson.key, "candidates": len(closed.candidates), "by": who}
-    )
+
+
+async def _graded(
+    lesson: RetrieverLesson, memory: Pooled, pool: MemoryPool, runtime: PoolRuntime
+) -> tuple[RetrieverLesson, str]:
+    """Return the lesson with its candidates' grades and labels, and who graded."""
+    who = runtime.context.grader
+    found = await pool.candidates(memory, runtime.context.candidates)
+    asked = await _asked(memory, runtime)
+    answers = (contradiction_probability(memory, asked, each, who) for each in found)
+    graded, failed = list[Graded](), list[str]()
+    for each, said in zip(found, await asyncio.gather(*answers, return_exceptions=True), strict=True):
+        if isinstance(said, BadAnswer | PromptTooLong):  # one long example, or one bad reply
+            failed.append(f"{each.key}: {said}")
+        elif isinstance(said, BaseException):
+            raise said
+        else:
+            p, measure, who = said
+            graded.append(Graded(key=each.key, contradiction=p, agent=each.pair.agent, measure=measure))
+    return labelled(lesson.model_copy(update={"ungraded": failed}), graded, runtime.context.labels), who
 
 
 async def _asked(memory: Pooled, runtime: PoolRuntime) -> Asked | None:
@@ -214,14 +223,15 @@ async def _trained(
     pool: MemoryPool, retrievers: Retrievers, material: Material, new: Sequence[str], context: PoolContext
 ) -> Retriever:
     parent, info, onwards = await retrievers.serving(), await pool.ledger.info(), None
-    old = await _judged(pool, retrievers, parent, material)
-    plain = old if parent == UNTRAINED else await _judged(pool, retrievers, UNTRAINED, material)
+    old = await _judged(pool, retrievers, parent, material, context)
+    plain = old if parent == UNTRAINED else await _judged(pool, retrievers, UNTRAINED, material, context)
     if parent != UNTRAINED and (await retrievers.get(parent)).learning == context.learning:
         onwards = await retrievers.weights(parent)
     # An encoder of its own: what serves goes on serving as it is.
     kind = (context.learning, info.embedder, info.dimension)
     encoder = await asyncio.to_thread(query_encoder, *kind, onwards)
-    await asyncio.to_thread(load)  # PyTorch, which counts in no training's seconds
+    if context.learning != "reranker":
+        await asyncio.to_thread(load)  # PyTorch, which counts in no training's seconds
     began = time.perf_counter()
     losses = await asyncio.to_thread(encoder.train, material.examples, context.seed)
     seconds = time.perf_counter() - began
@@ -247,17 +257,20 @@ async def _trained(
         kept=kept,
         reason=reason,
         seconds=seconds,
-        device=device(),
+        device="cpu" if context.learning == "reranker" else device(),
         seed=context.seed,
     )
 
 
-async def _judged(pool: MemoryPool, retrievers: Retrievers, number: int, material: Material) -> Judging:
+async def _judged(
+    pool: MemoryPool, retrievers: Retrievers, number: int, material: Material, context: PoolContext
+) -> Judging:
     """Judge a version that is there already, or the untrained embedder."""
     if number != UNTRAINED:
         return await judge(await opened(pool, retrievers, number), material, pool)
     info = await pool.ledger.info()
-    plain = await asyncio.to_thread(query_encoder, "projection", info.embedder, info.dimension)
+    kind: Learning = "reranker" if context.learning == "reranker" else "projection"
+    plain = await asyncio.to_thread(query_encoder, kind, info.embedder, info.dimension)
     return await judge(plain, material, pool)
 
 

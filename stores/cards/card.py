@@ -288,8 +288,6 @@ class CardSettings(Frozen):
     half_life_days: float = Field(90.0, gt=0, description="Age at which the recency part has halved.")
     candidates: int = Field(128, ge=1, description="Most similar cards that the weights then rank.")
     dispute_rounds: int = Field(2, ge=1)
-    clustered_over: int = Field(20_000, ge=0, description="Cards in use over which clusters are made (§10).")
-    probed: int = Field(16, ge=1, description="Clusters that a retrieval looks into.")
 
 
 class Consolidation(Frozen):

@@ -20,15 +20,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from mneme.core.errors import BadInput, Conflict, NotFound
-from mneme.stores.cards.card import (
-    Card,
-    CardSettings,
-    Frozen,
-    Lesson,
-    Rating,
-    Retrieved,
-    TaskOutcome,
-)
+from mneme.stores.cards.card import Card, CardSettings, Frozen, Lesson, Rating, Retrieved, TaskOutcome
 from mneme.stores.cards.card_files import CardFiles
 from mneme.stores.cards.card_records import CardRecords, ranking
 from mneme.stores.cards.disputes import Dispute, DisputeRecords, Resolution
@@ -49,7 +41,7 @@ from mneme.stores.cards.lifecycle import (
 )
 from mneme.stores.cards.metrics import MONTH, Metrics, Period, TaskLog, Thresholds, Unit, compute, periods
 from mneme.stores.cards.sharing import SharedFiles
-from mneme.stores.cards.upkeep import Clusters, Upkeep
+from mneme.stores.cards.upkeep import Upkeep
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Hit
 
@@ -68,7 +60,7 @@ class Learned(Frozen):
 
 
 class KnowledgeCards:
-    """One team's knowledge: its card records, disputes, task log, clusters and YAML files.
+    """One team's knowledge: its card records, disputes, task log and YAML files.
 
     Every write names its reason and actor in a `Change`.
     """
@@ -79,10 +71,9 @@ class KnowledgeCards:
         self.records = CardRecords(ledger, team, self.settings)
         self.disputes = DisputeRecords(ledger, self.records)
         self.tasks = TaskLog(ledger, team)
-        self.clusters = Clusters(ledger, team, self.settings)
         self.files = CardFiles(self.records)
         self.shared = SharedFiles(ledger, self.records)
-        self.upkeep = Upkeep(ledger, self.records, self.tasks, self.clusters)
+        self.upkeep = Upkeep(ledger, self.records, self.tasks)
 
     async def create(self, lesson: Lesson, outcome: TaskOutcome, *, change: Change) -> Learned:
         """Make a provisional card of a lesson, or reinforce the card that it already is.
@@ -198,19 +189,14 @@ class KnowledgeCards:
 
         With a `scope`, only cards of it are looked at, and those of none. Cards that do not fit make room for
         others: then all candidates are looked through. What has expired fits nowhere.
-
-        Where there are clusters, only the cards of the nearest ones are looked at, and those in none. Where
-        the embedder is absent all cards are looked at, since a search by words is fast in any case.
         """
         vector, now = await self._ledger.vector_of(text), datetime.now(UTC)
-        near = await self.clusters.nearest(text, vector, self.settings.probed)
-        options = {"vector": vector, "groups": [*near, ""] if near else None}
         found = await self._fitting(
             ("active", text, scope),
             k,
             lambda card: not card.expired(now) and fits(card),
             ranking=ranking(self.settings),
-            **options,
+            vector=vector,
         )
         return [Retrieved(card=card, score=hit.score, parts=hit.parts) for card, hit in found]
 

@@ -250,8 +250,8 @@ Unit = Literal["day", "week", "month", "quarter", "year"]
 History = Sequence[CardVersion]
 INSTANT = timedelta(microseconds=1)
 """The ledger's times are no finer, so that a period begins just after the one before."""
-MAX_DAYS: Mapping[Unit, int] = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
-"""Days: from a period's beginning it is so far into the next one."""
+UNITS: Mapping[Unit, str] = {"day": "D", "week": "W", "month": "M", "quarter": "3M", "year": "Y"}
+"""The periods as numpy calls them."""
 
 
 class Period(Frozen):
@@ -313,22 +313,14 @@ def periods(
 
 def _by_calendar(unit: Unit, first: datetime, now: datetime) -> Iterator[datetime]:
     """Yield the edges of the calendar's periods from the one with the first moment to now."""
-    edge = _beginning(unit, first)
-    while edge < now:
+    shift = timedelta(days=4 if unit == "week" else 0)  # numpy's weeks begin with a Thursday
+    begins = np.datetime64((first - shift).astimezone(UTC).replace(tzinfo=None)).astype(
+        f"datetime64[{UNITS[unit]}]"
+    )
+    while (edge := begins.astype("datetime64[us]").item().replace(tzinfo=UTC) + shift) < now:
         yield edge - INSTANT
-        edge = _beginning(unit, edge + timedelta(days=MAX_DAYS[unit]))
+        begins += 1
     yield now
-
-
-def _beginning(unit: Unit, at: datetime) -> datetime:
-    """Return the first moment of the period that a moment is in."""
-    day = at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    if unit == "day":
-        return day
-    if unit == "week":
-        return day - timedelta(days=day.weekday())
-    months = {"month": 1, "quarter": 3, "year": 12}[unit]
-    return day.replace(day=1, month=(day.month - 1) // months * months + 1)
 
 
 class _Past(NamedTuple):

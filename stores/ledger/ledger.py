@@ -6,19 +6,15 @@ written. Any number of processes may have one ledger open.
 """
 
 import asyncio
-import json
-from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from mneme.core.errors import Conflict, NotWritable
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger import listing
-from mneme.stores.ledger.forgetting import Forgotten, forget
-from mneme.stores.ledger.log import Entry, Transaction, heads_of
+from mneme.stores.ledger.log import Transaction
 from mneme.stores.ledger.lookup import Lookup, known_version, log, where_below
 from mneme.stores.ledger.opening import open_copy, open_store
-from mneme.stores.ledger.query import scope
 from mneme.stores.ledger.records import (
     Change,
     Namespace,
@@ -33,7 +29,7 @@ from mneme.stores.ledger.records import (
 )
 from mneme.stores.ledger.reembedding import embed_waiting
 from mneme.stores.ledger.transfer import Import, ImportReport
-from mneme.stores.ledger.writing import append, missing
+from mneme.stores.ledger.writing import Forgotten, append, forget, missing
 
 T = TypeVar("T")
 
@@ -128,26 +124,6 @@ class Ledger(Lookup):
         return await self._one(
             event, namespace, key, change, idempotency_key, expected_version=expected, **stated
         )
-
-    async def group(self, namespace: Namespace, shelf: str, groups: Mapping[str, Sequence[str]]) -> None:
-        """Divide a shelf into groups that can be searched by themselves; no version is made of it.
-
-        A record that is written to afterwards is in no group (the group "") until the next time.
-        """
-        below = check_namespace(namespace)
-        on_shelf = scope("+", below, shelf)
-
-        def work(transaction: Transaction) -> None:
-            heads = heads_of(transaction.cursor, chain.from_iterable(groups.values()))
-            places: dict[str, list[str]] = {}
-            for group, ids in groups.items():
-                for record in heads.keys() & set(ids):
-                    if heads[record].scope.startswith(on_shelf):
-                        place = scope("+", below, heads[record].version.shelf, group)
-                        places.setdefault(place, []).append(record)
-            transaction.add(Entry("place", "", 0, json.dumps(places, ensure_ascii=False)))
-
-        await self._written(work)
 
     async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a record and its whole history from the disk: forgetting. Raises NotFound.

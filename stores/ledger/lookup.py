@@ -16,7 +16,6 @@ from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger import listing
 from mneme.stores.ledger.blending import blended
 from mneme.stores.ledger.filters import conditions
-from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.hints import Hints, hints_of
 from mneme.stores.ledger.index import concealed
 from mneme.stores.ledger.listing import CREATED, Link, Order
@@ -47,7 +46,7 @@ from mneme.stores.ledger.records import (
     record_id,
 )
 from mneme.stores.ledger.words import words_asked, words_of
-from mneme.stores.ledger.writing import missing
+from mneme.stores.ledger.writing import Forgotten, missing
 
 log = logging.getLogger(__name__)
 PAGE_SIZE = 500
@@ -153,7 +152,6 @@ class Lookup:
         min_score: float | None = None,
         ranking: Ranking | None = None,
         shelf: str = "",
-        groups: Sequence[str] | None = None,
         sections: Sequence[str] = (),
         vector: Sequence[float] | None = None,
     ) -> list[Hit]:
@@ -162,9 +160,9 @@ class Lookup:
         A score is the cosine (dense), the BM25 sum (bm25), the reciprocal-rank fusion of both
         (hybrid), the sum of `blending` (blend: the cosine, words, hints and what was told beside it), or the
         ranking's formula, which starts from the cosine; then the parts are its terms.
-        `min_score` is in the same measure. A `shelf` narrows the search to that part of a namespace,
-        `groups` to those of its groups. `sections` of it hold all that the filter lets through, where any are
-        named: then the engine need not test the filter. `vector` is the query's, where it is known already.
+        `min_score` is in the same measure. A `shelf` narrows the search to that part of a namespace.
+        `sections` of it hold all that the filter lets through, where any are named: then the engine need not
+        test the filter. `vector` is the query's, where it is known already.
 
         Of a query its first MAX_QUERY characters are compared. Where the embedder is absent, every
         search goes by words. Then the likeness of BM25's sum stands for the score and in the ranking for the
@@ -181,8 +179,7 @@ class Lookup:
         words = None if mode == "dense" else words_asked(query)
         now = self._clock.now()
         days = now.timestamp() / 86_400
-        wanted = [None] if groups is None else groups
-        scopes = tuple(scope("+", prefix, shelf, group) for group in wanted) if prefix else ()
+        scopes = (scope("+", prefix, shelf),) if prefix else ()
         where = Where(scopes, conditions(filter), sections=tuple(map(section_name, sections)))
         asked = Query(where, mode, dense, words, limit, offset, min_score, ranking, days)
         if mode == "blend":
@@ -265,16 +262,14 @@ class Lookup:
         cosines = [sum(map(mul, asking, each if each is not None else next(made))) for each in vectors]
         return [cosine + share / 2 for cosine, share in zip(cosines, shares, strict=True)]
 
-    async def shelved(self, namespace: Namespace, shelf: str, group: str | None = None) -> int:
-        """Return how many live records are on a shelf, or in one group of it."""
-        where = Where((scope("+", check_namespace(namespace), shelf, group),))
+    async def shelved(self, namespace: Namespace, shelf: str) -> int:
+        """Return how many live records are on a shelf."""
+        where = Where((scope("+", check_namespace(namespace), shelf),))
         return await self._log.read(listing.count, where)
 
-    async def vectors(
-        self, namespace: Namespace, shelf: str, group: str | None = None
-    ) -> dict[str, Sequence[float]]:
-        """Return the vectors of the live records on a shelf or in a group, by the ids that `group` takes."""
-        where = Where((scope("+", check_namespace(namespace), shelf, group),))
+    async def vectors(self, namespace: Namespace, shelf: str) -> dict[str, Sequence[float]]:
+        """Return the vectors of the live records on a shelf, by the ids of the records."""
+        where = Where((scope("+", check_namespace(namespace), shelf),))
         return dict(await self._log.read(listing.vectors, where))
 
     async def vectors_by_ids(self, ids: Sequence[str]) -> dict[str, Sequence[float]]:

@@ -6,6 +6,8 @@ from functools import lru_cache
 
 NEAR = 0.8
 """Share of all words of two texts that both have, from which on they count as one."""
+COPIED, COPIED_WORDS = 0.95, 12
+"""Share of words, and number, from which on a text is another's copy: short answers may be alike by right."""
 WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")
 
 
@@ -18,6 +20,12 @@ def near_to_any(text: str, others: Iterable[str]) -> bool:
     """Say whether a text is nearly the same as one of others."""
     said = _words(text)
     return any(_share(said, _words(each)) >= NEAR for each in others)
+
+
+def copies(text: str, others: Iterable[str]) -> bool:
+    """Say whether a text of some length has nearly no words but another's."""
+    said, is_long = _words(text), len(WORD.findall(text)) >= COPIED_WORDS
+    return is_long and any(_share(said, _words(each)) >= COPIED for each in others)
 
 
 def _share(one: frozenset[str], other: frozenset[str]) -> float:

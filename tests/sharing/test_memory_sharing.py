@@ -253,7 +253,9 @@ async def test_a_retriever_of_another_embedder_is_a_clear_error(edge_ledger: Led
     await filled(edge_ledger, "limerick")
     training = retriever_training.compile(store=LedgerStore(edge_ledger))
     for _ in range(3):
-        await training.ainvoke({"pool": POEMS}, context=PoolContext(team="poets", grader="rules"))
+        await training.ainvoke(
+            {"pool": POEMS}, context=PoolContext(team="poets", grader="rules", learning="projection")
+        )
     retrievers = await retrievers_of(pool_in(edge_ledger))
     known = (await retrievers.all())[0]
     other = known.model_copy(
@@ -363,7 +365,7 @@ async def test_a_likelihood_is_measured_as_the_agent_is_asked_or_not_at_all(
         return Reply(json.dumps({"answer": "none"} if of(body, answering.answer) else graded))
 
     with served(monkeypatch, brain=brain) as double:
-        kind = PoolContext(team="poets", grader=MODEL, agent=known)
+        kind = PoolContext(team="poets", grader=MODEL, agent=known, learning="projection")
         await graph.ainvoke({"pool": POEMS}, context=kind)
         asked = [each.body for each in double.chats if of(each.body, answering.answer)]
     clear_endpoints()
@@ -439,11 +441,34 @@ async def test_a_pool_grows_from_one_record_within_its_budget(
     assert len(set(result["stored"])) == len(result["stored"]) == result["memories"] - 1
     assert sent <= result["asked"]["calls"] <= 40
     left = 40 - result["asked"]["calls"]
-    told = f"has {left} left; one standard answer takes up to 4." if left else "is spent."
+    told = f"has {left} left; the next standard answer takes 4." if left else "is spent."
     assert result["why"] == f"The budget of 40 calls {told}"
     unasked = await graph.ainvoke(ONE, context=growth(budget=3))
-    assert unasked["why"] == "The budget of 3 calls is too small: one standard answer takes up to 4."
+    assert unasked["why"] == "The budget of 3 calls is too small: the next standard answer takes 4."
     assert unasked["asked"]["calls"] == 0
+
+
+async def test_a_standard_answer_with_a_question_of_its_own_costs_a_call_less(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(edge_ledger, "limerick")
+    graph = interactive_learning.compile(store=LedgerStore(edge_ledger))
+    with served(monkeypatch, brain=Poet()):
+        result = await graph.ainvoke({"domain": POEMS, "standards": []}, context=growth(budget=7, at_once=1))
+    assert result["asked"]["calls"] == 6
+    assert result["why"] == "The budget of 7 calls has 1 left; the next standard answer takes 3."
+
+
+async def test_an_answer_that_repeats_an_example_is_not_stored_whatever_its_score(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(edge_ledger, "limerick")
+    first = seeds("limerick")[0]
+    with served(monkeypatch, brain=lambda _: Reply(first.answer)):
+        asked = f"{first.prompt} And let there be a lamp in it, and a storm at sea."
+        copied = await ask(edge_ledger, asked, threshold=0, answerer=MODEL)
+    assert first.answer == copied["answer"] and first.key in {each["key"] for each in copied["shown"]}
+    assert not copied["stored"] and copied["why"] == "Not stored: it repeats an example that it was shown."
 
 
 async def test_a_growth_goes_on_where_it_broke_off(
@@ -653,13 +678,17 @@ async def test_eight_agents_share_a_pool_while_its_retriever_trains(edge_ledger:
     assert len(stored) == len(set(stored)), "what two agents said alike is new once"
     assert await pool.count() == began + len(stored)
     held = {each.key async for each in pool.pairs()}
-    assert {each["key"] for each in answers} <= held, "no pair is lost"
+    assert {each["key"] for each in answers if each["key"]} <= held, "no pair is lost"
+    copied = [each["why"] for each in answers if not each["key"]]
+    assert all("it repeats an example" in each for each in copied) and len(copied) < len(answers) / 4
 
 
 async def _train_for_ever(ledger: Ledger) -> None:
     graph = retriever_training.compile(store=LedgerStore(ledger))
     while True:
-        await graph.ainvoke({"pool": POEMS}, context=PoolContext(team="poets", grader="rules"))
+        await graph.ainvoke(
+            {"pool": POEMS}, context=PoolContext(team="poets", grader="rules", learning="projection")
+        )
         await asyncio.sleep(0)
 
 
@@ -670,7 +699,9 @@ async def test_no_answer_waits_for_a_training_that_hangs(
     graph = retriever_training.compile(store=LedgerStore(edge_ledger))
     with served(monkeypatch, seconds=600.0, brain=lambda _: Reply("{}")) as double:
         hanging = asyncio.create_task(
-            graph.ainvoke({"pool": POEMS}, context=PoolContext(team="poets", grader=MODEL))
+            graph.ainvoke(
+                {"pool": POEMS}, context=PoolContext(team="poets", grader=MODEL, learning="projection")
+            )
         )
         await until(lambda: double.chats)
         answers = [await ask(edge_ledger, f"Sing of stone {number}.", threshold=0) for number in range(4)]

@@ -113,7 +113,7 @@ async def store(pool: MemoryPool, pairs: list[Pair]) -> None:
 
 async def train(pool: MemoryPool, **context: Any) -> dict[str, Any]:
     graph = builder.compile(store=LedgerStore(pool.ledger))
-    given = PoolContext(grader="rules", **context)
+    given = PoolContext(**{"grader": "rules", "learning": "projection", **context})
     ended: dict[str, Any] = await graph.ainvoke({"pool": pool.pool}, context=given)
     return ended
 
@@ -382,7 +382,7 @@ async def test_what_was_graded_before_a_kill_is_not_graded_again(pool: MemoryPoo
     killed = RunnableConfig(configurable={"thread_id": "killed"})
     left: dict[str, Any] = {"pool": pool.pool, "lessons": stale, "left_over": 0}
     await graph.aupdate_state(killed, left, as_node="gather")
-    context = PoolContext(grader="rules")
+    context = PoolContext(grader="rules", learning="projection")
     told = [each async for each in graph.astream(None, killed, context=context, stream_mode="custom")]
     assert stale and not told
 

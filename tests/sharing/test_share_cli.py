@@ -44,6 +44,8 @@ def test_a_pool_is_filled_asked_shown_exported_and_emptied(
     asked = ("ask", "--agent", "limerick", *RULES, "--threshold", "0", "Sing of a cat on a ship.")
     (result,) = rows(share(*asked, "--no-train", "--json"))
     assert result["stored"] and len(result["shown"]) == 3 and result["answered_by"] == "rules"
+    asked_again = ("ask", "--agent", "limerick", *RULES, "--no-train", "Sing of a hen on a ship.")
+    assert f"- limerick {result['key'][:8]}: Sing of a cat on a ship." in share(*asked_again).stdout
     shown = share("pool", "show", result["key"][:8], *POEMS)
     assert "Sing of a cat on a ship." in shown.stdout and "limerick / rules" in shown.stdout
     listed = rows(share("pool", "list", "--json"))
@@ -69,6 +71,7 @@ def test_a_pool_is_filled_asked_shown_exported_and_emptied(
 def test_an_answer_is_printed_with_its_score_and_what_was_learned(share: Run) -> None:
     done = share("ask", "--agent", "riddle", *RULES, "--threshold", "0", "I have hands but cannot clap.")
     assert done.returncode == 0, done.stderr
+    assert "examples, found by the untrained embedder: none" in done.stdout
     assert "of 100 by rules" in done.stdout and "Stored." in done.stdout and "training" in done.stdout
     (asked,) = rows(share("ask", "--agent", "riddle", *RULES, "--threshold", "0", "What has keys?", "--json"))
     assert asked["stored"], "and where JSON is wanted, what the training came to is not printed beside it"
@@ -96,7 +99,18 @@ def test_a_training_tells_how_far_its_grading_is(share: Run, tmp_path: Path) -> 
     for few in (3, 60):
         file.write_text("\n".join(map(json.dumps, pairs[:few])))
         rows(share("pool", "import", str(file), "--pool", "literary_creation", "--json"))
-        trained = share("retriever", "train", *POEMS, *RULES, "--candidates", "2", "--labels", "2")
+        trained = share(
+            "retriever",
+            "train",
+            *POEMS,
+            *RULES,
+            "--learning",
+            "projection",
+            "--candidates",
+            "2",
+            "--labels",
+            "2",
+        )
         assert trained.returncode == 0, trained.stderr
         assert ("graded 60 of 60 pairs by rules (candidates: 2)" in trained.stdout) == (few == 60)
         assert ("held-out memories cannot judge" in trained.stdout) == (few == 3)

@@ -11,6 +11,7 @@ import pytest
 
 from mneme.core.errors import Damaged, LedgerInUse, LedgerMismatch, MnemeError
 from mneme.models.embedding.absent import Absent
+from mneme.stores.ledger.folder import seal
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.ledger.verifying import repair, verify
@@ -131,6 +132,28 @@ async def test_a_damaged_index_is_told_and_built_anew_at_once(
         assert await seen(folder, embedder) == before
     assert "built anew" in caplog.text
     assert (await verify(str(folder))).problems == []
+
+
+@pytest.mark.parametrize(
+    ("file", "damage"),
+    [
+        ("index-1/*/segments/*/vector_storage-dense/deleted/status.dat", halve),
+        ("index-1/*/segments/*/payload_storage/page_0.dat", zero),
+        ("index-1/*/segments/*/payload_index/config.json", Path.unlink),
+    ],
+)
+async def test_an_index_that_the_engine_cannot_read_is_built_anew_without_a_word_of_the_engine(
+    folder: Path,
+    embedder: WordEmbedder,
+    file: str,
+    damage: Callable[[Path], None],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    before = await seen(folder, embedder)
+    damage(largest(folder, file))
+    seal(folder / "index-1")  # so that only the engine notices
+    assert await seen(folder, embedder) == before
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.long
@@ -258,25 +281,6 @@ async def test_a_vector_that_came_later_is_in_the_log(tmp_path: Path, embedder: 
     assert "1 vectors" in (await verify(str(tmp_path))).problems[0]
     await repair(str(tmp_path), embedder)
     assert (await verify(str(tmp_path))).problems == []
-
-
-async def test_groups_survive_a_repair(tmp_path: Path, embedder: WordEmbedder) -> None:
-    ledger = await open_ledger(str(tmp_path), embedder)
-    made = [await ledger.insert(ALICE, {}, text=f"tea {n}", change=SAID) for n in range(4)]
-    lines = [line.replace('"of":1', '"of":1,"shelf":"cards"', 1) async for line in ledger.export()]
-    shelved = [
-        line.replace(each.key, f"s{n}").replace('"shelf":""', '"shelf":"cards"')
-        for n, (line, each) in enumerate(zip(lines, made, strict=True))
-    ]
-    assert (await ledger.import_(shelved)).imported == 4
-    ids = sorted(await ledger.vectors(ALICE, "cards"))
-    await ledger.group(ALICE, "cards", {"a": ids[:2], "b": ids[2:]})
-    await ledger.close()
-    changed(tmp_path, "DELETE FROM ledger_heads")
-    await repair(str(tmp_path), embedder)
-    ledger = await open_ledger(str(tmp_path), embedder)
-    assert [await ledger.shelved(ALICE, "cards", group) for group in (None, "a", "b", "")] == [4, 2, 2, 0]
-    await ledger.close()
 
 
 async def test_a_ledger_that_is_open_is_verified_and_not_repaired(

@@ -222,8 +222,6 @@ class TestWorlds:
     async def test_a_world_is_shown_its_own_cards_and_those_of_none(self, ledger: Ledger) -> None:
         cards = await self.of_worlds(ledger)
         await self.check(cards)
-        await cards.clusters.make()
-        await self.check(cards)
         [first] = [each for each in await cards.records.list() if each.claim.endswith(" 1")]
         await cards.deprecate(first.id, change=PERSON)
         assert [found.card.id for found in await cards.pitfalls("index", scope="sql")] == [first.id]
@@ -236,8 +234,6 @@ class TestWorlds:
                 newer = card.model_copy(update={"version": 2})
                 write = cards.records.write(card.id, newer, PERSON, 1)
                 await ledger.write([write.model_copy(update={"shelf": "active"})])
-        await self.check(cards)
-        await cards.clusters.make()
         await self.check(cards)
 
 
@@ -978,64 +974,3 @@ class TestConsolidation:
         later = datetime.now(UTC) + timedelta(days=92)
         assert await cycle.due(now=later) == ["a quarter has passed"]
         assert (await cards.restore(card.id, change=PERSON)).status == "verified"
-
-
-class TestClusters:
-    async def many(self, ledger: Ledger, **settings_: int) -> KnowledgeCards:
-        cards = KnowledgeCards(ledger, "many", CardSettings.model_validate(settings_))
-        topics = [
-            f"{thing} {verb}" for thing in ("index", "join", "cache", "date") for verb in ("fast", "wide")
-        ]
-        for n in range(64):
-            await learn(cards, f"{topics[n % 8]} {topics[n % 8]} number{n}", f"t{n}")
-        return cards
-
-    async def test_clusters_are_made_only_of_large_bases_and_when_it_is_time(self, ledger: Ledger) -> None:
-        assert await (await self.many(ledger, clustered_over=64)).clusters.keep() == 0
-        cards = KnowledgeCards(ledger, "many", CardSettings(clustered_over=63))
-        assert await cards.clusters.keep() == 64
-        clusters = await ledger.records(cards.clusters.namespace)
-        assert 2 <= len(clusters) <= 8
-        assert await cards.clusters.keep() == 0
-        for n in range(8):
-            await learn(cards, f"another one {n}", f"more{n}")
-        assert await cards.clusters.keep() == 8, "new cards join the clusters that are there"
-        assert await cards.clusters.keep() == 0
-        assert await ledger.records(cards.clusters.namespace) == clusters
-        for n in range(72):
-            await learn(cards, f"one more {n}", f"again{n}")
-        assert await cards.clusters.keep() == 144, "a base that has doubled gets clusters anew"
-
-    async def test_with_every_cluster_probed_the_flat_answer_comes_back(self, ledger: Ledger) -> None:
-        cards = await self.many(ledger, probed=100)
-        asked = ["fast index", "wide join", "date", "number7 cache"]
-        flat = [await ids(cards, text) for text in asked]
-        before = await cards.files.export(all_versions=True)
-        await cards.clusters.make()
-        assert [await ids(cards, text) for text in asked] == flat
-        assert await cards.files.export(all_versions=True) == before  # no version was made
-
-    async def test_only_the_nearest_clusters_are_looked_at(self, ledger: Ledger) -> None:
-        cards = await self.many(ledger, probed=1)
-        everything = await ids(cards, "fast index")
-        assert await cards.clusters.make() > 1
-        near = await cards.retrieve("fast index", 100)
-        assert 0 < len(near) < len(everything)
-        assert near[0].card.claim.startswith("index fast")
-
-    async def test_cards_that_changed_since_are_found_and_gone_ones_are_not(self, ledger: Ledger) -> None:
-        cards = await self.many(ledger, probed=1)
-        await cards.clusters.make()
-        new = await learn(cards, "something else altogether", "new")
-        assert new.id in await ids(cards, "fast index")
-        gone = (await cards.retrieve("fast index"))[0].card
-        await cards.deprecate(gone.id, change=PERSON)
-        assert gone.id not in await ids(cards, "fast index")
-        assert [found.card.id for found in await cards.pitfalls("fast index")] == [gone.id]
-        await cards.clusters.make()
-        assert gone.id not in await ids(cards, "fast index")
-        await cards.restore(gone.id, change=PERSON)
-        assert gone.id in await ids(cards, "fast index")
-
-    async def test_an_empty_base_has_no_clusters(self, ledger: Ledger) -> None:
-        assert await KnowledgeCards(ledger, "none").clusters.make() == 0

@@ -130,7 +130,7 @@ def print_metrics(found: Metrics) -> None:
 
 def counted(kept: Kept, _: Any) -> dict[str, int]:
     """Return what came of the upkeep."""
-    return {"archived": len(kept.archived), "expired": len(kept.expired), "clustered": kept.clustered}
+    return {"archived": len(kept.archived), "expired": len(kept.expired)}
 
 
 PARTS = {

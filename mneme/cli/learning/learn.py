@@ -21,10 +21,9 @@ from mneme.cli.options import Agents, Team
 from mneme.cli.show import console, emit, print_beside, print_result, read_file
 from mneme.client.session import open_team
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning import tasks
+from mneme.environments.sql_tuning import story, tasks
 from mneme.environments.worlds import find_world
 from mneme.environments.worlds.registry import SHIPPED
-from mneme.library import EXAMPLES
 from mneme.models.asking.counting import in_words
 from mneme.models.asking.responders import resolve
 from mneme.nodes.learning.context import LearningContext
@@ -169,15 +168,13 @@ def tasks_of(words: str, file: Path | None, suite: str, size: tuple[int, int], w
 def _of_suite(suite: str, size: int, seed: int) -> list[Place]:
     if suite not in SUITES:
         raise BadInput(f"There is no suite {suite!r}.", f"There are: {', '.join(SUITES)}.")
-    if suite == "story":
-        return _of_file(EXAMPLES / "story.yaml", {})
     if suite in SHIPPED:
         cases = find_world(suite).cases()
         named = [{"task": each.text, "id": each.id, "world": suite, "case": each.id} for each in cases]
     else:
         named = [
             {"id": each.id, "task": each.description, "schema": each.schema_name, **each.posed}
-            for each in tasks(seed, size)
+            for each in (story() if suite == "story" else tasks(seed, size))
         ]
     return [Given.model_validate(each) for each in named]
 

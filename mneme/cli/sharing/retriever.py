@@ -20,7 +20,7 @@ from mneme.library.agents.own import own_texts
 from mneme.nodes.sharing.context import PoolContext
 from mneme.stores.pools.retrievers import Retriever
 
-NOTE = "Only the query encoder is trained: a new version goes live with one write, without a new index."
+NOTE = "The pairs' vectors never change: a new version goes live with one write, without a new index."
 
 
 async def status(pool: PoolName = "", team: Team = "local") -> None:

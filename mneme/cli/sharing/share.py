@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -125,9 +126,11 @@ def _print_outcome(values: Context) -> None:
     emit({name: values.get(name) for name in SHOWN})
     scored = "not scored" if values["score"] is None else f"{values['score']} of 100 by {values['scored_by']}"
     console.print(f"\n\n[dim]{scored}: {escape(values['rationale'])}[/]", soft_wrap=True)
-    examples = ", ".join(f"{each['agent']} {each['key'][:8]}" for each in values["shown"]) or "none"
     retriever = f"retriever {values['retriever']}" if values["retriever"] else "the untrained embedder"
-    console.print(f"[dim]examples, found by {retriever}: {examples}[/]", soft_wrap=True)
+    console.print(f"[dim]examples, found by {retriever}:{'' if values['shown'] else ' none'}[/]")
+    for each in values["shown"]:
+        asked = shorten(each["prompt"] or "a standard answer, without a question", WIDE)
+        console.print(f"[dim]- {each['agent']} {each['key'][:8]}: {escape(asked)}[/]", soft_wrap=True)
     console.print(f"{escape(values['why'])} [dim]{values['pool']} {values['key'][:8]}[/]")
     console.print(f"[dim]{in_words(values['asked'])}[/]")
 

@@ -169,8 +169,9 @@ def _posed(state: State) -> Update:
     if name := state.get("example"):
         if name not in STORY:
             raise BadInput(f"example: there is none called {name!r}.", f"There are: {', '.join(STORY)}.")
-        task, query, schema = (STORY[name][field] for field in ("task", "query", "schema"))
-        return {"task": task, "query": query, "schema_name": schema, "material": "", "scope": ""}
+        told = STORY[name]
+        given = {"task": told.description, "query": told.query, "schema_name": told.schema_name}
+        return {**given, "material": "", "scope": ""}
     task = said_in(state["messages"]).text if state.get("messages") else state.get("task", "")
     if not isinstance(task, str) or not task.strip():
         raise BadInput("The task is empty.", "Say with `task` what is to be solved, or choose an `example`.")
