@@ -151,13 +151,8 @@ def options_of(
         if spot.room != NOWHERE
     }
     options = [_option(macro, spots, beliefs, knowledge) for macro in macros]
-    if plan is not None:
-        options = [
-            option.model_copy(
-                update={"under_way": (option.kind, option.target) == (plan.macro.kind, plan.macro.target)}
-            )
-            for option in options
-        ]
+    for option in options:
+        option.under_way = plan is not None and macro_of(option) == plan.macro
     return sorted(options, key=lambda option: not option.under_way)
 
 
