@@ -14,16 +14,7 @@ from pydantic import BaseModel
 
 from mneme.core.errors import Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import (
-    Change,
-    Hit,
-    Namespace,
-    Value,
-    Version,
-    Write,
-    make_write,
-    record_id,
-)
+from mneme.stores.ledger.records import Change, Hit, Namespace, Value, Version, Write, make_write, record_id
 from mneme.stores.ledger.writing import retry_on_conflict
 
 Model = TypeVar("Model", bound=BaseModel)

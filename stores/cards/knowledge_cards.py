@@ -20,15 +20,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from mneme.core.errors import BadInput, Conflict, NotFound
-from mneme.stores.cards.card import (
-    Card,
-    CardSettings,
-    Frozen,
-    Lesson,
-    Rating,
-    Retrieved,
-    TaskOutcome,
-)
+from mneme.stores.cards.card import Card, CardSettings, Frozen, Lesson, Rating, Retrieved, TaskOutcome
 from mneme.stores.cards.card_files import CardFiles
 from mneme.stores.cards.card_records import SIMILARITY, CardRecords, ranking
 from mneme.stores.cards.disputes import Dispute, DisputeRecords, Resolution

@@ -11,10 +11,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from mneme.core.durable import sync
-from mneme.core.errors import BadInput, Damaged, StorageFailure
+from mneme.core.errors import BadInput, Damaged, MnemeError, StorageFailure
 from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
+from mneme.stores.checkpoints.lists import TABLES
 from mneme.stores.checkpoints.saver import Checkpoints
-from mneme.stores.checkpoints.tables import TABLES
 from mneme.stores.checkpoints.tally import (
     KEPT,
     KEYS,
@@ -26,7 +26,7 @@ from mneme.stores.checkpoints.tally import (
     noted,
     refuse_cut,
 )
-from mneme.stores.ledger.database import Cursor, Sqlite, failure_of, make
+from mneme.stores.ledger.database import Cursor, Sqlite, make
 from mneme.stores.ledger.folder import storage_errors
 
 _JSON = "CAST(metadata AS TEXT)"
@@ -138,11 +138,10 @@ def check_checkpoints(path: Path) -> list[str]:
 def check_sqlite(path: Path) -> list[str]:
     """Read the whole file and compare its tables with their indexes; return what is wrong."""
     try:
-        with readable(path) as file, closing(_open(file)) as connection:
-            rows = connection.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})").fetchall()
-            missing = missing_rows(connection, path) if Path(f"{path}{KEPT}").exists() else []
-    except sqlite3.Error as failure:
-        refusal = failure_of(failure, str(path), RESTORE.format(path=path))
+        with _reading(path) as cursor:
+            rows = cursor.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})").fetchall()
+            missing = missing_rows(cursor, path) if Path(f"{path}{KEPT}").exists() else []
+    except MnemeError as refusal:
         return [f"{refusal} {refusal.hint}"]
     told = (f"{each} {REMEDY}" for each in missing)
     damage = [f"{path}: {row[0]}" for row in rows if row[0] != "ok"]
@@ -151,21 +150,27 @@ def check_sqlite(path: Path) -> list[str]:
 
 def accept_missing(path: Path) -> list[str]:
     """Count the rows as they are, from now on; return what was missing. Raises Damaged, NotWritable."""
-    try:
-        with readable(path) as file, closing(_open(file)) as connection:
-            if not missing_rows(connection, path):
-                return []
-        with closing(_open(path)) as connection, connection:
-            for statement in SET_UP:
-                connection.execute(statement)
-            found = missing_rows(connection, path)
-            for table in KEYS:
-                counted = f"UPDATE counted SET rows = (SELECT count(*) FROM {table}) WHERE name = '{table}'"
-                connection.execute(counted)
-            connection.execute("UPDATE counted SET rows = max(rows, ?) WHERE name = ?", (noted(path), MADE))
-    except sqlite3.Error as failure:
-        raise failure_of(failure, str(path), RESTORE.format(path=path)) from failure
+    with _reading(path) as cursor:
+        if not missing_rows(cursor, path):
+            return []
+    with closing(Sqlite(path, RESTORE.format(path=path))) as database, database.writing() as cursor:
+        for statement in SET_UP:
+            cursor.execute(statement)
+        found = missing_rows(cursor, path)
+        for table in KEYS:
+            cursor.execute(f"UPDATE counted SET rows = (SELECT count(*) FROM {table}) WHERE name = '{table}'")
+        cursor.execute("UPDATE counted SET rows = max(rows, ?) WHERE name = ?", (noted(path), MADE))
     return found
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Cursor]:
+    with (
+        readable(path) as file,
+        closing(Sqlite(file, RESTORE.format(path=path))) as database,
+        database.reading() as cursor,
+    ):
+        yield cursor
 
 
 def copy_sqlite(path: Path, target: Path) -> None:

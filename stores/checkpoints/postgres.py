@@ -14,9 +14,9 @@ from psycopg.rows import dict_row
 from tenacity import retry, retry_if_result, wait_fixed
 
 from mneme.core.errors import StorageFailure
-from mneme.stores.checkpoints.plain import PlainSerializer
+from mneme.stores.checkpoints.lists import TABLES, Place
+from mneme.stores.checkpoints.packing import PlainSerializer
 from mneme.stores.checkpoints.saver import Checkpoints
-from mneme.stores.checkpoints.tables import TABLES, Place
 from mneme.stores.ledger.database import make
 from mneme.stores.ledger.postgres import Postgres, first_line
 

@@ -32,10 +32,17 @@ from langgraph.checkpoint.base import (
 
 from mneme.core.errors import BadInput, Damaged
 from mneme.stores.checkpoints import turns as pruning
-from mneme.stores.checkpoints.lists import add_list, inherit, put_back, taken_out, unused
-from mneme.stores.checkpoints.packing import MSGPACK, Value
-from mneme.stores.checkpoints.plain import PlainSerializer
-from mneme.stores.checkpoints.tables import COLUMNS, VALUES, Place
+from mneme.stores.checkpoints.lists import (
+    COLUMNS,
+    VALUES,
+    Place,
+    add_list,
+    inherit,
+    put_back,
+    taken_out,
+    unused,
+)
+from mneme.stores.checkpoints.packing import MSGPACK, PlainSerializer, Value
 from mneme.stores.checkpoints.tally import KEYS, ROWS_MADE, UNCOUNT, note_made
 from mneme.stores.checkpoints.turns import At, Known, Past
 from mneme.stores.ledger.database import Cursor, Database, Worker, upsert

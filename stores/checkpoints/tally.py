@@ -11,6 +11,7 @@ import sqlite3
 from pathlib import Path
 
 from mneme.core.errors import Damaged
+from mneme.stores.ledger.database import Cursor
 
 KEPT = "-kept"
 """What follows the file's name in that of the note beside it: that it was made, and how much was written."""
@@ -69,13 +70,11 @@ def refuse_cut(path: Path, before: int, made: int) -> None:
         )
 
 
-def missing_rows(connection: sqlite3.Connection, path: Path) -> list[str]:
+def missing_rows(cursor: Cursor, path: Path) -> list[str]:
     """Return what is missing, in words."""
     try:
-        counts = dict(connection.execute("SELECT name, rows FROM counted").fetchall())
-    except (
-        sqlite3.OperationalError
-    ):  # of an earlier version, which nobody has opened since; or it was dropped
+        counts = dict(cursor.execute("SELECT name, rows FROM counted").fetchall())
+    except sqlite3.OperationalError:  # of an earlier version, and not opened since; or it was dropped
         counts = {}
     found = []
     try:
@@ -83,7 +82,7 @@ def missing_rows(connection: sqlite3.Connection, path: Path) -> list[str]:
     except Damaged as cut:
         found.append(str(cut))
     for table, expected in counts.items():
-        (rows,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+        (rows,) = cursor.execute(f"SELECT count(*) FROM {table}").fetchone()
         if rows < expected:
             gone = f"{path}: {expected - rows} rows of {table} were deleted by another program."
             found.append(gone)

@@ -33,16 +33,7 @@ from mneme.core.errors import BadInput
 from mneme.stores.ledger.filters import Test, tests_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import MAX_QUERY, Mode
-from mneme.stores.ledger.records import (
-    Change,
-    Namespace,
-    Source,
-    Value,
-    Version,
-    Write,
-    make_write,
-    texts_in,
-)
+from mneme.stores.ledger.records import Change, Namespace, Source, Value, Version, Write, make_write, texts_in
 from mneme.stores.ledger.writing import retry_on_conflict
 
 RANGES: dict[str, Callable[[float, float], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}

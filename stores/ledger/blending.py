@@ -18,9 +18,9 @@ from operator import mul
 from typing import NamedTuple
 
 from mneme.stores.ledger.database import Cursor
-from mneme.stores.ledger.engine import Scores
 from mneme.stores.ledger.filters import passes
 from mneme.stores.ledger.hints import Hints
+from mneme.stores.ledger.index import Scores
 from mneme.stores.ledger.listing import Sides, around, vectors_by_ids
 from mneme.stores.ledger.log import Head, heads_of
 from mneme.stores.ledger.query import DENSE, SPARSE, Query

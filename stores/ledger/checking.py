@@ -96,7 +96,7 @@ def _entry_problems(cursor: Cursor) -> list[str]:
         return (
             found.problems
             or [problem for table in DERIVED for problem in _table_problems(table, cursor, other)]
-            or [f"version {number} of record {record} is missing" for record, number in missing]
+            or [f"{found.heads[record].key}, version {number} is missing" for record, number in missing]
         )
 
 

@@ -11,11 +11,20 @@ import qdrant_edge as edge
 
 from mneme.core.errors import Damaged, MnemeError
 from mneme.stores.ledger.database import REPAIR
-from mneme.stores.ledger.engine import Answer, Engine, Request, words_in
-from mneme.stores.ledger.index import BATCH_SIZE, STAMP_ID, Changes, Point, stamp_of
+from mneme.stores.ledger.folder import seal
+from mneme.stores.ledger.index import (
+    BATCH_SIZE,
+    STAMP_ID,
+    Answer,
+    Changes,
+    Engine,
+    Point,
+    Request,
+    stamp_of,
+    words_in,
+)
 from mneme.stores.ledger.log import State
 from mneme.stores.ledger.query import DENSE, SPARSE, Found, Payload, Query, Where, section_of
-from mneme.stores.ledger.sealing import seal
 
 MATCHES: dict[str, Any] = {"value": edge.MatchValue, "prefix": edge.MatchPrefix, "any": edge.MatchAny}
 SCHEMAS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}
@@ -34,6 +43,19 @@ def guarded() -> Iterator[None]:
         raise Damaged(f"The index of the embedded ledger failed: {failure}.", REPAIR) from failure
 
 
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Keep from the terminal what the engine writes there of a panic: what it raises is told in our words."""
+    terminal = os.dup(2)
+    try:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
 class EdgeEngine(Engine):
     """An open shard, and up to which entry it has followed the log."""
 
@@ -46,6 +68,7 @@ class EdgeEngine(Engine):
         with guarded():
             self.shard = edge.EdgeShard.load(str(path)) if dimension is None else _made(path, dimension)
 
+    @guarded()
     def read_stamp(self) -> Payload:
         """Read the stamp, and which scopes there are."""
         if stamp := super().read_stamp():

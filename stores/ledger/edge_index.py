@@ -22,15 +22,14 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from mneme.core.errors import MnemeError
+from mneme.core.errors import Damaged, MnemeError
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.stores.ledger.database import Database
-from mneme.stores.ledger.edge_engine import EdgeEngine
-from mneme.stores.ledger.engine import Scores
-from mneme.stores.ledger.index import agrees, build, changes, differences
+from mneme.stores.ledger.edge_engine import EdgeEngine, unseen
+from mneme.stores.ledger.folder import is_sealed, unseal
+from mneme.stores.ledger.index import Scores, agrees, build, changes, differences
 from mneme.stores.ledger.log import check_embedder, current_state
 from mneme.stores.ledger.query import Found, Query
-from mneme.stores.ledger.sealing import is_sealed, unseal
 
 COPY = "index-"
 POLL_SECONDS = 0.5
@@ -179,13 +178,18 @@ class EdgeIndex:
             log.warning("The index in %s was damaged; it is built anew from the log.", folder)
         if not sealed or len(shards) != 1:
             return None
-        copy = EdgeEngine(shards[0], lock)
-        with self._database.reading(snapshot=True) as cursor:
-            why = agrees(cursor, copy.read_stamp())
-        if not why:
-            return copy
-        log.warning("The index in %s is built anew from the log: %s.", folder, why)
-        copy.shard.close()
+        try:
+            with unseen():
+                copy = EdgeEngine(shards[0], lock)
+                stamp = copy.read_stamp()
+            with self._database.reading(snapshot=True) as cursor:
+                why = agrees(cursor, stamp)
+            if not why:
+                return copy
+            copy.shard.close()
+        except Damaged as damage:
+            why = str(damage)
+        log.warning("The index in %s is built anew from the log: %s.", folder, why.rstrip("."))
         return None
 
     def _built(self, folder: Path, lock: int) -> EdgeEngine:

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from mneme.core.errors import Conflict, NotWritable
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger import listing
-from mneme.stores.ledger.forgetting import Forgotten, forget
 from mneme.stores.ledger.log import Transaction
 from mneme.stores.ledger.lookup import Lookup, known_version, log, where_below
 from mneme.stores.ledger.opening import open_copy, open_store
@@ -30,7 +29,7 @@ from mneme.stores.ledger.records import (
 )
 from mneme.stores.ledger.reembedding import embed_waiting
 from mneme.stores.ledger.transfer import Import, ImportReport
-from mneme.stores.ledger.writing import append, missing
+from mneme.stores.ledger.writing import Forgotten, append, forget, missing
 
 T = TypeVar("T")
 

@@ -16,7 +16,6 @@ from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger import listing
 from mneme.stores.ledger.blending import blended
 from mneme.stores.ledger.filters import conditions
-from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.hints import Hints, hints_of
 from mneme.stores.ledger.index import concealed
 from mneme.stores.ledger.listing import CREATED, Link, Order
@@ -47,7 +46,7 @@ from mneme.stores.ledger.records import (
     record_id,
 )
 from mneme.stores.ledger.words import words_asked, words_of
-from mneme.stores.ledger.writing import missing
+from mneme.stores.ledger.writing import Forgotten, missing
 
 log = logging.getLogger(__name__)
 PAGE_SIZE = 500

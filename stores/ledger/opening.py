@@ -21,12 +21,14 @@ from mneme.stores.ledger.folder import (
     RESERVE,
     Folder,
     has_ledger,
+    is_sealed,
     refuse_gone,
+    seal,
     storage_errors,
+    unseal,
 )
 from mneme.stores.ledger.log import Log, check_embedder, current_state, make_tables, write_log
 from mneme.stores.ledger.query import FORMAT, LedgerInfo
-from mneme.stores.ledger.sealing import is_sealed, seal, unseal
 from mneme.stores.ledger.upgrading import JOURNAL, is_older, upgrade
 
 LOG_FILES = f"{LOG}*"

@@ -19,17 +19,20 @@ from uuid import uuid4
 from mneme.core.errors import LedgerMismatch, StorageFailure
 from mneme.stores.ledger.addresses import address_of
 from mneme.stores.ledger.database import Database
-from mneme.stores.ledger.engine import Answer, Engine, Request, words_in
 from mneme.stores.ledger.index import (
     BATCH_SIZE,
     STAMP_ID,
+    Answer,
     Changes,
+    Engine,
     Point,
+    Request,
     agrees,
     build,
     changes,
     differences,
     stamp_of,
+    words_in,
 )
 from mneme.stores.ledger.log import (
     State,

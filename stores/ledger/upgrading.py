@@ -17,15 +17,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mneme.core.errors import Damaged, LedgerMismatch, StorageFailure
 from mneme.stores.ledger.checking import problems_in
 from mneme.stores.ledger.folder import GENERATIONS, MAKING, MANIFEST, Folder, storage_errors
-from mneme.stores.ledger.log import (
-    Entry,
-    Transaction,
-    check_format,
-    scope_of,
-    write_log,
-)
+from mneme.stores.ledger.log import Entry, Transaction, check_format, write_log
 from mneme.stores.ledger.query import FORMAT, Payload
-from mneme.stores.ledger.records import Version, gaps
+from mneme.stores.ledger.records import Version
 
 JOURNAL = "versions.journal"
 RESTORE = "Restore it from a backup: `mneme restore`."
@@ -47,39 +41,20 @@ class Manifest(BaseModel):
 
 
 class Contents:
-    """What an older ledger holds, by its points: versions, heads, receipts, tombstones and placements."""
+    """What an older ledger holds, by its points: versions, receipts and tombstones."""
 
     def __init__(self, points: Iterable[tuple[str, Payload]]) -> None:
         self.versions: dict[tuple[str, int], Version] = {}
-        self.places: dict[str, str] = {}
         self.notes: dict[str, Payload] = {}
         self.void: list[str] = []
         for point, payload in points:
             if "forgotten" in payload:
                 self.notes[point] = payload
             elif "event" in payload:
-                self._add_event(payload)
-            elif "scope" in payload:
-                self.places[point] = payload["scope"]
+                version = Version.model_validate_json(payload["event"])
+                self.versions.setdefault((version.record, version.version), version)
             elif payload.get("version") == 0:
                 self.void.append(point)
-
-    def _add_event(self, payload: Payload) -> None:
-        version = Version.model_validate_json(payload["event"])
-        record = version.record
-        if "n" in payload:  # a head
-            self.places[record] = payload["scope"]
-        else:
-            self.places.pop(record, None)
-        self.versions.setdefault((record, version.version), version)
-
-    def gaps(self) -> list[str]:
-        """Name the versions that are missing before a record's last one."""
-        heads: dict[str, Version] = {}
-        for (record, number), version in self.versions.items():
-            if record not in heads or heads[record].version < number:
-                heads[record] = version
-        return [f"{heads[record].key}, version {number}" for record, number in gaps(heads, self.versions)]
 
     def bring_in(self, transaction: Transaction) -> None:
         """Add all contents to a new log."""
@@ -91,18 +66,10 @@ class Contents:
             body = json.dumps({"id": mark} | note, ensure_ascii=False)
             transaction.add(Entry("forget", "", 0, body))
             void = []
-        heads: dict[str, Version] = {}
-        in_order = sorted(self.versions.items(), key=lambda each: (each[1].at, each[1].version))
-        for (record, _), heads[record] in in_order:
-            transaction.add_version(heads[record])
-        places: dict[str, list[str]] = {}
-        for record, place in self.places.items():
-            if record in heads and place != scope_of(heads[record]):
-                places.setdefault(place, []).append(record)
-        if places:
-            transaction.add(Entry("place", "", 0, json.dumps(places, ensure_ascii=False)))
+        for version in sorted(self.versions.values(), key=lambda each: (each.at, each.version)):
+            transaction.add_version(version)
         count = len({record for record, _ in self.versions})
-        log.warning("Upgraded: %s records with %s versions.", count, len(self.versions))
+        log.warning("The older ledger has %s records with %s versions.", count, len(self.versions))
 
 
 def is_older(folder: Folder) -> bool:
@@ -124,15 +91,13 @@ def upgrade(folder: Folder) -> None:
     log.warning("The ledger at %s is being upgraded to format %s, once.", folder.path, FORMAT)
     with storage_errors(f"read {journal}"):
         contents = Contents(journal_points(journal.read_bytes()))
-    if gaps := contents.gaps():
-        raise Damaged(
-            f"The ledger's file {journal} is damaged: {gaps[0]} is missing; nothing was changed.",
-            "`mneme repair` of the version that wrote it says what is lost. Or restore a backup.",
-        )
     with folder.new_log() as path:
         write_log(path, (manifest.embedder, manifest.dimension), contents.bring_in)
         if wrong := problems_in(path):
-            raise StorageFailure(f"The upgraded ledger is not whole: {wrong[0]}; the older one stays.")
+            raise Damaged(
+                f"The ledger's file {journal} is damaged: {wrong[0]}; nothing was changed.",
+                "`mneme repair` of the version that wrote it says what is lost. Or restore a backup.",
+            )
     folder.note_format(FORMAT, manifest.embedder, manifest.dimension)
     is_older(folder)
 

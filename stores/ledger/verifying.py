@@ -17,12 +17,11 @@ from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import ENTRIES, problems_in, problems_of, replay
 from mneme.stores.ledger.database import Database
-from mneme.stores.ledger.folder import LOG, MANIFEST, Folder, refuse_gone
+from mneme.stores.ledger.folder import LOG, MANIFEST, Folder, refuse_gone, unseal
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.log import Entry, Transaction, write_log
 from mneme.stores.ledger.opening import open_to_read
 from mneme.stores.ledger.records import gaps
-from mneme.stores.ledger.sealing import unseal
 from mneme.stores.ledger.upgrading import read_manifest
 
 VECTORS = "SELECT record, dense, embedder, sum FROM ledger_vectors"

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from mneme.stores.ledger.sealing import parts
+from mneme.stores.ledger.folder import parts
 
 
 def copy_folder(source: Path, target: Path) -> None:

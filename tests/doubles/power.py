@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from mneme.stores.ledger.sealing import parts
+from mneme.stores.ledger.folder import parts
 from tests.doubles.calls import Call
 
 PAGE = 4096

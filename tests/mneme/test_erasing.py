@@ -105,6 +105,7 @@ async def test_a_forgotten_word_is_nowhere(tmp_path: Path, monkeypatch: pytest.M
     assert holding(home, WORD) == [], "nor did the server write it again at its end"
     assert str(SERVED) in holding(home, LATER)
     assert stat.S_IMODE((home / SERVED.parent).stat().st_mode) == 0o700
+    assert {stat.S_IMODE(each.stat().st_mode) for each in (home / SERVED.parent).iterdir()} == {0o600}
     monkeypatch.setenv("MNEME_HOME", str(home))
     settings.cache_clear()
     await the_rest_goes_without_a_server(home)

@@ -11,6 +11,7 @@ import pytest
 
 from mneme.core.errors import Damaged, LedgerInUse, LedgerMismatch, MnemeError
 from mneme.models.embedding.absent import Absent
+from mneme.stores.ledger.folder import seal
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.ledger.verifying import repair, verify
@@ -131,6 +132,28 @@ async def test_a_damaged_index_is_told_and_built_anew_at_once(
         assert await seen(folder, embedder) == before
     assert "built anew" in caplog.text
     assert (await verify(str(folder))).problems == []
+
+
+@pytest.mark.parametrize(
+    ("file", "damage"),
+    [
+        ("index-1/*/segments/*/vector_storage-dense/deleted/status.dat", halve),
+        ("index-1/*/segments/*/payload_storage/page_0.dat", zero),
+        ("index-1/*/segments/*/payload_index/config.json", Path.unlink),
+    ],
+)
+async def test_an_index_that_the_engine_cannot_read_is_built_anew_without_a_word_of_the_engine(
+    folder: Path,
+    embedder: WordEmbedder,
+    file: str,
+    damage: Callable[[Path], None],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    before = await seen(folder, embedder)
+    damage(largest(folder, file))
+    seal(folder / "index-1")  # so that only the engine notices
+    assert await seen(folder, embedder) == before
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.long

@@ -12,10 +12,10 @@ import pytest
 from pydantic import JsonValue
 
 from mneme.core.errors import BadInput, Conflict, NotFound
-from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.query import Mode, Ranking
 from mneme.stores.ledger.records import Change, Source, Version, Write, record_id
+from mneme.stores.ledger.writing import Forgotten
 from tests.doubles.embedding import WordEmbedder
 
 ALICE, BOB = ("users", "alice", "memories"), ("users", "bob", "memories")

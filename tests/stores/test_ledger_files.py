@@ -21,12 +21,12 @@ import pytest
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotFound, NotWritable, StorageFailure
 from mneme.evals.commands import quiet
-from mneme.stores.ledger.forgetting import Forgotten
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.opening import open_to_read
 from mneme.stores.ledger.records import Change, Version
 from mneme.stores.ledger.reembedding import reembed
 from mneme.stores.ledger.verifying import verify
+from mneme.stores.ledger.writing import Forgotten
 from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.waiting import Turns

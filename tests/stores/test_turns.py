@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 
 from mneme.core.errors import Damaged
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
-from mneme.stores.checkpoints.plain import PlainSerializer
+from mneme.stores.checkpoints.packing import PlainSerializer
 from mneme.stores.checkpoints.saver import Checkpoints
 from tests.stores.test_checkpoints import in_differences
 
