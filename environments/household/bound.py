@@ -213,12 +213,11 @@ class _Sharing:
         self._trips, self._shut, self._choices = trips, shut, choices
         self._agents = trips.agents
         self._alone: dict[Load, list[int]] = {}
-        self._from: dict[tuple[int, Load], int] = {}
         self._opening = [trips.opening(spot) for spot in range(len(shut))]
 
     def least(self) -> int:
         """Give the least number of steps in which some choice can be brought."""
-        steps = min(self._at_least(0, load) for load in self._choices)
+        steps = 0
         while not any(self._can_share(steps, load, []) for load in self._choices):
             steps += 1
         return steps
@@ -232,8 +231,6 @@ class _Sharing:
                 spot for spot, is_shut in enumerate(self._shut) if is_shut and any(s[spot] for s in shares)
             ]
             return self._can_open(shut, shares, spare, steps)
-        if self._at_least(agent, rest) > steps:
-            return False
         parts = _parts(rest) if agent < self._agents - 1 else [rest]
         return any(
             self._busy(agent, share) <= steps
@@ -248,17 +245,6 @@ class _Sharing:
         if share not in self._alone:
             self._alone[share] = [2 * sum(share) + int(steps) for steps in self._trips.steps(share)]
         return self._alone[share][agent]
-
-    def _at_least(self, agent: int, rest: Load) -> int:
-        """Bound what the agents from this one on need for what is left, openings apart."""
-        if (agent, rest) not in self._from:
-            self._from[agent, rest] = self._busy(agent, rest)
-            if agent < self._agents - 1:
-                self._from[agent, rest] = min(
-                    max(self._busy(agent, share), self._at_least(agent + 1, _difference(rest, share)))
-                    for share in _parts(rest)
-                )
-        return self._from[agent, rest]
 
     def _can_open(self, shut: Sequence[int], shares: Sequence[Load], spare: list[int], steps: int) -> bool:
         """Return whether the agents' spare steps are enough to open the closed containers."""

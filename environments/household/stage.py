@@ -1,6 +1,5 @@
 """The floor plan of a household with everything that matters at a step: team, things, names, progress."""
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from textwrap import fill, shorten
@@ -241,9 +240,7 @@ class Stage:
             page.gap()
         if said := [self._synopses[step] for step in sorted(self._synopses) if step <= scene.step]:
             page.write("synopsis", weight="bold", size=8.5)
-            # without the unopened containers, which the plan shows
-            shown = re.sub(r"(Still )?[Uu]nchecked: [^.]*\.\s*", "", said[-1])
-            page.write(fill(shorten(shown, 260, placeholder=" …"), 48), size=8.5, colour="#555555")
+            page.write(fill(shorten(said[-1], 260, placeholder=" …"), 48), size=8.5, colour="#555555")
         return page.artists
 
 

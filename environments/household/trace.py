@@ -23,6 +23,7 @@ class Trace:
 
     def rewrite(self, lines: Iterable[Mapping[str, Any]]) -> None:
         """Write all lines anew."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         written = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
         self.path.write_text(written, encoding="utf-8")
 

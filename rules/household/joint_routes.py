@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from mneme.prompts.household.household import Worker
 from mneme.rules.household.errands import HANDS, Aim, Errands
 from mneme.rules.household.search_routes import (
+    KEEPING,
     NEVER,
     Route,
     Routes,
@@ -154,13 +155,13 @@ class JointRoutes(Routes):
         return float(ends.sum()) / SAMPLES + soon - bonus
 
     def _bonus(self, routes: Sequence[Stops], delivers: Sequence[bool]) -> float:
-        """Return what a plan is worth for doing as was proposed."""
+        """Return what a plan is worth for going on as before, and for doing as was proposed."""
         bonus = 0.0
         for worker, (wish, worth), route, puts in zip(
             self._workers, self._wishes, routes, delivers, strict=True
         ):
             first = self.errands.targets_of(worker) if puts else [self.stops[each] for each in route[:1]]
-            bonus += worth * (wish in first)
+            bonus += KEEPING * (worker.promised in first) + worth * (wish in first)
         return bonus
 
     def _trail(self, number: int, route: Stops, delivers: bool) -> Trail:

@@ -233,6 +233,22 @@ class TestKilled:
         steps = {line["step"] for line in lines(trace) if line["kind"] == "step"}
         assert steps == set(range(1, tea["steps"] + 1))
 
+    def test_what_was_told_before_the_first_checkpoint_is_told_anew(
+        self, home: Path, tea: dict[str, Any]
+    ) -> None:
+        begun, *others = Path(tea["trace"]).read_text().splitlines()
+        trace = home / "household" / "early.jsonl"
+        unknown = json.dumps(json.loads(begun) | {"thread": "household/early/nowhere"})
+        trace.write_text("\n".join([unknown, *others[:6], others[6][:20]]))
+        play = ("run", "--task", "Prepare Tea", "--seed", "5", "--name", "early", *RULES, "--json")
+        again = ended(mneme(home, *play))
+        assert {**again, "name": "tea", "trace": tea["trace"]} == tea
+        assert [line["step"] for line in lines(trace) if line["kind"] == "step"] == [
+            *range(1, tea["steps"] + 1)
+        ]
+        trace.write_text(unknown[:30])  # killed amid the first line
+        assert ended(mneme(home, *play))["steps"] == tea["steps"] == lines(trace)[-1]["steps"]
+
     @pytest.mark.parametrize("more", [(), ("--method", "coela")])
     def test_a_trace_that_was_cut_short_is_written_anew(self, home: Path, more: tuple[str, ...]) -> None:
         name = "-".join(("whole", *more[1:]))

@@ -161,8 +161,7 @@ class _Played:
         thread = str(begun.get("thread", f"household/{self.run.name}"))
         config: RunnableConfig = {**await self.flows.thread(thread, self.graph), "recursion_limit": STEPS}
         _, values = await self.flows.left_at(self.graph, config)
-        if values and self.run.began():
-            await written_anew(self.run, self.flows.graphs[self.graph], config)
+        await written_anew(self.run, self.flows.graphs[self.graph], config if values else None)
         async for event in self._under_way(config):
             await self._keep(event, thread)
         due, values = await self.flows.left_at(self.graph, config)
@@ -204,9 +203,10 @@ class _Played:
         if event["step"] not in (*DECISIONS, "execute"):
             return
         if self.run.began() is None:
-            begun = {"episode": self.episode.model_dump(mode="json"), "method": self.method}
+            begun: Context = {"episode": self.episode.model_dump(mode="json"), "method": self.method}
             whose = {} if self.owner is None else {"owner": self.owner}
-            self.run.trace.append("episode", **begun, context=self.context, thread=thread, **whose)
+            begun |= {"kind": "episode", "context": self.context, "thread": thread, **whose}
+            self.run.trace.rewrite([begun])
         frames = self.run.frames()
         for line in _lines_of(event, frames[-1].step if frames else 0, len(self.episode.starts)):
             self.run.trace.append(**line)
@@ -281,7 +281,7 @@ def _print_result(found: Run, ended: Line) -> None:
         console.print(f"[yellow]{len(missing)} steps are not in the trace, nor in the checkpoints.[/]")
 
 
-async def written_anew(run: Run, graph: Graph, config: RunnableConfig) -> None:
+async def written_anew(run: Run, graph: Graph, config: RunnableConfig | None) -> None:
     """Write a trace that was begun anew from its thread's checkpoints, which have each line that was told."""
     begun, told, at = run.began(), list[dict[str, Any]](), config
     while begun is not None and at is not None:
