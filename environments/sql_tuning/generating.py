@@ -3,16 +3,14 @@
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import yaml
 from pydantic import BaseModel, ConfigDict
 
 from mneme.core.errors import NotFound
 from mneme.environments.sql_tuning.analysis import Column
-from mneme.environments.sql_tuning.records import Cell, ColumnFacts, Row
+from mneme.environments.sql_tuning.records import SCHEMA_FILE, Cell, ColumnFacts, Row
 
 END = datetime(2025, 7, 1)
 DAYS = 730
@@ -83,11 +81,7 @@ def find_schema(name: str) -> Schema:
     return SCHEMAS[name]
 
 
-_FILE = Path(__file__).with_name("schemas.yaml")
-SCHEMAS: Mapping[str, Schema] = {
-    name: Schema(name=name, **said)
-    for name, said in yaml.safe_load(_FILE.read_text(encoding="utf-8")).items()
-}
+SCHEMAS: Mapping[str, Schema] = {name: Schema(name=name, **said) for name, said in SCHEMA_FILE.items()}
 
 
 SECONDS = DAYS * 86_400

@@ -1,9 +1,15 @@
 """The input and output of query tuning, and how a statement of a solution can fail."""
 
+from pathlib import Path
 from textwrap import shorten
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import yaml
 from pydantic import BaseModel, Field
+
+SCHEMA_FILE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("schemas.yaml").read_text("utf-8"))
+"""What `schemas.yaml` says of each schema; `generating.py` makes tables of it, and is slow to import."""
+SCHEMA_NAMES: list[Any] = [*SCHEMA_FILE]
 
 
 class Limits(BaseModel):

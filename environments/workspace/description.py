@@ -65,6 +65,10 @@ class Held(Part):
     setup: str = Field("", description="A command that makes further files, once, before anything else.")
     check: str = ""
     measure: str = ""
+    start: str = Field(
+        "",
+        description="A command as long as the start of what is timed: subtracted. Known of pytest.",
+    )
     same_output: bool = Field(False, description="What `measure` prints must be what it printed before.")
     metrics: list[Aim] = []
     runs: int = Field(

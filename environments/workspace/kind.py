@@ -26,7 +26,9 @@ class WorkspaceKind(WorldKind):
     @property
     def vocabulary(self) -> str:  # type: ignore[override]
         """Return what the tactics of all languages and their features are called."""
-        return "\n".join(text for each in tactics().values() for text in (each.definition, *each.features))
+        return "\n".join(
+            text for each in tactics().values() for text in (each.definition, *sorted(each.known_features))
+        )
 
     def names(self, material: str) -> Sequence[str]:
         """Return what the files define: functions, classes, variables."""
@@ -53,7 +55,7 @@ class WorkspaceKind(WorldKind):
         files = case.files if case and not given else {}
         if not folder and not files:
             raise BadInput(f"The world {self.name} needs a task: `case` or `workspace`.", self._cases())
-        template = template_of(folder, files, held.setup, held.bounds)
+        template = template_of(folder, files, held, str(task.given.get("snapshot") or ""))
         language = described.language if self._described else _language_of(template, held.may_change)
         return FilesWorld(template, held, described, tactics().get(language))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mneme.core.errors import BadInput
 from mneme.environments.workspace.confining import Bounds, run
+from mneme.environments.workspace.description import Held
 
 LEFT_OUT = frozenset(
     ".git .hg .mypy_cache .pytest_cache .tox .venv __pycache__ node_modules venv".split()  # noqa: SIM905
@@ -54,14 +55,21 @@ class Template:
         return {path: text for path, text in found.items() if "\0" not in text}
 
 
-def template_of(workspace: str, files: Mapping[str, str], setup: str, bounds: Bounds) -> Template:
-    """Return the template of a folder, or of files given as texts. Raises BadInput."""
+def template_of(workspace: str, files: Mapping[str, str], held: Held, snapshot: str = "") -> Template:
+    """Return the template of a folder, or of files given as texts. Raises BadInput.
+
+    Where this process has the `snapshot`, an earlier template's key, the folder is not read again: what
+    somebody edits while a task is being solved does not move its baseline.
+    """
+    if snapshot.isalnum() and (_folder() / snapshot).is_dir():
+        return Template(snapshot, _folder() / snapshot)
+    setup = held.setup
     state = _state(Path(workspace)) if workspace else repr(sorted(files.items()))
     key = hashlib.sha256(f"{workspace}\n{state}\n{setup}".encode()).hexdigest()[:16]
     with _making:
         target = _folder() / key
         if not target.exists():
-            _make(target, workspace, files, setup, bounds)
+            _make(target, workspace, files, setup, held.bounds)
     return Template(key, target)
 
 

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
-from typing import NamedTuple
+from statistics import median
+from typing import NamedTuple, TypeVar
 
 import yaml
 from pydantic import BaseModel, TypeAdapter
 
 from mneme.core.errors import BadInput
+from mneme.core.trial import NOISE
+from mneme.environments.workspace import syntax
 from mneme.environments.workspace.changes import NotAllowed, changed_files, is_changeable, write
 from mneme.environments.workspace.confining import Ran, confined_by, run
 from mneme.environments.workspace.description import CPU, Aim, Described, Held
@@ -56,7 +59,16 @@ class Tactics(BaseModel):
     def features_of(self, files: Mapping[str, str]) -> list[str]:
         """Name what the files do that is slow on much data."""
         texts = [text for path, text in files.items() if path.endswith(self.ending)]
-        return [name for name, shown in self.features.items() if any(map(shown.search, texts))]
+        read = {each for text in texts for each in syntax.features_of(text)} if self.ending == ".py" else ()
+        return [
+            *(name for name, shown in self.features.items() if any(map(shown.search, texts))),
+            *sorted(read),
+        ]
+
+    @property
+    def known_features(self) -> set[str]:
+        """Return all that a condition can name."""
+        return {*self.features, *(syntax.FEATURES if self.ending == ".py" else ())}
 
 
 @cache
@@ -68,7 +80,8 @@ def tactics() -> Mapping[str, Tactics]:
 
 LINE = re.compile(r"^\s*([A-Za-z_][\w.-]*)\s*=\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*$", re.MULTILINE)
 LONG_RUN = 2.0
-"""Processor seconds after which a command is not run again."""
+"""Processor seconds after which a command is not run again, unless noise decides."""
+LONG_RUNS = 3
 MAX_SHOWN_CHARS = 3_000
 
 
@@ -95,15 +108,20 @@ def measured(held: Held, folder: Path, fresh: Path) -> Figures:
     return _figures(held, ran, checked.output if checked else ran.output)
 
 
-def raced(held: Held, folders: tuple[Path, Path], first: tuple[Figures, Figures]) -> tuple[Figures, Figures]:
+def raced(
+    held: Held, folders: tuple[Path, Path], first: tuple[Figures, Figures], start: float
+) -> tuple[Figures, Figures]:
     """Measure the original and a solution in turn; return the pair whose gain is the median.
 
     A processor's pace changes: what runs side by side is slowed alike, and a moment that hits one of both is
-    an outlier. What takes long counts as it was measured first; a solution that fails once has failed.
+    an outlier. What takes long counts as it was measured first, unless noise decides: then it is measured
+    again, as is what does not take long. A solution that fails once has failed.
     """
-    pairs = [first]
-    while held.metrics and len(pairs) < held.runs:
-        if any(each.wrong or each.values[CPU] > LONG_RUN for each in pairs[-1]):
+    pairs, middle = [first], first
+    while held.metrics and not any(each.wrong for each in pairs[-1]):
+        is_long = any(each.values[CPU] > LONG_RUN for each in pairs[-1])
+        most, more = (1, LONG_RUNS) if is_long else (held.runs, 2 * held.runs)
+        if len(pairs) >= (more if is_near(held, middle, start) else most):
             break
         again = [run(held.measure or held.check, folder, held.bounds) for folder in folders]
         original, solution = (
@@ -113,9 +131,20 @@ def raced(held: Held, folders: tuple[Path, Path], first: tuple[Figures, Figures]
         if solution.wrong:
             return first[0], solution
         pairs.append((original, solution))
-    sound = [pair for pair in pairs if not pair[0].wrong] or [first]
-    gains = [next((each.gain for each in compared(held.metrics, *pair)), 0.0) for pair in sound]
-    return sound[sorted(range(len(sound)), key=gains.__getitem__)[len(sound) // 2]]
+        sound = [pair for pair in pairs if not pair[0].wrong] or [first]
+        middle = sorted(sound, key=lambda pair: gain_of(held, pair, start))[len(sound) // 2]
+    return middle
+
+
+def gain_of(held: Held, pair: tuple[Figures, Figures], start: float) -> float:
+    """Return how many times as good the first metric is; 0 without one."""
+    return next((each.gain for each in compared(held.metrics, *pair, start)), 0.0)
+
+
+def is_near(held: Held, pair: tuple[Figures, Figures], start: float) -> bool:
+    """Say whether no more than noise decides if a solution gains what is wanted."""
+    wanted = held.metrics[0].wanted if held.metrics else 0.0
+    return abs(gain_of(held, pair, start) - wanted) <= NOISE * wanted
 
 
 def _figures(held: Held, ran: Ran, shown: str) -> Figures:
@@ -144,13 +173,13 @@ def tail(text: str) -> str:
     return text if len(text) <= MAX_SHOWN_CHARS else f"…{text[-MAX_SHOWN_CHARS:]}"
 
 
-def compared(aims: Sequence[Aim], before: Figures, after: Figures) -> list[Metric]:
-    """Set the figures of a solution beside the baseline's."""
+def compared(aims: Sequence[Aim], before: Figures, after: Figures, start: float) -> list[Metric]:
+    """Set the figures of a solution beside the baseline's; processor seconds without those of the start."""
     return [
         Metric(
             name=aim.name,
-            value=after.values[aim.name],
-            baseline=before.values.get(aim.name),
+            value=_without_start(aim, after.values[aim.name], start),
+            baseline=_without_start(aim, before.values.get(aim.name), start),
             better=aim.better,
             wanted=aim.wanted,
             limit=aim.limit,
@@ -161,10 +190,20 @@ def compared(aims: Sequence[Aim], before: Figures, after: Figures) -> list[Metri
     ]
 
 
+Seconds = TypeVar("Seconds", float, float | None)
+
+
+def _without_start(aim: Aim, value: Seconds, start: float) -> Seconds:
+    """Subtract a start from processor seconds; what is left is at least the noise of the start itself."""
+    return value if value is None or aim.name != CPU else max(value - start, NOISE * start)
+
+
 MAX_MATERIAL_CHARS = 12_000
 FORM = """Files are those that change, each with its path and its whole new text; or the diff is a unified
 diff of them. Statements, query and answer stay empty."""
+PYTEST = re.compile(r"(?:\S*python[\d.]* -m )?pytest\b[^;&|]*")
 _baselines: dict[str, Figures] = {}
+_starts: dict[str, float] = {}
 
 
 class FilesWorld(World):
@@ -196,6 +235,25 @@ class FilesWorld(World):
             for path, text in self._files.items()
             if is_changeable(path, self._files, self._held.may_change)
         }
+
+    @property
+    def snapshot(self) -> str:
+        """Return the name of the copy that was made of the files."""
+        return self._template.key
+
+    @property
+    def start(self) -> float:
+        """Return the processor seconds in which what is timed begins, measured once in this process."""
+        timed = self._held.measure or self._held.check
+        command = self._held.start or (f"{timed} --collect-only" if PYTEST.fullmatch(timed) else "")
+        if not command or all(aim.name != CPU for aim in self._held.metrics):
+            return 0.0
+        key = f"{self._template.key} {command}"
+        if key not in _starts:
+            with self._template.copy() as folder:
+                ran = [run(command, folder, self._held.bounds) for _ in range(LONG_RUNS)]
+            _starts[key] = median(each.seconds for each in ran) if all(each.is_good for each in ran) else 0.0
+        return _starts[key]
 
     @property
     def baseline(self) -> Figures:
@@ -240,7 +298,7 @@ class FilesWorld(World):
         lines = [f"`{held.check}` ends with 0."] if held.check else []
         lines += [f"`{held.measure}` prints what it prints now."] if held.same_output else []
         for aim in held.metrics:
-            now = self.baseline.values.get(aim.name)
+            now = _without_start(aim, self.baseline.values.get(aim.name), self.start)
             said = (
                 f"{aim.name} {aim.wanted:g} times as good ({aim.better} is better" if aim.wanted else aim.name
             )
@@ -261,7 +319,7 @@ class FilesWorld(World):
 
     def applies(self, condition: str) -> bool | None:
         """Say whether the files have the features that a condition names."""
-        known = self._tactics.features if self._tactics else ()
+        known = self._tactics.known_features if self._tactics else ()
         asked = parts_of(condition)
         if not asked or any(part not in known for part in asked):
             return None
@@ -292,14 +350,15 @@ class FilesWorld(World):
                 return failed("Nothing was changed.", wanted=wanted)
             with self._changed(files) as one, self._changed(files) as other:
                 before, after = self.baseline, measured(self._held, one, other)
-            if not quick and not after.wrong and not self._unlike(before, after):
+            again = not quick or (not after.wrong and is_near(self._held, (before, after), self.start))
+            if again and not after.wrong and not self._unlike(before, after):
                 with self._template.copy() as original, self._changed(files) as changed:
-                    before, after = raced(self._held, (original, changed), (before, after))
+                    before, after = raced(self._held, (original, changed), (before, after), self.start)
         except NotAllowed as refused:
             return failed(f"Refused: {refused}", wanted=wanted)
         if wrong := after.wrong or self._unlike(before, after):
             return failed(wrong, after.shown, wanted)
-        return self._judged(before, after, compared(self._held.metrics, before, after))
+        return self._judged(before, after, compared(self._held.metrics, before, after, self.start))
 
     def _unlike(self, before: Figures, after: Figures) -> str:
         """Say what cannot be believed: silence where there were words, another output, no output at all."""

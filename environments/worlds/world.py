@@ -148,6 +148,11 @@ class World(ABC):
         return {}
 
     @property
+    def snapshot(self) -> str:
+        """Name the state in which the task's material was read: later steps of the task are given it."""
+        return ""
+
+    @property
     def wanted_gain(self) -> float:
         """Return how many times as good as now a solution is to be; 0 where that is not said in a number."""
         return 0.0

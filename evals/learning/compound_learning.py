@@ -20,7 +20,8 @@ from pydantic import Field
 
 from mneme.cli.tables import Table
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning import SCHEMAS, TuningTask, story, tasks
+from mneme.environments.sql_tuning.generating import SCHEMAS
+from mneme.environments.sql_tuning.tasks import TuningTask, story, tasks
 from mneme.environments.worlds import Task, World, find_world
 from mneme.evals.learning import compound_tables
 from mneme.evals.learning.compound_tables import saved

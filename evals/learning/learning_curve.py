@@ -26,7 +26,7 @@ from pydantic import Field
 from scipy.optimize import minimize
 
 from mneme.cli.tables import Table
-from mneme.environments.sql_tuning import tasks
+from mneme.environments.sql_tuning.tasks import tasks
 from mneme.evals.learning.studies import Played, Study, StudyOptions, study
 from mneme.evals.report import Progress, Report, Row, framed
 

@@ -17,8 +17,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from pydantic import Field
 
-from mneme.environments.sql_tuning import SCHEMAS, tasks
-from mneme.environments.sql_tuning.tasks import Family
+from mneme.environments.sql_tuning.generating import SCHEMAS
+from mneme.environments.sql_tuning.tasks import Family, tasks
 from mneme.environments.worlds import find_world
 from mneme.evals.learning.studies import Played, Study, StudyOptions, study, with_gains
 from mneme.evals.measuring import wilcoxon_p

@@ -12,7 +12,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from matplotlib.axes import Axes
 from pydantic import Field
 
-from mneme.environments.sql_tuning import SCHEMAS, SqlTuning, TuningTask
+from mneme.environments.sql_tuning.generating import SCHEMAS
+from mneme.environments.sql_tuning.tasks import TuningTask
+from mneme.environments.sql_tuning.tuning import SqlTuning
 from mneme.evals.answering import Identity, identify
 from mneme.evals.measuring import home_beside, ledger_at
 from mneme.evals.options import Agents, RunOptions

@@ -22,9 +22,8 @@ from pydantic import Field
 from scipy.stats import rankdata
 
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning import TuningTask, tasks
 from mneme.environments.sql_tuning.analysis import general
-from mneme.environments.sql_tuning.tasks import FAMILIES, Family
+from mneme.environments.sql_tuning.tasks import FAMILIES, Family, TuningTask, tasks
 from mneme.evals.learning.studies import RECALL, Played, Study, StudyOptions, study, with_gains
 from mneme.evals.measuring import wilcoxon_p
 from mneme.evals.options import Positive

@@ -5,6 +5,8 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 SMALLEST = 1e-9
+NOISE = 0.15
+"""The share by which two measurements of the same may differ."""
 
 
 class Solution(BaseModel):
@@ -73,12 +75,20 @@ class Trial(BaseModel):
     evidence: str = Field("", description="What the world shows of it: a plan, what a check printed.")
     summary: str = Field("", description="Whether it solves the task, and why not, in one line.")
     problem: str = Field("", description="Why it could not be run, or what is wrong with its result.")
-    changed: str = Field("", description="The solution that was run, for agents to read.")
 
     def __str__(self) -> str:
-        lines = [f"of: {self.changed}"] if self.changed else []
-        lines += [self.summary, *map(str, self.metrics)]
-        return "\n".join([*lines, *([f"it shows:\n{self.evidence}"] if self.evidence else [])])
+        shown = [f"it shows:\n{self.evidence}"] if self.evidence else []
+        return "\n".join([self.summary, *map(str, self.metrics), *shown])
+
+    @property
+    def nearly_does(self) -> bool:
+        """Say whether it did what was wanted, or fell short of it by no more than noise."""
+        return self.solved or (self.correct and self.gain >= (1 - NOISE) * self.wanted > 0)
+
+    @property
+    def is_near(self) -> bool:
+        """Say whether no more than noise decides that it did what was wanted, or that it did not."""
+        return self.correct and abs(self.gain - self.wanted) <= NOISE * self.wanted
 
     @property
     def seconds(self) -> float | None:

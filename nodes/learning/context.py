@@ -6,7 +6,7 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from mneme.core.settings import read_settings
-from mneme.environments.sql_tuning.generating import SCHEMAS
+from mneme.environments.sql_tuning.records import SCHEMA_NAMES
 from mneme.nodes.context import OwnedByTeam, ledger_of, responder, team_of
 from mneme.nodes.shared_memory import SharesMemory
 from mneme.stores.cards.card import CardSettings
@@ -27,7 +27,7 @@ class TeamContext(OwnedByTeam):
     schema_name: str = Field(
         "events",
         description="sql_tuning: the schema of the database.",
-        json_schema_extra={"enum": list(SCHEMAS)},
+        json_schema_extra={"enum": SCHEMA_NAMES},
     )
     database_seed: int = Field(0, ge=0, description="sql_tuning: the seed of the database.")
     rows: int = Field(60_000, ge=100, le=2_000_000, description="sql_tuning: rows of the table of facts.")

@@ -33,7 +33,7 @@ from mneme.prompts.learning.dispute_resolution import (
     guideline,
     resolve_dispute,
 )
-from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
+from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome, normalised
 from mneme.stores.cards.disputes import Dispute, PairedTrial, Resolution, Round
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.metrics import TaskRecord
@@ -119,6 +119,11 @@ def plainly(answer: object, dispute: Dispute, card: Card) -> Verdict:
             f"{dispute.id} has no rules that could be merged.",
             'Give them, like --rule "CONDITION: WHAT TO DO", or decide keep_old or deprecate_old.',
         )
+    if len({normalised(each.condition) for each in rules}) < len(rules):
+        raise BadInput(
+            f"{dispute.id}: a merge would say two things for one condition: {'; '.join(map(str, rules))}.",
+            'Give each its own, like --rule "CONDITION: WHAT TO DO", or decide keep_old or deprecate_old.',
+        )
     return verdict.model_copy(update={"rules": rules, "claim": verdict.claim or dispute.old.claim})
 
 
@@ -129,7 +134,7 @@ def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
     new, merges = guideline(dispute.new.solution), made.decision == "merge"
     given = [each for each in made.rules if each.condition] or ([new] if new and not merges else [])
     rules = [Rule(condition=each.condition, pattern=each.pattern) for each in given]
-    conditions = {rule.condition for rule in rules}
+    conditions = {normalised(rule.condition) for rule in rules}
     lesson = Lesson(claim=claim, rationale=reason, rules=rules, tags=card.tags, scope=card.scope)
     winner = "old" if made.decision == "keep_old" else "new"
     return Resolution(
@@ -137,7 +142,9 @@ def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
         reason=reason,
         by=made.by,
         claim=claim if merges else "",
-        rules=[*(rule for rule in card.rules if rule.condition not in conditions), *rules] if merges else [],
+        rules=[*(rule for rule in card.rules if normalised(rule.condition) not in conditions), *rules]
+        if merges
+        else [],
         lesson=lesson if made.decision == "deprecate_old" else None,
         outcomes=[  # what the winner won counts as a task served, as surely as the card was sure
             TaskOutcome(task=trial.task, success=True, confidence=card.confidence)

@@ -34,7 +34,6 @@ STORY = {each.id: each for each in story()}
 """The tasks that come with Mneme, by their ids."""
 OUTSIDE = ("workspace", "check", "database")
 """What reaches files, programs or servers outside of Mneme: for a person on their own machine alone."""
-MAX_CHANGE_CHARS = 1_500
 
 
 class Problem(Told, total=False):
@@ -93,7 +92,9 @@ def refuse_outside(name: str, given: Mapping[str, Any]) -> None:
         )
 
 
-async def open_world(name: str, problem: Problem, context: TeamContext, schema_name: str = "") -> World:
+async def open_world(
+    name: str, problem: Problem, context: TeamContext, schema_name: str = "", snapshot: str = ""
+) -> World:
     """Open the world of a task; without a name, it is words alone.
 
     Raises BadInput for what it lacks, Forbidden as `refuse_outside` does.
@@ -102,7 +103,7 @@ async def open_world(name: str, problem: Problem, context: TeamContext, schema_n
         return Unmeasured(problem)
     given = stated({each: problem.get(each) for each in Told.__annotations__})
     refuse_outside(name, given)
-    given |= context.drawn | ({"schema_name": schema_name} if schema_name else {})
+    given |= context.drawn | stated({"schema_name": schema_name, "snapshot": snapshot})
     task = Task(id=problem.get("task_id") or "task", text=problem.get("task", ""), given=given)
     return await asyncio.to_thread(opened, name, task)
 
@@ -164,14 +165,8 @@ def known_pattern(world: World, pattern: str) -> str:
 
 
 async def attempt(world: World, solution: Solution, *, quick: bool = False) -> Trial | None:
-    """Try a solution beside the event loop; say what was measured, and of what. None where nothing is run."""
-    if not world.measures:
-        return None
-    trial = await asyncio.to_thread(world.attempt, solution, quick=quick)
-    changed = solution.text or "nothing: everything as it was"
-    if len(changed) > MAX_CHANGE_CHARS:
-        changed = f"{changed[:MAX_CHANGE_CHARS]}…"
-    return trial.model_copy(update={"changed": changed})
+    """Try a solution beside the event loop; None where nothing is run."""
+    return await asyncio.to_thread(world.attempt, solution, quick=quick) if world.measures else None
 
 
 def tools_of(world: World) -> Sequence[BaseTool]:

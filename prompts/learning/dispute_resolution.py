@@ -120,6 +120,8 @@ def recommendations_are_whole(given: Contest, answer: Recommendation) -> None:
     """Refuse a merge without rules, and a new card without its rule."""
     if answer.recommendation == "merge" and (len(answer.rules) < 2 or not answer.claim.strip()):
         raise ValueError("A merge needs a claim and at least two conditional rules.")
+    if len({" ".join(each.condition.casefold().split()) for each in answer.rules}) < len(answer.rules):
+        raise ValueError("Two rules have the same condition: give each its own.")
     if answer.recommendation == "deprecate_old" and not (answer.claim.strip() and answer.rules):
         raise ValueError("To deprecate the old card, give the claim and the rule of the new one.")
 

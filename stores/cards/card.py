@@ -141,6 +141,7 @@ class Lesson(Part):
     rules: list[Rule] = []
     deprecated_approaches: list[DeprecatedApproach] = []
     failure_modes: list[FailureMode] = []
+    example: str = Field("", description="A solution that worked, whole, where it is short enough.")
     tags: list[str] = []
     scope: str = ""
 
@@ -204,6 +205,11 @@ class Card(Lesson):
     @property
     def disputed(self) -> bool:
         return self.status == "disputed"
+
+    @property
+    def is_dead_end(self) -> bool:
+        """Say whether it was kept as not to be tried, and never was in service."""
+        return self.status == "deprecated" and not self.rules and bool(self.deprecated_approaches)
 
     @property
     def satisfaction(self) -> float | None:

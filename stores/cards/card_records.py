@@ -23,6 +23,8 @@ from mneme.stores.ledger.records import Change, Value, Version, Write
 from mneme.stores.shelf import RecordKind, Shelf
 
 SECONDS_A_DAY = 86_400
+SIMILARITY = 0.40
+"""The weight of the cosine with the task."""
 STANDING = {"verified": 1.0, "disputed": 0.5}
 """What a card's status counts; a provisional one counts nothing, nor does one out of use."""
 
@@ -30,7 +32,7 @@ STANDING = {"verified": 1.0, "disputed": 0.5}
 def ranking(settings: CardSettings) -> Ranking:
     """The four-factor retrieval of §4: similarity 0.40, confidence 0.25, recency 0.15, success 0.20."""
     return Ranking(
-        similarity=0.40,
+        similarity=SIMILARITY,
         fields={"confidence": 0.15, "standing": 0.10, "success": 0.20},
         recency=0.15,
         half_life_days=settings.half_life_days,

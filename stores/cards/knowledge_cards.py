@@ -22,7 +22,7 @@ from typing import Any, Literal
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.cards.card import Card, CardSettings, Frozen, Lesson, Rating, Retrieved, TaskOutcome
 from mneme.stores.cards.card_files import CardFiles
-from mneme.stores.cards.card_records import CardRecords, ranking
+from mneme.stores.cards.card_records import SIMILARITY, CardRecords, ranking
 from mneme.stores.cards.disputes import Dispute, DisputeRecords, Resolution
 from mneme.stores.cards.lifecycle import (
     Approval,
@@ -48,6 +48,8 @@ from mneme.stores.ledger.records import Change, Hit
 Fits = Callable[[Card], bool]
 """Says whether a card is of use for a task."""
 NO_CARE = Care()
+RELEVANT = 0.15
+"""The cosine below which a card is about something else: sentences without a common subject stay under it."""
 UNTESTED = 0.5
 """The confidence in a lesson that no task has tested: the least with which a card is retrieved."""
 
@@ -195,6 +197,7 @@ class KnowledgeCards:
             ("active", text, scope),
             k,
             lambda card: not card.expired(now) and fits(card),
+            RELEVANT * SIMILARITY,
             ranking=ranking(self.settings),
             vector=vector,
         )
@@ -205,13 +208,15 @@ class KnowledgeCards:
     ) -> Sequence[Retrieved]:
         """Return the deprecated cards most similar to a task or a draft that fit: what has failed before."""
         vector = await self._ledger.vector_of(text)
-        found = await self._fitting(("pitfall", text, scope), k, fits, vector=vector)
+        found = await self._fitting(("pitfall", text, scope), k, fits, RELEVANT, vector=vector)
         return [Retrieved(card=card, score=hit.score, parts={"similarity": hit.score}) for card, hit in found]
 
     async def _fitting(
-        self, asked: tuple[str, str, str | None], k: int, fits: Fits, **options: Any
+        self, asked: tuple[str, str, str | None], k: int, fits: Fits, least: float, **options: Any
     ) -> list[tuple[Card, Hit]]:
         """Return the first k cards of a shelf, most like a text, of a scope and of none, that fit.
+
+        Where vectors are compared, those of a similarity below `least` are about something else.
 
         Where the nearest do not, all candidates are looked through. Each scope's cards are one section.
         """
@@ -222,7 +227,8 @@ class KnowledgeCards:
         found: list[tuple[Card, Hit]] = []
         for limit in (k, max(k, self.settings.candidates)):
             hits = await self.records.search(text, limit=limit, mode="dense", shelf=shelf, **options)
-            read = [(Card.of(hit.version), hit) for hit in hits]
+            near = [hit for hit in hits if not options["vector"] or _similarity(hit) >= least]
+            read = [(Card.of(hit.version), hit) for hit in near]
             found = [(card, hit) for card, hit in read if fits(card)][:k]
             if len(found) == k or len(hits) < limit:
                 break
@@ -262,3 +268,7 @@ class KnowledgeCards:
         """Return the last periods, oldest first, each a unit of the calendar (UTC) or so many tasks."""
         histories = [await self.records.history(each.id) for each in await self.records.list()]
         return periods(await self.tasks.all(), histories, by, now or datetime.now(UTC), last)
+
+
+def _similarity(hit: Hit) -> float:
+    return hit.parts.get("similarity", hit.score)

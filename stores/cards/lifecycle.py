@@ -204,7 +204,7 @@ def untested_card(lesson: Lesson, change: Change, confidence: float) -> Card:
 
 
 def with_details(card: Card, lesson: Lesson) -> Card:
-    """Add what a later lesson knows of failures and dead ends; claim, rationale and rules stay.
+    """Add what a later lesson knows of failures and dead ends, or how; claim, rationale and rules stay.
 
     Nothing is added of a lesson that reads like an instruction: it would take the card out of retrieval.
     """
@@ -220,6 +220,7 @@ def with_details(card: Card, lesson: Lesson) -> Card:
         update={
             "deprecated_approaches": [*dead_ends.values()],
             "failure_modes": [*failures.values()],
+            "example": card.example or lesson.example,
             "tags": list(dict.fromkeys([*card.tags, *lesson.tags])),
         }
     )

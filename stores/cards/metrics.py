@@ -113,7 +113,8 @@ class Metrics(Frozen):
     """Every metric of §10; None where there is nothing to compute it from."""
 
     tasks: int
-    cards: dict[Status, int]
+    cards: dict[Status, int] = Field(description="By their status, without dead ends.")
+    dead_ends: int = Field(description="Cards that were kept as not to be tried.")
     seconds_p50: float | None
     seconds_p95: float | None
     seconds_increase: float | None
@@ -146,13 +147,15 @@ def compute(  # noqa: PLR0913 (one name for each thing that is computed from)
     """Compute every metric from what is now and what the cards were a month ago, both by their ids."""
     seconds = [task.seconds for task in tasks if task.solved]
     retrieval = [task.retrieval_ms for task in tasks if task.retrieval_ms is not None]
-    counts = Counter(card.status for card in cards.values())
+    dead_ends = sum(card.is_dead_end for card in cards.values())
+    counts = Counter(card.status for card in cards.values() if not card.is_dead_end)
     verified, before = counts["verified"], sum(card.status == "verified" for card in month_ago.values())
     lengths = [_days(dispute, now) for dispute in disputes]
     open_ = [_days(dispute, now) for dispute in disputes if dispute.unresolved]
     metrics = Metrics(
         tasks=len(tasks),
         cards=dict(counts),
+        dead_ends=dead_ends,
         seconds_p50=_percentile(seconds, 50),
         seconds_p95=_percentile(seconds, 95),
         seconds_increase=_increase(seconds, thresholds.compared_tasks),
@@ -241,9 +244,7 @@ def duplicate_mistakes(tasks: Iterable[Iterable[str]], known: Iterable[Iterable[
 def _deprecated_rate(cards: Mapping[str, Card], month_ago: Mapping[str, Card]) -> float | None:
     was_out = {card_id for card_id, card in month_ago.items() if card.status in OUT_OF_SERVICE}
     known = [card for card_id, card in cards.items() if card_id not in was_out]
-    # What was kept as not to be tried never was in service.
-    in_service = [card for card in known if card.status != "deprecated" or card.evidence.success_count]
-    return _mean([card.status == "deprecated" for card in in_service])
+    return _mean([card.status == "deprecated" for card in known if not card.is_dead_end])
 
 
 Unit = Literal["day", "week", "month", "quarter", "year"]
@@ -275,7 +276,7 @@ class Period(Frozen):
     )
     learned: int = Field(description="New cards.")
     promoted: int = Field(description="Cards that became verified.")
-    deprecated: int = Field(description="Cards that became deprecated, dead ends among them.")
+    deprecated: int = Field(description="Cards that became deprecated, without dead ends.")
     in_service: int = Field(description="Cards that serve at the end of the period.")
     verified: int = Field(description="Cards that are verified at its end.")
 
@@ -381,6 +382,7 @@ def _success(changes: Sequence[tuple[Card | None, Card]]) -> float | None:
 def _became(status: Status, changes: Sequence[tuple[Card | None, Card]], was: Sequence[Status] = ()) -> int:
     """Count the cards that came to a status, of any other or of those given."""
     return sum(
-        new.status == status and old is not None and old.status != status and (not was or old.status in was)
+        new.status == status and old.status != status and (not was or old.status in was)
         for old, new in changes
+        if old is not None and not new.is_dead_end
     )

@@ -82,7 +82,7 @@ class Abstraction:
         """How many figures were taken out so far."""
 
     def lesson(self, lesson: Lesson) -> Lesson:
-        """Return a lesson without names and figures, and without the tasks in which approaches failed."""
+        """Return a lesson without names, figures, example and the tasks in which approaches failed."""
         known: dict[str, str] = {}
 
         def plain(text: str) -> str:
@@ -93,7 +93,7 @@ class Abstraction:
             del each["failed_in"]
             if each.pop("gained") is not None:  # without that figure, that it falls short is not known
                 each["condition"] = ""
-        scope = told.pop("scope")
+        scope, told["example"] = told.pop("scope"), ""
         told = _each_text(told, plain)
         told["tags"] = list(dict.fromkeys(told["tags"]))
         return Lesson(**told, scope=scope if scope.casefold() in self._public else plain(scope))

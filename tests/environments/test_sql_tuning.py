@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from mneme.core.errors import BadInput, NotFound, StorageFailure
-from mneme.environments.sql_tuning import SqlTuning, TuningTask, story, tasks
 from mneme.environments.sql_tuning.analysis import analyse
 from mneme.environments.sql_tuning.generating import draw, find_schema
 from mneme.environments.sql_tuning.patterns import (
@@ -22,7 +21,8 @@ from mneme.environments.sql_tuning.patterns import (
 )
 from mneme.environments.sql_tuning.records import Limits
 from mneme.environments.sql_tuning.sqlite import SqliteCopy
-from mneme.environments.sql_tuning.tasks import FAMILIES, Family, judge
+from mneme.environments.sql_tuning.tasks import FAMILIES, Family, TuningTask, judge, story, tasks
+from mneme.environments.sql_tuning.tuning import SqlTuning
 from mneme.environments.worlds import Solution, Task, find_world
 
 FEW = 2_000

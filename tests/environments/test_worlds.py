@@ -291,3 +291,21 @@ def test_a_solution_that_fails_once_has_failed(folder: Path, monkeypatch: pytest
 
     monkeypatch.setattr(measuring, "run", fails)
     assert "ended with 1" in opened(folder).attempt(Solution(files={"tool.py": FAST})).problem
+
+
+@pytest.mark.parametrize(
+    ("text", "features"),
+    [
+        ("for x in a:\n    y = sorted(b)\n", {"sort in a loop"}),
+        ("for x in sorted(a):\n    pass\n", set()),
+        ("while a.pop(0):\n    s += f'{a}'\n", {"list shifted in a loop", "text joined in a loop"}),
+        ("n = [open(f).read() for f in names]\n", {"input or output in a loop"}),
+        ("n = [x for row in rows for x in row]\nimport numpy.linalg\n", {"loop in a loop", "arrays"}),
+        ("n += 1\nfor x in a:\n    n += 1\n", set()),
+        ("for x in", set()),
+    ],
+)
+def test_features_of_python_are_read_from_its_syntax(text: str, features: set[str]) -> None:
+    python = tactics()["python"]
+    assert {*python.features_of({"a.py": text, "b.sh": "sort | uniq -c"})} == features
+    assert features <= python.known_features

@@ -12,8 +12,8 @@ from langgraph.types import Command
 
 from mneme.cli.learning.learn import Given, Place, numbered
 from mneme.core.errors import BadAnswer, BadInput, NotFound
-from mneme.environments.sql_tuning import TuningTask, story, tasks
 from mneme.environments.sql_tuning.analysis import applies, general
+from mneme.environments.sql_tuning.tasks import TuningTask, story, tasks
 from mneme.environments.worlds import Task, find_world
 from mneme.evals.commands import quiet
 from mneme.graphs.compound_learning import builder as compound_learning

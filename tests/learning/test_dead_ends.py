@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mneme.core.trial import Trial
-from mneme.environments.sql_tuning import TuningTask, tasks
+from mneme.environments.sql_tuning.tasks import TuningTask, tasks
 from mneme.environments.worlds import Task, find_world
 from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.nodes.learning.compound_learning.compile import fell_short

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mneme.environments.sql_tuning import TuningTask, story
+from mneme.environments.sql_tuning.tasks import TuningTask, story
 from mneme.graphs.baselines import prompt_cache, raw_trajectories, without_advocate
 from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.learning.raw_trajectories import MEMORY

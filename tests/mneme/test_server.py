@@ -19,7 +19,7 @@ from langgraph_sdk.errors import APIStatusError
 
 from mneme.api.cards import Cards
 from mneme.api.operation import API_PATH, PROBLEM
-from mneme.environments.sql_tuning import story
+from mneme.environments.sql_tuning.tasks import story
 from mneme.nodes.background import known_id
 from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent.comparing import compare_memories

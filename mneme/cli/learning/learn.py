@@ -21,7 +21,7 @@ from mneme.cli.options import Agents, Team
 from mneme.cli.show import console, emit, print_beside, print_result, read_file
 from mneme.client.session import open_team
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning import story, tasks
+from mneme.environments.sql_tuning.tasks import story, tasks
 from mneme.environments.worlds import find_world
 from mneme.environments.worlds.registry import SHIPPED
 from mneme.models.asking.counting import in_words

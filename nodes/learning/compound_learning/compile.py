@@ -41,6 +41,7 @@ from mneme.stores.cards.card import (
     TaskOutcome,
     normalised,
 )
+from mneme.stores.cards.check import findings
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
@@ -50,9 +51,9 @@ from mneme.stores.provenance import made_from
 
 GAINED = 1.1
 """A draft that is not a tenth better than the baseline gained nothing."""
-NOISE = 0.15
-"""A draft that is within this share of what was wanted may do at the next measurement: it is no dead end."""
 MAX_REASON_CHARS = 300
+MAX_EXAMPLE_CHARS = 2_000
+"""Characters of a solution that a card keeps as an example; a longer one would be cut, and not run."""
 JUDGED = "Judged by the model, not measured."
 """What such a card says of itself, until a person or a checker confirms it."""
 
@@ -74,7 +75,7 @@ async def compile(state: State, runtime: LearningRuntime, world: World) -> Updat
         failed=[
             each
             for n, each in enumerate(patterns)
-            if n != state["final"] and each and not _nearly_does(state["drafts"][n]["trial"])
+            if n != state["final"] and each and _failed(state["drafts"][n]["trial"])
         ],
         in_vain=[DeadEnd(approach=each.approach, reason=each.reason) for each in fell_short(state)],
         trajectory=trajectory_of(state),
@@ -109,10 +110,14 @@ async def _keep(finding: Finding, state: State, cards: KnowledgeCards, scope: st
     used = used_cards(state)
     is_measured = state["packet"]["judged_by"] == "environment"
     if finding.event == "reinforce" and is_measured:
-        card_id = used[finding.card].id
+        known = used[finding.card]
+        if not finding.success and not _failed_with(known, state):
+            return None
+        details = _lesson(finding, state, scope, known)
+        if finding.success:
+            details = details.model_copy(update={"deprecated_approaches": []})
         outcome = _outcome(state, finding.success)
-        details = None if finding.success else _lesson(finding, state, scope, used[finding.card])
-        card = await cards.reinforce(card_id, outcome, change=change, details=details)
+        card = await cards.reinforce(known.id, outcome, change=change, details=details)
         return _learned("success" if finding.success else "failure", card, finding.rationale)
     if finding.event == "reinforce":
         return None  # what a model says of itself is no evidence
@@ -132,6 +137,15 @@ async def _keep(finding: Finding, state: State, cards: KnowledgeCards, scope: st
             is_new = card.status == "deprecated" and learned.event != "unchanged"
             return _learned("dead end" if is_new else learned.event, card, change.reason)
     return _learned(learned.event, learned.card, finding.rationale)
+
+
+def _failed_with(card: Known, state: State) -> bool:
+    """Say whether a draft that rested on a card failed; what failed after a patch dropped it is no matter."""
+    number = state["cards"].index(card)
+    trials = [each["trial"] for each in state["drafts"] if number in each["draft"].used]
+    if number in draft_of(state, state["final"]).used:
+        trials.append(state["measured"])
+    return any(trial is not None and not trial.nearly_does for trial in trials)
 
 
 async def _dispute(
@@ -182,12 +196,15 @@ def _lesson(finding: Finding, state: State, scope: str, used: Known | None = Non
     """
     failed = _failed_drafts(state, 1 if used else state["final"])
     named = [_as_tried(each, finding, state) for each in finding.deprecated_approaches]
+    worked = state["packet"]["solved"] and (not used or finding.success)
+    solution = draft_of(state, state["final"]).solution if worked else ""
     return Lesson(
         claim=used.claim if used else finding.claim,
         rationale=finding.rationale,
         rules=[Rule(condition=finding.condition, pattern=finding.pattern)] if finding.pattern else [],
         deprecated_approaches=named or failed,
         failure_modes=[FailureMode(**dict(each)) for each in finding.failure_modes],
+        example=solution if len(solution) <= MAX_EXAMPLE_CHARS and not any(findings(solution)) else "",
         tags=parts_of(finding.condition),
         scope=scope,
     )
@@ -215,7 +232,7 @@ def fell_short(state: State) -> list[DeprecatedApproach]:
     found = {}
     for tried in state["drafts"]:
         draft, trial = tried["draft"], tried["trial"]
-        if trial is None or trial.over_limit or _nearly_does(trial) or not (draft.pattern and draft.solution):
+        if trial is None or trial.over_limit or trial.nearly_does or not (draft.pattern and draft.solution):
             continue
         helped = trial.correct and trial.gain >= GAINED
         found[draft.pattern] = DeprecatedApproach(
@@ -228,11 +245,8 @@ def fell_short(state: State) -> list[DeprecatedApproach]:
     return [*found.values()]
 
 
-def _nearly_does(trial: Trial | None) -> bool:
-    """Say whether a draft did what was wanted, or fell short of it by no more than a measurement's noise."""
-    if trial is None or not (trial.correct and trial.wanted):
-        return trial is not None and trial.solved
-    return trial.solved or trial.gain >= (1 - NOISE) * trial.wanted
+def _failed(trial: Trial | None) -> bool:
+    return trial is None or not trial.nearly_does
 
 
 def _failed_drafts(state: State, before: int) -> list[DeprecatedApproach]:
@@ -248,7 +262,7 @@ def _failed_drafts(state: State, before: int) -> list[DeprecatedApproach]:
             failed_in=[state["task_id"]],
         )
         for number, (draft, trial) in enumerate(drafts, start=1)
-        if not _nearly_does(trial)
+        if _failed(trial)
     ]
 
 
@@ -298,7 +312,7 @@ def record_of(state: State, world: World, learned: Sequence[Learned] = ()) -> Ta
     """Return what the log keeps of a task."""
     metrics = state["packet"]["metrics"]
     # Each draft that was blocked, the same for the same approach to the same kind of task.
-    kind = state["features"] or state["task"]
+    kind = state["features"] or world.scope or state["task"]
     blocked = [each.round for each in state["log"] if each.objection.severity == "blocking"]
     made = [_approach(draft_of(state, number - 1)) for number in blocked]
     return TaskRecord(

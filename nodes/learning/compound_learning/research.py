@@ -65,6 +65,7 @@ async def begin(state: State, runtime: LearningRuntime, world: World, find: Find
     runtime.stream_writer({"step": "recall", "cards": [each.claim for each in found]})
     return {
         "task_id": state.get("task_id") or uuid4().hex,
+        "snapshot": world.snapshot,
         "features": features,
         "cards": found,
         "pitfalls": [],

@@ -109,6 +109,7 @@ class State(Problem, Result, total=False):
     """The task, what was recalled, every draft, the log of objections, and what it all cost."""
 
     schema_name: str
+    snapshot: str
     features: str
     cards: Annotated[list[Known], Typed]
     pitfalls: Annotated[list[Known], Typed]
@@ -149,7 +150,8 @@ def timed(node: InWorld, *, is_first: bool = False) -> Callable[..., Awaitable[U
             whole = cast(State, {**state, **posed})
             schema = whole.get("schema_name", "")  # an example's: it is measured whatever the context says
             name = "sql_tuning" if schema else runtime.context.environment
-            world = await open_world(name, whole, runtime.context, schema)
+            snapshot = "" if is_first else whole.get("snapshot", "")
+            world = await open_world(name, whole, runtime.context, schema, snapshot)
             update = {**posed, **await node(whole, runtime, world)}
         costs: Update = {"seconds": time.perf_counter() - began, "asked": asked}
         if is_first:
@@ -204,6 +206,8 @@ MAX_LISTED = 3
 def as_shown(card: Card, world: World) -> Known:
     """Return a card as agents are shown it, in short, its rules made out for the task where they can be."""
     rules = card.rules if card.status != "deprecated" else ()
+    advice = [advice_of(world, each.condition, each.pattern) for each in rules]
+    words = [each for each in advice if each.is_text and each.applies is not False]
     return Known(
         id=card.id,
         tasks=card.evidence.task_ids,
@@ -212,7 +216,8 @@ def as_shown(card: Card, world: World) -> Known:
         confidence=card.confidence,
         successes=card.evidence.success_count,
         failures=card.evidence.failure_count,
-        advice=[advice_of(world, each.condition, each.pattern) for each in rules],
+        advice=advice,
+        example=card.example if words else "",
         valid_for=card.valid_for,
         rationale=_short(card.rationale),
         in_vain=_in_vain(card, world),

@@ -93,7 +93,7 @@ Blocking and open: $open_blocking
 
 Cards used:
 $cards
-Which of these served another task before, by the number in brackets: $elsewhere""",
+Cards of these that served another task before: card $elsewhere""",
 )
 
 

@@ -108,6 +108,7 @@ class Known(BaseModel):
     failures: int = 0
     advice: list[Advice] = []
     rationale: str = ""
+    example: str = Field("", description="What worked in another task, where the rules are words.")
     in_vain: list[InVain] = Field([], description="What was tried and failed, when, and why.")
     served: list[str] = Field([], description="The features of the latest tasks that it served.")
     fails: list[Failing] = Field([], description="When it fails, what then happens, what helps.")
@@ -123,6 +124,7 @@ class Known(BaseModel):
         lines += [f"why: {self.rationale}"] if self.rationale else []
         lines += [f"tried and failed{' ' if each.condition else ': '}{each}" for each in self.in_vain]
         lines += [f"fails when {each}" for each in self.fails]
+        lines += [f"worked elsewhere, as an example:\n{self.example}"] if self.example else []
         return "\n    ".join(lines)
 
 
