@@ -164,8 +164,8 @@ class Plan(BaseModel):
         container = self._known(beliefs)
         if container is None or container.category != "container":
             return _failed("no such container is known")
-        if container.is_open:
-            return Ended(ok=True)
+        if container.is_open:  # who is told so elsewhere has not looked into it
+            return Ended(ok=True) if container.room == observation.room else _gone("another has opened it")
         if len(observation.hands) >= HANDS:
             return _failed("no hand is free")
         return _go(observation, container, beliefs) or Action(kind="open", target=container.id)

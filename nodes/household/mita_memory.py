@@ -62,16 +62,14 @@ def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passa
     opened, last = {each for known in beliefs for each in known.checked}, state["last_step"]
     return Passage(
         task=task_of(knowledge),
-        actions="\n".join(
-            [
-                *state["actions"],
-                *[
-                    f"{NAMES[number]}: {entry}"
-                    for number, member in enumerate(state["members"])
-                    for entry in member["history"]
-                    if is_under_way(entry)
-                ],
-            ]
+        actions=in_lines(
+            *state["actions"],
+            *(
+                f"{NAMES[number]}: {entry}"
+                for number, member in enumerate(state["members"])
+                for entry in member["history"]
+                if is_under_way(entry)
+            ),
         ),
         beliefs=_beliefs(beliefs, state["last_step"] + 1),
         change=change_of(state["last"], state["assessed"]),

@@ -3,6 +3,7 @@
 For MiTa: the view of eq. 2, the cross-agent context of eq. 3.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
@@ -151,13 +152,8 @@ def options_of(
         if spot.room != NOWHERE
     }
     options = [_option(macro, spots, beliefs, knowledge) for macro in macros]
-    if plan is not None:
-        options = [
-            option.model_copy(
-                update={"under_way": (option.kind, option.target) == (plan.macro.kind, plan.macro.target)}
-            )
-            for option in options
-        ]
+    for option in options:
+        option.under_way = plan is not None and macro_of(option) == plan.macro
     return sorted(options, key=lambda option: not option.under_way)
 
 
@@ -272,14 +268,15 @@ def _options_of(
     observation, episode = world.observe(number), episode_of(state)
     options = options_of(observation, beliefs, knowledge, episode.goals, plans_of(state)[number])
     missing, all_found = knowledge.missing(), state["assessed"]["found"] == wanted_in(episode)
+    loose = Counter(each.name for each in knowledge.items if each.held_by is None and not each.placed)
+    needless = {"gocheck"} if all_found else set()
+    if all_found and all(count <= loose[name] for name, count in missing.items()):
+        needless.add("goexplore")  # who does not know where it was found may have to look for it
     return [
         option
         for option in options
         if option.under_way
-        or (
-            not (option.kind in ("gocheck", "goexplore") and all_found)
-            and not (option.kind == "gograb" and missing[option.name] <= 0)
-        )
+        or (option.kind not in needless and not (option.kind == "gograb" and missing[option.name] <= 0))
     ]
 
 

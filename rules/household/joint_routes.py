@@ -33,7 +33,7 @@ SAMPLES = 32
 EACH = np.arange(SAMPLES)
 PASSES = 2
 """How often every change of the routes is tried."""
-SOON = 0.3
+SOON = 0.1
 """What the mean step of a find counts against the end: what is known early, plans better."""
 
 Numbers = NDArray[np.float64]

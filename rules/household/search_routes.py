@@ -77,8 +77,7 @@ class Routes:
             errands.steps(worker.corner, held[0]) if len(held) == 1 else 0
             for worker, held in zip(workers, targets, strict=True)
         ]
-        places = {stop: place for place, stop in reversed([*enumerate(self.stops)])}
-        self._promised = [places.get(worker.promised or -1) for worker in workers]
+        self._promised = [worker.promised for worker in workers]
         self._routes: list[Route] = [[] for _ in workers]
         self._costs: dict[tuple[tuple[int, ...], ...], float] = {}
         self._build()
@@ -129,7 +128,7 @@ class Routes:
             trail = self._follow(number, route, ends)
             if any(way for _, way in trail):
                 trails.append(trail)
-            kept += bool(route) and route[0] == self._promised[number]
+            kept += bool(route) and self.stops[route[0]] == self._promised[number]
         mean = SOONER * float(sum(map(mul, ends, self._gains)))
         return self._expected_end(ends, trails) + mean - KEEPING * kept
 

@@ -191,8 +191,9 @@ async def test_a_message_costs_fewer_tokens_than_with_others(
             await ledger.close()
             print(f"| {size:,} | {name} | {table[name]} |", flush=True)
     ours = table["memory agent"]
-    assert all(each.kept == TOLD for each in table.values())
+    assert ours.kept == TOLD
     rivals = [table[each] for each in (LANGMEM, MEM0) if each in table]
     if not rivals:
         pytest.skip("neither langmem nor mem0ai is installed")
     assert all(ours.tokens < each.tokens for each in rivals)
+    assert size < 20_000 or all(ours.recalling < each.recalling / 2 for each in rivals)

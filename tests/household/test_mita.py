@@ -360,6 +360,26 @@ async def test_refusals_of_the_same_proposal_in_a_row_are_counted() -> None:
         assert times in ((1, earlier + 1) if before == now else (1,))
 
 
+async def test_no_room_is_offered_to_who_knows_where_all_is() -> None:
+    offered: list[bool] = []
+
+    class Situations(BaseCallbackHandler):
+        def on_chain_start(self, serialized: Any, inputs: Any, *, name: str = "", **_: Any) -> None:
+            if name != propose_action.name:
+                return
+            found = re.findall(r"(\d+) of (\d+)", inputs.progress.partition("Found so far")[2])
+            loose = [each.name for each in inputs.items if each.held_by is None and not each.placed]
+            if all(n == of for n, of in found) and all(
+                n <= loose.count(k) for k, n in inputs.missing().items()
+            ):
+                offered.append(any(o.kind == "goexplore" and not o.under_way for o in inputs.options))
+
+    config: Any = {"callbacks": [Situations()], "recursion_limit": 2000}
+    for seed in (5, 9, 12):
+        await builder.compile().ainvoke(given(generate(seed, None, 3)), config, context=context())
+    assert offered and not any(offered)
+
+
 async def test_the_memory_in_a_prompt_stops_growing() -> None:
     sizes: list[int] = []
 

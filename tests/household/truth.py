@@ -295,8 +295,7 @@ class Reader:
             macro, *where = re.split(r"(?= in the )|, ", action, maxsplit=1)
             kind, target = self.macro(macro)
             goes_on = "under way" in marks
-            looks = kind in ("gocheck", "goexplore")
-            hold(goes_on or not looks or not all_found, f"all is found, and yet offered: {line}")
+            hold(goes_on or kind != "gocheck" or not all_found, f"all is found, and yet offered: {line}")
             hold(goes_on or kind != "gograb" or self.is_lacking(target), f"enough is fetched: {line}")
             if kind != "wait":
                 self._far(agent, kind, target, where[0].strip() if where else "", line)
