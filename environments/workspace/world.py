@@ -360,6 +360,22 @@ class FilesWorld(World):
             return failed(wrong, after.shown, wanted)
         return self._judged(before, after, compared(self._held.metrics, before, after, self.start))
 
+    def probe(self, solution: Solution, command: str) -> str:
+        """Run a hidden check on a copy; one that a sound original fails too is wrong, and says nothing."""
+        bounds = self._held.bounds
+        try:
+            with self._changed(changed_files(solution, self._files, self._held.may_change)) as copy:
+                ran = run(command, copy, bounds)
+        except NotAllowed:
+            return ""
+        if ran.is_good:
+            return ""
+        if not self.baseline.wrong:
+            with self._template.copy() as original:
+                if not run(command, original, bounds).is_good:
+                    return ""
+        return _why("hidden check", ran)
+
     def _unlike(self, before: Figures, after: Figures) -> str:
         """Say what cannot be believed: silence where there were words, another output, no output at all."""
         if not self._held.same_output:

@@ -142,6 +142,10 @@ class World(ABC):
     def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
         """Try a solution; a `quick` trial may be less exact. Raises nothing for what a solution holds."""
 
+    def probe(self, solution: Solution, command: str) -> str:
+        """Run a hidden check on a solution; say what is wrong, or nothing where it passes or proves none."""
+        return ""
+
     @property
     def versions(self) -> Mapping[str, str]:
         """Return the versions of what the task runs on, by name: cards for other versions are not shown."""

@@ -33,6 +33,9 @@ class Criterion(examples.Criterion):
     agents: tuple[str, ...] = Field(
         (), description="Whose answers it is for; none: all. Others are scored without it, scaled to 100."
     )
+    of_question: bool = Field(
+        False, description="Whether it judges the question: that may raise a score, and lowers no answer's."
+    )
 
 
 class Rubric(BaseModel):

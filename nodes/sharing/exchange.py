@@ -198,7 +198,11 @@ async def score(  # noqa: PLR0913, PLR0917  (what a pair is, and by what it is s
             why, by = answered.value.rationale, answered.responder
     except (BadAnswer, PromptTooLong) as unusable:
         return {**scored, "rationale": f"It could not be scored: {unusable}"}
-    total = round(100 * sum(points.values()) / scored["most"])
+    of_answer = {each.name: each.points for each in rubric.of(exchange.agent.name) if not each.of_question}
+    share = sum(points.values()) / scored["most"]
+    if of_answer and WHOLE not in points:  # a plain question takes nothing from a good answer
+        share = max(share, sum(points[each] for each in of_answer) / sum(of_answer.values()))
+    total = round(100 * share)
     return {**scored, "score": total, "points": points, "rationale": why, "scored_by": by}
 
 

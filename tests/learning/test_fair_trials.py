@@ -18,10 +18,10 @@ from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.learning.dispute_resolution import Verdict, decided
 from mneme.nodes.learning.worlds import Unmeasured
 from mneme.nodes.workflow import Workflow
-from mneme.prompts.learning.compound_learning.challenge import Objection
+from mneme.prompts.learning.compound_learning.challenge import Objection, Objections
 from mneme.prompts.learning.compound_learning.compile import Finding
 from mneme.prompts.learning.compound_learning.decide import Case, resolve_task
-from mneme.prompts.learning.compound_learning.research import Draft, File
+from mneme.prompts.learning.compound_learning.research import Draft, File, Patch
 from mneme.prompts.learning.compound_learning.task import Failing, Known
 from mneme.stores.cards.card import DeprecatedApproach, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach
@@ -29,6 +29,7 @@ from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
+from tests.doubles.scripts import script
 
 CHANGE = Change(reason="a test", actor="test")
 ROLES: Any = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules")
@@ -251,3 +252,52 @@ async def test_dead_ends_are_counted_apart_from_deprecated_cards(ledger: Ledger)
     assert (found.cards, found.dead_ends) == ({"deprecated": 1, "provisional": 1}, 1)
     assert found.deprecated_rate == 0.5
     assert [each.deprecated for each in await cards.trend("year")] == [1]
+
+
+READ = "def read(text):\n    return float({0})\n"
+
+
+async def test_what_a_hidden_check_finds_is_patched_though_the_given_checks_pass(
+    tmp_path: Path, edge_ledger: Ledger
+) -> None:
+    place = tmp_path / "shop"
+    place.mkdir()
+    (place / "money.py").write_text(READ.format("text + None"))
+    (place / "test_money.py").write_text("from money import read\nassert read('12') == 12\nprint('fine')\n")
+    hidden = f"{sys.executable} -c \"from money import read; assert read('1,200.75') == 1200.75\""
+    first, second = ("text", "text.replace(',', '')")
+    told = {"rationale": "So.", "pattern": "read a number"}
+
+    def drafted(code: str) -> dict[str, Any]:
+        return told | {"files": [{"path": "money.py", "text": READ.format(code)}]}
+
+    script(
+        "coder",
+        {
+            "draft_solution": [Draft(**drafted(first))],
+            "look_around": ["ready"],
+            "patch_draft": [Patch(**drafted(second), closed=[0])],
+        },
+    )
+    script("critic", {"challenge_draft": [Objections(hidden_check=hidden), Objections()]})
+    roles = ROLES | {"researcher": "scripted:coder", "devils_advocate": "scripted:critic"}
+    context = LearningContext(**roles, team="t", environment="workspace")
+    given: Any = {"task": "Read amounts.", "task_id": "t", "workspace": str(place)}
+    given |= {"check": f"{sys.executable} test_money.py"}
+    graph = compound_learning.compile(store=LedgerStore(edge_ledger))
+    done = await graph.ainvoke(given, context=context)
+    assert done["packet"]["solved"] and done["iterations"] == 2
+    (objection,) = done["packet"]["objections"]
+    assert "hidden check" in objection["objection"]["evidence"] and "1,200.75" in str(objection)
+    assert "replace(" in done["packet"]["answer"]
+
+
+def test_a_hidden_check_that_the_sound_original_fails_says_nothing() -> None:
+    files = {"solution.py": "def f(x):\n    return x\n"}
+    aims = [{"name": "cpu_seconds", "wanted": 2}]
+    held = {"check": f"{sys.executable} -c 'import solution; print(1)'", "may_change": ["solution.py"]}
+    world = described(files, **held, metrics=aims)
+    worse = Solution(files={"solution.py": "def f(x):\n    return x + 1\n"})
+    ask = f"{sys.executable} -c 'from solution import f; assert f(1) == {{}}'"
+    assert "AssertionError" in world.probe(worse, ask.format(1))
+    assert world.probe(worse, ask.format(2)) == world.probe(worse, ask.format(3)) == ""

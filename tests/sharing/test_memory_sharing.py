@@ -337,6 +337,22 @@ def of(body: Json, prompt: Any) -> bool:
     return bool(body["messages"][0]["content"].startswith(prompt.system))
 
 
+@pytest.mark.parametrize(("question", "answer", "score"), [(0.0, 1.0, 100), (1.0, 0.5, 68), (1.0, 1.0, 100)])
+async def test_a_plain_question_takes_no_points_from_a_good_answer(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch, question: float, answer: float, score: int
+) -> None:
+    criteria = load_rubric("unconventional_logic").criteria
+    assert sum(each.points for each in criteria if each.of_question) == 35
+    points = {each.name: int(each.points * (question if each.of_question else answer)) for each in criteria}
+
+    def brain(body: Json) -> str:
+        return json.dumps({"rationale": "So.", "points": points}) if of(body, score_pair) else "A shadow."
+
+    with served(monkeypatch, brain=brain):
+        scored = await ask(edge_ledger, "What follows me?", "riddle", answerer=MODEL, scorer=MODEL, shots=0)
+    assert scored["score"] == pytest.approx(score, abs=2) and scored["stored"] == (score > 70)
+
+
 HAIKU = """\
 name: haiku
 domain: literary_creation
@@ -567,7 +583,9 @@ async def test_a_review_that_cannot_be_used_is_asked_for_again(edge_ledger: Ledg
     edited = {"type": "edit", "edited_action": {"args": {"criteria": whole}}, "message": "wit is all"}
     kind = DesignContext(team="poets")
     ended = await design.ainvoke(Command(resume={"decisions": [edited]}), config, context=kind)
-    assert ended["version"] == 1 and ended["rubric"]["criteria"] == [whole[0] | {"agents": []}]
+    assert ended["version"] == 1 and ended["rubric"]["criteria"] == [
+        whole[0] | {"agents": [], "of_question": False}
+    ]
     assert (await rubrics_of(edge_ledger, "poets").latest(POEMS)).reason == "wit is all"
 
 

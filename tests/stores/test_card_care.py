@@ -40,9 +40,11 @@ async def test_cards_of_another_scope_or_that_do_not_fit_hide_none_that_does(car
         await learned(cards, f"index dates number {n}", "sql")
     mine = await learned(cards, "something about dates", "shell")
     common = await learned(cards, "dates are hard")
-    found = {each.card.id for each in await cards.retrieve("index dates number", 5, scope="shell")}
+    found = {
+        each.card.id for each in await cards.retrieve("index dates number, something hard", 5, scope="shell")
+    }
     assert found == {mine, common}
-    fitting = await cards.retrieve("index dates number", 1, fits=lambda card: card.id == mine)
+    fitting = await cards.retrieve("index dates number, something hard", 1, fits=lambda card: card.id == mine)
     assert [each.card.id for each in fitting] == [mine]
     await cards.deprecate(mine, change=CHANGE)
     assert await cards.pitfalls("dates", scope="sql") == []

@@ -1,5 +1,7 @@
 """Challenge and patch (§3, steps 2 and 3): the devil's advocate objects, the researcher patches."""
 
+import asyncio
+from textwrap import shorten
 from typing import Literal
 
 from mneme.environments.worlds import World
@@ -18,10 +20,11 @@ from mneme.nodes.learning.compound_learning.state import (
 )
 from mneme.nodes.learning.context import LearningRuntime
 from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies, told_of
-from mneme.prompts.learning.compound_learning.challenge import Review, challenge_draft
+from mneme.prompts.learning.compound_learning.challenge import Objection, Review, challenge_draft
 from mneme.prompts.learning.compound_learning.research import Complaint, Draft, patch_draft
 from mneme.prompts.learning.compound_learning.task import Advice
 
+MAX_CHECK_CHARS_TOLD = 300
 PATCHES = 2
 """Refinement rounds (§3, step 3): more would let two agents argue for ever."""
 
@@ -46,15 +49,26 @@ async def challenge(state: State, runtime: LearningRuntime, world: World) -> Upd
     )
     said, by = await ask_role("devils_advocate", challenge_draft, given, runtime)
     number = len(state["drafts"])
-    raised = [LoggedObjection(round=number, objection=each) for each in said.objections]
+    probes = [*dict.fromkeys([*state["probes"], said.hidden_check])] if said.hidden_check else state["probes"]
+    found = [*said.objections, *[each for probe in probes for each in await _probed(draft, probe, world)]]
+    raised = [LoggedObjection(round=number, objection=each) for each in found]
     runtime.stream_writer(
         {"step": "challenge", "trial": trial.summary if trial else "", "objections": worded(raised)}
     )
     return {
         "drafts": [*state["drafts"][:-1], TriedDraft(draft=draft, trial=trial)],
         "log": [*state["log"], *raised],
+        "probes": probes,
         **by,
     }
+
+
+async def _probed(draft: Draft, command: str, world: World) -> list[Objection]:
+    """Run a hidden check on a draft, this one's or an earlier one's; object to what fails it."""
+    wrong = await asyncio.to_thread(world.probe, draft.made, command)
+    said = f"{wrong} It is: {shorten(command, MAX_CHECK_CHARS_TOLD, placeholder=' …')}"
+    failed = Objection(evidence=said, kind="missing_edge_case", severity="blocking")
+    return [failed] if wrong else []
 
 
 def needs_patch(state: State) -> Literal["patch", "verify"]:

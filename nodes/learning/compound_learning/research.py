@@ -73,6 +73,7 @@ async def begin(state: State, runtime: LearningRuntime, world: World, find: Find
         "facts": [],
         "drafts": [],
         "log": [],
+        "probes": [],
         "measured": None,
         "final": 0,
         "findings": [],

@@ -118,6 +118,7 @@ class State(Problem, Result, total=False):
     facts: list[str]
     drafts: Annotated[list[TriedDraft], Typed]
     log: Annotated[list[LoggedObjection], Typed]
+    probes: list[str]
     measured: Annotated[Trial | None, Typed]
     final: int
     findings: Annotated[list[Finding], Typed]

@@ -1,6 +1,6 @@
 """The devil's advocate's question (§3, step 2): what is wrong with a draft."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -18,6 +18,7 @@ from mneme.prompts.learning.compound_learning.task import (
 )
 from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of
 
+MAX_CHECK_CHARS = 2_000
 Kind = Literal["missing_edge_case", "contradiction", "known_pitfall", "unstated_assumption"]
 
 
@@ -54,6 +55,9 @@ class Review(Setting):
 class Objections(BaseModel):
     """All that the devil's advocate objects to, if anything."""
 
+    hidden_check: Annotated[str, Field(max_length=MAX_CHECK_CHARS)] = Field(
+        "", description="A shell command that ends with 0 only where the draft is right; may be empty."
+    )
     objections: list[Objection] = Field([], max_length=MAX_ITEMS)
 
 
@@ -68,6 +72,8 @@ a dead end: object to a draft that tries it again, with what the card says of it
 Where its condition does not hold here, it is none. Rest each objection on the plan, the trial or a card.
 Blocking means that the draft must not go out so; all else is advisory. No objection is a good answer too.
 Repeat no earlier objection that a later draft has answered. {DATA}
+Where files are changed, write a hidden check: a command that tries what the given checks leave out (an empty
+input, other digits, another order) and ends with 0 only where the draft is right. It is run on a copy.
 Card and pitfall are -1 where an objection names none. The remedy is a pattern: in the pattern language where
 the task has one, else in plain words; "" where you know none.""",
     examples=[
@@ -82,6 +88,7 @@ the task has one, else in plain words; "" where you know none.""",
             ]
         ),
         Objections(
+            hidden_check="python3 -c 'from fines import sums; assert sums([], {}) == []'",
             objections=[
                 Objection(
                     evidence="The trial says that sums([7], book) fails: loan 7 has no line in the book.",
@@ -89,7 +96,7 @@ the task has one, else in plain words; "" where you know none.""",
                     remedy="take a loan without a line for one without a fine",
                     severity="blocking",
                 )
-            ]
+            ],
         ),
     ],
     user=f"""{SETTING}
@@ -127,6 +134,7 @@ def can_be_objected(given: Review) -> Schemas:
     kinds += ["contradiction"] if given.cards else []
     kinds += ["known_pitfall"] if given.pitfalls else []
     return {
+        "hidden_check": {"maxLength": MAX_CHECK_CHARS if given.trial and "files" in given.parts else 0},
         "objections": {"maxItems": 6},
         "objections[].kind": {"enum": kinds},
         "objections[].card": one_of(len(given.cards), NONE),
