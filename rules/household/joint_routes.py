@@ -106,6 +106,13 @@ class JointRoutes(Routes):
             if best >= before:
                 return
 
+    def _weighed(self, routes: Sequence[Route]) -> float:
+        """Return what a plan costs by the formula, less what it is worth to do as was proposed."""
+        cost = super()._weighed(routes)
+        for route, (wish, worth) in zip(routes, self._wishes, strict=True):
+            cost -= worth * (bool(route) and self.stops[route[0]] == wish)
+        return cost
+
     def _samples(self) -> tuple[Counts, Counts]:
         """Draw for each place and sample how many finds, and how many things to take, it has."""
         chance = np.random.default_rng(SAMPLES)
