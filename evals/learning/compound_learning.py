@@ -24,8 +24,8 @@ from mneme.environments.sql_tuning.generating import SCHEMAS
 from mneme.environments.sql_tuning.tasks import TuningTask, story, tasks
 from mneme.environments.worlds import Task, World, find_world
 from mneme.evals.learning import compound_tables
-from mneme.evals.learning.compound_tables import saved
-from mneme.evals.learning.studies import OURS, RIVALS, Arm, Played, Study, StudyOptions, recall_of, study
+from mneme.evals.learning.compound_tables import WITHOUT, saved
+from mneme.evals.learning.studies import OURS, RECALL, RIVALS, Arm, Played, Study, StudyOptions, study
 from mneme.evals.report import Journal, Progress, Report, Row, table
 
 PAPER = (("18 min", "2", "0", "86 %"), ("8 min", "1", "2", "92 %"), ("9 min", "1", "3", "89 %"))
@@ -191,8 +191,8 @@ def _plan(options: Options, story_rows: int) -> list[Played]:
         for number, task in enumerate([*drawn, *again]):
             first = number % len(options.arms)
             for arm in (*options.arms[first:], *options.arms[:first]):
-                noted = {"seed": seed, "number": number}
-                plan.append(Played(arm, f"{arm} {seed}", task, noted, recall_of(arm), memory=arm))
+                noted, shown = {"seed": seed, "number": number}, 0 if arm == WITHOUT else RECALL
+                plan.append(Played(arm, f"{arm} {seed}", task, noted, shown, memory=arm))
     return plan
 
 

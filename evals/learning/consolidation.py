@@ -9,7 +9,6 @@ consolidate` to test.
 import asyncio
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,9 +25,10 @@ from mneme.models.tuning.base import Base, find_base
 from mneme.models.tuning.lora import Recipe, Training
 from mneme.models.tuning.pairs import Pair
 from mneme.nodes.learning.consolidation.sources import in_short
-from mneme.stores.cards.card import Card, Evidence, Lesson, Provenance
+from mneme.stores.cards.card import Card, Evidence, Lesson
 from mneme.stores.cards.consolidation import DELTA, ConsolidationCycle, is_held_out, lesson_of, situation_of
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.cards.lifecycle import untested_card
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 
@@ -94,15 +94,9 @@ async def measure(ledger: Ledger, size: int, options: Options) -> Row:
 
 def _card(number: int, lesson: Lesson) -> Card:
     """Return a proven card of a lesson."""
-    return Card(
-        **lesson.model_dump(),
-        id=lesson.card_id,
-        status="verified",
-        returns_to="verified",
-        confidence=0.9,
-        provenance=Provenance(created_by="evaluation", created_at=datetime.now(UTC)),
-        evidence=Evidence(task_ids=[f"t{number}"], success_count=3),
-    )
+    evidence = Evidence(task_ids=[f"t{number}"], success_count=3)
+    proven = {"status": "verified", "returns_to": "verified", "evidence": evidence}
+    return untested_card(lesson, CHANGE, 0.9).model_copy(update=proven)
 
 
 async def _retrieval(cards: KnowledgeCards, questions: Sequence[str], recall: int) -> Row:

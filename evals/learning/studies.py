@@ -48,11 +48,6 @@ LEARNED = ("event", "card", "status", "claim")
 RECALL = 5
 
 
-def recall_of(arm: str) -> int:
-    """Return how many cards or trajectories an arm retrieves."""
-    return 0 if arm == "without memory" else RECALL
-
-
 def make_databases(rows: int) -> None:
     """Make every database before anything is timed, or the first who needs one would pay for it."""
     for schema in SCHEMAS:

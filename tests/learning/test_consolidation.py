@@ -52,9 +52,8 @@ async def learned(ledger: Ledger, words: tuple[str, ...] = WORDS) -> KnowledgeCa
     """Let a team learn one proven card a word, each by three logged tasks with their material."""
     cards = KnowledgeCards(ledger, TEAM)
     for word in words:
-        lesson = Lesson(
-            claim=f"Index the {word} column of {word} tables first", rationale=f"{word} scans stop"
-        )
+        claim = f"Index the {word} column of {word} tables first"
+        lesson = Lesson(claim=claim, rationale=f"{word} scans stop", tags=["report", "speed"])
         for n in range(3):
             task = f"{word}-{n}"
             outcome = TaskOutcome(task=task, success=True, confidence=0.9)

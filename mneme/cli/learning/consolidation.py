@@ -20,19 +20,6 @@ from mneme.stores.tuned_models import Archive, Attempt
 
 GRAPH = "consolidation"
 SAME = ("base", "served_base")
-DONE = {
-    "examine": "looked whether it is due",
-    "gather": "gathered pairs",
-    "measure": "judged the base",
-    "train": "trained the adapter",
-    "judge_tuned": "judged the tuned model",
-    "deploy": "gave it to Ollama",
-    "replay": "got an answer for the comparison",
-    "settle": "settled",
-}
-"""What is said of each step at its end."""
-DOING = {"measure": "question", "train": "step", "judge_tuned": "question"}
-"""What a long step counts."""
 
 
 class Wanted(BaseModel):
@@ -110,10 +97,11 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: 
         async for mode, told in session.flows.stream(GRAPH, given, config, context, modes, "sync"):
             if mode == "custom":
                 loss = f", loss {told['loss']:.3f}" if "loss" in told else ""
-                console.print(f"    [dim]{DOING[told['doing']]} {told['done']} of {told['of']}{loss}[/]")
+                step = told["doing"].replace("_", " ")
+                console.print(f"    [dim]{step}: {told['done']} of {told['of']}{loss}[/]")
                 continue
             for step in told if "__metadata__" not in told else ():  # else it is what was there before a kill
-                console.print(f"  [dim]{DONE.get(step, step)}[/]")
+                console.print(f"  [dim]{step.replace('_', ' ')}: done[/]")
         _, ended = await session.flows.left_at(GRAPH, config)
     emit({name: ended.get(name) for name in ("tag", "promoted", "why", "due", "figures")})
     if due := ended.get("due"):

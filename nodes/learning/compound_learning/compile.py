@@ -72,11 +72,6 @@ async def compile(state: State, runtime: LearningRuntime, world: World) -> Updat
         measured=packet["rationale"],
         confidence=packet["confidence"],
         resolved=[each.objection.evidence for each in state["log"] if each.status == "closed"],
-        failed=[
-            each
-            for n, each in enumerate(patterns)
-            if n != state["final"] and each and _failed(state["drafts"][n]["trial"])
-        ],
         in_vain=[DeadEnd(approach=each.approach, reason=each.reason) for each in fell_short(state)],
         trajectory=trajectory_of(state),
         answer="" if world.measures else packet["answer"],

@@ -42,7 +42,6 @@ class Experience(Setting):
     measured: str = ""
     confidence: float
     resolved: list[str] = Field([])
-    failed: list[str] = Field([], description="Patterns that were tried and failed.")
     in_vain: list[DeadEnd] = Field([], description="What their trials showed, where they were tried.")
     trajectory: list[str] = Field(
         [], description="Each draft with its change, its trial and what was objected to it."
@@ -137,9 +136,7 @@ $trajectory
 Objections that led to patches:
 $resolved
 
-Tried and failed:
-$failed
-What their trials showed:
+Tried and failed, as their trials showed:
 $in_vain
 
 Cards used:
