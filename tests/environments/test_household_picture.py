@@ -1,18 +1,15 @@
 """The picture of a household: names cover neither one another nor a door, and what was opened is named."""
 
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from PIL import Image, ImageChops
 
 from mneme.environments.household import Episode, generate
 from mneme.environments.household.labels import Labels, name_containers, name_rooms
-from mneme.environments.household.picture import Film, draw_step
 
 
 def written(episode: Episode, opened: set[int]) -> tuple[list[Text], list[Text]]:
@@ -59,12 +56,3 @@ def test_a_target_has_its_name_elsewhere() -> None:
     fridges = {thing.id for thing in episode.things if thing.name == "fridge"}
     assert fridges == {goal.target for goal in episode.goals}
     assert "fridge" not in [text.get_text() for text in written(episode, fridges)[1]]
-
-
-def test_the_drawn_synopsis_leaves_out_what_is_unchecked(tmp_path: Path) -> None:
-    episode = generate(5, "Prepare Tea")
-    said = "Alice found wine. {}Seen rooms: <kitchen> (3)."
-    for name, words in (("long", "Still unchecked: <stove> (16), <cabinet> (33). "), ("short", "")):
-        draw_step([Film(episode, [], {0: said.format(words)})], 0, tmp_path / f"{name}.png")
-    with Image.open(tmp_path / "long.png") as long, Image.open(tmp_path / "short.png") as short:
-        assert ImageChops.difference(long, short).getbbox() is None

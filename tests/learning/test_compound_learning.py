@@ -408,7 +408,7 @@ def answering(body: Json) -> Answer:
             "used": [],
             "assumptions": [],
         },
-        "Look for what is wrong": {"objections": []},
+        "Look for what is wrong": {"objections": [], "hidden_check": ""},
         "Decide on the final answer": {
             "rationale": "Measured.",
             "answer": "",
