@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mneme.models.embedding.absent import DIMENSION, NAME
+from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.cards.card import Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -37,16 +38,16 @@ def with_dead_letters(home: Path, user: str, *texts: str) -> None:
     _fill(home, lambda ledger: _set_aside(ledger, user, texts))
 
 
-def _fill(home: Path, fill: Callable[[Ledger], Awaitable[None]]) -> None:
+def _fill(home: Path, fill: Callable[[Ledger], Awaitable[None]], *, is_quick: bool = True) -> None:
     """Fill a new home, on a thread of its own: Playwright has an event loop on this one."""
     home.mkdir()
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(lambda: asyncio.run(_in(home, fill))).result()
+        thread.submit(lambda: asyncio.run(_in(home, fill, is_quick))).result()
 
 
-async def _in(home: Path, fill: Callable[[Ledger], Awaitable[None]]) -> None:
+async def _in(home: Path, fill: Callable[[Ledger], Awaitable[None]], is_quick: bool) -> None:
     quick = WordEmbedder(f"bundled:{NAME}", DIMENSION)
-    ledger = await open_ledger(str(home / "ledger"), quick)
+    ledger = await open_ledger(str(home / "ledger"), quick if is_quick else await open_embedder("bundled"))
     await fill(ledger)
     await ledger.close()
 
@@ -78,7 +79,7 @@ async def _set_aside(ledger: Ledger, user: str, texts: tuple[str, ...]) -> None:
 
 def with_a_team(home: Path, team: str) -> None:
     """Fill a home with two cards, a dispute, a discussion, and a pool whose retriever has learned."""
-    _fill(home, lambda ledger: _work(ledger, team, home))
+    _fill(home, lambda ledger: _work(ledger, team, home), is_quick=False)  # cards are found by likeness
 
 
 async def _work(ledger: Ledger, team: str, home: Path) -> None:
