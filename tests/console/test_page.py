@@ -74,6 +74,7 @@ def test_several_are_retired_brought_back_and_forgotten(
     page.get_by_label("Select all that are listed").check()
     page.get_by_role("button", name="Forget them…").click()
     asked = page.get_by_role("dialog", name="Forget 3 memories?")
+    expect(asked).to_be_visible()
     page.keyboard.press("Escape")
     expect(asked).to_be_hidden()
     page.get_by_role("button", name="Forget them…").click()
