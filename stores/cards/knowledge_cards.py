@@ -49,7 +49,7 @@ Fits = Callable[[Card], bool]
 """Says whether a card is of use for a task."""
 NO_CARE = Care()
 RELEVANT = 0.15
-"""The cosine below which a card is about something else: sentences without a common subject stay under it."""
+"""The cosine below which a card of another scope, or of none, is about something else."""
 UNTESTED = 0.5
 """The confidence in a lesson that no task has tested: the least with which a card is retrieved."""
 
@@ -216,7 +216,8 @@ class KnowledgeCards:
     ) -> list[tuple[Card, Hit]]:
         """Return the first k cards of a shelf, most like a text, of a scope and of none, that fit.
 
-        Where vectors are compared, those of a similarity below `least` are about something else.
+        Where vectors are compared, those of a similarity below `least` are about something else; not those of
+        the very scope, whose conditions tell whether they apply: a query and a claim seldom share words.
 
         Where the nearest do not, all candidates are looked through. Each scope's cards are one section.
         """
@@ -227,9 +228,13 @@ class KnowledgeCards:
         found: list[tuple[Card, Hit]] = []
         for limit in (k, max(k, self.settings.candidates)):
             hits = await self.records.search(text, limit=limit, mode="dense", shelf=shelf, **options)
-            near = [hit for hit in hits if not options["vector"] or _similarity(hit) >= least]
-            read = [(Card.of(hit.version), hit) for hit in near]
-            found = [(card, hit) for card, hit in read if fits(card)][:k]
+            read = [(Card.of(hit.version), hit) for hit in hits]
+            near = [
+                (card, hit)
+                for card, hit in read
+                if not options["vector"] or (scope and card.scope == scope) or _similarity(hit) >= least
+            ]
+            found = [(card, hit) for card, hit in near if fits(card)][:k]
             if len(found) == k or len(hits) < limit:
                 break
         return found

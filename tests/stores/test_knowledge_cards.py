@@ -312,6 +312,13 @@ class TestRetrieval:
         assert recency["new"] == pytest.approx(0.15, rel=1e-3)
         assert recency["proven"] == 0.15
 
+    async def test_a_card_of_the_very_scope_needs_no_likeness(self, cards: KnowledgeCards) -> None:
+        lesson = Lesson(claim="Quartz over zebras.", scope="shell")
+        made = await cards.create(lesson, success("t"), change=MONITOR)
+        asked = "How is the monthly report made?"
+        assert [each.card.id for each in await cards.retrieve(asked, scope="shell")] == [made.card.id]
+        assert not await cards.retrieve(asked)
+
     async def test_what_is_out_of_use_is_not_retrieved(self, cards: KnowledgeCards) -> None:
         kept = await learn(cards, "an index on dates", "t1")
         doubtful = await learn(cards, "an index on doubts", "t2", 0.49)
