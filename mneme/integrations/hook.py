@@ -81,7 +81,7 @@ def main() -> None:
 
 def _answer(given: argparse.Namespace, event: Json) -> None:
     name = str(event.get("hook_event_name"))
-    session = _Session(given.home, str(event.get("session_id") or event.get("conversation_id") or ""))
+    session = _Session(given, event)
     if name in STARTS:
         session.forget()
         if url := _server(given, START_SECONDS):
@@ -103,6 +103,10 @@ def _answer(given: argparse.Namespace, event: Json) -> None:
     elif name in ENDS:
         session.forget()
         _detach([*sys.argv[1:], "--deliver"], event)
+
+
+def _session_id(event: Json) -> str:
+    return str(event.get("session_id") or event.get("conversation_id") or "")
 
 
 def _project(event: Json) -> Path:
@@ -163,27 +167,29 @@ def _at_the_start(given: argparse.Namespace, url: str, project: str) -> list[Lin
 
 
 def _deliver(given: argparse.Namespace, event: Json) -> None:
-    """Hand what the user said to the inbox, after the assistant's last words, which it may refer to.
+    """Hand over what the user said; where a session begins or ends, what ended sessions did."""
+    if url := _server(given, DELIVERY_SECONDS):
+        deliver = _deliver_prompt if event["hook_event_name"] in PROMPTS else _deliver_accounts
+        deliver(given, url, event)
 
-    Where a session begins or ends, add what ended sessions did.
-    """
-    if not (url := _server(given, DELIVERY_SECONDS)):
-        return
-    user = urlencode({"user": given.user})
-    if event["hook_event_name"] not in PROMPTS:
-        session = _Session(given.home, str(event.get("session_id") or event.get("conversation_id") or ""))
-        for file in session.ended(own=event["hook_event_name"] in ENDS):
-            if account := _account([json.loads(line) for line in file.read_text().splitlines()]):
-                body = {"content": account, "kind": "episodic", "reason": "what a session of an editor did"}
-                _asked(url, "POST", f"memories?{user}", body, DELIVERY_SECONDS)
-            file.unlink()
-        return
+
+def _deliver_prompt(given: argparse.Namespace, url: str, event: Json) -> None:
+    """Hand what the user said to the inbox, after the assistant's last words, which it may refer to."""
     before = _last_words(event.get("transcript_path"))
     turns = [{"role": "assistant", "content": before}] if before else []
     said = {"role": "user", "content": event["prompt"][:MAX_MESSAGE_CHARS]}
-    thread = f"editor/{event.get('session_id') or event.get('conversation_id') or uuid4()}"[:200]
-    told = {"messages": [*turns, said], "thread": thread, "seconds": 0}
-    _asked(url, "POST", f"memories/remember?{user}", told, DELIVERY_SECONDS)
+    thread = f"editor/{_session_id(event) or uuid4()}"[:200]
+    body = {"messages": [*turns, said], "thread": thread, "seconds": 0}
+    _asked(url, "POST", f"memories/remember?{urlencode({'user': given.user})}", body, DELIVERY_SECONDS)
+
+
+def _deliver_accounts(given: argparse.Namespace, url: str, event: Json) -> None:
+    """Add a memory of what each ended session did."""
+    for file in _Session(given, event).ended(own=event["hook_event_name"] in ENDS):
+        if account := _account([json.loads(line) for line in file.read_text().splitlines()]):
+            body = {"content": account, "kind": "episodic", "reason": "what a session of an editor did"}
+            _asked(url, "POST", f"memories?{urlencode({'user': given.user})}", body, DELIVERY_SECONDS)
+        file.unlink()
 
 
 def _account(notes: list[Json]) -> str:
@@ -289,11 +295,13 @@ def _in_the_background(
 class _Session:
     """What a session was shown, as digests of texts, and what it did: two files of its own in the home."""
 
-    def __init__(self, home: str, name: str) -> None:
-        folder = Path(home, "sessions")
+    def __init__(self, given: argparse.Namespace, event: Json) -> None:
+        folder = Path(given.home, "sessions")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._file = folder / sha256(name.encode()).hexdigest()[:32]
-        self._notes = self._file.with_suffix(".done")
+        self._file = folder / sha256(_session_id(event).encode()).hexdigest()[:32]
+        # A memory of one project's own user must not go to another's.
+        self._ending = f".{sha256(given.user.encode()).hexdigest()[:16]}.done"
+        self._notes = self._file.with_suffix(self._ending)
 
     def new(self, lines: list[Line]) -> list[Line]:
         """Return the lines that it was not shown yet, and note that it is shown them."""
@@ -309,8 +317,8 @@ class _Session:
             file.write(json.dumps(what) + "\n")
 
     def ended(self, own: bool = False) -> Iterator[Path]:
-        """Yield the notes of sessions that have ended, and its `own`."""
-        for each in sorted(self._notes.parent.glob("*.done")):
+        """Yield the notes of this user's sessions that have ended, and its `own`."""
+        for each in sorted(self._notes.parent.glob(f"*{self._ending}")):
             is_own = each == self._notes
             if (own and is_own) or (not is_own and time.time() - each.stat().st_mtime > UNTOUCHED_SECONDS):
                 yield each

@@ -196,6 +196,32 @@ def test_what_a_session_did_is_one_memory_that_the_next_one_is_shown(
         assert " ".join(server.memories()).count("Worked on") == 1
 
 
+def test_what_a_session_of_one_user_did_goes_to_no_other(
+    tmp_path: Path, person: dict[str, str], mneme: Run
+) -> None:
+    hooks = {}
+    for name, editor in (("ann", "codex"), ("bob", "claude-code")):
+        assert mneme("connect", editor, "--user", name).returncode == 0
+        hooks[name] = command_of(tmp_path, editor, "SessionStart")
+    told = {"session_id": "s1", "cwd": "/tmp/kite", "hook_event_name": "PostToolUse", **WORK["codex"][1]}
+    begins = {"session_id": "s2", "cwd": "/tmp/kite", "hook_event_name": "SessionStart"}
+    with own_server(tmp_path / "mneme") as server:
+        played(hooks["ann"], told, person)
+        (notes,) = (tmp_path / "mneme" / "sessions").glob("*.done")
+        os.utime(notes, (0, 0))
+        played(hooks["bob"], begins, person)
+        played(hooks["bob"], begins | {"hook_event_name": "SessionEnd"}, person)
+        assert notes.is_file()
+        played(hooks["ann"], begins, person)
+        end = time.monotonic() + 30
+        while notes.exists():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        assert server.get("memories", user="bob") == []
+        (account,) = server.get("memories", user="ann")
+        assert account["memory"]["content"] == "Worked on a project: ran make test."
+
+
 def test_a_fact_goes_from_the_editor_to_the_chat_to_the_console_and_is_gone(
     tmp_path: Path, person: dict[str, str], mneme: Run
 ) -> None:
