@@ -63,19 +63,17 @@ def told_by(
     ]
     in_turn = [line for layer in zip_longest(*remembered) for line in layer if line]
     tiers.append([line for line in in_turn if not repeats(line.entry, proposals)])
-    shown, notes = dict[str, list[str]](), list[str]()
+    shown, is_cut = dict[str, list[str]](), False
     for tier in tiers:
         length = _fair_length(tier, room, count)
         for line in tier:
             text = line.within(length)
             room -= count(f"{text}\n") + (0 if line.heading in shown else count(f"{line.heading}:\n"))
-            if room >= 0 and LEFT_OUT not in notes:
+            if room >= 0:
                 shown.setdefault(line.heading, []).append(text)
-                notes += [SHORTENED] if len(line.entry) > length else []
-            else:
-                notes.append(LEFT_OUT)
+                is_cut |= len(line.entry) > length
     told = [text for heading, texts in shown.items() for text in (f"{heading}:", *texts)]
-    return "\n".join([*told, *dict.fromkeys(notes)])
+    return "\n".join([*told, *[SHORTENED] * is_cut, *[LEFT_OUT] * (room < 0)])
 
 
 class Line(NamedTuple):

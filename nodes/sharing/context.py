@@ -37,6 +37,11 @@ class PoolContext(OwnedByTeam):
     )
     seed: int = Field(0, ge=0, description="Seed of every training.")
 
+    @property
+    def by_grades(self) -> bool:
+        """Whether it learns from grades, with PyTorch; a re-scorer learns whose kind a question is."""
+        return self.learning != "reranker"
+
 
 class ScoredContext(PoolContext):
     """Who answers and who scores, how many memories are shown, and how good a pair must be to be kept."""

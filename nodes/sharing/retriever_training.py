@@ -131,7 +131,7 @@ async def grade(state: Waiting, runtime: PoolRuntime) -> None:
         closed = lesson.model_copy(update={"status": "skipped"})
     else:
         closed = lesson.model_copy(update={"status": "graded"})
-        if runtime.context.learning != "reranker":  # it learns whose kind a question is: no grade is needed
+        if runtime.context.by_grades:
             closed, who = await _graded(lesson, memory, pool, runtime)
             shown = {"step": "grade", "memory": lesson.key, "candidates": len(closed.candidates), "by": who}
             runtime.stream_writer(shown)
@@ -230,7 +230,7 @@ async def _trained(
     # An encoder of its own: what serves goes on serving as it is.
     kind = (context.learning, info.embedder, info.dimension)
     encoder = await asyncio.to_thread(query_encoder, *kind, onwards)
-    if context.learning != "reranker":
+    if context.by_grades:
         await asyncio.to_thread(load)  # PyTorch, which counts in no training's seconds
     began = time.perf_counter()
     losses = await asyncio.to_thread(encoder.train, material.examples, context.seed)
@@ -257,7 +257,7 @@ async def _trained(
         kept=kept,
         reason=reason,
         seconds=seconds,
-        device="cpu" if context.learning == "reranker" else device(),
+        device=device() if context.by_grades else "cpu",
         seed=context.seed,
     )
 
@@ -269,7 +269,7 @@ async def _judged(
     if number != UNTRAINED:
         return await judge(await opened(pool, retrievers, number), material, pool)
     info = await pool.ledger.info()
-    kind: Learning = "reranker" if context.learning == "reranker" else "projection"
+    kind: Learning = "projection" if context.by_grades else "reranker"
     plain = await asyncio.to_thread(query_encoder, kind, info.embedder, info.dimension)
     return await judge(plain, material, pool)
 

@@ -16,16 +16,15 @@ def near(one: str, other: str) -> bool:
     return _share(_words(one), _words(other)) >= NEAR
 
 
-def near_to_any(text: str, others: Iterable[str]) -> bool:
-    """Say whether a text is nearly the same as one of others."""
+def near_to_any(text: str, others: Iterable[str], share: float = NEAR) -> bool:
+    """Say whether a text is nearly the same as one of others: by that share of all words."""
     said = _words(text)
-    return any(_share(said, _words(each)) >= NEAR for each in others)
+    return any(_share(said, _words(each)) >= share for each in others)
 
 
 def copies(text: str, others: Iterable[str]) -> bool:
     """Say whether a text of some length has nearly no words but another's."""
-    said, is_long = _words(text), len(WORD.findall(text)) >= COPIED_WORDS
-    return is_long and any(_share(said, _words(each)) >= COPIED for each in others)
+    return len(WORD.findall(text)) >= COPIED_WORDS and near_to_any(text, others, COPIED)
 
 
 def _share(one: frozenset[str], other: frozenset[str]) -> float:
