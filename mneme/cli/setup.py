@@ -152,7 +152,7 @@ async def _embedder_steps() -> list[Step]:
         is_multilingual = settings().embedder == "multilingual"
         await asyncio.to_thread(installed, "multilingual" if is_multilingual else "bundled")
 
-    return [Step("install the embedder, by which memories are found (115 MB)", install)]
+    return [Step("install the embedder, by which memories are found (111 MB)", install)]
 
 
 def _connecting(editor: Editor) -> Callable[[], Awaitable[None]]:

