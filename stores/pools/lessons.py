@@ -160,9 +160,11 @@ class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
     ) -> None:
         """Say of lessons that the version which learned them was kept, or that it was not.
 
-        One that another process moved first stays there.
+        One that another process moves meanwhile stays there, and what was learned stays learned.
         """
-        heads = [each for each in await self.by_keys(keys) if each.live and each.shelf != status]
+        heads = [
+            each for each in await self.by_keys(keys) if each.live and each.shelf not in {status, "learned"}
+        ]
         marked = [each.model_copy(update={"status": status}) for each in self.read(heads)]
         pairs = zip(heads, marked, strict=True)
         writes = [self.write(head.key, lesson, change, head.version) for head, lesson in pairs]
