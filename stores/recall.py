@@ -8,8 +8,10 @@ of it, with a half-life of a year). What rests on something that was corrected o
 marked.
 """
 
+import asyncio
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -28,6 +30,7 @@ from mneme.stores.users.valid_time import holding
 Recallable = Literal["fact", "card", "agreement", "synopsis", "pair"]
 RECALLABLE: tuple[Recallable, ...] = get_args(Recallable)
 REFERENCE = re.compile(r"([^@#]+)@(\d+)#(\d+)")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 FLOOR = 0.3
 """The least relevance with which something is shown."""
 PAIR_FLOOR = 0.6
@@ -39,6 +42,8 @@ CANDIDATES = 12
 ANSWERED = " Answered: "
 HALF_LIFE_DAYS = 365.0
 RECENCY = 0.2
+CROWD = 0.5
+"""What each record that a kind has shown takes from the weight of its next."""
 OUT_OF_TIME = 0.5
 """What a fact counts that holds no longer or not yet."""
 STANDING = {"verified": 1.0, "provisional": 0.8, "disputed": 0.5}
@@ -226,14 +231,20 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     vectors = await ledger.vectors_by_ids(whole)
     known = [vectors.get(version.record) if part.kind in ONE_TEXT else None for part, version in parts]
     texts = [KINDS[part.kind].about(part.text) for part, _ in parts]
-    alike = await ledger.scores(question, texts, vector=vector, known=known)
+    asked = await asyncio.gather(*(ledger.scores(each, texts, known=known) for each in _asked(question)))
+    alike = map(max, zip(*asked, strict=True))
     ranked = [
         part.model_copy(update={"score": relevance * _weight(part.kind, version)})
         for (part, version), relevance in zip(parts, alike, strict=True)
         if relevance >= KINDS[part.kind].floor
     ]
-    ranked.sort(key=lambda each: (bool(each.stale), -each.score))
     return _packed(ranked, budget, cost)
+
+
+def _asked(question: str) -> Iterable[str]:
+    """Return a question and, of several sentences, the first and the last ones: a record may answer one of them."""
+    said = list(filter(None, map(str.strip, SENTENCE_END.split(question))))
+    return dict.fromkeys([question, *said[:2], *said[-2:]])
 
 
 def _places(kind: Recallable, asker: Asker) -> Iterator[tuple[Namespace, bool]]:
@@ -305,14 +316,27 @@ def _weight(kind: Recallable, version: Version) -> float:
     return KINDS[kind].standing(version) * validity * recency
 
 
-def _packed(ranked: Iterable[Recalled], budget: int, cost: Callable[[str], int]) -> list[Recalled]:
-    """Take the best that fit into the budget together; one that does not fit makes way for shorter ones."""
-    shown = list[Recalled]()
-    for each in ranked:
-        if (tokens := cost(each.line)) <= budget:
-            shown.append(each)
+def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int]) -> list[Recalled]:
+    """Take what fits into the budget together, best first; one that does not fit makes way for shorter ones.
+
+    What a kind has shown counts against its next, so that synopses of one task leave room for a fact.
+    """
+    shown, of_kind = list[Recalled](), Counter[Recallable]()
+    by_kind = {kind: sorted((each for each in ranked if each.kind == kind), key=_order) for kind in KINDS}
+    while waiting := [each[0] for each in by_kind.values() if each]:
+        best = min(
+            waiting, key=lambda each: (bool(each.stale), -each.score / (1 + CROWD * of_kind[each.kind]))
+        )
+        by_kind[best.kind].pop(0)
+        if (tokens := cost(best.line)) <= budget:
+            shown.append(best)
+            of_kind[best.kind] += 1
             budget -= tokens
-    return shown
+    return sorted(shown, key=_order)
+
+
+def _order(each: Recalled) -> tuple[bool, float]:
+    return bool(each.stale), -each.score
 
 
 def _owner(version: Version) -> str:

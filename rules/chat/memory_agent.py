@@ -8,13 +8,16 @@ from mneme.prompts.chat.bounds import MAX_CHARS, MAX_ITEMS
 from mneme.prompts.chat.memory_agent import comparing, forgetting, reading, rewriting
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.rules.chat.comparison import corrected, correction, count, relations, stems
-from mneme.rules.chat.english import CLAUSES, GRAMMAR, MAX_READ, OPENING, Statement, says, statements
+from mneme.rules.chat.english import CLAUSES, GRAMMAR, MAX_READ, OPENING, Statement, asks, says, statements
 from mneme.rules.registry import rule
 
 FORGET = re.compile(
     r"(?i)^\W*(?:(?:please|can you|could you|you can|now) )*(?:forget|(?:don['’]t|stop|no longer) remember\w*"
     r"|(?:delete|erase)(?= .*\b(?:about|memor\w+|remember\w*|told|said|know)\b))\b(?! (?:to|it|about it)\b)"
 )
+TOLD = re.compile(r"(?i)\b(?:what|all|(?:any|every)thing)(?: that)? i (?:\w+ )?(?:told|said|mentioned)\b")
+OWN = re.compile(r"(?i)\b(?:i|the user)\b")
+"""Who speaks of themselves, as in `Forget where I live`, means no memory of `Maria lives in Ghent`."""
 REASONS: dict[Relation, str] = {
     "duplicate": "The memory says so already, word for word.",
     "correction": "An explicit correction, which only this memory can mean.",
@@ -25,7 +28,8 @@ NAME = re.compile(r"(?!I['’ ])[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)*")
 
 def read_message(given: reading.Incoming, most: int = reading.MAX_STATED) -> reading.Reading:
     """Keep each statement in the user's own words, in at most so many memories."""
-    if FORGET.search(given.message) and not any(map(says, CLAUSES.split(given.message)[1:])):
+    others = CLAUSES.split(given.message)[1:]
+    if FORGET.search(given.message) and not any(says(each) and not asks(each) for each in others):
         return reading.Reading(rationale="The user wants something forgotten.", route="forget")
     found = statements(given.message, given.preceding)
     if not found:
@@ -90,8 +94,13 @@ def rewrite_memory(given: rewriting.Pair) -> rewriting.Rewritten:
 @rule(forgetting.choose_forgotten)
 def choose_forgotten(given: forgetting.Forgetting) -> forgetting.Forgotten:
     """Choose the memories that say all of what the message wants forgotten."""
-    wish = stems(FORGET.sub("", given.message))
-    numbers = [number for number, memory in enumerate(given.memories) if wish and wish <= stems(memory)]
+    said = TOLD.sub(" ", FORGET.sub("", given.message))
+    wish, is_own = stems(said), OWN.search(said) is not None
+    numbers = [
+        number
+        for number, memory in enumerate(given.memories)
+        if wish and wish <= stems(memory) and (OWN.search(memory) or not is_own)
+    ]
     found = f"Memories that say what is to be forgotten: {len(numbers)}." if numbers else "No memory says so."
     return forgetting.Forgotten(rationale=found, numbers=numbers[:MAX_ITEMS])
 

@@ -4,7 +4,7 @@ import asyncio
 import difflib
 import json
 import logging
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from itertools import product
 from operator import mul
@@ -50,6 +50,8 @@ from mneme.stores.ledger.writing import Forgotten, missing
 
 log = logging.getLogger(__name__)
 PAGE_SIZE = 500
+COMPARED_KEPT = 1024
+"""Texts of which `scores` keeps the vectors: synopses and agreements are compared with every question."""
 ATTEMPTS = 10
 """How often a search is done where records change at the same moment."""
 CLOSING_SECONDS = 2.0
@@ -65,6 +67,7 @@ class Lookup:
         self._clock = Clock()
         self._closed = False
         self._last_query: tuple[str | None, Sequence[float]] = (None, ())
+        self._compared: dict[str, Sequence[float]] = {}
         self._beside = set[asyncio.Task[object]]()
 
     @property
@@ -257,10 +260,19 @@ class Lookup:
         if asking is None or not texts:
             return shares
         vectors = [*known, *[None] * (len(texts) - len(known))]
-        unknown = [text for text, each in zip(texts, vectors, strict=True) if each is None]
-        made = iter(await self._embedder.embed_documents(unknown) if unknown else [])
-        cosines = [sum(map(mul, asking, each if each is not None else next(made))) for each in vectors]
+        made = await self._embedded({text for text, each in zip(texts, vectors, strict=True) if each is None})
+        pairs = zip(texts, vectors, strict=True)
+        cosines = [sum(map(mul, asking, made[text] if each is None else each)) for text, each in pairs]
         return [cosine + share / 2 for cosine, share in zip(cosines, shares, strict=True)]
+
+    async def _embedded(self, texts: Set[str]) -> Mapping[str, Sequence[float]]:
+        """Return the vectors of texts; the latest are kept, since one recall compares what the last did."""
+        made = {text: self._compared[text] for text in texts if text in self._compared}
+        if new := list(texts - made.keys()):
+            made |= dict(zip(new, await self._embedder.embed_documents(new), strict=True))
+        kept = {text: each for text, each in self._compared.items() if text not in made} | made
+        self._compared = dict(list(kept.items())[-COMPARED_KEPT:])
+        return made
 
     async def shelved(self, namespace: Namespace, shelf: str) -> int:
         """Return how many live records are on a shelf."""
