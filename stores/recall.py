@@ -1,11 +1,12 @@
 """One recall over every kind of record that somebody may see: what is relevant, holds, and where it is from.
 
 Each kind is searched by itself, so that none crowds out another. What was found is compared with the question
-on one scale: the cosine of text and question, plus half the share of the question's words that the text has.
-What is below the kind's floor is not shown. The rest is ordered by relevance times standing (how sure the
-kind is of the record), times validity (what holds no longer, or not yet, counts half), times recency (a fifth
-of it, with a half-life of a year). What rests on something that was corrected or taken back is left out, or
-marked.
+on one scale: the cosine of text and question, plus half the share of the question's words that the text has;
+of its sentences, the one that fits best counts. What is below the kind's floor is not shown. The rest
+is ordered by relevance times standing (how sure the kind is of the record), times validity (what holds no
+longer, or not yet, counts half), times recency (a fifth of it, with a half-life of a year). Where the budget
+ends, each further record of a kind makes way for other kinds. What rests on something that was corrected or
+taken back is left out, or marked.
 """
 
 import asyncio
@@ -13,8 +14,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict
@@ -153,15 +155,17 @@ def _pair(version: Version) -> Sequence[str]:
     return [] if pair.is_rated_down else [f"Asked: {pair.asks}{ANSWERED}{pair.answer}"]
 
 
-def _day(version: Version) -> str:
-    return f"{version.at:%Y-%m-%d}"
+def _day(version: Version) -> date:
+    """Return the day on which a fact was told, also where it was imported later; of others, written."""
+    with suppress(ValueError):
+        return date.fromisoformat(str(version.value.get("time") or "")[: len("2026-01-01")])
+    return version.at.date()
 
 
 def _said_by(version: Version) -> str:
     """Return who said a fact and on which day, and of a team's who shared it."""
     is_own = version.namespace[0] == "users"
-    told_on = str(version.value.get("time") or "")[: len("2026-01-01")] or _day(version)
-    return f"{_owner(version)}{' said' if is_own else f', {version.change.reason}'}, {told_on}"
+    return f"{_owner(version)}{' said' if is_own else f', {version.change.reason}'}, {_day(version)}"
 
 
 def _number(version: Version, name: str) -> float:
@@ -242,7 +246,7 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
 
 
 def _asked(question: str) -> Iterable[str]:
-    """Return a question and, of several sentences, the first and the last ones: a record may answer one of them."""
+    """Return a question and its first and last sentences: a record may answer one of several."""
     said = list(filter(None, map(str.strip, SENTENCE_END.split(question))))
     return dict.fromkeys([question, *said[:2], *said[-2:]])
 
@@ -311,8 +315,8 @@ def _parts(kind: Recallable, version: Version, stale: str = "") -> list[Recalled
 def _weight(kind: Recallable, version: Version) -> float:
     """Return what a record counts beside its relevance: standing, validity and recency."""
     validity = 1.0 if kind != "fact" or _holding(version) == "now" else OUT_OF_TIME
-    days = (datetime.now(UTC) - version.at).total_seconds() / 86_400
-    recency = 1 - RECENCY + RECENCY * math.pow(0.5, max(0.0, days) / HALF_LIFE_DAYS)
+    days = (date.today() - _day(version)).days
+    recency = 1 - RECENCY + RECENCY * math.pow(0.5, max(0, days) / HALF_LIFE_DAYS)
     return KINDS[kind].standing(version) * validity * recency
 
 

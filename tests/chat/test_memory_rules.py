@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mneme.prompts.chat.bounds import MAX_ITEMS
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
+from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
 from mneme.prompts.chat.memory_agent.reading import MAX_STATED, Candidate, Incoming, read_message
 from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
 from mneme.prompts.chat.paper_versions import (
@@ -248,3 +249,26 @@ def test_the_wording_numbers_candidates_and_marks_data() -> None:
 def test_a_model_is_not_asked_for_more_memories_than_an_answer_may_hold() -> None:
     bounds = read_message.bounds_of(Incoming(message="word " * 500))
     assert bounds["memories"] == {"maxItems": MAX_ITEMS}
+
+
+@pytest.mark.parametrize(
+    ("wish", "chosen"),
+    [
+        ("Forget where I live.", [0, 1]),
+        ("Forget what I told you about this: Where do I live now?", [0, 1]),
+        ("Please forget everything I ever told you about Maria.", [2]),
+        ("Forget where Maria lives.", [2]),
+        ("Forget about my job.", []),
+    ],
+)
+def test_what_is_to_be_forgotten_of_oneself_is_no_memory_of_others(wish: str, chosen: list[int]) -> None:
+    incoming = Incoming(message=wish, time=NOW)
+    assert by_rule(read_message, incoming).route == "forget"
+    memories = [
+        "I live in Oslo.",
+        "The user lives in Oslo.",
+        "My dentist Maria lives in Nantes.",
+        "Tom rows.",
+    ]
+    given_ = Forgetting(message=wish, memories=memories)
+    assert choose_forgotten.verify(given_, by_rule(choose_forgotten, given_)).numbers == chosen

@@ -1,6 +1,7 @@
 """All that is remembered, together: recall over kinds, sharing with a team, what a correction reaches."""
 
 from collections.abc import AsyncIterator
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,14 @@ from mneme.stores.access import read_roles
 from mneme.stores.cards.card import Lesson
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.discussions.discussions import Discussion, Discussions
+from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory
 from mneme.stores.ledger.checking import problems_of
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.provenance import MAX_TRACED, made_of, stale, steps
 from mneme.stores.team_facts import TeamFacts
-from mneme.stores.users.memories import Memory
+from mneme.stores.users.memories import Memory, UserMemories
 
 WHY = Change(reason="a test", actor="test")
 QUESTION = "Which database does reporting use?"
@@ -73,6 +75,41 @@ async def test_one_question_finds_facts_cards_and_agreements_with_their_origins(
     assert await asked.recall("Who won the cup in 1954?", teams=["analysts"]) == []
     others = await SharedMemory(ledger, "bob").recall(QUESTION, teams=["cooks"])
     assert others == []
+
+
+async def test_many_synopses_of_what_was_asked_leave_room_for_the_fact_that_answers_it(
+    ledger: Ledger,
+) -> None:
+    await Memories(ledger, "ann").add("Since the outage in May the reports run on a PostgreSQL in the other building.")
+    episodes = EpisodicMemory(ledger, "analysts", "work")
+    for day in range(1, 13):
+        synopsis = f"[2026-03-{day:02}] {QUESTION} It was not found in {day} steps."
+        record = EpisodeRecord(
+            run=f"r{day}", episode="e", category="c", success=False, steps=day, synopses=[synopsis]
+        )
+        await episodes.keep(record, change=WHY)
+    found = await SharedMemory(ledger, "ann").recall(QUESTION, teams=["analysts"], budget=150)
+    assert [each.kind for each in found].count("fact") == 1 and len(found) > 1
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+
+
+async def test_what_answers_one_sentence_of_a_long_message_is_found(ledger: Ledger) -> None:
+    await Memories(ledger, "ann").add("I have moved to Turin.")
+    message = (
+        "Where did I live in June? Today is the tenth of October. I am filling in a form for the tax office, "
+        "and it has eleven pages. If nobody knows, say that it is not known."
+    )
+    (found,) = await SharedMemory(ledger, "ann").recall(message)
+    assert "Turin" in found.text
+
+
+async def test_an_imported_fact_is_as_old_as_the_day_on_which_it_was_told(ledger: Ledger) -> None:
+    memories = UserMemories(ledger, "ann")
+    for time in ("2019-05-04T10:00:00+00:00", "", "last spring"):
+        await memories.insert(Memory(content="Reporting uses PostgreSQL.", time=time), change=WHY)
+    found = await SharedMemory(ledger, "ann").recall(QUESTION)
+    today = f"ann said, {date.today()}"
+    assert [each.origin for each in found] == [today, today, "ann said, 2019-05-04"]
 
 
 async def test_a_correction_reaches_what_was_shared_at_once(ledger: Ledger) -> None:
