@@ -41,6 +41,8 @@ ONE_TEXT = ("fact", "card", "pair")
 """Kinds whose records say one thing, so that the vector by which they are searched is its own."""
 CANDIDATES = 12
 """Records of each kind that are compared with the question."""
+VISIBLE = 1000
+"""Records of each place that are looked through for what may not hold together, the latest."""
 ANSWERED = " Answered: "
 HALF_LIFE_DAYS = 365.0
 RECENCY = 0.2
@@ -243,6 +245,18 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
         if relevance >= KINDS[part.kind].floor
     ]
     return _packed(ranked, budget, cost)
+
+
+async def visible(ledger: Lookup, asker: Asker, kind: Recallable) -> list[tuple[Recalled, Version]]:
+    """Return the latest records of a kind that somebody may see, without those that are out of date."""
+    of, found = KINDS[kind], list[Version]()
+    for place, only_verified in _places(kind, asker):
+        heads = await ledger.records(
+            place, filter=of.filter, limit=VISIBLE, shelf=of.shelf, newest_first=True
+        )
+        found += [each for each in heads if not only_verified or _is_verified(each)]
+    why = await stale(ledger, [each.record for each in found])
+    return [(part, each) for each in found if each.record not in why for part in _parts(kind, each)]
 
 
 def _asked(question: str) -> Iterable[str]:

@@ -116,6 +116,13 @@ ROWS: Mapping[str, Callable[[Any], Row]] = {
         "score": round(found.score, 2),
         "out of date": found.stale,
     },
+    "Contradiction": lambda found: {
+        "key": found.key,
+        "kind": found.newer.kind,
+        "newer": found.newer.line,
+        "older": found.older.line,
+        "why": found.why,
+    },
     "Step": lambda step: {
         "key": step.key[:16] or "·",
         "steps": step.distance,

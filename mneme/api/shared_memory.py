@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.api.memories import Query, Written
 from mneme.api.operation import USER, Key, Operations, Reason, changes, only, reads
+from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.budget import tokens
-from mneme.nodes.context import LOCAL, own_team
+from mneme.nodes.context import LOCAL, RESPONDER, own_team
 from mneme.stores.access import asker_of, is_own, may_read, roles
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace, unescaped, user_namespace
@@ -19,6 +20,9 @@ from mneme.stores.provenance import SETTLED, stale, steps
 from mneme.stores.recall import RECALLABLE, Recallable, Recalled, kind_in, recall
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
+
+if TYPE_CHECKING:
+    from mneme.api.contradictions import Contradictions
 
 Kinds = Annotated[
     Sequence[Recallable],
@@ -60,6 +64,21 @@ class Step(BaseModel):
     said_in: Sequence[str] = ()
     """The messages and threads in which a person said it."""
     stale: str = ""
+
+
+Keep = Literal["newer", "older", "both", "trial"]
+"""How a contradiction is settled; `trial`, of cards: both are tried on tasks, as a dispute."""
+
+
+class Contradiction(BaseModel):
+    """Two records that may not both hold, and why they stand beside one another."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    newer: Recalled
+    older: Recalled
+    why: str
 
 
 class SharedMemory(Operations):
@@ -155,6 +174,65 @@ class SharedMemory(Operations):
             head.namespace, head.key, head.value, text=None, change=change, expected_version=head.version
         )
         return _step(0, kept, await stale(self._ledger, [kept.record]))
+
+    @changes("stale/{key}/renew")
+    async def renew(self, key: Key, team: Team = LOCAL, reason: Reason = "") -> Step:
+        """Let a fact that was shared say what its source says now, as whoever may see the source wants.
+
+        Raises BadInput where it has no one source, Forbidden where that is somebody else's.
+        """
+        head = await self._found(key, own_team(self._who, team, "promote"))
+        sources = await self._ledger.by_ids([link.source for link in await self._ledger.links([head.record])])
+        live = [each for each in sources.values() if each.live and kind_in(each.namespace) == "fact"]
+        if kind_in(head.namespace) != "fact" or len(live) != 1:
+            hint = "Keep it or retire it: mneme settle."
+            raise BadInput(f"{head.key} was not made from one fact that still stands.", hint)
+        owner = unescaped(live[0].namespace[1])
+        if not may_read(self._who, live[0].namespace):
+            raise Forbidden(f"What {head.key} was made from is of {owner}.", f"Ask {owner} to renew it.")
+        change = self._change(reason, f"as {owner} says now")
+        change = change.model_copy(update={"source": Source(records=[live[0].reference])})
+        memory = Memory.model_validate(live[0].value).model_copy(update=PRIVATE)
+        facts = UserMemories(self._ledger, unescaped(head.namespace[1]), head.namespace)
+        await facts.update(head.key, memory, change=change, expected_version=head.version)
+        return _step(0, await facts.head(head.key), {})
+
+    @reads("contradictions")
+    async def contradictions(
+        self,
+        teams: Teams = (LOCAL,),
+        compared_by: Annotated[str, Field(description=f"Who compares. {RESPONDER}")] = "rules",
+    ) -> Sequence[Contradiction]:
+        """Return what may not hold together: of the user and of teams, and of teams and others that they see.
+
+        Nothing is written; each stays as it is until somebody settles it.
+        """
+        return await (await self._contradictions(teams)).found(compared_by)
+
+    @changes("contradictions/{key}/settle")
+    async def settle_contradiction(
+        self,
+        key: Key,
+        keep: Annotated[Keep, Field(description="What holds; of cards `trial` tries both on tasks.")],
+        teams: Teams = (LOCAL,),
+        compared_by: Annotated[str, Field(description="As when it was listed.")] = "rules",
+        reason: Reason = "",
+    ) -> Contradiction:
+        """Settle a contradiction: the other side is retired, or both hold. Raises Forbidden, NotFound."""
+        all_of_them = await self._contradictions(teams)
+        found = {each.key: each for each in await all_of_them.found(compared_by)}
+        whole = only(key, [*found], self._owner, "contradiction", "mneme contradictions list")
+        change = self._change(reason, f"looked at what contradicts it: {keep}")
+        await all_of_them.settle(found[whole], keep, change)
+        return found[whole]
+
+    async def _contradictions(self, teams: Sequence[str]) -> "Contradictions":
+        from mneme.api.contradictions import Contradictions  # noqa: PLC0415  (slow to import)
+
+        own = [own_team(self._who, team, "read") for team in teams]
+        return Contradictions(
+            self._ledger, await asker_of(self._ledger, self._who, self._owner, own), self._who
+        )
 
     @changes("promote/{key}")
     async def promote(self, key: Key, team: Team, reason: Reason = "") -> Written:

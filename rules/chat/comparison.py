@@ -117,6 +117,8 @@ def _differ(fact: str, memory: str) -> bool:
     shared = stems(fact) & stems(memory)
     if _subject(fact) != _subject(memory):
         return CHANGED.search(fact) is not None and any(len(each) > 3 for each in shared)
+    if any(re.search(rf"\b(?:is|are) {re.escape(wrong)}", memory) for wrong, _ in _restated(fact, memory)):
+        return True  # one thing is called by two names, or has two numbers
     shared -= stems(_subject(fact))
     of_one_topic = any(stems(fact) & stems(topic) and stems(memory) & stems(topic) for topic in TOPICS)
     if bool(CHANGED.search(fact)) != bool(CHANGED.search(memory)) and (shared or of_one_topic):

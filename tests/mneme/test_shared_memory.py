@@ -80,7 +80,9 @@ async def test_one_question_finds_facts_cards_and_agreements_with_their_origins(
 async def test_many_synopses_of_what_was_asked_leave_room_for_the_fact_that_answers_it(
     ledger: Ledger,
 ) -> None:
-    await Memories(ledger, "ann").add("Since the outage in May the reports run on a PostgreSQL in the other building.")
+    await Memories(ledger, "ann").add(
+        "Since the outage in May the reports run on a PostgreSQL in the other building."
+    )
     episodes = EpisodicMemory(ledger, "analysts", "work")
     for day in range(1, 13):
         synopsis = f"[2026-03-{day:02}] {QUESTION} It was not found in {day} steps."
@@ -136,6 +138,23 @@ async def test_a_correction_reaches_what_was_shared_at_once(ledger: Ledger) -> N
     assert await shared.stale("analysts") == []
 
 
+async def test_what_was_shared_says_what_its_source_says_now_once_it_is_renewed(ledger: Ledger) -> None:
+    memories, shared = Memories(ledger, "local"), SharedMemory(ledger, "local")
+    told = await memories.add("Reporting uses the database PostgreSQL.")
+    copy = await shared.promote(told.key, "analysts")
+    await memories.update(told.key, "Reporting uses the database DuckDB.")
+    renewed = await shared.renew(copy.key, "analysts")
+    assert renewed.version == 2 and renewed.text == "Reporting uses the database DuckDB."
+    assert not renewed.stale and "as local says now" in renewed.made
+    assert await shared.stale("analysts") == []
+    assert not (await TeamFacts(ledger, "analysts").get(copy.key)).memory.quote, "its words stay the owner's"
+    with pytest.raises(BadInput, match="one fact that still stands"):
+        await shared.renew(told.key, "analysts")
+    await memories.retire(told.key)
+    with pytest.raises(BadInput, match="one fact that still stands"):
+        await shared.renew(copy.key, "analysts")
+
+
 async def test_what_is_forgotten_is_forgotten_where_it_was_shared(ledger: Ledger) -> None:
     memories, shared = Memories(ledger, "local"), SharedMemory(ledger, "local")
     told = await memories.add("Reporting uses the database PostgreSQL.")
@@ -187,6 +206,9 @@ class TestRoles:
         assert hidden.kind == "of somebody else" and not hidden.text and not hidden.key
         with pytest.raises(NotFound):
             await bob.trace(told.key, team="analysts")
+        await Memories(ledger, "ann").update(told.key, "Reporting uses the database DuckDB.")
+        with pytest.raises(Forbidden, match="Ask ann to renew it|is of ann"):
+            await rob.renew(accepted.key, "analysts")
         readers = await ledger.records(team_namespace("analysts", "audit"))
         assert {str(each.value["by"]) for each in readers} == {"bob"}
 

@@ -1,0 +1,137 @@
+"""What may not hold together, across users, teams and organisations, and who may settle it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from mneme.api.memories import Memories
+from mneme.api.shared_memory import Keep, SharedMemory
+from mneme.core.errors import BadInput, Forbidden, NotFound
+from mneme.core.settings import settings
+from mneme.models.embedding.embedders import open_embedder
+from mneme.stores.cards.card import Lesson, Rule
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.records import Change
+from mneme.stores.team_facts import TeamFacts
+from mneme.stores.users.memories import Memory
+
+WHY = Change(reason="a test", actor="test")
+POSTGRES = "The reporting database is PostgreSQL."
+DUCKDB = "The reporting database is DuckDB."
+ROLES = """
+teams:
+  analysts: {ann: [read, write], rob: [read, write, promote, review]}
+  ops: {eve: [read, write, review]}
+  cooks: {eve: [read, write, review]}
+organisations:
+  acme:
+    analysts: {fact: always, card: always}
+    ops: {fact: always, card: always}
+    cooks: {fact: always}
+"""
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ledger]:
+    (tmp_path / "roles.yaml").write_text(ROLES)
+    monkeypatch.setenv("MNEME_AUTH", str(tmp_path / "users.json"))
+    monkeypatch.setenv("MNEME_ROLES", str(tmp_path / "roles.yaml"))
+    settings.cache_clear()
+    opened = await open_ledger(str(tmp_path / "ledger"), await open_embedder("bundled"))
+    yield opened
+    await opened.close()
+
+
+async def test_a_private_memory_that_contradicts_the_teams_fact_is_shown_until_it_is_settled(
+    ledger: Ledger,
+) -> None:
+    ann, told = SharedMemory(ledger, "ann"), await Memories(ledger, "ann").add(DUCKDB)
+    await Memories(ledger, "ann").add("My sister plays the harp.")
+    facts = TeamFacts(ledger, "analysts")
+    await facts.insert(Memory(content="The kitchen closes at ten."), change=WHY)
+    known = await facts.insert(Memory(content=POSTGRES), change=WHY)
+    (pair,) = await ann.contradictions(["analysts"])
+    assert {pair.newer.text, pair.older.text} == {DUCKDB, POSTGRES} and "analysts" in pair.newer.line
+    assert await ann.contradictions([]) == [], "a team that is not asked about"
+    assert len(await ann.recall("Which is the reporting database?", teams=["analysts"])) == 2
+    with pytest.raises(Forbidden, match="ann may not review"):
+        await ann.settle_contradiction(pair.key, "older", ["analysts"])
+    with pytest.raises(BadInput, match="Only cards"):
+        await ann.settle_contradiction(pair.key, "trial", ["analysts"])
+    with pytest.raises(NotFound, match="no contradiction"):
+        await ann.settle_contradiction("77", "both", ["analysts"])
+    await ann.settle_contradiction(pair.key[:6], "both", ["analysts"])
+    assert await ann.contradictions(["analysts"]) == []
+    await Memories(ledger, "ann").update(told.key, "The reporting database is MySQL.")
+    (again,) = await ann.contradictions(["analysts"])
+    await ann.settle_contradiction(again.key, "older", ["analysts"], reason="I was wrong")
+    assert await ann.contradictions(["analysts"]) == [] and (await facts.get(known.key)).live
+    history = await Memories(ledger, "ann").history(told.key)
+    assert history[-1].change.reason == "I was wrong" and not history[-1].live
+
+
+async def test_times_that_do_not_meet_and_what_is_out_of_date_contradict_nothing(ledger: Ledger) -> None:
+    memories, rob = Memories(ledger, "rob"), SharedMemory(ledger, "rob")
+    await TeamFacts(ledger, "analysts").insert(Memory(content=POSTGRES, until="2025"), change=WHY)
+    await memories.add(DUCKDB, since="2026-01-01")
+    told = await memories.add("The office is at 12 Elm Street.")
+    await rob.promote(told.key, "analysts")
+    await memories.update(told.key, "The office is at 40 Elm Street.")
+    assert await rob.contradictions(["analysts"]) == []
+
+
+async def test_a_reviewer_settles_for_the_whole_team_and_not_for_another_one(ledger: Ledger) -> None:
+    rob, ann, eve = (SharedMemory(ledger, name) for name in ("rob", "ann", "eve"))
+    await TeamFacts(ledger, "cooks").insert(Memory(content=DUCKDB), change=WHY)
+    await TeamFacts(ledger, "ops").insert(Memory(content=DUCKDB), change=WHY)
+    await TeamFacts(ledger, "analysts").insert(Memory(content=POSTGRES), change=WHY)
+    pairs = await rob.contradictions(["analysts"])
+    assert {each.older.owner for each in pairs} == {"ops", "cooks"}, "and not ops with cooks"
+    of_ops = next(each for each in pairs if each.older.owner == "ops")
+    with pytest.raises(Forbidden, match="of the team ops"):
+        await rob.settle_contradiction(of_ops.key, "newer", ["analysts"])
+    with pytest.raises(Forbidden, match="ann may not review"):
+        await ann.settle_contradiction(of_ops.key, "both", ["analysts"])
+    await rob.settle_contradiction(of_ops.key, "both", ["analysts"])
+    assert [each.older.owner for each in await ann.contradictions(["analysts"])] == ["cooks"]
+    assert len(await eve.contradictions(["ops"])) == 1, "the other team looks for itself"
+
+
+async def test_facts_of_one_team_that_were_linked_are_unlinked_or_one_is_taken_back(ledger: Ledger) -> None:
+    rob, memories = SharedMemory(ledger, "rob"), Memories(ledger, "rob")
+    for text in (POSTGRES, DUCKDB, "The reporting database is MySQL."):
+        await rob.promote((await memories.add(text)).key, "analysts")
+    own = [each for each in await rob.contradictions(["analysts"]) if each.newer.owner == "analysts"]
+    pairs = [each for each in own if each.older.owner == "analysts"]
+    assert len(pairs) == 3 and pairs[0].why == "It was linked when it was written."
+    await rob.settle_contradiction(pairs[0].key, "both", ["analysts"])
+    left = {each.key for each in await rob.contradictions(["analysts"])}
+    assert pairs[0].key not in left and {each.key for each in pairs[1:]} <= left
+    postgres = next(each for each in pairs if each.older.text == POSTGRES and each.key in left)
+    await rob.settle_contradiction(postgres.key, "newer", ["analysts"])
+    assert POSTGRES not in [each.memory.content for each in await TeamFacts(ledger, "analysts").list()]
+
+
+async def test_cards_of_two_teams_are_tried_as_a_dispute_or_one_is_deprecated(ledger: Ledger) -> None:
+    rob = SharedMemory(ledger, "rob")
+    claims = {"ops": "An index on the day column makes reports 4 times faster.",
+              "analysts": "An index on the day column makes reports 2 times faster."}  # fmt: skip
+    cards = {team: KnowledgeCards(ledger, team) for team in claims}
+    rules = [Rule(condition="a report by day", pattern="index the day column")]
+    made = {
+        team: await cards[team].propose(Lesson(claim=claim, rules=rules), change=WHY)
+        for team, claim in claims.items()
+    }
+    (pair,) = await rob.contradictions(["analysts"])
+    assert pair.newer.kind == "card"
+    await rob.settle_contradiction(pair.key, "trial", ["analysts"])
+    (dispute,) = await cards["analysts"].disputes.list()
+    assert dispute.new.claim == claims["ops"] and dispute.new.solution.endswith("index the day column")
+    assert (await cards["ops"].records.get(made["ops"].card.id)).status == "provisional"
+    (pair,) = await rob.contradictions(["analysts"])
+    keep: Keep = "newer" if pair.older.owner == "analysts" else "older"
+    await rob.settle_contradiction(pair.key, keep, ["analysts"])
+    assert (await cards["analysts"].records.get(made["analysts"].card.id)).status == "deprecated"
+    assert await rob.contradictions(["analysts"]) == []
