@@ -105,6 +105,21 @@ class Recalled(BaseModel):
         return f"{self.text} [{self.origin}{'; out of date: ' + self.stale if self.stale else ''}]"
 
 
+Keep = Literal["newer", "older", "both", "trial"]
+"""How a contradiction is settled; `trial`, of cards: both are tried on tasks, as a dispute."""
+
+
+class Contradiction(BaseModel):
+    """Two records that may not both hold, and why they stand beside one another."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    newer: Recalled
+    older: Recalled
+    why: str
+
+
 class _Kind(NamedTuple):
     """How one kind is searched, and what is shown of a record of it."""
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import BaseModel
 
-from mneme.api.shared_memory import Contradiction, Keep
 from mneme.api.write_gate import NEARLY_SAME
 from mneme.core.errors import BadInput, Forbidden
 from mneme.models.asking.asking import ask
@@ -23,7 +22,7 @@ from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace, unescaped, user_namespace
 from mneme.stores.ledger.records import Change, Version, texts_in
-from mneme.stores.recall import Asker, Recallable, Recalled, visible
+from mneme.stores.recall import Asker, Contradiction, Keep, Recallable, Recalled, visible
 from mneme.stores.shelf import Shelf, kind_of
 from mneme.stores.users.memories import RULES, Memory, UserMemories
 from mneme.stores.users.valid_time import overlaps

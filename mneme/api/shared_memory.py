@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,7 +17,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace, unescaped, user_namespace
 from mneme.stores.ledger.records import Change, Source, Version
 from mneme.stores.provenance import SETTLED, stale, steps
-from mneme.stores.recall import RECALLABLE, Recallable, Recalled, kind_in, recall
+from mneme.stores.recall import RECALLABLE, Contradiction, Keep, Recallable, Recalled, kind_in, recall
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
 
@@ -64,21 +64,6 @@ class Step(BaseModel):
     said_in: Sequence[str] = ()
     """The messages and threads in which a person said it."""
     stale: str = ""
-
-
-Keep = Literal["newer", "older", "both", "trial"]
-"""How a contradiction is settled; `trial`, of cards: both are tried on tasks, as a dispute."""
-
-
-class Contradiction(BaseModel):
-    """Two records that may not both hold, and why they stand beside one another."""
-
-    model_config = ConfigDict(frozen=True)
-
-    key: str
-    newer: Recalled
-    older: Recalled
-    why: str
 
 
 class SharedMemory(Operations):

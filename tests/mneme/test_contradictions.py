@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mneme.api.memories import Memories
-from mneme.api.shared_memory import Keep, SharedMemory
+from mneme.api.shared_memory import SharedMemory
 from mneme.core.errors import BadInput, Forbidden, NotFound
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
@@ -14,6 +14,7 @@ from mneme.stores.cards.card import Lesson, Rule
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
+from mneme.stores.recall import Keep
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory
 
