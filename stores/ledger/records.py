@@ -45,7 +45,7 @@ class Source(BaseModel):
     messages: list[str] = []
     tasks: list[str] = []
     records: list[str] = Field(
-        [],
+        default_factory=list,  # a default would be copied deeply for each version that is read
         exclude_if=lambda records: not records,
         description="What it was made from, as `Version.reference` names it.",
     )
