@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from mneme.api.operation import CONSOLE_PATH
 from tests.doubles.langgraph_server import Server
+from tests.doubles.own_server import OwnServer
 
 CHECKS = Path(__file__).with_name("checks.js").read_text(encoding="utf-8").partition("\n")[2]
 AXE = Path(__file__).parents[2] / "clients" / "console" / "node_modules" / "axe-core" / "axe.min.js"
@@ -25,7 +26,7 @@ def opened(page: Page, server: Server, user: str, path: str = "memories") -> Non
     turned(page, server, path)
 
 
-def turned(page: Page, server: Server, path: str) -> None:
+def turned(page: Page, server: Server | OwnServer, path: str) -> None:
     """Go to a page of the console by its address, and wait for what it shows."""
     page.goto(f"{server.url}{CONSOLE_PATH}/#/{path}")
     expect(page.locator("main h1")).to_be_visible()
