@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field
 
-from mneme.core.errors import BadInput, Forbidden
-from mneme.stores.access import Right, check_right, roles
+from mneme.core.errors import BadInput
+from mneme.stores.access import ALONE, LOCAL, own_team, own_user
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 
@@ -19,10 +19,6 @@ RESPONDER = (
     "or any LangChain `<provider>:<model>`."
 )
 RESPONDERS = ["auto", "rules", "ollama:llama3.1:8b", "openai:gpt-4o-mini"]
-LOCAL = "local"
-"""The one person on a server without keys, and whoever uses the command line without a server."""
-ALONE = "mneme:alone"
-"""The permission of the one person on a server without keys, who may name any user."""
 
 
 def responder(who: str) -> Any:
@@ -81,30 +77,6 @@ def authenticated(runtime: Runtime[Any]) -> str | None:
     """Return who the server says is calling; None without a server, and for its one user without a key."""
     user = runtime.server_info.user if runtime.server_info else None
     return None if user is None or ALONE in user.permissions else user.identity
-
-
-def own_user(identity: str | None, user: str) -> str:
-    """Return whose data is meant: with a key, the key's user's. Raises Forbidden where another is named."""
-    if identity is None:
-        return user
-    if user not in {LOCAL, identity}:
-        raise Forbidden(f"The key is {identity}'s, not {user}'s.", f"Name no user, or use {user}'s key.")
-    return identity
-
-
-def own_team(identity: str | None, team: str, right: Right = "write") -> str:
-    """Return the name under which a team is kept, so that two users' teams of one name stay apart.
-
-    A team that several users share keeps its name. Raises Forbidden for a member who lacks the right.
-    """
-    if identity is None:
-        return team
-    if roles().rights(identity, team):
-        check_right(identity, team, right)
-        return team
-    if "/" in team:
-        raise BadInput(f"A team's name may not contain a slash: {team}.", "Choose another name.")
-    return f"{identity}/{team}"
 
 
 def ledger_of(runtime: Runtime[Any]) -> Ledger:

@@ -12,8 +12,8 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from mneme.models.asking.budget import tokens
-from mneme.nodes.context import LOCAL, authenticated, ledger_of, own_team
-from mneme.stores.access import Agent, asker_of, is_own, roles
+from mneme.nodes.context import authenticated, ledger_of
+from mneme.stores.access import LOCAL, Agent, asker_of, is_own, own_team, roles
 from mneme.stores.recall import Recallable, read_again, recall
 
 

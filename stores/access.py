@@ -10,7 +10,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from mneme.core.errors import BadInput, Forbidden, StorageFailure, first_fault
@@ -20,6 +19,11 @@ from mneme.stores.ledger.namespaces import team_namespace, unescaped
 from mneme.stores.ledger.records import Change, Namespace
 from mneme.stores.recall import RECALLABLE, Asker, Opened, Recallable
 from mneme.stores.shelf import Shelf, kind_of
+
+LOCAL = "local"
+"""The one person on a server without keys, and whoever uses the command line without a server."""
+ALONE = "mneme:alone"
+"""The permission of the one person on a server without keys, who may name any user."""
 
 Right = Literal["read", "write", "promote", "review"]
 """`promote` makes a private memory a fact of the team; `review` decides on what others propose."""
@@ -83,6 +87,8 @@ def roles() -> Roles:
 @lru_cache(4)
 def read_roles(path: Path) -> Roles:
     """Read a roles file, once in a process. Raises BadInput, StorageFailure."""
+    import yaml  # noqa: PLC0415  (slow to import, and most have no such file)
+
     try:
         return Roles.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
     except OSError as failure:
@@ -98,6 +104,30 @@ def check_right(user: str | None, team: str, right: Right) -> None:
     if user is not None and not is_own(user, team) and right not in roles().rights(user, team):
         hint = "The roles file (MNEME_ROLES) says who may."
         raise Forbidden(f"{user} may not {right} the memory of the team {team}.", hint)
+
+
+def own_user(identity: str | None, user: str) -> str:
+    """Return whose data is meant: with a key, the key's user's. Raises Forbidden where another is named."""
+    if identity is None:
+        return user
+    if user not in {LOCAL, identity}:
+        raise Forbidden(f"The key is {identity}'s, not {user}'s.", f"Name no user, or use {user}'s key.")
+    return identity
+
+
+def own_team(identity: str | None, team: str, right: Right = "write") -> str:
+    """Return the name under which a team is kept, so that two users' teams of one name stay apart.
+
+    A team that several users share keeps its name. Raises Forbidden for a member who lacks the right.
+    """
+    if identity is None:
+        return team
+    if roles().rights(identity, team):
+        check_right(identity, team, right)
+        return team
+    if "/" in team:
+        raise BadInput(f"A team's name may not contain a slash: {team}.", "Choose another name.")
+    return f"{identity}/{team}"
 
 
 def is_own(user: str, team: str) -> bool:

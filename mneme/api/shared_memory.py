@@ -11,8 +11,7 @@ from mneme.api.operation import USER, Key, Operations, Reason, changes, only, re
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.budget import tokens
-from mneme.nodes.context import LOCAL, RESPONDER, own_team
-from mneme.stores.access import asker_of, is_own, may_read, roles
+from mneme.stores.access import LOCAL, asker_of, is_own, may_read, own_team, roles
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.namespaces import team_namespace, unescaped, user_namespace
 from mneme.stores.ledger.records import Change, Source, Version
@@ -186,7 +185,10 @@ class SharedMemory(Operations):
     async def contradictions(
         self,
         teams: Teams = (LOCAL,),
-        compared_by: Annotated[str, Field(description=f"Who compares. {RESPONDER}")] = "rules",
+        compared_by: Annotated[
+            str,
+            Field(description="Who compares: `rules`, `auto` or a model.", examples=["ollama:llama3.1:8b"]),
+        ] = "rules",
     ) -> Sequence[Contradiction]:
         """Return what may not hold together: of the user and of teams, and of teams and others that they see.
 

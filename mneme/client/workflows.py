@@ -30,7 +30,7 @@ from mneme.core.errors import MnemeError, TooMany
 from mneme.core.settings import settings
 from mneme.graphs import load
 from mneme.nodes.background import THREAD_NAME, known_id
-from mneme.nodes.context import LOCAL
+from mneme.stores.access import LOCAL
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger

@@ -15,9 +15,9 @@ from starlette.requests import HTTPConnection
 
 from mneme.core.errors import Forbidden, MnemeError, TooMany
 from mneme.core.settings import read_settings, settings
-from mneme.nodes.context import ALONE, LOCAL, own_user
 from mneme.server.opened import store
 from mneme.server.users import authenticate
+from mneme.stores.access import ALONE, LOCAL, own_user
 from mneme.stores.checkpoints.checkpointer import thread_owner
 from mneme.stores.users.inbox import Inbox, Message
 

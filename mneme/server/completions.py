@@ -24,10 +24,10 @@ from mneme.api.messages import MAX_MESSAGE_CHARS
 from mneme.core.errors import MnemeError
 from mneme.core.settings import Settings, settings
 from mneme.models.ollama.catalogue import bearer, tls
-from mneme.nodes.context import LOCAL, own_user
 from mneme.server.auth import identity_of, key_of
 from mneme.server.opened import store
 from mneme.server.rest import Opened
+from mneme.stores.access import LOCAL, own_user
 from mneme.stores.users.inbox import PRECEDING, Inbox, Message, complete
 
 PATH = "/v1/chat/completions"

@@ -15,8 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mneme.api.operation import Operations
 from mneme.integrations.mcp import CALLER, mcp_server
 from mneme.integrations.offers import MCP_TOOLS, Offer, chosen
-from mneme.nodes.context import LOCAL
 from mneme.server.rest import Opened
+from mneme.stores.access import LOCAL
 
 PATH = "/mneme/mcp"
 LARGEST = 1_000_000

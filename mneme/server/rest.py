@@ -10,7 +10,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mneme.api.operation import API_PATH, CALLER, USER, Operation, Operations, Owner
-from mneme.nodes.context import LOCAL
 from mneme.server.problems import (
     JSON,
     METHODS,
@@ -22,6 +21,7 @@ from mneme.server.problems import (
     no_route,
     once,
 )
+from mneme.stores.access import LOCAL
 from mneme.stores.ledger.records import MAX_NAME_CHARS
 
 Opened = Callable[[Request, str, str], Awaitable[Operations]]

@@ -28,7 +28,6 @@ from mneme.api.server_state import ServerState
 from mneme.api.shared_memory import SharedMemory
 from mneme.api.threads import Threads
 from mneme.core.errors import MnemeError
-from mneme.nodes.context import own_team, own_user
 from mneme.server.auth import identity_of
 from mneme.server.completions import completions
 from mneme.server.entrance import Entrance
@@ -36,7 +35,7 @@ from mneme.server.opened import store
 from mneme.server.page import Console
 from mneme.server.problems import not_taken, not_understood, not_valid, refused
 from mneme.server.rest import Api, Opened, Segments, offer, refuse_all_else
-from mneme.stores.access import audit, roles
+from mneme.stores.access import audit, own_team, own_user, roles
 from mneme.stores.ledger.answers import KEPT_FOR, drop_old_answers
 from mneme.stores.ledger.ledger import Ledger
 

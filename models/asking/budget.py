@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Sequence
-
-from langchain_core.messages import BaseMessage, trim_messages
+from typing import TYPE_CHECKING
 
 from mneme.core.errors import PromptTooLong
 
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+Messages = Sequence["BaseMessage"]
 CHARS_PER_TOKEN = 3.3
 TOKENS_PER_MESSAGE = 8
 TOKENS_PER_PICTURE = 1600
@@ -22,22 +25,22 @@ def tokens(text: str) -> int:
     return math.ceil(plain / CHARS_PER_TOKEN + len(text) - plain)
 
 
-def tokens_of(messages: Sequence[BaseMessage]) -> int:
+def tokens_of(messages: Messages) -> int:
     """Estimate what messages take of the context."""
     seen = TOKENS_PER_PICTURE * pictures_in(messages)
     return seen + sum(TOKENS_PER_MESSAGE + tokens(_all_of(message)) for message in messages)
 
 
-def pictures_in(messages: Sequence[BaseMessage]) -> int:
+def pictures_in(messages: Messages) -> int:
     """Count the pictures in messages."""
     blocks = (block for message in messages if isinstance(message.content, list) for block in message.content)
     return sum(isinstance(block, dict) and block.get("type") == "image_url" for block in blocks)
 
 
-def fit(
-    system: Sequence[BaseMessage], history: Sequence[BaseMessage], task: Sequence[BaseMessage], room: int
-) -> list[BaseMessage]:
+def fit(system: Messages, history: Messages, task: Messages, room: int) -> "list[BaseMessage]":
     """Return system text, history and task within `room` tokens; the oldest whole turns are dropped."""
+    from langchain_core.messages import trim_messages  # noqa: PLC0415  (slow to import)
+
     pinned = tokens_of(system) + tokens_of(task)
     if pinned > room:
         raise PromptTooLong(
@@ -50,7 +53,7 @@ def fit(
     return [*system, *latest, *task]
 
 
-def refuse_if_cut(messages: Sequence[BaseMessage], read: int) -> None:
+def refuse_if_cut(messages: Messages, read: int) -> None:
     """Raise where the server says it read far fewer tokens than the prompt can have had."""
     least = 0  # tokens that there surely are: the words of a text, or a quarter of its ideographs
     for text in map(_all_of, messages):
@@ -63,7 +66,7 @@ def refuse_if_cut(messages: Sequence[BaseMessage], read: int) -> None:
         )
 
 
-def _all_of(message: BaseMessage) -> str:
+def _all_of(message: "BaseMessage") -> str:
     """Return what of a message costs tokens: its text and the tool calls in it."""
     calls = getattr(message, "tool_calls", None)
     return f"{message.text}{calls or ''}"

@@ -9,8 +9,9 @@ from langgraph_sdk.errors import LangGraphError
 
 from mneme.core.errors import MnemeError
 from mneme.nodes.background import RECURSION_LIMIT, named_thread, warn_of_a_single_worker
-from mneme.nodes.context import LOCAL, ledger_of, team_of
+from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.sharing.context import PoolContext, Pools
+from mneme.stores.access import LOCAL
 from mneme.stores.ledger.ledger import Ledger
 
 TRAINING_THREAD = "retriever/{team}/{pool}"

@@ -15,9 +15,9 @@ from langgraph.checkpoint.base import CheckpointMetadata, empty_checkpoint
 from langgraph_sdk import Auth
 
 from mneme.core.settings import settings
-from mneme.nodes.context import ALONE
 from mneme.server import auth
 from mneme.server.users import add_user, remove_user
+from mneme.stores.access import ALONE
 from mneme.stores.checkpoints.checkpointer import checkpointer
 
 HERE = {b"host": b"127.0.0.1:2024"}

@@ -11,8 +11,7 @@ from mneme.api.shared_memory import SharedMemory
 from mneme.core.errors import BadInput, Forbidden, NotFound
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
-from mneme.nodes.context import own_team
-from mneme.stores.access import read_roles
+from mneme.stores.access import own_team, read_roles
 from mneme.stores.cards.card import Lesson
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.discussions.discussions import Discussion, Discussions

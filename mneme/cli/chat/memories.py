@@ -27,7 +27,6 @@ from mneme.cli.show import (
     shortened,
 )
 from mneme.client.home import open_operations
-from mneme.client.session import open_session
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.responders import resolve
@@ -71,6 +70,8 @@ def dropped(letter: Letter, _: object) -> dict[str, object]:
 
 async def reread(user: User = "local", agents: Agents = "auto") -> int:
     """Let a model read again what was remembered without one; each change is a version with its reason."""
+    from mneme.client.session import open_session
+
     if await resolve(agents) == RULES:
         raise BadInput("No model is there to read again.", "Give one: --agents ollama:MODEL.")
     async with open_session(user) as session:
