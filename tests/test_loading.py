@@ -1,8 +1,10 @@
 """What importing the graphs loads, seen in one process that imports more and more of them."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +53,17 @@ def test_graphs_load_no_rules_and_no_pytorch(loaded: list[list[str]]) -> None:
         name for name in loaded[2] if name.startswith("mneme.rules") or name.partition(".")[0] == "torch"
     ]
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["add", "I live in Oslo."], ["memories", "list"], ["memories", "search", "Oslo"], ["recall", "Oslo"]],
+)
+def test_what_is_typed_often_loads_no_framework(command: list[str], tmp_path: Path) -> None:
+    """LangGraph, LangChain and LangSmith take as long to load as all the rest of such a command."""
+    home = {**os.environ, "MNEME_HOME": str(tmp_path), "MNEME_EMBEDDER": "bundled"}
+    run = [sys.executable, "-X", "importtime", "-m", "mneme", *command]
+    done = subprocess.run(run, env=home, capture_output=True, text=True, check=True, timeout=120)
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert "mneme" in loaded
+    assert loaded & {"langgraph", "langchain_core", "langsmith", "langchain_ollama", "torch"} == set()

@@ -1,11 +1,11 @@
 """What a text that somebody wrote into memory repeats or may contradict, without a language model."""
 
+import asyncio
 from collections.abc import Sequence
 
-from mneme.models.asking.asking import by_rules
 from mneme.prompts.chat.evidence import names
-from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
-from mneme.rules.chat.memory_agent import entities_of
+from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact
+from mneme.rules.chat.memory_agent import compare_memories, entities_of
 from mneme.stores.users.memories import MAX_LINKS, MemoryRecord, UserMemories
 from mneme.stores.users.valid_time import overlaps
 
@@ -30,7 +30,7 @@ async def compared(
     ]
     facts = [Fact(content=content, said=content)]
     given = Comparing(facts=facts, memories=[each.memory.content for each in related])
-    judged = (await by_rules(compare_memories, given)).judgements
+    judged = (await asyncio.to_thread(compare_memories, given)).judgements
     relations = {each.memory: each.relation for each in judged}
     same = (related[number] for number, relation in relations.items() if relation == "duplicate")
     beside = [

@@ -29,7 +29,6 @@ from mneme.cli.show import (
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
-from mneme.models.asking.responders import resolve
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.reembedding import reembed as rebuild
 from mneme.stores.users.inbox import Letter
@@ -71,6 +70,7 @@ def dropped(letter: Letter, _: object) -> dict[str, object]:
 async def reread(user: User = "local", agents: Agents = "auto") -> int:
     """Let a model read again what was remembered without one; each change is a version with its reason."""
     from mneme.client.session import open_session
+    from mneme.models.asking.responders import resolve
 
     if await resolve(agents) == RULES:
         raise BadInput("No model is there to read again.", "Give one: --agents ollama:MODEL.")
