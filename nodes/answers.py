@@ -14,7 +14,6 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from langgraph.types import interrupt
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from mneme.core.errors import BadInput, first_fault
@@ -47,6 +46,8 @@ def ask_person(question: dict[str, Any], schema: type[BaseModel], read: Callable
 
     `read` raises BadInput for what it cannot use.
     """
+    from langgraph.types import interrupt  # noqa: PLC0415  (slow to import; what only reads an answer needs it not)
+
     wrong, form = "", schema.model_json_schema()
     while True:
         said = interrupt({**question, "wrong": wrong}, response_schema=form)

@@ -57,7 +57,14 @@ def test_graphs_load_no_rules_and_no_pytorch(loaded: list[list[str]]) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [["add", "I live in Oslo."], ["memories", "list"], ["memories", "search", "Oslo"], ["recall", "Oslo"]],
+    [
+        ["add", "I live in Oslo."],
+        ["memories", "list"],
+        ["memories", "search", "Oslo"],
+        ["recall", "Oslo"],
+        ["cards", "list"],
+        ["disputes", "list"],
+    ],
 )
 def test_what_is_typed_often_loads_no_framework(command: list[str], tmp_path: Path) -> None:
     """LangGraph, LangChain and LangSmith take as long to load as all the rest of such a command."""

@@ -9,8 +9,7 @@ from pydantic import AfterValidator, Field
 from mneme.api.operation import LARGEST, USER, Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.nodes.learning.dispute_resolution import Verdict, decided
-from mneme.nodes.learning.worlds import abstraction_of
+from mneme.nodes.learning.verdicts import Verdict, decided
 from mneme.stores.cards.card import Card, CardVersion, Frozen, Lesson, Rating, Retrieved, Rule, Status
 from mneme.stores.cards.card_files import Imported
 from mneme.stores.cards.consolidation import ConsolidationCycle
@@ -227,6 +226,8 @@ class Cards(Operations):
         Names and figures are taken out. What ε protects is a task's trace in the counts, not the text of a
         lesson. Raises BadInput where the budget does not allow it, MnemeError without the extra `private`.
         """
+        from mneme.nodes.learning.worlds import abstraction_of  # noqa: PLC0415  (slow to import)
+
         abstraction = await abstraction_of(self._cards, private)
         change = self._change(reason, "shared with another organisation")
         return await self._cards.shared.export(abstraction, epsilon, budget, change=change)

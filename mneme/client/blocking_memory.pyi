@@ -14,7 +14,7 @@ import mneme.api.shared_memory
 import mneme.api.threads
 import mneme.client.blocking
 import mneme.library.agents.rubric
-import mneme.nodes.learning.dispute_resolution
+import mneme.nodes.learning.verdicts
 import mneme.stores.cards.card
 import mneme.stores.cards.card_files
 import mneme.stores.cards.disputes
@@ -240,7 +240,7 @@ class BlockingCards:
     ) -> mneme.stores.cards.card.Card: ...
     def get_dispute(self, dispute_id: builtins.str) -> mneme.stores.cards.disputes.Dispute: ...
     def decide(
-        self, dispute_id: builtins.str, verdict: mneme.nodes.learning.dispute_resolution.Verdict
+        self, dispute_id: builtins.str, verdict: mneme.nodes.learning.verdicts.Verdict
     ) -> mneme.stores.cards.disputes.Dispute: ...
     def evidence(self, dispute_id: builtins.str) -> mneme.api.cards.ToReview: ...
 

@@ -15,7 +15,7 @@ from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.nodes.learning.compound_learning.compile import keep, record_of
 from mneme.nodes.learning.compound_learning.state import LoggedObjection, State, as_shown
 from mneme.nodes.learning.context import LearningContext
-from mneme.nodes.learning.dispute_resolution import Verdict, decided
+from mneme.nodes.learning.verdicts import Verdict, decided
 from mneme.nodes.learning.worlds import Unmeasured
 from mneme.nodes.workflow import Workflow
 from mneme.prompts.learning.compound_learning.challenge import Objection, Objections

@@ -22,7 +22,7 @@ from mneme.core.errors import BadInput, MnemeError
 from mneme.environments.worlds import world_names
 from mneme.environments.worlds.registry import WORKSPACE
 from mneme.nodes.learning.context import TeamContext
-from mneme.nodes.learning.dispute_resolution import Decision, Verdict, new_evidence, old_evidence, plainly
+from mneme.nodes.learning.verdicts import Decision, Verdict, new_evidence, old_evidence, plainly
 from mneme.stores.cards.disputes import Approach, Dispute
 
 Context = dict[str, Any]

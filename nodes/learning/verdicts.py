@@ -1,0 +1,127 @@
+"""A person's decision on a dispute (§5): what is proposed, what an answer means, what the store does."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from mneme.core.errors import BadInput
+from mneme.nodes import answers
+from mneme.nodes.answers import Listed
+from mneme.prompts.learning.dispute_resolution import Guideline, guideline
+from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome, normalised
+from mneme.stores.cards.disputes import Dispute, Resolution
+from mneme.stores.cards.metrics import TaskRecord
+
+Decision = Literal["deprecate_old", "keep_old", "merge"]
+DECISIONS = 'Decide: deprecate_old, keep_old or merge, like {"decision": "keep_old"}.'
+
+
+class Args(BaseModel):
+    """The arguments of the one action that a person reviews."""
+
+    decision: Decision = Field(description="deprecate_old, keep_old or merge.")
+    reason: str = Field("", description="Why; kept in the history.")
+    claim: str = Field("", description="For merge: the claim of the merged card; empty: the proposed one.")
+    rules: Listed[Guideline] = Field([], description="For merge: its conditional rules; empty: the proposed.")
+
+
+class Verdict(Args):
+    """A person's decision on a dispute; `nodes/answers.py` has the forms in which clients send it."""
+
+    by: str = Field("a person", description="Who decides.")
+
+
+def sides_of(dispute: Dispute, card: Card) -> tuple[Guideline, Guideline] | None:
+    """Return both approaches as rules; the old one may be the card's own. None where one is no rule."""
+    own = [Guideline(condition=rule.condition, pattern=rule.pattern) for rule in card.rules[:1]]
+    old = guideline(dispute.old.solution) or next(iter(own), None)
+    new = guideline(dispute.new.solution)
+    return (old, new) if old and new else None
+
+
+def old_evidence(card: Card) -> str:
+    """Say what a disputed card rests on."""
+    evidence = card.evidence
+    counted = f"{evidence.success_count} of {evidence.count} tasks, confidence {card.confidence:.2f}"
+    people = f"; {sum(each.good for each in card.ratings)} of {len(card.ratings)} people were served"
+    fails = [f"fails when {each.condition}" for each in card.failure_modes]
+    why = [card.rationale] if card.rationale else []
+    return "; ".join([counted + (people if card.ratings else ""), *why, *fails])
+
+
+def new_evidence(task: TaskRecord | None) -> str:
+    """Say what the task showed that made the finding."""
+    if task is None:
+        return "no task of this team"
+    solved = "solved" if task.solved else "not solved"
+    gain = f", {task.speed_up:g} times as good" if task.speed_up else ""
+    return f"{task.task or task.id}: {solved}{gain}, confidence {task.confidence:.2f}"
+
+
+def proposed(dispute: Dispute, card: Card) -> Args:
+    """Propose what a person would approve: to merge both approaches where both can be rules, else to keep."""
+    sides = sides_of(dispute, card)
+    if sides is None or sides[0].condition == sides[1].condition:
+        return Args(decision="keep_old", reason="The trials do not speak against it.")
+    return Args(
+        decision="merge",
+        reason="The trials do not decide: each under its own condition.",
+        claim=dispute.old.claim,
+        rules=list(sides),
+    )
+
+
+def plainly(answer: object, dispute: Dispute, card: Card) -> Verdict:
+    """Read a person's answer. Raises BadInput for one that decides nothing.
+
+    To reject what is proposed, with words or without, or to ignore it, is to keep the card as it is.
+    """
+    offered = proposed(dispute, card)
+
+    def fields_of(given: answers.Decided) -> dict[str, Any]:
+        rejected = {"decision": "keep_old", "reason": "rejected"}
+        fields = {"edit": given.args, "accept": dict(offered)}.get(given.kind, rejected)
+        return {**fields, "reason": given.text or fields.get("reason", "")}
+
+    verdict = answers.read_answer(Verdict, answer, DECISIONS, fields_of)
+    if verdict.decision != "merge":
+        return verdict
+    rules = verdict.rules or list(sides_of(dispute, card) or ())
+    if not rules:
+        raise BadInput(
+            f"{dispute.id} has no rules that could be merged.",
+            'Give them, like --rule "CONDITION: WHAT TO DO", or decide keep_old or deprecate_old.',
+        )
+    if len({normalised(each.condition) for each in rules}) < len(rules):
+        raise BadInput(
+            f"{dispute.id}: a merge would say two things for one condition: {'; '.join(map(str, rules))}.",
+            'Give each its own, like --rule "CONDITION: WHAT TO DO", or decide keep_old or deprecate_old.',
+        )
+    return verdict.model_copy(update={"rules": rules, "claim": verdict.claim or dispute.old.claim})
+
+
+def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
+    """Say a decision as what the store carries out. Raises BadInput for one that cannot be."""
+    made = plainly(verdict, dispute, card)
+    reason, claim = made.reason or "decided by a person", made.claim or dispute.new.claim
+    new, merges = guideline(dispute.new.solution), made.decision == "merge"
+    given = [each for each in made.rules if each.condition] or ([new] if new and not merges else [])
+    rules = [Rule(condition=each.condition, pattern=each.pattern) for each in given]
+    conditions = {normalised(rule.condition) for rule in rules}
+    lesson = Lesson(claim=claim, rationale=reason, rules=rules, tags=card.tags, scope=card.scope)
+    winner = "old" if made.decision == "keep_old" else "new"
+    return Resolution(
+        decision=made.decision,
+        reason=reason,
+        by=made.by,
+        claim=claim if merges else "",
+        rules=[*(rule for rule in card.rules if normalised(rule.condition) not in conditions), *rules]
+        if merges
+        else [],
+        lesson=lesson if made.decision == "deprecate_old" else None,
+        outcomes=[  # what the winner won counts as a task served, as surely as the card was sure
+            TaskOutcome(task=trial.task, success=True, confidence=card.confidence)
+            for trial in dispute.trials
+            if trial.winner == winner
+        ],
+    )
