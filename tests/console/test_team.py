@@ -213,3 +213,20 @@ def test_everything_is_asked_at_once_and_what_is_out_of_date_is_settled(
     notice(page, "It holds all the same.")
     check(page, team_server, "recall", f"recall/{copy}", f"recall/{told}")
     expect(page.get_by_role("region", name="What was made of it").get_by_role("article")).to_have_count(1)
+
+
+def test_what_may_not_hold_together_is_settled(page: Page, team_server: Server) -> None:
+    for text in ("My rent is 900 euros.", "My rent is 950 euros."):
+        told = {"content": text}
+        httpx.post(
+            f"{team_server.url}{API_PATH}/memories", params={"user": "kim"}, json=told
+        ).raise_for_status()
+    opened(page, team_server, "kim", "recall")
+    pairs = page.get_by_role("list", name="What may not hold together").get_by_role("listitem")
+    expect(pairs).to_have_count(1)
+    check(page, team_server, "recall")
+    pairs.first.get_by_role("button", name="Keep the newer").click()
+    notice(page, "Settled.")
+    expect(page.get_by_text("Nothing contradicts anything else.")).to_be_visible()
+    left = httpx.get(f"{team_server.url}{API_PATH}/memories", params={"user": "kim"}).json()
+    assert [each["memory"]["content"] for each in left] == ["My rent is 950 euros."]

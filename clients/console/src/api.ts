@@ -5,7 +5,10 @@ import type { components } from "./schema";
 export type Schemas = components["schemas"];
 
 const ROOT = "../mneme/v1/";
-const OF_A_USER = new Set(["me", "users", "memories", "inbox", "threads", "household", "recall", "trace", "stale"]);
+const OF_A_USER = new Set([
+  ...["me", "users", "memories", "inbox", "threads", "household"],
+  ...["recall", "trace", "stale", "contradictions"],
+]);
 const KEPT = ["key", "user", "team"] as const;
 export type Owner = (typeof KEPT)[number];
 type Query = Record<string, string | number | boolean | undefined>;

@@ -2,13 +2,15 @@
 
 import { type Edge, type Node, Controls, ReactFlow } from "@xyflow/react";
 import "@xyflow/react/dist/style.css";
-import { forceCenter, forceCollide, forceLink, forceManyBody, forceSimulation } from "d3-force";
+import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "d3-force";
 import { useMemo } from "react";
 import type { Names } from "./pages/names";
 
 const TICKS = 300;
 const LETTER = 8; // pixels
 const MOST_THICK = 6;
+const FAR = 300; // pixels from which names that nothing links push each other no further away
+const TO_THE_MIDDLE = 0.06; // twice that downwards: the picture is wider than high
 
 interface Point {
   x?: number;
@@ -21,13 +23,14 @@ function placed({ nodes, links }: Names): Point[] {
   const points: Point[] = nodes.map(({ name }) => ({ radius: 20 + (LETTER * name.length) / 2 }));
   const springs = links.map(({ one, other, memories }) => ({ source: one, target: other, weight: memories.length }));
   forceSimulation(points)
-    .force("apart", forceManyBody().strength(-300))
+    .force("apart", forceManyBody().strength(-300).distanceMax(FAR))
     .force("together", forceLink(springs).distance(110))
     .force(
       "none upon another",
       forceCollide<Point>(({ radius }) => radius),
     )
-    .force("middle", forceCenter())
+    .force("middle", forceX().strength(TO_THE_MIDDLE))
+    .force("line", forceY().strength(2 * TO_THE_MIDDLE))
     .stop()
     .tick(TICKS);
   return points;
@@ -72,7 +75,7 @@ export default function Graph({ names, choose }: { names: Names; choose: (names:
         nodesConnectable={false}
         colorMode="system"
         fitView
-        fitViewOptions={{ maxZoom: 1.1 }}
+        fitViewOptions={{ maxZoom: 1.1, padding: 0.05 }}
         minZoom={0.2}
       >
         <Controls showInteractive={false} />

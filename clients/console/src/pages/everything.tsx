@@ -44,6 +44,48 @@ function Stale() {
   );
 }
 
+const KEEPS = { newer: "Keep the newer", older: "Keep the older", both: "Both hold" };
+
+function Contradictions() {
+  const asked = { teams: team() };
+  const loaded = useLoaded((signal) => read<Schemas["Contradiction"][]>("contradictions", asked, signal), []);
+  const action = useAction(loaded.again);
+  return (
+    <Section title="What may not hold together" id="contradictions">
+      <Failure error={action.error} />
+      <Listed of={loaded} label="What may not hold together" empty={<p>Nothing contradicts anything else.</p>}>
+        {({ key, newer, older, why }) => (
+          <li className="row" key={key}>
+            <article aria-label={newer.text}>
+              <p>
+                <a href={`#/recall/${part(newer.key)}`}>{newer.text}</a>{" "}
+                <span className="quiet">newer, {newer.origin}</span>
+              </p>
+              <p>
+                <a href={`#/recall/${part(older.key)}`}>{older.text}</a>{" "}
+                <span className="quiet">older, {older.origin}</span>
+              </p>
+              <p className="quiet">{why}</p>
+              <Group gap="sm">
+                {Object.entries(KEEPS).map(([keep, label]) => (
+                  <Do
+                    key={keep}
+                    action={action}
+                    work={() => change(`contradictions/${part(key)}/settle`, { keep, teams: [team()] })}
+                    said={() => "Settled."}
+                  >
+                    {label}
+                  </Do>
+                ))}
+              </Group>
+            </article>
+          </li>
+        )}
+      </Listed>
+    </Section>
+  );
+}
+
 export function Everything({ query: given }: { query: URLSearchParams }) {
   const [question, set] = useState(given.get("q") ?? "");
   const calm = useCalm(question.trim());
@@ -56,6 +98,7 @@ export function Everything({ query: given }: { query: URLSearchParams }) {
       </p>
       <Search label="Ask everything" value={question} set={set} />
       {calm && <Found question={calm} />}
+      <Contradictions />
       <Stale />
     </>
   );
@@ -65,6 +108,7 @@ function Settle({ record, again }: { record: Link; again: () => void }) {
   const action = useAction(again);
   const [reason, set] = useState("");
   const settle = (keep: boolean) => () => change(`stale/${part(record.key)}/settle`, { keep, team: team(), reason });
+  const renew = () => change(`stale/${part(record.key)}/renew`, { team: team(), reason });
   return (
     <section aria-label="Settle it">
       <p>{record.stale}</p>
@@ -76,6 +120,11 @@ function Settle({ record, again }: { record: Link; again: () => void }) {
         <Do action={action} work={settle(false)} said={() => "Taken back."}>
           Take it back
         </Do>
+        {record.kind === "fact" && (
+          <Do action={action} work={renew} said={() => "It says what its source says now."}>
+            Renew it
+          </Do>
+        )}
       </Group>
       <Failure error={action.error} />
     </section>

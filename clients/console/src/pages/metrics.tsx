@@ -34,16 +34,15 @@ const figures = (of: Metrics): Figure[] => [
     says: "of the mistakes were made before",
   },
   {
-    name: "Promotions",
-    value: of.provisional_to_verified,
-    unit: "share",
-    says: "of a month's provisional cards were verified",
+    name: "Provisional cards",
+    value: of.verified ? of.provisional_to_verified : null,
+    says: "for each verified one",
   },
   { name: "Deprecations", value: of.deprecated_rate, unit: "share", says: "of the cards are deprecated" },
   { name: "Satisfaction", value: of.satisfaction, unit: "share", says: "of people's ratings are good" },
   { name: "Seconds a task", value: of.seconds_p50, unit: "s", says: "half of the solved tasks took less" },
   { name: "Retrieval takes", value: of.retrieval_p95_ms, unit: "ms", says: "19 of 20 take less" },
-  { name: "Disputes are settled in", value: of.dispute_days_p50, unit: "days", says: "half of them sooner" },
+  { name: "Disputes last", value: of.dispute_days_p50, unit: "days", says: "half of them less, open ones until now" },
 ];
 
 const shown = (value: number, unit?: Figure["unit"]) =>

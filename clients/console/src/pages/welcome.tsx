@@ -20,7 +20,7 @@ export function Welcome() {
         </List.Item>
       </List>
       <p>
-        What is told then appears here by itself. Each memory keeps all its versions, and every change can be undone.
+        What is told then appears here by itself. Each memory keeps all its versions, and every change can be undone, but for what you have it forget.
       </p>
     </Paper>
   );
