@@ -48,18 +48,18 @@ class Contradictions:
         self._ledger, self._asker, self._caller = ledger, asker, caller
         self._versions: dict[str, Version] = {}
 
-    async def found(self, who: str) -> Sequence[Contradiction]:
-        """Return those that nobody settled, the newest first, compared by `who`. Raises BadAnswer."""
-        pairs = list[Contradiction]()
+    async def found(self, who: str, limit: int) -> Sequence[Contradiction]:
+        """Return the newest of those that nobody settled, compared by `who`. Raises BadAnswer."""
+        pairs, shelves = list[Contradiction](), [*map(self._shelf, ("", *self._asker.teams))]
+        enough = limit + sum([await shelf.count() for shelf in shelves])
         for kind in KINDS:
             sides = await visible(self._ledger, self._asker, kind)
             self._versions |= {part.reference: version for part, version in sides}
-            pairs += [*_linked(sides), *await self._across(sides, who)]
+            pairs += [*_linked(sides), *await self._across(sides, who, enough)]
         keys = [each.key for each in pairs]
-        shelves = map(self._shelf, ("", *self._asker.teams))
         settled = {each.key for shelf in shelves for each in await shelf.by_keys(keys)}
         pairs.sort(key=lambda each: self._versions[each.newer.reference].at, reverse=True)
-        return [each for each in pairs if each.key not in settled]
+        return [each for each in pairs if each.key not in settled][:limit]
 
     async def settle(self, pair: Contradiction, keep: Keep, change: Change) -> None:
         """Take back one side, or note that both hold, or dispute a card with the other.
@@ -73,19 +73,22 @@ class Contradictions:
         else:
             await self._take_back(pair.older if keep == "newer" else pair.newer, change)
 
-    async def _across(self, sides: Sequence[Side], who: str) -> list[Contradiction]:
-        """Compare each text with the closest older ones of other places, in one question each."""
+    async def _across(self, sides: Sequence[Side], who: str, enough: int) -> list[Contradiction]:
+        """Compare each text, the newest first, with the closest older ones of other places."""
         vectors = await self._ledger.vectors_by_ids([version.record for _, version in sides])
         ordered = sorted((each for each in sides if each[1].record in vectors), key=lambda each: each[1].at)
         matrix = np.array([vectors[version.record] for _, version in ordered], dtype=np.float32)
         cosines, found = matrix @ matrix.T, list[Contradiction]()
-        for number, (newer, version) in enumerate(ordered):
+        for number in reversed(range(len(ordered))):
+            newer, version = ordered[number]
             nearest = np.argsort(-cosines[number, :number])
             close = [int(at) for at in nearest if cosines[number, at] >= CLOSE]
             close = [at for at in close if self._may_meet(version, ordered[at][1])][:MOST]
             if close:
                 alike = [float(cosines[number, at]) for at in close]
                 found += await _compared(newer, [ordered[at][0] for at in close], alike, who)
+            if len(found) >= enough:
+                break
         return found
 
     def _may_meet(self, one: Version, other: Version) -> bool:

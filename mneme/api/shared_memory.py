@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.api.memories import Query, Written
-from mneme.api.operation import USER, Key, Operations, Reason, changes, only, reads
+from mneme.api.operation import USER, Key, Limit, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.budget import tokens
@@ -32,6 +32,8 @@ Teams = Annotated[Sequence[str], Field(max_length=20, description="Whose finding
 Budget = Annotated[int, Field(ge=1, le=100_000, description="How many tokens the answer may have.")]
 
 
+MOST_LISTED = 1000
+"""Contradictions among which one is looked for by its key: as many as a list may have."""
 PRIVATE: Mapping[str, Any] = {
     "quote": "",
     "message_id": "",
@@ -189,12 +191,13 @@ class SharedMemory(Operations):
             str,
             Field(description="Who compares: `rules`, `auto` or a model.", examples=["ollama:llama3.1:8b"]),
         ] = "rules",
+        limit: Limit = 100,
     ) -> Sequence[Contradiction]:
         """Return what may not hold together: of the user and of teams, and of teams and others that they see.
 
         Nothing is written; each stays as it is until somebody settles it.
         """
-        return await (await self._contradictions(teams)).found(compared_by)
+        return await (await self._contradictions(teams)).found(compared_by, limit)
 
     @changes("contradictions/{key}/settle")
     async def settle_contradiction(
@@ -207,7 +210,7 @@ class SharedMemory(Operations):
     ) -> Contradiction:
         """Settle a contradiction: the other side is retired, or both hold. Raises Forbidden, NotFound."""
         all_of_them = await self._contradictions(teams)
-        found = {each.key: each for each in await all_of_them.found(compared_by)}
+        found = {each.key: each for each in await all_of_them.found(compared_by, MOST_LISTED)}
         whole = only(key, [*found], self._owner, "contradiction", "mneme contradictions list")
         change = self._change(reason, f"looked at what contradicts it: {keep}")
         await all_of_them.settle(found[whole], keep, change)

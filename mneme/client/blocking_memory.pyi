@@ -331,7 +331,10 @@ class BlockingTeamDiscussions:
 
 class BlockingSharedMemory:
     def contradictions(
-        self, teams: collections.abc.Sequence[builtins.str] = ..., compared_by: builtins.str = ...
+        self,
+        teams: collections.abc.Sequence[builtins.str] = ...,
+        compared_by: builtins.str = ...,
+        limit: builtins.int = ...,
     ) -> collections.abc.Sequence[mneme.stores.recall.Contradiction]: ...
     def proposals(
         self, team: builtins.str

@@ -96,6 +96,8 @@ async def test_a_reviewer_settles_for_the_whole_team_and_not_for_another_one(led
     with pytest.raises(Forbidden, match="ann may not review"):
         await ann.settle_contradiction(of_ops.key, "both", ["analysts"])
     await rob.settle_contradiction(of_ops.key, "both", ["analysts"])
+    (left,) = await rob.contradictions(["analysts"], limit=1)
+    assert left.older.owner == "cooks", "what is settled takes nobody's place"
     assert [each.older.owner for each in await ann.contradictions(["analysts"])] == ["cooks"]
     assert len(await eve.contradictions(["ops"])) == 1, "the other team looks for itself"
 
