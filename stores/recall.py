@@ -9,7 +9,6 @@ ends, each further record of a kind makes way for other kinds. What rests on som
 taken back is left out, or marked.
 """
 
-import asyncio
 import math
 import re
 from collections import Counter
@@ -252,8 +251,7 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     vectors = await ledger.vectors_by_ids(whole)
     known = [vectors.get(version.record) if part.kind in ONE_TEXT else None for part, version in parts]
     texts = [KINDS[part.kind].about(part.text) for part, _ in parts]
-    asked = await asyncio.gather(*(ledger.scores(each, texts, known=known) for each in _asked(question)))
-    alike = map(max, zip(*asked, strict=True))
+    alike = await ledger.scores(_asked(question), texts, known=known)
     ranked = [
         part.model_copy(update={"score": relevance * _weight(part.kind, version)})
         for (part, version), relevance in zip(parts, alike, strict=True)

@@ -6,7 +6,8 @@ is kept under both of them, so that they are looked at anew once either says som
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 from pydantic import BaseModel
@@ -24,7 +25,7 @@ from mneme.stores.ledger.namespaces import team_namespace, unescaped, user_names
 from mneme.stores.ledger.records import Change, Version, texts_in
 from mneme.stores.recall import Asker, Contradiction, Keep, Recallable, Recalled, visible
 from mneme.stores.shelf import Shelf, kind_of
-from mneme.stores.users.memories import RULES, Memory, UserMemories
+from mneme.stores.users.memories import RULES, MemoryRecord, UserMemories
 from mneme.stores.users.valid_time import overlaps
 
 KINDS: tuple[Recallable, ...] = ("fact", "card")
@@ -35,6 +36,7 @@ MOST = 8
 """Older texts of other places with which one is compared at most, the closest."""
 OPPOSED: Sequence[Relation] = ("change", "later", "correction", "unclear")
 Side = tuple[Recalled, Version]
+Near = tuple[Recalled, float]
 
 
 class BothHold(BaseModel):
@@ -53,13 +55,28 @@ class Contradictions:
         pairs, shelves = list[Contradiction](), [*map(self._shelf, ("", *self._asker.teams))]
         enough = limit + sum([await shelf.count() for shelf in shelves])
         for kind in KINDS:
-            sides = await visible(self._ledger, self._asker, kind)
-            self._versions |= {part.reference: version for part, version in sides}
-            pairs += [*_linked(sides), *await self._across(sides, who, enough)]
+            sides, across = await self._sides(kind), list[Contradiction]()
+            for newer, older in await self._close(sides):
+                across += await _compared(newer, older, who)
+                if len(across) >= enough:
+                    break
+            pairs += [*_linked(sides), *across]
         keys = [each.key for each in pairs]
         settled = {each.key for shelf in shelves for each in await shelf.by_keys(keys)}
         pairs.sort(key=lambda each: self._versions[each.newer.reference].at, reverse=True)
         return [each for each in pairs if each.key not in settled][:limit]
+
+    async def candidates(self) -> Mapping[str, Contradiction]:
+        """Return by their keys all pairs that may be found, whatever who compares says of them."""
+        pairs = list[Contradiction]()
+        for kind in KINDS:
+            sides = await self._sides(kind)
+            close = await self._close(sides)
+            pairs += [
+                *_linked(sides),
+                *(_pair(newer, each, "") for newer, older in close for each, _ in older),
+            ]
+        return {each.key: each for each in pairs}
 
     async def settle(self, pair: Contradiction, keep: Keep, change: Change) -> None:
         """Take back one side, or note that both hold, or dispute a card with the other.
@@ -73,23 +90,28 @@ class Contradictions:
         else:
             await self._take_back(pair.older if keep == "newer" else pair.newer, change)
 
-    async def _across(self, sides: Sequence[Side], who: str, enough: int) -> list[Contradiction]:
-        """Compare each text, the newest first, with the closest older ones of other places."""
+    async def _sides(self, kind: Recallable) -> Sequence[Side]:
+        sides = await visible(self._ledger, self._asker, kind)
+        self._versions |= {part.reference: version for part, version in sides}
+        return sides
+
+    async def _close(self, sides: Sequence[Side]) -> Iterator[tuple[Recalled, Sequence[Near]]]:
+        """Return texts, the newest first, each with the closest older ones of other places, and how close."""
         vectors = await self._ledger.vectors_by_ids([version.record for _, version in sides])
         ordered = sorted((each for each in sides if each[1].record in vectors), key=lambda each: each[1].at)
         matrix = np.array([vectors[version.record] for _, version in ordered], dtype=np.float32)
-        cosines, found = matrix @ matrix.T, list[Contradiction]()
-        for number in reversed(range(len(ordered))):
-            newer, version = ordered[number]
-            nearest = np.argsort(-cosines[number, :number])
-            close = [int(at) for at in nearest if cosines[number, at] >= CLOSE]
-            close = [at for at in close if self._may_meet(version, ordered[at][1])][:MOST]
-            if close:
-                alike = [float(cosines[number, at]) for at in close]
-                found += await _compared(newer, [ordered[at][0] for at in close], alike, who)
-            if len(found) >= enough:
-                break
-        return found
+
+        def each_with_older() -> Iterator[tuple[Recalled, Sequence[Near]]]:
+            for number in reversed(range(1, len(ordered))):
+                newer, version = ordered[number]
+                alike = matrix[:number] @ matrix[number]
+                close = np.flatnonzero(alike >= CLOSE)
+                nearest = (int(at) for at in close[np.argsort(-alike[close])])
+                meeting = (at for at in nearest if self._may_meet(version, ordered[at][1]))
+                if older := [(ordered[at][0], float(alike[at])) for at in islice(meeting, MOST)]:
+                    yield newer, older
+
+        return each_with_older()
 
     def _may_meet(self, one: Version, other: Version) -> bool:
         """Return whether two records of different places, one of them own, hold on a day together."""
@@ -114,11 +136,8 @@ class Contradictions:
         if newer.namespace != older.namespace:
             await self._shelf(team).add_new(pair.key, BothHold(), change=change)
             return
-        memory = Memory.model_validate(newer.value)
-        left = [each for each in memory.may_contradict if each != older.key]
-        unlinked = memory.model_copy(update={"may_contradict": left})
         facts = UserMemories(self._ledger, pair.newer.owner, newer.namespace)
-        await facts.update(newer.key, unlinked, change=change, expected_version=newer.version)
+        await facts.unlink(MemoryRecord.of(newer), older.key, change=change)
 
     async def _take_back(self, side: Recalled, change: Change) -> None:
         head = self._versions[side.reference]
@@ -152,18 +171,19 @@ class Contradictions:
         return next(each for each in both if self._is_own(self._versions[each.reference]))
 
 
-async def _compared(
-    newer: Recalled, older: Sequence[Recalled], alike: Sequence[float], who: str
-) -> list[Contradiction]:
+async def _compared(newer: Recalled, older: Sequence[Near], who: str) -> list[Contradiction]:
     """Ask which older texts a newer one contradicts; rules also doubt those that it nearly repeats."""
-    given = Comparing(facts=[Fact(content=newer.text)], memories=[each.text for each in older])
+    memories = [each.text for each, _ in older]
+    given = Comparing(facts=[Fact(content=newer.text)], memories=memories)
     answered = await ask(compare_memories, given, who, lane="background")
     judged = {each.memory: each for each in answered.value.judgements}
-    found = [_pair(newer, older[at], each.reason) for at, each in judged.items() if each.relation in OPPOSED]
+    found = [
+        _pair(newer, older[at][0], each.reason) for at, each in judged.items() if each.relation in OPPOSED
+    ]
     if answered.responder != RULES:
         return found
-    unsure = (at for at, cosine in enumerate(alike) if at not in judged and cosine >= NEARLY_SAME)
-    return found + [_pair(newer, older[at], "They say nearly the same, and not the same.") for at in unsure]
+    unsure = (each for at, (each, cosine) in enumerate(older) if at not in judged and cosine >= NEARLY_SAME)
+    return found + [_pair(newer, each, "They say nearly the same, and not the same.") for each in unsure]
 
 
 def _linked(sides: Sequence[Side]) -> list[Contradiction]:

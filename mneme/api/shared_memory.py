@@ -32,8 +32,6 @@ Teams = Annotated[Sequence[str], Field(max_length=20, description="Whose finding
 Budget = Annotated[int, Field(ge=1, le=100_000, description="How many tokens the answer may have.")]
 
 
-MOST_LISTED = 1000
-"""Contradictions among which one is looked for by its key: as many as a list may have."""
 PRIVATE: Mapping[str, Any] = {
     "quote": "",
     "message_id": "",
@@ -205,16 +203,15 @@ class SharedMemory(Operations):
         key: Key,
         keep: Annotated[Keep, Field(description="What holds; of cards `trial` tries both on tasks.")],
         teams: Teams = (LOCAL,),
-        compared_by: Annotated[str, Field(description="As when it was listed.")] = "rules",
         reason: Reason = "",
     ) -> Contradiction:
         """Settle a contradiction: the other side is retired, or both hold. Raises Forbidden, NotFound."""
         all_of_them = await self._contradictions(teams)
-        found = {each.key: each for each in await all_of_them.found(compared_by, MOST_LISTED)}
+        found = await all_of_them.candidates()
         whole = only(key, [*found], self._owner, "contradiction", "mneme contradictions list")
         change = self._change(reason, f"looked at what contradicts it: {keep}")
         await all_of_them.settle(found[whole], keep, change)
-        return found[whole]
+        return found[whole].model_copy(update={"why": change.reason})
 
     async def _contradictions(self, teams: Sequence[str]) -> "Contradictions":
         from mneme.api.contradictions import Contradictions  # noqa: PLC0415  (slow to import)

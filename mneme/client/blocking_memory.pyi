@@ -355,7 +355,6 @@ class BlockingSharedMemory:
         key: builtins.str,
         keep: typing.Literal["newer", "older", "both", "trial"],
         teams: collections.abc.Sequence[builtins.str] = ...,
-        compared_by: builtins.str = ...,
         reason: builtins.str = ...,
     ) -> mneme.stores.recall.Contradiction: ...
     def promote(

@@ -4,6 +4,7 @@ import asyncio
 import difflib
 import json
 import logging
+import math
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from itertools import product
@@ -244,35 +245,41 @@ class Lookup:
 
     async def scores(
         self,
-        query: str,
+        queries: Iterable[str],
         texts: Sequence[str],
         *,
-        vector: Sequence[float] | None = None,
         known: Sequence[Sequence[float] | None] = (),
     ) -> list[float]:
-        """Return how well texts that no index has fit a query: the cosine plus half its share of words.
+        """Return how well texts that no index has fit the query of several that each fits best.
 
-        The query's `vector` and those of texts are computed where they are not `known`.
+        That is the cosine plus half the text's share of the query's words. Vectors of texts are computed
+        where they are not `known`.
         """
-        asked = {*words_asked(query).indices}
-        shares = [len(asked.intersection(words_of(each).indices)) / max(1, len(asked)) for each in texts]
-        asking = vector or await self.vector_of(query)
-        if asking is None or not texts:
-            return shares
+        words = [{*words_of(each).indices} for each in texts]
         vectors = [*known, *[None] * (len(texts) - len(known))]
-        made = await self._embedded({text for text, each in zip(texts, vectors, strict=True) if each is None})
-        pairs = zip(texts, vectors, strict=True)
-        cosines = [sum(map(mul, asking, made[text] if each is None else each)) for text, each in pairs]
-        return [cosine + share / 2 for cosine, share in zip(cosines, shares, strict=True)]
+        unknown = {text for text, each in zip(texts, vectors, strict=True) if each is None}
+        made = {} if self.goes_by_words else await self._embedded(unknown)
+        best = [-math.inf] * len(texts)
+        for query in queries:
+            asked, asking = {*words_asked(query).indices}, await self.vector_of(query)
+            shares = [len(asked & each) / max(1, len(asked)) for each in words]
+            if asking is not None:
+                pairs = zip(shares, texts, vectors, strict=True)
+                shares = [
+                    share / 2 + sum(map(mul, asking, made[text] if vector is None else vector))
+                    for share, text, vector in pairs
+                ]
+            best = [*map(max, best, shares)]
+        return best
 
     async def _embedded(self, texts: Set[str]) -> Mapping[str, Sequence[float]]:
         """Return the vectors of texts; the latest are kept, since one recall compares what the last did."""
-        made = {text: self._compared[text] for text in texts if text in self._compared}
-        if new := list(texts - made.keys()):
-            made |= dict(zip(new, await self._embedder.embed_documents(new), strict=True))
-        kept = {text: each for text, each in self._compared.items() if text not in made} | made
-        self._compared = dict(list(kept.items())[-COMPARED_KEPT:])
-        return made
+        known = {text: self._compared[text] for text in texts & self._compared.keys()}
+        if not (new := list(texts - known.keys())):
+            return known
+        made = dict(zip(new, await self._embedder.embed_documents(new), strict=True))
+        self._compared = dict([*self._compared.items(), *made.items()][-COMPARED_KEPT:])
+        return known | made
 
     async def shelved(self, namespace: Namespace, shelf: str) -> int:
         """Return how many live records are on a shelf."""

@@ -267,10 +267,14 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         settled = {"flag": "", "unclear": "", "may_contradict": [], "read_by": ""}
         memory = found.memory.model_copy(update=settled)
         for newer in await self._linked_with([key]):
-            left = [each for each in newer.memory.may_contradict if each != key]
-            unlinked = newer.memory.model_copy(update={"may_contradict": left})
-            await self.update(newer.key, unlinked, change=change, expected_version=newer.version)
+            await self.unlink(newer, key, change=change)
         return await self.update(key, memory, change=change, expected_version=found.version)
+
+    async def unlink(self, newer: MemoryRecord, older: str, *, change: Change) -> MemoryRecord:
+        """Take the link to an older memory off a newer one. Raises Conflict."""
+        left = [each for each in newer.memory.may_contradict if each != older]
+        unlinked = newer.memory.model_copy(update={"may_contradict": left})
+        return await self.update(newer.key, unlinked, change=change, expected_version=newer.version)
 
     async def list(self, *, limit: int = 100, **options: Any) -> Sequence[MemoryRecord]:
         """Return memories in the order in which they were first remembered."""
@@ -318,7 +322,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
 
     async def ranked(self, query: str, among: Sequence[MemoryRecord], k: int) -> Sequence[MemoryRecord]:
         """Return the k of these memories, in whichever version, that fit a query best."""
-        scores = await self.ledger.scores(query, [each.memory.content for each in among])
+        scores = await self.ledger.scores([query], [each.memory.content for each in among])
         best = nlargest(k, zip(scores, range(len(among)), strict=True))
         return [among[number].model_copy(update={"similarity": score}) for score, number in best]
 
