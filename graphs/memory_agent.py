@@ -7,7 +7,7 @@ from langgraph.graph import END, START
 
 from mneme.nodes.chat.conflict_router import conflict_router
 from mneme.nodes.chat.context import MemoryContext
-from mneme.nodes.chat.memory_agent import decide, find_similar, message_router, routed
+from mneme.nodes.chat.memory_agent import decide, find_similar, left_to_store, message_router, routed
 from mneme.nodes.chat.memory_operations import (
     discard,
     insert_memory,
@@ -40,7 +40,7 @@ def remembering(first: str) -> Workflow:
     builder.add_node(settle)
     builder.add_edge(START, "receive")
     builder.add_conditional_edges("receive", is_settled, {True: END, False: first})
-    for name in ("forget", *OPERATIONS[:-1]):
+    for name in OPERATIONS[:-1]:
         builder.add_edge(name, "settle")
     builder.add_edge("settle", END)
     return builder
@@ -53,6 +53,7 @@ builder.add_node(conflict_router)
 builder.add_node(decide)
 
 builder.add_conditional_edges("message_router", routed, ["find_similar", "forget", "settle"])
+builder.add_conditional_edges("forget", left_to_store, ["find_similar", "settle"])
 builder.add_edge("find_similar", "conflict_router")
 builder.add_edge("conflict_router", "decide")
 builder.add_conditional_edges("decide", each_decision, OPERATIONS)

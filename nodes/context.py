@@ -10,9 +10,10 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput
-from mneme.stores.access import ALONE, LOCAL, own_team, own_user
+from mneme.stores.access import ALONE, own_team, own_user
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import LOCAL
 
 RESPONDER = (
     "Who answers: `auto` (Ollama where it runs, else rules), `rules`, `ollama:<model>`, "

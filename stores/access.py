@@ -15,13 +15,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from mneme.core.errors import BadInput, Forbidden, StorageFailure, first_fault
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace, unescaped
+from mneme.stores.ledger.namespaces import LOCAL, team_namespace, unescaped
 from mneme.stores.ledger.records import Change, Namespace
 from mneme.stores.recall import RECALLABLE, Asker, Opened, Recallable
 from mneme.stores.shelf import Shelf, kind_of
 
-LOCAL = "local"
-"""The one person on a server without keys, and whoever uses the command line without a server."""
 ALONE = "mneme:alone"
 """The permission of the one person on a server without keys, who may name any user."""
 

@@ -26,6 +26,7 @@ from mneme.stores.ledger.namespaces import team_namespace, unescaped, user_names
 from mneme.stores.ledger.records import Namespace, Version
 from mneme.stores.pools.memory_pool import Pair
 from mneme.stores.provenance import stale
+from mneme.stores.users.traces import named
 from mneme.stores.users.valid_time import holding
 
 Recallable = Literal["fact", "card", "agreement", "synopsis", "pair"]
@@ -350,17 +351,20 @@ def _weight(kind: Recallable, version: Version) -> float:
 def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int]) -> list[Recalled]:
     """Take what fits into the budget together, best first; one that does not fit makes way for shorter ones.
 
-    What a kind has shown counts against its next, so that synopses of one task leave room for a fact.
+    What a kind has shown counts against its next, so that synopses of one task leave room for a fact. A fact
+    and its copy of a team are shown once.
     """
-    shown, of_kind = list[Recalled](), Counter[Recallable]()
+    shown, of_kind, told = list[Recalled](), Counter[Recallable](), set[str]()
     by_kind = {kind: sorted((each for each in ranked if each.kind == kind), key=_order) for kind in KINDS}
     while waiting := [each[0] for each in by_kind.values() if each]:
         best = min(
             waiting, key=lambda each: (bool(each.stale), -each.score / (1 + CROWD * of_kind[each.kind]))
         )
         by_kind[best.kind].pop(0)
-        if (tokens := cost(best.line)) <= budget:
+        says = {best.text, named(best.text, best.owner)}
+        if not says & told and (tokens := cost(best.line)) <= budget:
             shown.append(best)
+            told |= says
             of_kind[best.kind] += 1
             budget -= tokens
     return sorted(shown, key=_order)

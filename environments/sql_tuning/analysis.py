@@ -111,7 +111,6 @@ def qualified(query: str, catalogue: Catalogue, dialect: Dialect) -> exp.Query:
             dialect=dialect,
             quote_identifiers=False,
             identify=False,
-            expand_alias_refs=False,
         )
     except (SqlglotError, RecursionError) as unreadable:
         raise BadInput(f"The query cannot be analysed: {unreadable}") from unreadable

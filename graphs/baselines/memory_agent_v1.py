@@ -12,5 +12,6 @@ builder.add_node("compose", compose_quoted)
 builder.add_edge("find_similar", "manage")
 builder.add_edge("manage", "compose")
 builder.add_conditional_edges("compose", each_decision, OPERATIONS)
+builder.add_edge("forget", "settle")
 
 graph = builder.compile(name="memory_agent_v1")

@@ -15,5 +15,6 @@ builder.add_conditional_edges("message_router", routed, ["find_similar", "forget
 builder.add_edge("find_similar", "upsert_router")
 builder.add_edge("upsert_router", "compose")
 builder.add_conditional_edges("compose", each_decision, OPERATIONS)
+builder.add_edge("forget", "settle")
 
 graph = builder.compile(name="memory_agent_v2")

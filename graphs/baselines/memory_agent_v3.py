@@ -19,5 +19,6 @@ builder.add_edge("compose", "find_similar")
 builder.add_edge("find_similar", "conflict_router")
 builder.add_edge("conflict_router", "decide")
 builder.add_conditional_edges("decide", each_decision, OPERATIONS)
+builder.add_edge("forget", "settle")
 
 graph = builder.compile(name="memory_agent_v3")

@@ -30,8 +30,10 @@ from mneme.stores.users.valid_time import overlaps
 
 KINDS: tuple[Recallable, ...] = ("fact", "card")
 """Kinds that are compared across places, each within itself."""
-CLOSE = 0.5
-"""Cosine from which two texts of different places are compared."""
+CLOSE = 0.3
+"""Cosine from which two texts of different places are compared: most of what is unrelated is below it."""
+CLOSE_BY_RULES = 0.5
+"""The same where rules compare, which doubt much that a model tells apart."""
 MOST = 8
 """Older texts of other places with which one is compared at most, the closest."""
 OPPOSED: Sequence[Relation] = ("change", "later", "correction", "unclear")
@@ -176,11 +178,14 @@ async def _compared(newer: Recalled, older: Sequence[Near], who: str) -> list[Co
     memories = [each.text for each, _ in older]
     given = Comparing(facts=[Fact(content=newer.text)], memories=memories)
     answered = await ask(compare_memories, given, who, lane="background")
+    by_rules = answered.responder == RULES
     judged = {each.memory: each for each in answered.value.judgements}
     found = [
-        _pair(newer, older[at][0], each.reason) for at, each in judged.items() if each.relation in OPPOSED
+        _pair(newer, older[at][0], each.reason)
+        for at, each in judged.items()
+        if each.relation in OPPOSED and (older[at][1] >= CLOSE_BY_RULES or not by_rules)
     ]
-    if answered.responder != RULES:
+    if not by_rules:
         return found
     unsure = (each for at, (each, cosine) in enumerate(older) if at not in judged and cosine >= NEARLY_SAME)
     return found + [_pair(newer, each, "They say nearly the same, and not the same.") for each in unsure]

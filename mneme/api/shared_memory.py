@@ -11,14 +11,15 @@ from mneme.api.operation import USER, Key, Limit, Operations, Reason, changes, o
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.budget import tokens
-from mneme.stores.access import LOCAL, asker_of, is_own, may_read, own_team, roles
+from mneme.stores.access import asker_of, is_own, may_read, own_team, roles
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace, unescaped, user_namespace
-from mneme.stores.ledger.records import Change, Source, Version
+from mneme.stores.ledger.namespaces import LOCAL, team_namespace, unescaped, user_namespace
+from mneme.stores.ledger.records import Change, Source, Value, Version
 from mneme.stores.provenance import SETTLED, stale, steps
 from mneme.stores.recall import RECALLABLE, Contradiction, Keep, Recallable, Recalled, kind_in, recall
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
+from mneme.stores.users.traces import named
 
 if TYPE_CHECKING:
     from mneme.api.contradictions import Contradictions
@@ -37,6 +38,7 @@ PRIVATE: Mapping[str, Any] = {
     "message_id": "",
     "thread": "",
     "statements": [],
+    "may_contradict": [],
     "flag": "",
     "unclear": "",
 }
@@ -176,7 +178,7 @@ class SharedMemory(Operations):
             raise Forbidden(f"What {head.key} was made from is of {owner}.", f"Ask {owner} to renew it.")
         change = self._change(reason, f"as {owner} says now")
         change = change.model_copy(update={"source": Source(records=[live[0].reference])})
-        memory = Memory.model_validate(live[0].value).model_copy(update=PRIVATE)
+        memory = _as_shared(live[0].value, owner)
         facts = UserMemories(self._ledger, unescaped(head.namespace[1]), head.namespace)
         await facts.update(head.key, memory, change=change, expected_version=head.version)
         return _step(0, await facts.head(head.key), {})
@@ -230,12 +232,12 @@ class SharedMemory(Operations):
         """
         found = await self._facts.head(await self._key(key))
         own = own_team(self._who, team)
-        change = self._change(reason, f"shared by {self._owner}")
+        change = self._change("", ": ".join(filter(None, [f"shared by {self._owner}", reason.strip()])))
         change = change.model_copy(update={"source": Source(records=[found.reference])})
         who = self._who
         may_promote = who is None or is_own(who, own) or "promote" in roles().rights(who, own)
         place = "facts" if may_promote else "proposals"
-        memory = Memory.model_validate(found.value).model_copy(update=PRIVATE)
+        memory = _as_shared(found.value, self._owner)
         return await self._add(TeamFacts(self._ledger, own, place), memory, change)
 
     @reads("proposals")
@@ -259,7 +261,8 @@ class SharedMemory(Operations):
         done = await waiting.retire(head.key, change=change, expected_version=head.version)
         if not accept:
             return done
-        change = change.model_copy(update={"source": head.change.source})
+        why = f"{head.change.reason}, {change.reason}"
+        change = change.model_copy(update={"source": head.change.source, "reason": why})
         return await self._add(TeamFacts(self._ledger, own), Memory.model_validate(head.value), change)
 
     async def _add(self, facts: TeamFacts, memory: Memory, change: Change) -> Written:
@@ -299,6 +302,13 @@ class SharedMemory(Operations):
         return Step(
             distance=distance, kind="of somebody else", stale="" if version.record not in old else "yes"
         )
+
+
+def _as_shared(value: Value, owner: str) -> Memory:
+    """Return a memory as others are shown it: without the words it rests on, and with its owner's name."""
+    memory = Memory.model_validate(value).model_copy(update=PRIVATE)
+    content, *relations = (named(each, owner) for each in (memory.content, *memory.relations))
+    return memory.model_copy(update={"content": content, "relations": relations})
 
 
 def _step(distance: int, version: Version, old: Mapping[str, str]) -> Step:

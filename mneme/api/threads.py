@@ -21,11 +21,11 @@ from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
 from mneme.core.settings import settings
 from mneme.nodes.background import THREAD_NAME, known_id, named_thread
 from mneme.nodes.chat.waking import MEMORY_THREAD
-from mneme.stores.access import LOCAL
 from mneme.stores.checkpoints.checkpointer import opened_checkpointer
 from mneme.stores.checkpoints.erasing import Eraser
 from mneme.stores.checkpoints.saver import Kept
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import LOCAL
 from mneme.stores.ledger.words import words_of
 from mneme.stores.users.threads import ThreadIds
 from mneme.stores.users.traces import Told

@@ -22,8 +22,8 @@ from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput, MnemeError, needs
 from mneme.core.settings import settings
 from mneme.integrations.hook import MODULE
-from mneme.stores.access import LOCAL
 from mneme.stores.ledger.addresses import place_of
+from mneme.stores.ledger.namespaces import LOCAL
 from mneme.stores.ledger.records import check_name
 
 Json = dict[str, Any]

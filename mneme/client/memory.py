@@ -34,8 +34,8 @@ from mneme.client.blocking_memory import BlockingMemory
 from mneme.client.home import Place, open_own_ledger, opened, operations_at
 from mneme.client.spoken import Spoken, chat_messages
 from mneme.core.errors import BadInput, ServerGone
-from mneme.stores.access import LOCAL
 from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.namespaces import LOCAL
 
 if TYPE_CHECKING:  # slow to import
     from mneme.client.session import MemoryAgents

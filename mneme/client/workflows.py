@@ -30,10 +30,10 @@ from mneme.core.errors import MnemeError, TooMany
 from mneme.core.settings import settings
 from mneme.graphs import load
 from mneme.nodes.background import THREAD_NAME, known_id
-from mneme.stores.access import LOCAL
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import LOCAL
 from mneme.stores.users.threads import ThreadIds
 
 Graph = PregelProtocol[Any, Any, Any, Any]

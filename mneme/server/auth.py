@@ -17,8 +17,9 @@ from mneme.core.errors import Forbidden, MnemeError, TooMany
 from mneme.core.settings import read_settings, settings
 from mneme.server.opened import store
 from mneme.server.users import authenticate
-from mneme.stores.access import ALONE, LOCAL, own_user
+from mneme.stores.access import ALONE, own_user
 from mneme.stores.checkpoints.checkpointer import thread_owner
+from mneme.stores.ledger.namespaces import LOCAL
 from mneme.stores.users.inbox import Inbox, Message
 
 MAX_BUSY = 24

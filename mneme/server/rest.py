@@ -21,7 +21,7 @@ from mneme.server.problems import (
     no_route,
     once,
 )
-from mneme.stores.access import LOCAL
+from mneme.stores.ledger.namespaces import LOCAL
 from mneme.stores.ledger.records import MAX_NAME_CHARS
 
 Opened = Callable[[Request, str, str], Awaitable[Operations]]

@@ -20,8 +20,8 @@ from mneme.core.errors import Conflict
 from mneme.nodes.background import THREAD_NAME
 from mneme.nodes.chat.waking import MEMORY_THREAD, remember_later
 from mneme.server.opened import store
-from mneme.stores.access import LOCAL
 from mneme.stores.checkpoints.checkpointer import opened_checkpointer
+from mneme.stores.ledger.namespaces import LOCAL
 from mneme.stores.users.inbox import Inbox
 
 PATIENCE = 20.0

@@ -62,7 +62,7 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
     is_empty = reading.route == "store" and not reading.memories
     nothing = " But nothing of it could be written down." if is_empty else ""
     return {
-        "route": "store" if own or reading.memories else reading.route,  # what is written down is stored
+        "route": "store" if own or (reading.memories and reading.route == "discard") else reading.route,
         "rationale": reading.rationale + nothing,
         "model": await resolve(who),
         "candidates": written(given, reading.memories, doubt),
@@ -92,6 +92,11 @@ def routed(state: State) -> Literal["find_similar", "forget", "settle"]:
     if state["route"] == "store":
         return "find_similar"
     return "forget" if state["route"] == "forget" else "settle"
+
+
+def left_to_store(state: State) -> Literal["find_similar", "settle"]:
+    """Tell whether a message that wants something forgotten tells something else, too."""
+    return "find_similar" if state["candidates"] else "settle"
 
 
 async def find_similar(state: State, runtime: MemoryRuntime) -> Update:

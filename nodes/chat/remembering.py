@@ -22,6 +22,7 @@ from mneme.nodes.context import user_of
 from mneme.nodes.costs import counted
 from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.tracing import traced
+from mneme.prompts.chat.evidence import sentences
 from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.users.inbox import (
@@ -162,20 +163,29 @@ def change_of(state: State, reason: str) -> Change:
 
 @counted
 async def forget(state: State, runtime: MemoryRuntime) -> Update:
-    """Retire the memories that the user wants forgotten; their history stays until a person erases it."""
-    similar = await similar_to(state["message"], runtime)
+    """Retire the memories that the user wants forgotten; their history stays until a person erases it.
+
+    Of what the message tells beside that, what says the same again is left out.
+    """
+    candidates = state["candidates"]
+    parts = sentences(state["message"]) if candidates else []
+    found = [await similar_to(each, runtime) for each in (state["message"], *parts)]
+    similar = [*{each.key: each for some in found for each in some}.values()]
     given = Forgetting(
         message=state["message"],
         preceding=state.get("preceding", []),
-        memories=[each.memory.content for each in similar],
+        memories=[each.content for each in (*(each.memory for each in similar), *candidates)],
+        known=len(similar),
     )
     answer = (await ask(choose_forgotten, given, runtime.context.memory_agent, lane="background")).value
-    chosen = [similar[number] for number in dict.fromkeys(answer.numbers)]
+    chosen = [similar[number] for number in dict.fromkeys(answer.numbers) if number < len(similar)]
+    left = [each for number, each in enumerate(candidates, len(similar)) if number not in answer.numbers]
     change = change_of(state, answer.rationale)
     retired = [
         await retire_memory(each, change, write_id(state["message_id"], each.key), runtime) for each in chosen
     ]
-    return {"operations": retired, "rationale": f"{state['rationale']} {answer.rationale}"}
+    rationale = f"{state['rationale']} {answer.rationale}"
+    return {"operations": retired, "rationale": rationale, "candidates": left}
 
 
 async def settle(state: State, runtime: MemoryRuntime) -> Update:

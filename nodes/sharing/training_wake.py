@@ -11,8 +11,8 @@ from mneme.core.errors import MnemeError
 from mneme.nodes.background import RECURSION_LIMIT, named_thread, warn_of_a_single_worker
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.sharing.context import PoolContext, Pools
-from mneme.stores.access import LOCAL
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.namespaces import LOCAL
 
 TRAINING_THREAD = "retriever/{team}/{pool}"
 """The name of the thread on which a pool's retriever is trained, one training after the other."""

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 from mneme.prompts.chat import paper_versions as paper
 from mneme.prompts.chat.bounds import MAX_CHARS, MAX_ITEMS
+from mneme.prompts.chat.evidence import sentences
 from mneme.prompts.chat.memory_agent import comparing, forgetting, reading, rewriting
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.rules.chat.comparison import corrected, correction, count, relations, stems
@@ -28,22 +30,30 @@ NAME = re.compile(r"(?!I['’ ])[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)*")
 
 def read_message(given: reading.Incoming, most: int = reading.MAX_STATED) -> reading.Reading:
     """Keep each statement in the user's own words, in at most so many memories."""
-    others = CLAUSES.split(given.message)[1:]
-    if FORGET.search(given.message) and not any(says(each) and not asks(each) for each in others):
-        return reading.Reading(rationale="The user wants something forgotten.", route="forget")
-    found = statements(given.message, given.preceding)
-    if not found:
-        return reading.Reading(
-            rationale="It states nothing: a question, a greeting, thanks.", route="discard"
-        )
-    step = -(-len(found) // most)
+    wishes = _wishes(given.message)
+    told = [each for each in sentences(given.message) if each not in wishes]
+    found = statements(" ".join(told) if wishes else given.message, given.preceding)
+    step = max(1, -(-len(found) // most))
     memories = [_memory(found[at : at + step]) for at in range(0, len(found), step)]
     cut = f" Only its first {MAX_READ} characters." if len(given.message) > MAX_READ else ""
-    why = f"It states something; kept in the user's own words.{cut}"
-    return reading.Reading(rationale=why, route="store", memories=memories)
+    kept = f"It states something; kept in the user's own words.{cut}"
+    if wishes:
+        why = f"The user wants something forgotten.{f' {kept}' if found else ''}"
+        return reading.Reading(rationale=why, route="forget", memories=memories)
+    nothing = "It states nothing: a question, a greeting, thanks."
+    route: Literal["store", "discard"] = "store" if found else "discard"
+    return reading.Reading(rationale=kept if found else nothing, route=route, memories=memories)
 
 
 rule(reading.read_message)(read_message)
+
+
+def _wishes(message: str) -> list[str]:
+    """Return the sentences that want something forgotten and tell nothing else."""
+    wishes = [each for each in sentences(message) if FORGET.search(each)]
+    return [
+        each for each in wishes if not any(says(part) and not asks(part) for part in CLAUSES.split(each)[1:])
+    ]
 
 
 def _memory(together: Sequence[Statement]) -> reading.Read:
@@ -94,12 +104,12 @@ def rewrite_memory(given: rewriting.Pair) -> rewriting.Rewritten:
 @rule(forgetting.choose_forgotten)
 def choose_forgotten(given: forgetting.Forgetting) -> forgetting.Forgotten:
     """Choose the memories that say all of what the message wants forgotten."""
-    said = TOLD.sub(" ", FORGET.sub("", given.message))
-    wish, is_own = stems(said), OWN.search(said) is not None
+    said = [TOLD.sub(" ", FORGET.sub("", each)) for each in _wishes(given.message)]
     numbers = [
         number
-        for number, memory in enumerate(given.memories)
-        if wish and wish <= stems(memory) and (OWN.search(memory) or not is_own)
+        for number, memory in enumerate(given.memories[: given.known])
+        for wish in said
+        if stems(wish) and stems(wish) <= stems(memory) and (OWN.search(memory) or not OWN.search(wish))
     ]
     found = f"Memories that say what is to be forgotten: {len(numbers)}." if numbers else "No memory says so."
     return forgetting.Forgotten(rationale=found, numbers=numbers[:MAX_ITEMS])

@@ -7,6 +7,9 @@ namespace.
 
 from mneme.stores.ledger.records import Namespace, check_name, check_namespace
 
+LOCAL = "local"
+"""The one person on a server without keys, and whoever uses the command line without a server."""
+
 
 def user_namespace(user: str, *below: str) -> Namespace:
     """Return the namespace ("users", user, …). Raises BadInput."""

@@ -21,7 +21,7 @@ from mneme.stores.ledger.records import Change, Namespace, Version
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.ledger.writing import Forgotten, missing
 from mneme.stores.shelf import RecordKind, Shelf
-from mneme.stores.users.traces import InboxTraces, Told, told_by
+from mneme.stores.users.traces import InboxTraces, Told, named, told_by
 from mneme.stores.users.unreadable import check, read_one, readable
 from mneme.stores.users.valid_time import Holding, holding, valid_at
 
@@ -375,6 +375,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         known = Told()
         for key in keys:
             known |= told_by(await self.ledger.history(self.namespace, key))
+        known |= Told(texts=frozenset(named(each, self.user) for each in known.texts))
         return await InboxTraces(self.ledger, self.user).about({*keys}, known)
 
     async def forget_all(self, *, reason: str, actor: str) -> int:

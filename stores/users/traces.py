@@ -1,17 +1,29 @@
 """What a memory was told by, and what a user's inbox still holds of it, so that it is forgotten with it."""
 
+import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, cast
 
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import user_namespace
+from mneme.stores.ledger.namespaces import LOCAL, user_namespace
 from mneme.stores.ledger.records import Value, Version
 from mneme.stores.users.inbox import Message, outcome_of, trouble_of, untroubled
 
 MIN_CHARS = 8
 """Characters of words that are looked for inside of other texts."""
+
+THE_USER = re.compile(
+    r"(?<=\band )the user\b|\b[Tt]he user(?=['’]s\b|\W*$|[.,;]|\s+(?:\||no longer|will|would|can|could|may"
+    r"|might|must|had|and|\w*(?:[^\Ws]s|ed)\b))"
+)
+"""The owner of a memory, in what the memory agent wrote; not `the user table`."""
+
+
+def named(text: str, owner: str) -> str:
+    """Return a text of a memory as others are shown it, to whom "the user" would be themselves."""
+    return text if owner == LOCAL else THE_USER.sub(lambda _: owner, text)
 
 
 @dataclass(frozen=True)

@@ -472,6 +472,20 @@ async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
     assert MEMORY in await contents(ledger)
 
 
+async def test_a_message_may_want_one_thing_forgotten_and_tell_another(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = FACT | {"content": "The user wants Max forgotten."}
+    said = script(
+        read_message=reading(FACT, again, route="forget"),
+        choose_forgotten={"rationale": "It is of Max.", "numbers": [0, 2]},
+        compare_memories=NOTHING,
+    )
+    result = await tell(ledger, said, monkeypatch)
+    assert done(result) == ["retire", "insert"]
+    assert await contents(ledger) == [FACT["content"]], "what says again what is to be forgotten is left out"
+
+
 @pytest.mark.parametrize(
     ("message", "left"),
     [
@@ -479,6 +493,8 @@ async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
         ("Forget I live in Ulm.", ["The user likes jazz."]),
         ("Forget where I live: Ulm.", ["The user likes jazz."]),
         ("Forget my shoe size.", ["The user likes jazz.", "The user lives in Ulm."]),
+        ("Forget where I live. I play the cello.", ["The user likes jazz.", "I play the cello."]),
+        ("I live in Bern now. Please forget where I live.", ["The user likes jazz.", "I live in Bern now."]),
     ],
 )
 async def test_rules_retire_what_says_all_that_is_to_be_forgotten(

@@ -391,6 +391,11 @@ class TestAnalysis:
         assert len(structure.correlated) == 1
         assert structure.limit == 5
 
+    def test_a_group_may_be_named_as_a_column_of_the_answer(self) -> None:
+        query = "SELECT LOWER(device) AS kind, COUNT(*) FROM user_events GROUP BY {} ORDER BY kind"
+        tables = find_schema("events").tables()
+        assert analyse(query.format("kind"), tables) == analyse(query.format("LOWER(device)"), tables)
+
     def test_what_cannot_be_analysed(self) -> None:
         for query in ("SELEC 1", "DELETE FROM users", "SELECT nowhere FROM users"):
             with pytest.raises(BadInput):

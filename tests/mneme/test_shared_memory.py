@@ -106,8 +106,8 @@ async def test_what_answers_one_sentence_of_a_long_message_is_found(ledger: Ledg
 
 async def test_an_imported_fact_is_as_old_as_the_day_on_which_it_was_told(ledger: Ledger) -> None:
     memories = UserMemories(ledger, "ann")
-    for time in ("2019-05-04T10:00:00+00:00", "", "last spring"):
-        await memories.insert(Memory(content="Reporting uses PostgreSQL.", time=time), change=WHY)
+    for number, time in enumerate(("2019-05-04T10:00:00+00:00", "", "last spring")):
+        await memories.insert(Memory(content=f"Reporting {number} uses PostgreSQL.", time=time), change=WHY)
     found = await SharedMemory(ledger, "ann").recall(QUESTION)
     today = f"ann said, {date.today()}"
     assert [each.origin for each in found] == [today, today, "ann said, 2019-05-04"]
@@ -161,6 +161,21 @@ async def test_what_is_forgotten_is_forgotten_where_it_was_shared(ledger: Ledger
     assert (await memories.forget(told.key)).records == 2
     assert await shared.recall(QUESTION, teams=["analysts"]) == []
     assert not [line async for line in ledger.export() if "PostgreSQL" in line]
+
+
+async def test_what_is_shared_names_its_owner_and_is_forgotten_with_it(ledger: Ledger) -> None:
+    memories, shared = Memories(ledger, "ines"), SharedMemory(ledger, "ines")
+    told = await memories.add("The user's report uses the database PostgreSQL. Tomas and the user share it.")
+    copy = await shared.promote(told.key, "analysts", reason="all ask for it")
+    assert copy.memory.content == "ines's report uses the database PostgreSQL. Tomas and ines share it."
+    assert [each.kind for each in await shared.recall(QUESTION, teams=["analysts"])] == ["fact"]
+    (found,) = await SharedMemory(ledger, "bob").recall(QUESTION, teams=["analysts"])
+    assert "shared by ines: all ask for it" in found.line
+    await memories.update(told.key, "The user table of the report is in the database DuckDB.")
+    renewed = await shared.renew(copy.key, "analysts")
+    assert renewed.text == "The user table of the report is in the database DuckDB."
+    await memories.forget(told.key)
+    assert not [line async for line in ledger.export() if "report" in line]
 
 
 async def test_a_circle_and_a_thousand_dependents_are_walked_to_their_end(ledger: Ledger) -> None:

@@ -87,12 +87,12 @@ route, after a short rationale:
 - "store": it says something about the user, their people, animals, things, work, health, plans, tastes or
   habits (also inside a question), how the assistant should work from now on, or what to remember. A "yes"
   alone says what the assistant asked.
-- "forget": they ask to forget something.
+- "forget": they ask to forget something; what else they tell goes into memories, as for "store".
 - "discard": all else: questions, tasks, small talk, jokes, imagined cases, moods, what they ask not to write
   down, and texts by others, unless they pass them on as news of their people or agree to them.
 
-memories, for "store": each such fact as one sentence in the third person, in the language of the message,
-with names for pronouns (see <known> and earlier turns).
+memories, none for "discard": each such fact as one sentence in the third person, in the language of the
+message, with names for pronouns (see <known> and earlier turns).
 - Keep names, numbers and how sure the user is; add nothing. Leave out small daily details and
   what is only asked.
 - One memory for each person or thing; each event, plan, taste and health fact is its own. A fact about two
@@ -145,8 +145,8 @@ def written_bounds(given: Incoming) -> Schemas:
 @read_message.check
 def check_reading(given: Incoming, answer: Reading) -> None:
     """Check the route against the memories, and every memory against the message."""
-    if answer.route != "store" and answer.memories:
-        raise ValueError(f"memories must be empty when route is {answer.route!r}; else route is 'store'.")
+    if answer.route == "discard" and answer.memories:
+        raise ValueError("memories must be empty when route is 'discard'; else route is 'store'.")
     if answer.route == "store" and not answer.memories:
         raise ValueError("memories is empty: write down what is to be stored, or choose another route.")
     check_candidates(given, answer.memories)
