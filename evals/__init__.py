@@ -32,9 +32,6 @@ EVALUATIONS = {
     "compound_learning": Evaluation(
         "learning.compound_learning", "Compare query tuning with cards and rivals (§7).", LEARNING
     ),
-    "consolidation": Evaluation(
-        "learning.consolidation", "Measure what a consolidation costs (§8).", LEARNING
-    ),
     "learning_curve": Evaluation(
         "learning.learning_curve", "Fit curves to what a task costs (§11.1).", LEARNING
     ),
