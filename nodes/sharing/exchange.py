@@ -27,7 +27,7 @@ from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, score_pai
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MAX_CHARS, MemoryPool, Pair, Pooled, asked
-from mneme.stores.pools.near_duplicates import copies
+from mneme.stores.pools.near_duplicates import copies, near
 from mneme.stores.provenance import made_from
 
 WHOLE = "whole"
@@ -258,7 +258,8 @@ async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it go
     )
     change = made_from(change, written.get("shared", []))
     other = await pool.nearly(pair)
-    if not other and copies(pair.answer, written["seen"]):
+    asked_before = other is not None and near(other.pair.asks, pair.asks)
+    if not asked_before and copies(pair.answer, written["seen"]):
         return Outcome(is_good=False, is_copied=True, rolled_back=rolled_back)
     is_new = False if other else (await keep(pool, [pair], change=change, once=once))[0]
     unwoken = await wake_training(runtime, pool.pool)

@@ -5,7 +5,7 @@ import difflib
 import json
 import logging
 import math
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import product
 from operator import mul
@@ -258,7 +258,7 @@ class Lookup:
         words = [{*words_of(each).indices} for each in texts]
         vectors = [*known, *[None] * (len(texts) - len(known))]
         unknown = {text for text, each in zip(texts, vectors, strict=True) if each is None}
-        made = {} if self.goes_by_words else await self._embedded(unknown)
+        made = await self.embedded(unknown)
         best = [-math.inf] * len(texts)
         for query in queries:
             asked, asking = {*words_asked(query).indices}, await self.vector_of(query)
@@ -272,10 +272,15 @@ class Lookup:
             best = [*map(max, best, shares)]
         return best
 
-    async def _embedded(self, texts: Set[str]) -> Mapping[str, Sequence[float]]:
-        """Return the vectors of texts; the latest are kept, since one recall compares what the last did."""
-        known = {text: self._compared[text] for text in texts & self._compared.keys()}
-        if not (new := list(texts - known.keys())):
+    async def embedded(self, texts: Iterable[str]) -> Mapping[str, Sequence[float]]:
+        """Return the vectors of texts; none where the embedder is absent.
+
+        The latest are kept, since one recall compares what the last did.
+        """
+        if self.goes_by_words:
+            return {}
+        known = {text: self._compared[text] for text in {*texts} & self._compared.keys()}
+        if not (new := list({*texts} - known.keys())):
             return known
         made = dict(zip(new, await self._embedder.embed_documents(new), strict=True))
         self._compared = dict([*self._compared.items(), *made.items()][-COMPARED_KEPT:])

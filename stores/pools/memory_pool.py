@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Annotated, Literal
 from uuid import uuid4
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mneme.core.errors import BadInput, NotFound
@@ -19,7 +20,7 @@ from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Change, Namespace, Version, record_id
 from mneme.stores.ledger.writing import retry_on_conflict
-from mneme.stores.pools.near_duplicates import near
+from mneme.stores.pools.near_duplicates import SAME_ANSWER, SAME_QUESTION, may_be_reworded, near
 from mneme.stores.shelf import RecordKind, Shelf
 
 MAX_CHARS = 20_000
@@ -209,16 +210,29 @@ class MemoryPool(Shelf[Pair, Pooled]):
     async def nearly(self, pair: Pair) -> Pooled | None:
         """Return a pair whose question and answer are nearly this new one's; else None.
 
-        It is looked for by the words that both have, so nothing is embedded for it. A pair that is or was in
-        the pool is not new.
+        It is looked for by the words that both have; only what may be another wording of it is embedded. A
+        pair that is or was in the pool is not new.
         """
         if await self.by_keys([pair.key]):
             return None
-        for each in await self.retrieve(pair.text, NEAR_CANDIDATES, mode="bm25"):
-            one = each.pair
-            if one.leading == pair.leading and near(one.asks, pair.asks) and near(one.answer, pair.answer):
+        found = await self.retrieve(pair.text, NEAR_CANDIDATES, mode="bm25")
+        alike = [each for each in found if each.pair.leading == pair.leading]
+        for each in alike:
+            if near(each.pair.asks, pair.asks) and near(each.pair.answer, pair.answer):
+                return each
+        for each in alike:
+            if may_be_reworded(each.pair.answer, pair.answer) and await self._means(each.pair, pair):
                 return each
         return None
+
+    async def _means(self, one: Pair, other: Pair) -> bool:
+        """Tell by their vectors whether two pairs ask and answer the same; False without an embedder."""
+        texts = one.asks, other.asks, one.answer, other.answer
+        if not (vectors := await self.ledger.embedded(texts)):
+            return False
+        asks, asked, answers, answered = (vectors[each] for each in texts)
+        question, answer = np.dot(asks, asked), np.dot(answers, answered)
+        return bool(question >= SAME_QUESTION and answer >= SAME_ANSWER)
 
     async def vectors(self) -> Mapping[str, Sequence[float]]:
         """Return the vectors of all pairs, by their point ids."""

@@ -27,6 +27,7 @@ from mneme.library.agents.agent import load_agent
 from mneme.library.agents.forms import check_form
 from mneme.library.agents.rubric import load_rubric
 from mneme.models.asking.asking import clear_endpoints
+from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.sharing.context import DesignContext, GrowthContext, PoolContext, SharingContext
 from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.memory_sharing import store
@@ -38,7 +39,7 @@ from mneme.prompts.sharing.standard_answers import Question
 from mneme.rules.registry import answer as by_rule
 from mneme.rules.sharing.analogy import compose, topic
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
@@ -174,6 +175,23 @@ async def test_what_the_pool_has_nearly_is_not_stored_once_more(edge_ledger: Led
     ]
     assert near["key"] == first["key"] and "nearly" in near["why"]
     assert await pool_in(edge_ledger).count() == 3
+
+
+async def test_another_wording_of_a_pair_is_not_stored_and_other_numbers_are(tmp_path: Path) -> None:
+    ledger = await open_ledger(str(tmp_path / "ledger"), await open_embedder("bundled"))
+    pool, why = MemoryPool(ledger, "local", "study"), Change(reason="told", actor="test")
+
+    def pair(question: str, answer: str) -> Pair:
+        return Pair(prompt=question, answer=answer, agent="tutor", domain="study", score=90)
+
+    known = pair("How long should I study at once?", "Study for 25 minutes without a break, then rest for 5.")
+    await pool.add(known, change=why)
+    reworded = pair("For how long should I learn in one go?", "Rest for 5 after you study 25 minutes.")
+    longer = pair("How long should I study at once?", "Study for 50 minutes without a break, then rest 10.")
+    other = pair("How do I stay awake?", "Study for 25 minutes standing, then rest for 5.")
+    found = [await pool.nearly(each) for each in (reworded, longer, other)]
+    assert [each and each.key for each in found] == [known.key, None, None]
+    await ledger.close()
 
 
 async def test_domains_have_pools_of_their_own_or_share_one(edge_ledger: Ledger) -> None:
