@@ -131,7 +131,8 @@ def load_team(name_or_path: str) -> Team:
     path = FOLDER / f"{name_or_path}.yaml" if known else Path(name_or_path).expanduser()
     if not known and path.suffix not in {".yaml", ".yml", ".json"}:
         raise BadInput(
-            f"There is no team {name_or_path!r}.", f"One of {', '.join(shipped())}, or a YAML file."
+            f"No team that discusses is called {name_or_path!r}.",
+            f"One of {', '.join(shipped())}, or a YAML file. Whose memories are used: --owner.",
         )
     try:
         return read_team(yaml.safe_load(text_of(path)), str(path))

