@@ -226,6 +226,26 @@ async def retire_memory(
     return _done("retire", change, made)
 
 
+async def forget_memory(
+    memory: MemoryRecord, rest: str, change: Change, once: str, runtime: MemoryRuntime
+) -> OperationNote:
+    """Stop recalling a memory, or all of it but a rest. Raises Conflict where another writer was first."""
+    if not rest:
+        return await retire_memory(memory, change, once, runtime)
+    old = memory.memory
+    said = [each for each in old.statements if not left_out(each.content, "", rest)]
+    own = rest if old.read_by == RULES else ""  # which keep the user's own words, and which are read again
+    kept = {"statements": said, "quote": said[-1].quote if said else own}
+    made = await memories_of(runtime).update(
+        memory.key,
+        old.model_copy(update=_as_updated(old, Memory(content=rest), rest) | kept),
+        change=change,
+        expected_version=memory.version,
+        idempotency_key=once,
+    )
+    return _done("update", change, made)
+
+
 def discard(state: Update) -> Update:
     """Say that a candidate adds nothing to a memory, and which."""
     task = Task.model_validate(state)

@@ -17,7 +17,7 @@ from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.channels import Typed, Update
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
-from mneme.nodes.chat.memory_operations import Judged, Task, retire_memory, write_id
+from mneme.nodes.chat.memory_operations import Judged, Task, forget_memory, write_id
 from mneme.nodes.context import user_of
 from mneme.nodes.costs import counted
 from mneme.nodes.messages import ChatMessages, said_in
@@ -165,7 +165,8 @@ def change_of(state: State, reason: str) -> Change:
 async def forget(state: State, runtime: MemoryRuntime) -> Update:
     """Retire the memories that the user wants forgotten; their history stays until a person erases it.
 
-    Of what the message tells beside that, what says the same again is left out.
+    A memory that says other things, too, keeps them. Of what the message tells beside that, what says the
+    same again is left out.
     """
     candidates = state["candidates"]
     parts = sentences(state["message"]) if candidates else []
@@ -181,11 +182,15 @@ async def forget(state: State, runtime: MemoryRuntime) -> Update:
     chosen = [similar[number] for number in dict.fromkeys(answer.numbers) if number < len(similar)]
     left = [each for number, each in enumerate(candidates, len(similar)) if number not in answer.numbers]
     change = change_of(state, answer.rationale)
-    retired = [
-        await retire_memory(each, change, write_id(state["message_id"], each.key), runtime) for each in chosen
+    rest = {similar[each.memory].key: each.content for each in answer.rest if each.memory < len(similar)}
+    done = [
+        await forget_memory(
+            each, rest.get(each.key, ""), change, write_id(state["message_id"], each.key), runtime
+        )
+        for each in chosen
     ]
     rationale = f"{state['rationale']} {answer.rationale}"
-    return {"operations": retired, "rationale": rationale, "candidates": left}
+    return {"operations": done, "rationale": rationale, "candidates": left}
 
 
 async def settle(state: State, runtime: MemoryRuntime) -> Update:

@@ -14,7 +14,8 @@ from mneme.rules.chat.english import CLAUSES, GRAMMAR, MAX_READ, OPENING, Statem
 from mneme.rules.registry import rule
 
 FORGET = re.compile(
-    r"(?i)^\W*(?:(?:please|can you|could you|you can|now) )*(?:forget|(?:don['’]t|stop|no longer) remember\w*"
+    r"(?i)^\W*(?:(?:please|can you|could you|you can|now|oh|ok|and|also|so|but|btw|just|actually|hey|sorry"
+    r"|i want you to|i(?: would|['’]?d) like you to)[, ]+)*(?:forget|(?:don['’]t|stop|no longer) remember\w*"
     r"|(?:delete|erase)(?= .*\b(?:about|memor\w+|remember\w*|told|said|know)\b))\b(?! (?:to|it|about it)\b)"
 )
 TOLD = re.compile(r"(?i)\b(?:what|all|(?:any|every)thing)(?: that)? i (?:\w+ )?(?:told|said|mentioned)\b")
@@ -50,9 +51,11 @@ rule(reading.read_message)(read_message)
 
 def _wishes(message: str) -> list[str]:
     """Return the sentences that want something forgotten and tell nothing else."""
-    wishes = [each for each in sentences(message) if FORGET.search(each)]
+    wishes = {each: FORGET.sub("", each) for each in sentences(message) if FORGET.search(each)}
     return [
-        each for each in wishes if not any(says(part) and not asks(part) for part in CLAUSES.split(each)[1:])
+        each
+        for each, wish in wishes.items()
+        if not any(says(part) and not asks(part) for part in CLAUSES.split(wish)[1:])
     ]
 
 
@@ -103,16 +106,22 @@ def rewrite_memory(given: rewriting.Pair) -> rewriting.Rewritten:
 
 @rule(forgetting.choose_forgotten)
 def choose_forgotten(given: forgetting.Forgetting) -> forgetting.Forgotten:
-    """Choose the memories that say all of what the message wants forgotten."""
+    """Choose the memories with a sentence that says all of what the message wants forgotten."""
     said = [TOLD.sub(" ", FORGET.sub("", each)) for each in _wishes(given.message)]
-    numbers = [
-        number
+    left = {
+        number: [each for each in sentences(memory) if not any(_is_wish(each, wish) for wish in said)]
         for number, memory in enumerate(given.memories[: given.known])
-        for wish in said
-        if stems(wish) and stems(wish) <= stems(memory) and (OWN.search(memory) or not OWN.search(wish))
-    ]
-    found = f"Memories that say what is to be forgotten: {len(numbers)}." if numbers else "No memory says so."
-    return forgetting.Forgotten(rationale=found, numbers=numbers[:MAX_ITEMS])
+        if any(_is_wish(each, wish) for each in sentences(memory) for wish in said)
+    }
+    found = f"Memories that say what is to be forgotten: {len(left)}." if left else "No memory says so."
+    rest = [forgetting.Rest(memory=at, content=" ".join(stay)) for at, stay in left.items() if stay]
+    return forgetting.Forgotten(rationale=found, numbers=[*left][:MAX_ITEMS], rest=rest[:MAX_ITEMS])
+
+
+def _is_wish(sentence: str, wish: str) -> bool:
+    """Tell whether a sentence of a memory says all of what is to be forgotten."""
+    is_of_one = OWN.search(sentence) is not None or not OWN.search(wish)
+    return is_of_one and bool(stems(wish)) and stems(wish) <= stems(sentence)
 
 
 # The paper's versions, kept for comparison: the same rules with other types.

@@ -259,6 +259,8 @@ def test_a_model_is_not_asked_for_more_memories_than_an_answer_may_hold() -> Non
         ("Please forget everything I ever told you about Maria.", [2]),
         ("Forget where Maria lives.", [2]),
         ("Forget about my job.", []),
+        ("Oh, and please forget where Maria lives.", [2]),
+        ("I'd like you to forget where I live.", [0, 1]),
     ],
 )
 def test_what_is_to_be_forgotten_of_oneself_is_no_memory_of_others(wish: str, chosen: list[int]) -> None:
@@ -272,3 +274,10 @@ def test_what_is_to_be_forgotten_of_oneself_is_no_memory_of_others(wish: str, ch
     ]
     given_ = Forgetting(message=wish, memories=memories)
     assert choose_forgotten.verify(given_, by_rule(choose_forgotten, given_)).numbers == chosen
+
+
+def test_rules_forget_a_sentence_and_keep_the_others_of_its_memory() -> None:
+    memory = "My sister Emily moved to Ghent. Her dog Max hates the trams. She bakes."
+    given_ = Forgetting(message="Oh, forget what I said about Max.", memories=[memory])
+    answer = choose_forgotten.verify(given_, by_rule(choose_forgotten, given_))
+    assert [each.content for each in answer.rest] == ["My sister Emily moved to Ghent. She bakes."]

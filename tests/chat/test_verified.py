@@ -463,7 +463,7 @@ async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
     ]
     said = script(
         read_message=reading(route="forget"),
-        choose_forgotten={"rationale": "It is of Max.", "numbers": [max_, max_]},
+        choose_forgotten={"rationale": "It is of Max.", "numbers": [max_, max_], "rest": []},
     )
     result = await tell(ledger, said, monkeypatch)
     assert done(result) == ["retire"]
@@ -472,13 +472,28 @@ async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
     assert MEMORY in await contents(ledger)
 
 
+async def test_a_memory_keeps_what_it_says_beside_what_is_to_be_forgotten(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rest = {"memory": 0, "content": "The user sails."}
+    said = script(
+        read_message=reading(route="forget"),
+        choose_forgotten={"rationale": "It is of Max.", "numbers": [0], "rest": [rest]},
+    )
+    result = await tell(ledger, said, monkeypatch)
+    assert done(result) == ["update"]
+    assert await contents(ledger) == ["The user sails."]
+    (left,) = await Memories(ledger, "local").list()
+    assert not (left.memory.entities or left.memory.quote or left.memory.relations)
+
+
 async def test_a_message_may_want_one_thing_forgotten_and_tell_another(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again = FACT | {"content": "The user wants Max forgotten."}
     said = script(
         read_message=reading(FACT, again, route="forget"),
-        choose_forgotten={"rationale": "It is of Max.", "numbers": [0, 2]},
+        choose_forgotten={"rationale": "It is of Max.", "numbers": [0, 2], "rest": []},
         compare_memories=NOTHING,
     )
     result = await tell(ledger, said, monkeypatch)
