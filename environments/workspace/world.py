@@ -78,7 +78,8 @@ def tactics() -> Mapping[str, Tactics]:
     return TypeAdapter(dict[str, Tactics]).validate_python(yaml.safe_load(text))
 
 
-LINE = re.compile(r"^\s*([A-Za-z_][\w.-]*)\s*=\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*$", re.MULTILINE)
+LINE = r"(?m)^[\s.FEsxX]*{name}\s*=\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*$"
+"""A figure, as a command prints it; pytest writes how each test ended in front of it."""
 LONG_RUN = 2.0
 """Processor seconds after which a command is not run again, unless noise decides."""
 LONG_RUNS = 3
@@ -149,16 +150,21 @@ def is_near(held: Held, pair: tuple[Figures, Figures], start: float) -> bool:
 
 def _figures(held: Held, ran: Ran, shown: str) -> Figures:
     command = held.measure or held.check
-    values = {name: float(value) for name, value in LINE.findall(ran.output)}
+    said = {aim.name: re.findall(LINE.format(name=re.escape(aim.name)), ran.output) for aim in held.metrics}
+    values = {name: float(found[-1]) for name, found in said.items() if found}
     values[CPU] = ran.seconds  # whatever is printed
-    lacking = [aim.name for aim in held.metrics if aim.name not in values]
-    wrong = "" if ran.is_good else _why(command, ran)
+    wrong = unsaid(held, values) if ran.is_good else _why(command, ran)
     if ran.is_late:
         wrong = f"{command}: {ran.stopped or 'It was stopped.'}"
-    elif lacking and not wrong:
-        wrong = f"{command} did not say {lacking[0]}: print a line {lacking[0]}=NUMBER."
     output = "" if ran.is_broken else ran.output
     return Figures(wrong, values, tail(shown), output, ran.is_late, ran.is_broken)
+
+
+def unsaid(held: Held, values: Mapping[str, float]) -> str:
+    """Say which figure a command did not print; empty: none."""
+    lacking = [aim.name for aim in held.metrics if aim.name not in values]
+    command = held.measure or held.check
+    return f"{command} did not say {lacking[0]}: print a line {lacking[0]}=NUMBER." if lacking else ""
 
 
 def _why(command: str, ran: Ran) -> str:
@@ -259,8 +265,8 @@ class FilesWorld(World):
     def baseline(self) -> Figures:
         """Return what the workspace comes to as it is, measured once in this process.
 
-        Raises BadInput where it cannot be run, or proves nothing: the check passes, and nothing is to
-        become better.
+        Raises BadInput where it cannot be run, does not say what is to become better, or proves nothing: the
+        check passes, and nothing is to become better.
         """
         key = f"{self._template.key} {self._held.model_dump_json()}"
         if key not in _baselines:
@@ -270,6 +276,8 @@ class FilesWorld(World):
                 raise BadInput(
                     f"The unchanged files cannot be run: {found.wrong}", "Run the command by hand."
                 )
+            if found.values and found.wrong and found.wrong == unsaid(self._held, found.values):
+                raise BadInput(found.wrong, "It is what a solution is measured by.")
             _baselines[key] = found
         found = _baselines[key]
         improves = any(aim.wanted or aim.limit is not None for aim in self._held.metrics)

@@ -68,6 +68,13 @@ def test_a_folder_is_held_to_a_command_and_stays_as_it_is(folder: Path) -> None:
     assert sorted(each.name for each in folder.iterdir()) == ["link", "test_tool.py", "tool.py"]
 
 
+@pytest.mark.parametrize("before", ["", ".", "s.", "  ..."])
+def test_a_figure_may_stand_behind_what_pytest_prints(folder: Path, before: str) -> None:
+    (folder / "test_tool.py").write_text(f"{TEST}print('{before}work.s-1 = 2.5e-1\\nnot work.s-1=9 s')\n")
+    world = opened(folder, metrics=["work.s-1:lower:2"])
+    assert world.attempt(Solution(files={"tool.py": FAST}), quick=True).metrics[0].value == 0.25
+
+
 @pytest.mark.parametrize(
     ("path", "text", "why"),
     [
@@ -98,6 +105,8 @@ def test_a_check_that_proves_nothing_is_refused(folder: Path) -> None:
         opened(folder, metrics=["cpu_seconds:faster"])
     with pytest.raises(BadInput, match="no folder"):
         opened(folder / "none")
+    with pytest.raises(BadInput, match="did not say work_s"):
+        opened(folder, metrics=["work_s:lower:2"]).material()
     (folder / "tool.py").write_text("def both(a, b):\n    return a\n")
     mended = opened(folder, metrics=[]).attempt(Solution(files={"tool.py": SLOW}), quick=True)
     assert mended.solved and "did not before" in mended.summary
