@@ -281,3 +281,6 @@ def test_rules_forget_a_sentence_and_keep_the_others_of_its_memory() -> None:
     given_ = Forgetting(message="Oh, forget what I said about Max.", memories=[memory])
     answer = choose_forgotten.verify(given_, by_rule(choose_forgotten, given_))
     assert [each.content for each in answer.rest] == ["My sister Emily moved to Ghent. She bakes."]
+    given_ = Forgetting(message="Forget that I like jazz altogether.", memories=["I like jazz, and I row."])
+    answer = choose_forgotten.verify(given_, by_rule(choose_forgotten, given_))
+    assert [each.content for each in answer.rest] == ["I row."]
