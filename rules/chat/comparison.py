@@ -116,6 +116,9 @@ def _differ(fact: str, memory: str) -> bool:
     """Tell whether sentences of one subject differ in a number, an end, or what is one at a time."""
     shared = stems(fact) & stems(memory)
     if _subject(fact) != _subject(memory):
+        subjects = [stems(_subject(each)) for each in (fact, memory)]
+        if all(subjects):  # of two others, what the one does says nothing of the other
+            shared &= subjects[0] | subjects[1]
         return CHANGED.search(fact) is not None and any(len(each) > 3 for each in shared)
     if any(re.search(rf"\b(?:is|are) {re.escape(wrong)}", memory) for wrong, _ in _restated(fact, memory)):
         return True  # one thing is called by two names, or has two numbers

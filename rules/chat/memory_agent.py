@@ -21,6 +21,7 @@ FORGET = re.compile(
 TOLD = re.compile(r"(?i)\b(?:what|all|(?:any|every)thing)(?: that)? i (?:\w+ )?(?:told|said|mentioned)\b")
 OWN = re.compile(r"(?i)\b(?:i|the user)\b")
 """Who speaks of themselves, as in `Forget where I live`, means no memory of `Maria lives in Ghent`."""
+AND_SUBJECT = re.compile(r"(?i)[,;]?\s+(?:and|but)\s+(?=(?:i|we|my|our|he|she|they|his|her|their)\b)")
 REASONS: dict[Relation, str] = {
     "duplicate": "The memory says so already, word for word.",
     "correction": "An explicit correction, which only this memory can mean.",
@@ -106,22 +107,33 @@ def rewrite_memory(given: rewriting.Pair) -> rewriting.Rewritten:
 
 @rule(forgetting.choose_forgotten)
 def choose_forgotten(given: forgetting.Forgetting) -> forgetting.Forgotten:
-    """Choose the memories with a sentence that says all of what the message wants forgotten."""
+    """Choose the memories with a statement that says all of what the message wants forgotten."""
     said = [TOLD.sub(" ", FORGET.sub("", each)) for each in _wishes(given.message)]
+    told = {at: _statements(memory) for at, memory in enumerate(given.memories[: given.known])}
+    meant = {at: [any(_is_wish(each, wish) for wish in said) for each in told[at]] for at in told}
     left = {
-        number: [each for each in sentences(memory) if not any(_is_wish(each, wish) for wish in said)]
-        for number, memory in enumerate(given.memories[: given.known])
-        if any(_is_wish(each, wish) for each in sentences(memory) for wish in said)
+        at: [each for each, is_meant in zip(told[at], meant[at], strict=True) if not is_meant]
+        for at in told
+        if any(meant[at])
     }
     found = f"Memories that say what is to be forgotten: {len(left)}." if left else "No memory says so."
     rest = [forgetting.Rest(memory=at, content=" ".join(stay)) for at, stay in left.items() if stay]
     return forgetting.Forgotten(rationale=found, numbers=[*left][:MAX_ITEMS], rest=rest[:MAX_ITEMS])
 
 
-def _is_wish(sentence: str, wish: str) -> bool:
-    """Tell whether a sentence of a memory says all of what is to be forgotten."""
-    is_of_one = OWN.search(sentence) is not None or not OWN.search(wish)
-    return is_of_one and bool(stems(wish)) and stems(wish) <= stems(sentence)
+def _statements(memory: str) -> list[str]:
+    """Return the sentences of a memory, parted where another subject begins: `…, and my wife sings`."""
+    return [
+        part if part[-1] in ".!?" else f"{part}."
+        for sentence in sentences(memory)
+        for part in AND_SUBJECT.split(sentence)
+    ]
+
+
+def _is_wish(statement: str, wish: str) -> bool:
+    """Tell whether a statement of a memory says all of what is to be forgotten."""
+    is_of_one = OWN.search(statement) is not None or not OWN.search(wish)
+    return is_of_one and bool(stems(wish)) and stems(wish) <= stems(statement)
 
 
 # The paper's versions, kept for comparison: the same rules with other types.

@@ -122,6 +122,8 @@ def test_what_is_surely_nothing_is_discarded_with_a_reason(message: str) -> None
         ("The user's friend Ann lives in house 1.", "The user's friend Bob lives in house 2.", ""),
         ("The user likes tea.", "The user's brother likes tea.", ""),
         ("The user likes tea.", "The user likes coffee.", ""),
+        ("Anna from work moved to Berlin.", "Emily works as a nurse.", ""),
+        ("Tom left the band.", "My band has four members.", "unclear"),
     ],
 )
 def test_only_a_repetition_is_a_duplicate_and_a_contradiction_is_linked(
@@ -281,3 +283,6 @@ def test_rules_forget_a_sentence_and_keep_the_others_of_its_memory() -> None:
     given_ = Forgetting(message="Oh, forget what I said about Max.", memories=[memory])
     answer = choose_forgotten.verify(given_, by_rule(choose_forgotten, given_))
     assert [each.content for each in answer.rest] == ["My sister Emily moved to Ghent. She bakes."]
+    given_ = Forgetting(message="Forget that I like jazz altogether.", memories=["I like jazz, and I row."])
+    answer = choose_forgotten.verify(given_, by_rule(choose_forgotten, given_))
+    assert [each.content for each in answer.rest] == ["I row."]
