@@ -180,8 +180,7 @@ def copy_sqlite(path: Path, target: Path) -> None:
 @contextmanager
 def readable(path: Path) -> Iterator[Path]:
     """Give the path of the file, or of a copy where its folder cannot be written, as SQLite must to read."""
-    disk = os.statvfs(path)
-    if os.access(path.parent, os.W_OK) and disk.f_bavail * disk.f_frsize > ROOM:
+    if not path.is_file() or (os.access(path.parent, os.W_OK) and shutil.disk_usage(path).free > ROOM):
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="mneme-reading-") as room:

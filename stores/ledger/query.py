@@ -113,11 +113,6 @@ class Query(NamedTuple):
     now: float = 0.0
 
     @property
-    def is_plain(self) -> bool:
-        """Say whether the query has one part, whose scores are the result's."""
-        return self.mode != "hybrid" and self.ranking is None
-
-    @property
     def candidates(self) -> int:
         """Propose the same number for neighbouring pages, so that their order agrees."""
         if self.ranking is not None and self.ranking.candidates is not None:
