@@ -14,6 +14,7 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
@@ -159,6 +160,13 @@ def line(
 def wilcoxon_p(differences: Sequence[float] | NDArray[np.float64]) -> float | None:
     """Return p of Wilcoxon's signed-rank test, two-sided; None where nothing differs."""
     return float(wilcoxon(differences).pvalue) if np.any(differences) else None
+
+
+def holm(p: Mapping[str, float | None]) -> dict[str, float]:
+    """Correct p values, where there are any, for how many there are (Holm, 1979)."""
+    found = pd.Series(p, dtype=float).dropna().sort_values()
+    corrected: dict[str, float] = (found * [*range(len(found), 0, -1)]).clip(upper=1).cummax().to_dict()
+    return corrected
 
 
 def interval_of_mean(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:

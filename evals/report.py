@@ -11,10 +11,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
 from mneme.cli.tables import Table
-from mneme.core.errors import BadInput, StorageFailure
+from mneme.core.errors import BadInput, StorageFailure, first_fault
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,6 +70,11 @@ class Report:
         for path in (self.raw, *self.plots):
             console.print(str(path), soft_wrap=True, highlight=False, markup=False)
 
+    def with_plots(self, title: str, *plots: "Callable[[Axes], None]") -> "Report":
+        """Draw plots side by side into a PNG beside the raw results."""
+        self.plots.append(draw(self.raw.with_suffix(".png"), title, self.answered_by, *plots))
+        return self
+
     def json(self) -> Row:
         """Return what `--json` prints: the summary and where the rest is."""
         return {
@@ -88,7 +94,7 @@ class Journal:
     a resumed run never mixes results of two programs, data files or models.
     """
 
-    def __init__(self, path: Path, rows: list[Row]) -> None:
+    def __init__(self, path: Path, rows: Sequence[Row] = ()) -> None:
         self.path = path
         self._rows = {row["case"]: row for row in rows}
 
@@ -140,6 +146,19 @@ class Journal:
             await together(finish(name, case) for name, case in waiting.items())
         return [self[name] for name in cases]
 
+    def report(
+        self,
+        answered_by: object,
+        summary: Row,
+        tables: list[Table],
+        notes: Iterable[str],
+        rows: list[Row] | None = None,
+    ) -> Report:
+        """Return the report of a finished run, of these rows or of all."""
+        name = self.path.stem.rpartition("-")[0]
+        rows = self.rows if rows is None else rows
+        return Report(name, str(answered_by), self.path, rows, summary, tables, notes=[*notes])
+
 
 async def together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Do several things at once; the first failure stops them all and is raised."""
@@ -162,7 +181,7 @@ def open_journal(folder: Path, name: str, configuration: Row, *, fresh: bool = F
         path.write_text(json.dumps({"configuration": whole}, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
         raise StorageFailure(f"Cannot write to {folder}: {error.strerror}.", MEND) from error
-    return Journal(path, [])
+    return Journal(path)
 
 
 def _finished(path: Path) -> list[Row]:
@@ -179,6 +198,23 @@ def _finished(path: Path) -> list[Row]:
             wrong = f"{path}, line {number} is damaged: {error}."
             raise BadInput(wrong, "Start anew with --fresh.") from error
     return rows
+
+
+def read_lines(path: Path, kind: type[C], hint: str = "", usual: Row | None = None) -> list[C]:
+    """Read JSON Lines, each upon what is usual. Raises BadInput, naming a line that is none of the kind."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"Cannot read {path}: {error}.", hint) from error
+    checked, read = TypeAdapter(kind), list[C]()
+    for number, line in enumerate(lines, 1):
+        try:
+            read += [checked.validate_python((usual or {}) | json.loads(line))] if line.strip() else []
+        except ValidationError as error:
+            raise BadInput(f"{path}, line {number}: {first_fault(error, 'the line')}", hint) from error
+        except (ValueError, TypeError) as error:
+            raise BadInput(f"{path}, line {number}: {error}.", hint) from error
+    return read
 
 
 def digest(value: Row) -> str:

@@ -159,6 +159,16 @@ def ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
+def percent(value: float | None) -> str:
+    """Write a share as a table shows it."""
+    return "–" if value is None else f"{100 * value:.0f} %"
+
+
+def interval(of: dict[str, Any]) -> str:
+    """Write a share's interval as a table shows it."""
+    return "–" if of["low"] is None else f"{100 * of['low']:.0f}–{100 * of['high']:.0f} %"
+
+
 def share(right: int, count: int) -> dict[str, Any]:
     """Return a share of cases with its 95 % Wilson interval."""
     if not count:

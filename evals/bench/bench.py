@@ -49,18 +49,19 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     configuration: Row = {"embedder": embedder.name, "qdrant": options.qdrant}
     journal = options.journal("bench", configuration)
     wanted = [(part, size) for part in options.parts for size in _sizes(part, options)]
-    for number, (part, size) in enumerate(wanted, 1):
-        if f"{part} at {size}" not in journal:
-            measure = partial(served, url=options.qdrant) if part == "server" else PARTS[part]
-            journal.add(f"{part} at {size}", {"lines": await measure(size, embedder)})
-        progress(number, len(wanted), f"{part} at {size}")
-    rows: list[Row] = [row for part, size in wanted for row in journal[f"{part} at {size}"]["lines"]]
+
+    async def one(case: tuple[Part, int]) -> Row:
+        measure = partial(served, url=options.qdrant) if case[0] == "server" else PARTS[case[0]]
+        return {"lines": await measure(case[1], embedder)}
+
+    measured = await journal.play({f"{part} at {size}": (part, size) for part, size in wanted}, one, progress)
+    rows: list[Row] = [row for each in measured for row in each["lines"]]
     cells = [[row[column] for column in COLUMNS] for row in rows]
     tables = [table("Our parts, and how many times the median of what is beside them", COLUMNS, cells)]
     notes = [f"Vectors of {embedder.name}; a user has one of {USERS} parts of the memories."]
     if "server" in options.parts and not options.qdrant:
         notes.append("No server was measured: --qdrant names none.")
-    return Report("bench", "rules", journal.path, rows, {"rows": rows}, tables, notes=notes)
+    return journal.report("rules", {"rows": rows}, tables, notes, rows)
 
 
 def _sizes(part: Part, options: Options) -> list[int]:

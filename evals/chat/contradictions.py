@@ -12,19 +12,21 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mneme.cli.tables import Table
-from mneme.core.errors import BadInput, first_fault
-from mneme.evals.report import Row, framed
+from mneme.core.errors import BadInput
+from mneme.evals.report import Row, framed, read_lines
 from mneme.evals.scoring import (
     OPERATIONS,
     Done,
     Expected,
     Pairing,
     confusion,
+    interval,
     pair,
     per_operation,
+    percent,
     ratio,
     share,
 )
@@ -79,17 +81,7 @@ class Scored(BaseModel):
 
 def load(path: Path) -> list[Case]:
     """Read a set; a line that is no case is an error that names the line."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"Cannot read the contradiction set {path}: {error}.") from error
-    cases = list[Case]()
-    for number, line in enumerate(lines, 1):
-        try:
-            cases += [Case.model_validate_json(line)] if line.strip() else []
-        except ValidationError as error:
-            wrong = first_fault(error, "the line")
-            raise BadInput(f"{path}, line {number} is no case: {wrong}") from error
+    cases = read_lines(path, Case)
     if not cases:
         raise BadInput(f"The contradiction set {path} holds no cases.")
     if len({case.id for case in cases}) < len(cases):
@@ -216,14 +208,6 @@ def plot_categories(summaries: Mapping[str, dict[str, Any]], axes: Axes) -> None
     system = OURS if OURS in summaries else next(iter(summaries))
     shares = pd.Series({name: 100 * of["share"] for name, of in summaries[system]["categories"].items()})
     shares[::-1].plot.barh(ax=axes, xlim=(0, 100), xlabel=f"cases wholly right (%), {system}")
-
-
-def percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.0f} %"
-
-
-def interval(of: dict[str, Any]) -> str:
-    return "–" if of["low"] is None else f"{100 * of['low']:.0f}–{100 * of['high']:.0f} %"
 
 
 def as_row(done: Sequence[Done], **more: Any) -> Row:

@@ -37,7 +37,7 @@ from mneme.evals.answering import identify
 from mneme.evals.chat.arms import ARMS, Name
 from mneme.evals.measuring import TokenCounter, in_environment, temporary_ledger
 from mneme.evals.options import Agents, NotNegative, RunOptions
-from mneme.evals.report import Journal, Progress, Report, Row, draw, framed
+from mneme.evals.report import Journal, Progress, Report, Row, framed
 from mneme.graphs import chatbot, memory_agent
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import counting
@@ -295,26 +295,24 @@ def _report(journal: Journal, cases: Mapping[str, Case], who: str, parallel: int
     did = [" + ".join(row["trials"][0]["operations"]) for row in rows if row["what"] in AGENTS]
     remembering = remembering.assign(faster=slowest / remembering["seconds"], did=did)
     missed = chats[(chats["what"] == "chat") & (chats["ratio"] > TARGET)]["pending"].tolist()
-    plots = (partial(_plot_chats, chats, single), partial(_plot_remembering, remembering))
-    return Report(
-        name="latency",
-        answered_by=who,
-        raw=journal.path,
-        rows=rows,
-        summary={"chat": chats.to_dict("records"), "remembering": remembering.to_dict("records")},
-        tables=[
+    return journal.report(
+        who,
+        {"chat": chats.to_dict("records"), "remembering": remembering.to_dict("records")},
+        [
             framed("Seconds to the first token of a reply, and × one bare call (median)", chats),
             framed("One remembered message with ten similar memories (median)", remembering),
         ],
-        plots=[
-            draw(journal.path.with_suffix(".png"), "Time to the first token, and to remember", who, *plots)
-        ],
-        notes=[
+        [
             f"{parallel} calls at once (MNEME_PARALLEL; as many as the server answers); in sequence: one.",
             f"Target, first token within {TARGET} of a single call at every load: "
             + (f"missed with {', '.join(map(str, missed))} pending." if missed else "reached."),
             "left: background messages that were still being worked on after the last chat.",
         ],
+        rows,
+    ).with_plots(
+        "Time to the first token, and to remember",
+        partial(_plot_chats, chats, single),
+        partial(_plot_remembering, remembering),
     )
 
 

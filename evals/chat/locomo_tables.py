@@ -14,7 +14,7 @@ from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
 from mneme.evals.chat.locomo_data import CATEGORIES, WHOLE, Conversation
 from mneme.evals.measuring import interval_of_mean
-from mneme.evals.report import Journal, Report, Row, draw, table
+from mneme.evals.report import Journal, Report, Row, table
 from mneme.models.asking.counting import NOTHING, added, in_words
 from mneme.stores.ledger.query import Mode
 
@@ -43,22 +43,18 @@ def report(
     part = f"{len(conversations)} of {WHOLE} conversations"
     answered_by = f"{embedder} (search), {who if who.is_model else 'nobody'} (answers)"
     title = f"LoCoMo, {part}: evidence found among {'memories' if kept_by else 'raw turns'}"
-    return Report(
-        name="locomo",
-        answered_by=answered_by,
-        raw=journal.path,
-        rows=journal.rows,
-        summary={"part": part, "search": searches, "answers": answers},
-        tables=[*_search_tables(searches), *([answered] if answers else [])],
-        plots=[draw(journal.path.with_suffix(".png"), title, answered_by, partial(_plot_recall, searches))],
-        notes=[
+    return journal.report(
+        answered_by,
+        {"part": part, "search": searches, "answers": answers},
+        [*_search_tables(searches), *([answered] if answers else [])],
+        [
             f"Part of the benchmark used: {part}.",
             *_kept_notes(_rows(journal, "kept"), _rows(journal, "dense"), kept_by),
             *_remembering_notes(_rows(journal, "remembered")),
             *[f"{refused} of {len(asked)} questions got no usable answer, and count as 0."] * bool(refused),
             *_notes(conversations, searches, who),
         ],
-    )
+    ).with_plots(title, partial(_plot_recall, searches))
 
 
 def tokens(texts: Iterable[str]) -> int:

@@ -27,7 +27,7 @@ from mneme.evals.chat.arms import ARMS, Arm, Name
 from mneme.evals.chat.contradictions import Case, as_row, score, summarise
 from mneme.evals.measuring import temporary_ledger
 from mneme.evals.options import Agents, Role, RunOptions
-from mneme.evals.report import Journal, Progress, Report, Row, draw, file_digest, framed
+from mneme.evals.report import Journal, Progress, Report, Row, file_digest, framed
 from mneme.evals.scoring import Done
 from mneme.graphs import chatbot
 from mneme.models.asking.asking import SEED
@@ -198,13 +198,6 @@ def _report(
     summaries = {
         name: summarise([score(case, of[case.id]) for case in cases]) for name, of in (rows | played).items()
     }
-    plot = draw(
-        journal.path.with_suffix(".png"),
-        f"Contradiction set: {len(cases)} labelled messages",
-        str(agent),
-        partial(contradictions.plot_whole, summaries),
-        partial(contradictions.plot_categories, summaries),
-    )
     right = {
         name: [table_1.is_right(test, row) for test, row in zip(table_1.TESTS, of, strict=True)]
         for name, of in tests.items()
@@ -217,19 +210,19 @@ def _report(
     costs = asked.groupby("system", sort=False)[
         ["questions", "prompt_tokens", "reply_tokens", "seconds"]
     ].mean()
-    return Report(
-        name="msc",
-        answered_by=str(agent),
-        raw=journal.path,
-        rows=journal.rows,
-        summary={"table_1": right, "contradictions": summaries},
-        tables=[
+    return journal.report(
+        agent,
+        {"table_1": right, "contradictions": summaries},
+        [
             *(table_1.show(f"Table 1 with {name}, {agent}", of) for name, of in tests.items()),
             *contradictions.tables(summaries),
             framed("What one message costs (mean)", costs),
         ],
-        plots=[plot],
-        notes=_notes(summaries, agent),
+        _notes(summaries, agent),
+    ).with_plots(
+        f"Contradiction set: {len(cases)} labelled messages",
+        partial(contradictions.plot_whole, summaries),
+        partial(contradictions.plot_categories, summaries),
     )
 
 

@@ -24,9 +24,9 @@ from mneme.evals.answering import identify
 from mneme.evals.compare.finding import FAMILIES, KNOWN, code_of, families_with, memory_named
 from mneme.evals.compare.playing import Case, play, play_in_process
 from mneme.evals.compare.public import files_in
-from mneme.evals.measuring import interval_of_mean, p_cell, processes, wilcoxon_p
+from mneme.evals.measuring import holm, interval_of_mean, p_cell, processes, wilcoxon_p
 from mneme.evals.options import Agents, Positive, RunOptions
-from mneme.evals.report import Progress, Report, Row, draw, file_digest, framed
+from mneme.evals.report import Journal, Progress, Report, Row, file_digest, framed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +83,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     jobs = options.jobs or (1 if who.is_model else os.cpu_count() or 1)
     with processes(jobs, play, play_in_process) as player:
         rows = await journal.play(cases, player, progress, concurrency=jobs)
-    return _report(rows, journal.path, str(who))
+    return _report(rows, journal, str(who))
 
 
 def _families(options: Options) -> list[str]:
@@ -97,30 +97,31 @@ def _digests(data: Path | None) -> Row:
     return {each.name: file_digest(each) for each in files_in(data)} if data else {}
 
 
-def _report(rows: Sequence[Row], raw: Path, who: str) -> Report:
+def _report(rows: list[Row], journal: Journal, who: str) -> Report:
     tasks = tasks_of(rows)
     tables = [
         framed(f"{family}: recall of {budget} tokens", table_of(part))
         for (family, budget), part in tasks.groupby(["family", "budget"], sort=False)
     ]
     summary = tasks.groupby(["family", "budget", "memory"], sort=False)[["success", "steps", "stale"]].mean()
-    page = raw.with_suffix(".html")
-    write_durably(page, _page(rows, who))
-    return Report(
-        name="compare",
-        answered_by=who,
-        raw=raw,
-        rows=list(rows),
-        summary=json.loads(summary.reset_index().to_json(orient="records")),
-        tables=tables,
-        plots=[page, _plot(tasks, raw.with_suffix(".png"), who)],
-        notes=[
+    largest = tasks[tasks["budget"] == tasks["budget"].max()].groupby("family", sort=False)
+    made = journal.report(
+        who,
+        json.loads(summary.reset_index().to_json(orient="records")),
+        tables,
+        [
             "± is the half width of the 95 % interval of the difference to none, over the same tasks.",
             "p: Wilcoxon's signed-rank test on the courses, corrected for the number of memories (Holm).",
             "misled: answers or tries, a task, that something outdated or false led to.",
             "asked: questions that the memory itself asks, a task. shown: tokens of a recall.",
         ],
+        rows,
     )
+    bars = [partial(_bars, of=of, title=str(family)) for family, of in largest]
+    made.with_plots("Which memory for which work", *bars)
+    made.plots.insert(0, journal.path.with_suffix(".html"))
+    write_durably(made.plots[0], _page(rows, who))
+    return made
 
 
 def tasks_of(rows: Sequence[Row]) -> pd.DataFrame:
@@ -136,14 +137,12 @@ def table_of(tasks: pd.DataFrame) -> pd.DataFrame:
     """Return a line for each memory: how its tasks went beside those without memory, and what it cost."""
     keyed = tasks.set_index(["seed", "number"])
     beside = keyed[keyed["memory"] == BESIDE]["success"].astype(float)
-    lines, p = dict[str, Row](), dict[str, float]()
+    lines, p = dict[str, Row](), dict[str, float | None]()
     for memory, of in keyed.groupby("memory", sort=False):
         gains = of["success"].astype(float) - beside
         low, high = interval_of_mean(gains.to_numpy())
         courses = of.groupby("seed").first()
-        by_course = gains.groupby("seed").mean()
-        if (found := wilcoxon_p(by_course.to_numpy())) is not None:
-            p[str(memory)] = found
+        p[str(memory)] = wilcoxon_p(gains.groupby("seed").mean().to_numpy())
         lines[str(memory)] = {
             "done %": round(100 * of["success"].mean()),
             "gain": f"{100 * gains.mean():+.0f} ± {50 * (high - low):.0f}",
@@ -163,23 +162,8 @@ def table_of(tasks: pd.DataFrame) -> pd.DataFrame:
     return frame.rename_axis("memory").sort_values("done %", ascending=False, kind="stable")
 
 
-def holm(p: dict[str, float]) -> dict[str, float]:
-    """Correct p values for how many there are (Holm, 1979)."""
-    corrected, greatest = dict[str, float](), 0.0
-    for place, (name, value) in enumerate(sorted(p.items(), key=lambda each: each[1])):
-        greatest = max(greatest, min(1.0, value * (len(p) - place)))
-        corrected[name] = greatest
-    return corrected
-
-
-def _plot(tasks: pd.DataFrame, path: Path, who: str) -> Path:
-    """Draw the share of tasks done, by memory, one plot for each family, at the largest budget."""
-    largest = tasks[tasks["budget"] == tasks["budget"].max()]
-    plots = [partial(_bars, of=of, title=str(family)) for family, of in largest.groupby("family", sort=False)]
-    return draw(path, "Which memory for which work", who, *plots)
-
-
 def _bars(axes: "Axes", of: pd.DataFrame, title: str) -> None:
+    """Draw the share of a family's tasks done, by memory."""
     done = of.groupby("memory", sort=False)["success"].mean().sort_values()
     axes.barh(done.index, 100 * done.to_numpy(dtype=np.float64))
     axes.set(title=title, xlabel="tasks done, %", xlim=(0, 100))

@@ -25,6 +25,7 @@ from mneme.core.errors import BadInput, first_fault
 from mneme.evals.chat.locomo_data import Conversation
 from mneme.evals.compare.course import UNKNOWN, Course, Family, Score, Situation
 from mneme.evals.compare.memory import Event, Outcome
+from mneme.evals.report import read_lines
 from mneme.stores.ledger.hints import words_in
 
 TEXT = "text"
@@ -133,13 +134,10 @@ def _family(file: Path) -> Family:
 @cache
 def read(file: Path) -> tuple[History, ...]:
     """Read a file's histories. Raises BadInput, naming what is wrong."""
+    if file.suffix == ".jsonl":
+        return tuple(_histories(file, read_lines(file, dict, HINT)))
     try:
-        text = file.read_text(encoding="utf-8")
-        entries = (
-            [json.loads(line) for line in text.splitlines() if line.strip()]
-            if file.suffix == ".jsonl"
-            else json.loads(text)
-        )
+        entries = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadInput(f"{file} cannot be read: {error}.", HINT) from error
     return tuple(_histories(file, entries))

@@ -32,7 +32,7 @@ from mneme.evals.discussion.pipeline_design_tables import (
 )
 from mneme.evals.measuring import temporary_ledger
 from mneme.evals.options import Agents, Role, RunOptions
-from mneme.evals.report import Journal, Progress, Report, Row, draw
+from mneme.evals.report import Journal, Progress, Report, Row
 from mneme.graphs import intrinsic_memory
 from mneme.library.teams.document import MINUTES
 from mneme.library.teams.team import Delegated, Team, load_team
@@ -194,13 +194,10 @@ def _report(
     title = f"Pipeline design: {options.runs} discussions each, {size} tokens of context"
     said = f"Table 2: mean ± sd of {options.runs} discussions each, {size} tokens of context"
     printed = {"ours": "", "printed": ", task as printed"}
-    return Report(
-        name="pipeline_design",
-        answered_by=answered_by,
-        raw=journal.path,
-        rows=rows,
-        summary={"context_tokens": size, "runs": options.runs, "wordings": by_wording},
-        tables=[table_2(of, said + printed[wording]) for wording, of in by_wording.items()],
-        plots=[draw(journal.path.with_suffix(".png"), title, answered_by, partial(plot_metrics, main))],
-        notes=notes(main, who, judge),
-    )
+    return journal.report(
+        answered_by,
+        {"context_tokens": size, "runs": options.runs, "wordings": by_wording},
+        [table_2(of, said + printed[wording]) for wording, of in by_wording.items()],
+        notes(main, who, judge),
+        rows,
+    ).with_plots(title, partial(plot_metrics, main))

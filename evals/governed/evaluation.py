@@ -58,18 +58,16 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
             rows = await journal.play(cases, one, progress)
     frame = pd.DataFrame(rows).groupby("memory", sort=False).sum(numeric_only=True)
     shown = _shares(frame)
-    return Report(
-        name="governed",
-        answered_by=f"searches with {embedder.name}; no model",
-        raw=journal.path,
-        rows=rows,
-        summary=shown.to_dict("index"),
-        tables=[framed("What goes wrong in a shared memory, % of the questions", shown)],
-        notes=[
+    return journal.report(
+        f"searches with {embedder.name}; no model",
+        shown.to_dict("index"),
+        [framed("What goes wrong in a shared memory, % of the questions", shown)],
+        [
             "leak: a text that who asks has no right to. stale: a value that was changed or forgotten;",
             "built on it: a plan that rests on one. both: old and new together.",
             "missed: it may be known, and is not shown. no origin: right, without a word of who said it.",
         ],
+        rows,
     )
 
 

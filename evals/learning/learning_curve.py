@@ -217,7 +217,7 @@ def report(now: Study, options: Options) -> Report:
     summary = {"tasks": options.tasks, "seeds": options.seeds, "fits": fits.to_dict("records")}
     plots = (partial(_plot, name, values, shapes) for name in [*QUANTITIES][:3])
     title = f"Learning curves of {options.tasks} query-tuning tasks, averaged over {WINDOW}"
-    made = now.report("learning_curve", rows, summary, *plots, title=title)
+    made = now.report(rows, summary, *plots, title=title)
     made.tables += [
         _levels(values),
         framed("Curves over the task's number, best first", fits, figures=False),

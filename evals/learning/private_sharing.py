@@ -145,7 +145,7 @@ def report(now: Study, arms: Sequence[Arm]) -> Report:
     found = pd.DataFrame(_figures(arm, gains, imported) for arm in arms if not arm.repeat)
     summary = {"arms": found.to_dict("records")}
     title = "Sharing between two organisations: gain against ε"
-    made = now.report("private_sharing", rows, summary, partial(_plot, found), title=title)
+    made = now.report(rows, summary, partial(_plot, found), title=title)
     told = ["names", "figures"]
     worth = found.drop(columns=["epsilon", *told])
     made.tables.append(framed("What an import is worth to the other organisation", worth))

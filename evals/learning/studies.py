@@ -18,7 +18,7 @@ from mneme.environments.sql_tuning.tuning import SqlTuning
 from mneme.evals.answering import Identity, identify
 from mneme.evals.measuring import home_beside, ledger_at
 from mneme.evals.options import Agents, RunOptions
-from mneme.evals.report import Journal, Progress, Report, Row, draw
+from mneme.evals.report import Journal, Progress, Report, Row
 from mneme.graphs import compound_learning, dispute_resolution
 from mneme.graphs.baselines import prompt_cache, raw_trajectories, without_advocate
 from mneme.models.asking.budget import tokens_of
@@ -139,13 +139,10 @@ class Study:
         ended = await cards.disputes.get(dispute)
         return {**ended.model_dump(mode="json"), **done["recommendation"]}
 
-    def report(
-        self, name: str, rows: list[Row], summary: Row, *plots: Callable[[Axes], None], title: str
-    ) -> Report:
+    def report(self, rows: list[Row], summary: Row, *plots: Callable[[Axes], None], title: str) -> Report:
         """Return a report with its plots, whose tables and notes are still to be given."""
-        plot = draw(self.journal.path.with_suffix(".png"), title, str(self.who), *plots)
         notes = [] if self.who.is_model else ["Answered by rules: the mechanism, not a language model."]
-        return Report(name, str(self.who), self.journal.path, rows, summary, [], [plot], notes)
+        return self.journal.report(self.who, summary, [], notes, rows).with_plots(title, *plots)
 
 
 async def _row(cards: KnowledgeCards, task: TuningTask, result: Row, decided: list[Row]) -> Row:

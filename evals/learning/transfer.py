@@ -131,7 +131,7 @@ def report(now: Study, families: Sequence[Family], similar: Matrix, counts: Mapp
         **{name: gain.to_numpy().tolist() for name, gain in gains.items()},
     }
     plot = partial(_plot, nearest.to_numpy(), gains["drafts saved"].to_numpy())
-    made = now.report("transfer", played, summary, plot, title="Transfer between families of query tuning")
+    made = now.report(played, summary, plot, title="Transfer between families of query tuning")
     names = {family: f"{family} ({counts[family]} cards)" for family in families}
     for title, matrix in (
         ("Drafts saved by a task: cards of the row, tasks of the column", gains["drafts saved"]),

@@ -86,7 +86,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         await journal.play(turns, one, progress, concurrency=workers)
     source = "our own, drawn by seed" if folder is None else f"from {folder}"
     rows = [journal[case.name] for team in teams for case in team]
-    return report(rows, options.seeds, who, source, journal.path)
+    return report(rows, options.seeds, who, source, journal)
 
 
 def _cases(

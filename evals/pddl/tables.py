@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 
 from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
-from mneme.evals.measuring import interval_of_mean, wilcoxon_p
-from mneme.evals.report import Report, Row, draw, framed, table
+from mneme.evals.measuring import holm, interval_of_mean, wilcoxon_p
+from mneme.evals.report import Journal, Report, Row, framed, table
 
 _PRINTED = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encoding="utf-8"))
 LABELS: dict[str, str] = {name: each["label"] for name, each in _PRINTED.items()}
@@ -22,7 +22,7 @@ MEASURES = {"success": "success", "grounding": "grounding accuracy", "steps": "s
 PROBLEM = ["seed", "number"]
 
 
-def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, raw: Path) -> Report:
+def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, journal: Journal) -> Report:
     """Make the tables, the plot and the summary of rows, one per memory, seed and problem."""
     played = pd.DataFrame(rows)
     played["success"] = played["success"].astype(float)
@@ -30,21 +30,14 @@ def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, ra
     order = {name: at for at, name in enumerate(LABELS)}
     played = played.sort_values("memory", key=lambda each: each.map(order), kind="stable")
     summary = _summaries(played)
-    plots = (partial(_bars, summary), partial(_learning, played))
-    title = f"PDDL tasks, {_counted(played, seeds)}"
-    return Report(
-        name="pddl",
-        answered_by=str(who),
-        raw=raw,
-        rows=rows,
-        summary={
-            "seeds": list(seeds),
-            "problems": source,
-            "memories": summary,
-        },
-        tables=[*_table_1(summary, who), *_by_domain(played)],
-        plots=[draw(raw.with_suffix(".png"), title, str(who), *plots)],
-        notes=_notes(played, seeds, who, source),
+    return journal.report(
+        who,
+        {"seeds": list(seeds), "problems": source, "memories": summary},
+        [*_table_1(summary, who), *_by_domain(played)],
+        _notes(played, seeds, who, source),
+        rows,
+    ).with_plots(
+        f"PDDL tasks, {_counted(played, seeds)}", partial(_bars, summary), partial(_learning, played)
     )
 
 
@@ -53,15 +46,12 @@ def _summaries(played: pd.DataFrame) -> dict[str, Row]:
     by_memory = {str(name): own for name, own in played.groupby("memory", sort=False)}
     rewards = played.pivot_table(index=PROBLEM, columns="memory", values="reward")
     summary = {
-        name: _figures(own) | {"p": wilcoxon_p((rewards[name] - rewards["none"]).dropna())}
-        if "none" in by_memory
-        else _figures(own) | {"p": None}
+        name: _figures(own)
+        | {"p": wilcoxon_p((rewards[name] - rewards["none"]).dropna()) if "none" in by_memory else None}
         for name, own in by_memory.items()
     }
-    p = pd.Series({name: each["p"] for name, each in summary.items()}, dtype=float).dropna().sort_values()
-    holm = (p * [*range(len(p), 0, -1)]).clip(upper=1).cummax()
-    for name, corrected in holm.items():
-        summary[str(name)]["p_holm"] = corrected
+    for name, corrected in holm({name: each["p"] for name, each in summary.items()}).items():
+        summary[name]["p_holm"] = corrected
     return summary
 
 

@@ -12,10 +12,9 @@ import yaml
 
 from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
-from mneme.evals.chat.contradictions import interval, percent
 from mneme.evals.prompts.asking import Outcome
 from mneme.evals.report import Row, framed, table
-from mneme.evals.scoring import share
+from mneme.evals.scoring import interval, percent, share
 from mneme.prompts.every import Key
 
 USABLE, RIGHT, RIGHT_OF_EACH = 0.9, 0.8, 0.6

@@ -6,20 +6,20 @@ nearly the same, whichever agents they belong to, go into one split together: an
 pool would be no test.
 """
 
-import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from rapidfuzz import fuzz, process
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from mneme.core.errors import BadInput, first_fault
+from mneme.core.errors import BadInput
+from mneme.evals.report import read_lines
 from mneme.evals.sharing.scores import tokens
 from mneme.library import PAIRS
 from mneme.library.agents.agent import AGENTS, load_agent
@@ -44,6 +44,13 @@ class Item(BaseModel):
     answer: str = Field(min_length=1)
     agent: str
 
+    @field_validator("agent")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        if value not in AGENTS:
+            raise ValueError(f'there is no agent "{value}"; agents are {", ".join(AGENTS)}')
+        return value
+
     @property
     def domain(self) -> str:
         """Its agent's domain."""
@@ -60,7 +67,11 @@ def read_items(data: Path | None) -> list[Item]:
     Raises BadInput, which names file and line, for a broken line, an unknown agent, an id given twice and an
     agent with too few items.
     """
-    items = [item for path in _files(data or PAIRS) for item in _read(path)]
+    items = [
+        item
+        for path in _files(data or PAIRS)
+        for item in read_lines(path, Item, FORMAT, {"agent": path.stem} if path.stem in AGENTS else None)
+    ]
     counted = Counter(item.agent for item in items)
     if few := [f"{agent} has {n}" for agent, n in counted.items() if n < MIN_ITEMS]:
         raise BadInput(f"Too few items to split: {', '.join(few)}.", f"Give each agent at least {MIN_ITEMS}.")
@@ -75,29 +86,6 @@ def _files(data: Path) -> list[Path]:
     if files := sorted(path for path in data.glob("*.jsonl") if path.stem in AGENTS):
         return files
     raise BadInput(f"{data} is neither a file nor a folder of agents' items.", f"AGENT.jsonl; {FORMAT}")
-
-
-def _read(path: Path) -> Iterator[Item]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read: {error}.", FORMAT) from error
-    usual = {"agent": path.stem} if path.stem in AGENTS else {}
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            yield _item(f"{path}, line {number}", line, usual)
-
-
-def _item(where: str, line: str, usual: dict[str, str]) -> Item:
-    try:
-        item = Item.model_validate(usual | json.loads(line))
-    except ValidationError as error:
-        raise BadInput(f"{where}: {first_fault(error)}", FORMAT) from error
-    except (ValueError, TypeError) as error:
-        raise BadInput(f"{where}: {error}.", FORMAT) from error
-    if item.agent not in AGENTS:
-        raise BadInput(f'{where}: there is no agent "{item.agent}".', f"Agents: {', '.join(AGENTS)}.")
-    return item
 
 
 def near_duplicates(items: Sequence[Item]) -> list[list[Item]]:

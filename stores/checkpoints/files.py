@@ -56,14 +56,16 @@ def open_file(path: Path, turns: int) -> Checkpoints:
     """
     _make_folder(path)
     refuse_gone(path)
-    if path.exists() and (head := _first_bytes(path)) and not head.startswith(b"SQLite format 3"):
-        raise BadInput(f"{path} is not an SQLite file.", "Set MNEME_CHECKPOINTS to another file.")
+    if path.exists():
+        with storage_errors(f"read {path}"), path.open("rb") as file:
+            head = file.read(16)
+        if head and not head.startswith(b"SQLite format 3"):
+            raise BadInput(f"{path} is not an SQLite file.", "Set MNEME_CHECKPOINTS to another file.")
     remedy = f"`mneme verify` lists all damage. Restore a backup, or move {path}* away ({KEPT} too)."
     database = Sqlite(path, remedy)
     try:
         with database.reading() as cursor:
-            _refuse_foreign(cursor, path)
-            _refuse_damaged(cursor, path, remedy)
+            _check(cursor, path, remedy)
         if not is_shared(path):  # open to its group alone: that was on purpose
             for end in ("", "-wal", "-shm", KEPT):
                 close_to_others(Path(f"{path}{end}"))
@@ -91,27 +93,17 @@ def _make_folder(path: Path) -> None:
         ) from failure
 
 
-def _first_bytes(path: Path) -> bytes:
-    with storage_errors(f"read {path}"), path.open("rb") as file:
-        return file.read(16)
-
-
-def _refuse_foreign(cursor: Cursor, path: Path) -> None:
-    """Refuse another program's database before a table of ours is put into it."""
+def _check(cursor: Cursor, path: Path, remedy: str) -> None:
+    """Refuse another program's database before a table of ours is put into it, and a damaged one."""
     tables = {name for (name,) in cursor.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables and "checkpoints" not in tables:
         raise BadInput(f"{path} is a database of another program.", "Set MNEME_CHECKPOINTS to another file.")
-
-
-def _refuse_damaged(cursor: Cursor, path: Path, remedy: str) -> None:
     if (found := cursor.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
         raise Damaged(f"The checkpoints at {path} are damaged: {found}.", remedy)
 
 
 def _set_up(cursor: Cursor) -> None:
     make(cursor, Sqlite, TABLES)
-    if "task_path" not in {row[1] for row in cursor.execute("PRAGMA table_info(writes)")}:
-        cursor.execute("ALTER TABLE writes ADD COLUMN task_path TEXT NOT NULL DEFAULT ''")
     cursor.execute(f"CREATE INDEX IF NOT EXISTS checkpoints_run ON checkpoints ({RUN})")
     for statement in SET_UP:
         cursor.execute(statement)

@@ -22,13 +22,7 @@ JSON = "json"
 MSGPACK = "msgpack"
 
 
-class Wrapped:
-    """Something whose content can be looked at and replaced."""
-
-    inside: Any
-
-
-class Extension(Wrapped):
+class Extension:
     """An object in MessagePack, by the code of its kind."""
 
     def __init__(self, code: int, inside: Any) -> None:

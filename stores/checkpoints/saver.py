@@ -10,12 +10,11 @@ import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
-from uuid import UUID
 
 import ormsgpack
 from langchain_core.runnables import RunnableConfig
@@ -52,7 +51,6 @@ T = TypeVar("T")
 P = ParamSpec("P")
 Change = Callable[[str, bytes], bytes]
 """Given a value's kind and its bytes, return the bytes that take their place, or the same."""
-EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 KEEP_LATEST = "keep_latest"
 DELETE = ("delete", "delete_all")  # LangGraph's base class uses the first word, its server the second.
 
@@ -331,7 +329,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         """Return all threads, those written last at the end."""
         rows = await self._read(lambda cursor: cursor.execute(_THREADS).fetchall())
         return [
-            Kept(thread, _described(text), count, _time_of(checkpoint))
+            Kept(thread, _described(text), count, pruning.time_of(checkpoint))
             for thread, text, count, checkpoint in rows
         ]
 
@@ -360,12 +358,13 @@ class Checkpoints(BaseCheckpointSaver[str]):
     async def give_back(self) -> None:
         """Give the space of what was deleted back to the disk, where the database does not do so itself."""
         if self._file:
-            await self._worker.thread(self._vacuum)
 
-    def _vacuum(self) -> None:
-        with self.database.reading() as cursor:
-            cursor.execute("VACUUM")
-        self.database.erased()
+            def vacuum() -> None:
+                with self.database.reading() as cursor:
+                    cursor.execute("VACUUM")
+                self.database.erased()
+
+            await self._worker.thread(vacuum)
 
     async def _read(self, work: Callable[Concatenate[Cursor, P], T], *given: P.args, **more: P.kwargs) -> T:
         """Read in a thread. Raises Damaged where something is not what a checkpoint is written as."""
@@ -436,12 +435,3 @@ def _described(text: str | bytes | None) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _time_of(checkpoint: str) -> datetime:
-    """Return when a checkpoint was made: its id, a UUID of version 6, begins with the time."""
-    with suppress(ValueError):
-        number = UUID(checkpoint).int
-        ticks = (number >> 96 << 28) | ((number >> 80 & 0xFFFF) << 12) | (number >> 64 & 0xFFF)
-        return EPOCH + timedelta(microseconds=ticks // 10)
-    return EPOCH

@@ -7,12 +7,12 @@ cluster stand side by side, divided by commas: whoever finds one gone goes on wi
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
 from mneme.core.errors import BadInput
 
-COUNTS = ("shards", "replicas", "writes")
 POSTGRES = ("postgresql://", "postgres://")
 QDRANT = ("http://", "https://")
 
@@ -56,18 +56,19 @@ def place_of(location: str) -> Place:
     return Place(log if log.startswith(POSTGRES) else str(Path(log).expanduser().resolve()), index)
 
 
-class Address(NamedTuple):
+class Address(BaseModel):
     """The nodes of a server and the collection on it; None where the server or our default decides.
 
     `writes` is how many of a shard's `replicas` must have taken a write before it counts.
     """
 
-    urls: tuple[str, ...]
-    prefix: str | None
-    collection: str
-    shards: int | None = None
-    replicas: int | None = None
-    writes: int | None = None
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    collection: str = "mneme"
+    shards: PositiveInt | None = None
+    replicas: PositiveInt | None = None
+    writes: PositiveInt | None = None
+    urls: tuple[str, ...] = ()
 
     @property
     def majority(self) -> int | None:
@@ -78,31 +79,24 @@ class Address(NamedTuple):
 def address_of(location: str) -> Address:
     """Read the address of an index on a server. Raises BadInput."""
     nodes, _, asked = location.partition("?")
-    options = {name: values[-1] for name, values in parse_qs(asked).items()}
-    counts = [options.get(name) for name in COUNTS]
-    are_counts = all(each is None or (each.isdigit() and int(each) > 0) for each in counts)
-    if options.keys() - {"collection", *COUNTS} or not are_counts:
+    try:
+        address = Address.model_validate(dict(parse_qsl(asked)))
+    except ValidationError:
         raise BadInput(
             f"The index's address {location!r} has unknown or invalid options.",
             "There are collection=NAME, shards=N, replicas=N and writes=N.",
-        )
-    shards, replicas, writes = (int(count) if count else None for count in counts)
-    if writes and writes > (replicas or 1):
+        ) from None
+    if address.writes and address.writes > (address.replicas or 1):
         raise BadInput(
-            f"{writes} replicas cannot take a write where there are {replicas or 1}.",
+            f"{address.writes} replicas cannot take a write where there are {address.replicas or 1}.",
             "Lower MNEME_QDRANT_WRITES (writes=N in the address), or raise MNEME_QDRANT_REPLICAS.",
         )
-    urls, prefix = _nodes(nodes)
-    return Address(urls, prefix, options.get("collection", "mneme"), shards, replicas, writes)
-
-
-def _nodes(text: str) -> tuple[tuple[str, ...], str | None]:
-    """Return the addresses of the nodes, and the prefix of their paths, which is the same for all."""
-    parts = [urlsplit(each.strip()) for each in text.split(",")]
+    parts = [urlsplit(each.strip()) for each in nodes.split(",")]
     paths = {each.path.strip("/") for each in parts}
     if len(paths) > 1 or not all(each.scheme in {"http", "https"} and each.hostname for each in parts):
         raise BadInput(
-            f"The index's address {text!r} cannot be read.",
+            f"The index's address {nodes!r} cannot be read.",
             "Give http(s)://host:6333, or several nodes of one cluster, divided by commas.",
         )
-    return tuple(f"{each.scheme}://{each.netloc}" for each in parts), paths.pop() or None
+    urls = tuple(f"{each.scheme}://{each.netloc}{each.path.rstrip('/')}" for each in parts)
+    return address.model_copy(update={"urls": urls})

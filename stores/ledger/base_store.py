@@ -7,10 +7,9 @@ items without text are not found by a query; namespaces without items are not li
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
-from operator import ge, gt, le, lt
 from typing import Any, cast
 
 from langchain_core.runnables.config import ensure_config
@@ -30,13 +29,15 @@ from langgraph.store.base import (
 )
 
 from mneme.core.errors import BadInput
+from mneme.stores.ledger import filters
 from mneme.stores.ledger.filters import Test, tests_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import MAX_QUERY, Mode
 from mneme.stores.ledger.records import Change, Namespace, Source, Value, Version, Write, make_write, texts_in
 from mneme.stores.ledger.writing import retry_on_conflict
 
-RANGES: dict[str, Callable[[float, float], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
+COMPARED = {f"${name}": compare for name, compare in filters.COMPARED.items()}
+RANGES = ("$gt", "$gte", "$lt", "$lte")
 PAGE = 100
 
 
@@ -197,5 +198,5 @@ def _passes(value: Any, test: Test) -> bool:
             return False
         value = value.get(name)
     if operator in RANGES:
-        return isinstance(value, (int, float)) and RANGES[operator](value, float(operand))
+        return isinstance(value, (int, float)) and COMPARED[operator](value, float(operand))
     return bool(value == operand) is (operator == "$eq")

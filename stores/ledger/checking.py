@@ -66,7 +66,11 @@ def problems_of(database: Database) -> list[str]:
                 found = cursor.execute("PRAGMA integrity_check").fetchall()
                 if found != [("ok",)]:
                     return [str(row[0]) for row in found]
-            return _entry_problems(cursor) or _vector_problems(cursor)
+            if found := _entry_problems(cursor):
+                return found
+            rows = cursor.execute("SELECT record, dense, sum FROM ledger_vectors")
+            wrong = sum(zlib.crc32(dense) != total for _, dense, total in rows)
+            return [f"{wrong} vectors are damaged"] if wrong else []
     except MnemeError as failure:
         return [str(failure)]
 
@@ -111,9 +115,3 @@ def _table_problems(table: str, cursor: Cursor, other: Cursor) -> list[str]:
     more = rows.keys() - expected.keys() if table != "receipts" else ()
     found = [f"{wrong} rows of {table} are missing or wrong"] if wrong else []
     return found + ([f"{len(more)} rows of {table} follow from no entry"] if more else [])
-
-
-def _vector_problems(cursor: Cursor) -> list[str]:
-    rows = cursor.execute("SELECT record, dense, sum FROM ledger_vectors")
-    wrong = sum(zlib.crc32(dense) != total for _, dense, total in rows)
-    return [f"{wrong} vectors are damaged"] if wrong else []

@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_random
 
-from mneme.core.errors import Damaged, MnemeError, NotWritable, StorageFailure
+from mneme.core.errors import Damaged, NotWritable, StorageFailure
 from mneme.core.private import make_private_file
 
 T = TypeVar("T")
@@ -217,16 +217,14 @@ class Sqlite(Database):
         try:
             yield
         except sqlite3.Error as failure:
-            raise failure_of(failure, self.place, self._remedy) from failure
+            code = getattr(failure, "sqlite_errorcode", 0) & 0xFF
+            if code in FULL or (code == sqlite3.SQLITE_IOERR and "disk I/O" not in str(failure)):
+                raise NotWritable(
+                    f"Cannot write {self.place}: {failure}; nothing was written.", SPACE
+                ) from failure
+            if code in BROKEN:
+                raise Damaged(f"{self.place} is damaged: {failure}.", self._remedy) from failure
+            unconfirmed = f"{self.place} failed: {failure}; the write is not confirmed."
+            raise StorageFailure(unconfirmed, "Try again.") from failure
         except OSError as failure:
             raise NotWritable(f"Cannot write {self.place}: {failure.strerror}.", SPACE) from failure
-
-
-def failure_of(failure: sqlite3.Error, place: str, remedy: str = REPAIR) -> MnemeError:
-    """Return what an error of SQLite means for the user."""
-    code = getattr(failure, "sqlite_errorcode", 0) & 0xFF
-    if code in FULL or (code == sqlite3.SQLITE_IOERR and "disk I/O" not in str(failure)):
-        return NotWritable(f"Cannot write {place}: {failure}; nothing was written.", SPACE)
-    if code in BROKEN:
-        return Damaged(f"{place} is damaged: {failure}.", remedy)
-    return StorageFailure(f"{place} failed: {failure}; the write is not confirmed.", "Try again.")

@@ -16,13 +16,7 @@ OPERATORS = tuple(f"${name}" for name in get_args(Operator))
 Path = tuple[str, ...]
 Test = tuple[Path, str, Any]
 RANGES = ("gt", "gte", "lt", "lte")
-COMPARED: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": eq,
-    "gt": gt,
-    "gte": ge,
-    "lt": lt,
-    "lte": le,
-}
+COMPARED: dict[str, Callable[[Any, Any], bool]] = {"eq": eq, "gt": gt, "gte": ge, "lt": lt, "lte": le}
 
 
 def conditions(filter: Mapping[str, Any] | None) -> tuple[Condition, ...]:

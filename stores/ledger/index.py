@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from mneme.stores.ledger.database import Cursor, Database
 from mneme.stores.ledger.listing import vectors_by_ids
-from mneme.stores.ledger.log import Head, State, heads_of, state_of
+from mneme.stores.ledger.log import SUM, Head, State, heads_of, state_of
 from mneme.stores.ledger.query import (
     CHANGED,
     DENSE,
@@ -153,14 +153,6 @@ def _hash(text: str, key: str) -> str:
     return _short_hash(text, key) if len(text) < 64 else _short_hash.__wrapped__(text, key)
 
 
-def chain_at(cursor: Cursor, seq: int) -> str:
-    """Return the checksum of an entry; an empty text where there is none."""
-    if not seq:
-        return bytes(16).hex()
-    row = cursor.execute("SELECT chain FROM ledger_entries WHERE seq = ?", (seq,)).fetchone()
-    return "" if row is None else bytes(row[0]).hex()
-
-
 def agrees(cursor: Cursor, stamp: Payload) -> str:
     """Return why an index cannot go on from its stamp; an empty text where it can."""
     state = state_of(cursor)
@@ -168,7 +160,9 @@ def agrees(cursor: Cursor, stamp: Payload) -> str:
         return "it is not whole"
     if any(stamp[name] != getattr(state, name) for name in ("ledger", "embedder", "dimension")):
         return "it is of another ledger, or has the vectors of another embedder"
-    if chain_at(cursor, stamp["seq"]) != stamp["chain"]:
+    row = cursor.execute("SELECT chain FROM ledger_entries WHERE seq = ?", (stamp["seq"],)).fetchone()
+    chain = row[0] if row else b"" if stamp["seq"] else bytes(SUM)
+    if bytes(chain).hex() != stamp["chain"]:
         return (
             f"it has followed the log to entry {stamp['seq']}, and the log, which ends at {state.seq} now, "
             "is another: the end of the log was lost, or an older copy was put in its place"
@@ -198,8 +192,7 @@ def _digits(number: str) -> str:
 def _differs(point: Point, found: Point) -> bool:
     if _rounded(point.payload) != _rounded(found.payload) or (point.dense is None) != (found.dense is None):
         return True
-    words = dict(zip(found.words.indices, found.words.values, strict=True))
-    if dict(zip(point.words.indices, point.words.values, strict=True)).keys() != words.keys():
+    if {*point.words.indices} != {*found.words.indices}:
         return True
     if point.dense is None or found.dense is None:
         return False

@@ -328,7 +328,7 @@ def rows_of_version(seq: int, record: str, version: Version) -> Rows:
         seq,
         version.version,
         int(version.is_searched),
-        scope_of(version),
+        scope("+" if version.live else "-", version.namespace, version.shelf, complete=True),
         microseconds(version.created),
         microseconds(version.at),
         expires if is_number else None,
@@ -339,12 +339,6 @@ def rows_of_version(seq: int, record: str, version: Version) -> Rows:
     named = (each.split("@") for each in version.change.source.records)
     sources = [("sources", (f"{record} {source}", record, source, int(number))) for source, number in named]
     return [("heads", head), *receipt, *sources]
-
-
-def scope_of(version: Version) -> str:
-    """Return the usual scope of a record: in no group of its shelf."""
-    mark: Literal["+", "-"] = "+" if version.live else "-"
-    return scope(mark, version.namespace, version.shelf, "" if version.shelf else None)
 
 
 def put_vector(transaction: Transaction, record: str, dense: Sequence[float], embedder: str = "") -> None:

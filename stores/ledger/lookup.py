@@ -286,15 +286,9 @@ class Lookup:
         self._compared = dict([*self._compared.items(), *made.items()][-COMPARED_KEPT:])
         return known | made
 
-    async def shelved(self, namespace: Namespace, shelf: str) -> int:
-        """Return how many live records are on a shelf."""
-        where = Where((scope("+", check_namespace(namespace), shelf),))
-        return await self._log.read(listing.count, where)
-
     async def vectors(self, namespace: Namespace, shelf: str) -> dict[str, Sequence[float]]:
         """Return the vectors of the live records on a shelf, by the ids of the records."""
-        where = Where((scope("+", check_namespace(namespace), shelf),))
-        return dict(await self._log.read(listing.vectors, where))
+        return dict(await self._log.read(listing.vectors, where_below(namespace, shelf=shelf)))
 
     async def vectors_by_ids(self, ids: Sequence[str]) -> dict[str, Sequence[float]]:
         """Return the vectors of these records, by their ids; those that have none are left out."""
@@ -328,9 +322,11 @@ class Lookup:
         *,
         filter: Mapping[str, Any] | None = None,
         include_retired: bool = False,
+        shelf: str = "",
     ) -> int:
-        """Return the number of records."""
-        return await self._log.read(listing.count, where_below(prefix, filter, retired=include_retired))
+        """Return the number of records; a shelf's are always live."""
+        where = where_below(prefix, filter, retired=include_retired, shelf=shelf)
+        return await self._log.read(listing.count, where)
 
     async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
         """Return the log of erasures."""

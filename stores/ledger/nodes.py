@@ -25,7 +25,7 @@ class Nodes:
     """A client of a server's nodes; it blocks, and is safe from any thread."""
 
     def __init__(self, address: Address, api_key: str) -> None:
-        self._urls = ["/".join(filter(None, (url, address.prefix))) for url in address.urls]
+        self._urls = address.urls
         self._client = httpx.Client(headers={"api-key": api_key} if api_key else {}, timeout=TIMEOUT)
         self._current = 0
 

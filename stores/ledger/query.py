@@ -168,19 +168,17 @@ def likeness(score: float) -> float:
     return score / (score + HALF_ALIKE)
 
 
-def scope(mark: Mark, namespace: Namespace, shelf: str = "", group: str | None = None) -> str:
+def scope(mark: Mark, namespace: Namespace, shelf: str = "", *, complete: bool = False) -> str:
     """Return a namespace as one word, which is a prefix of those below it and of no others.
 
-    The shelf follows the namespace, so that the prefix of the whole namespace stays the same, and the group
-    follows the shelf. The group is noted here alone; no version holds it. A record that was written to is
-    in the group "" until it is placed again. A section of the shelf comes last, so that the prefix of a group
-    is the same for all of them.
+    The shelf follows the namespace, so that the prefix of the whole namespace stays the same; its section
+    comes last. A record's own scope is `complete`: it ends where that of others on its shelf may go on.
     """
     name, has_section, section = shelf.partition("/")
     place = "".join(f"{part}{SEPARATOR}" for part in namespace) + (f"{name}." if name else "")
-    if group is None:
-        return mark + place
-    return mark + place + f"{group}." + (f"={section}." if has_section else "")
+    if complete and name:
+        place += f".={section}." if has_section else "."
+    return mark + place
 
 
 def section_name(name: str) -> str:

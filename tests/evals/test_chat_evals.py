@@ -149,6 +149,10 @@ class TestContradictionFile:
         with pytest.raises(BadInput, match=complaint):
             contradictions.load(path)
 
+    def test_the_shipped_sets_are_read(self) -> None:
+        for path in (contradictions.DEFAULT, contradictions.DEFAULT.with_name("hard.jsonl")):
+            assert len(contradictions.load(path)) >= 300
+
     def test_an_absent_or_empty_file_is_said_so(self, tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="Cannot read"):
             contradictions.load(tmp_path / "none.jsonl")

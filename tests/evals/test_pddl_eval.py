@@ -18,7 +18,7 @@ from mneme.environments.pddl import generate_suite
 from mneme.evals.answering import Identity
 from mneme.evals.pddl import evaluation
 from mneme.evals.pddl.tables import LABELS, PAPER, report
-from mneme.evals.report import ROOT, Report, code_digest
+from mneme.evals.report import ROOT, Journal, Report, code_digest
 
 RULES = Identity(responder="rules")
 
@@ -48,7 +48,7 @@ def row(memory: str, number: int, reward: float, **more: Any) -> dict[str, Any]:
 
 
 def reported(rows: list[dict[str, Any]], folder: Path, *seeds: int) -> Report:
-    return report(rows, seeds or (1,), RULES, "our own", folder / "raw.jsonl")
+    return report(rows, seeds or (1,), RULES, "our own", Journal(folder / "raw.jsonl"))
 
 
 def printed(told: Report) -> str:
@@ -123,7 +123,7 @@ def test_what_rules_cannot_tell_is_said_and_only_of_rules(tmp_path: Path) -> Non
     rows = [row("none", n, n / 4) for n in range(4)]
     assert "what that cannot tell" in printed(reported(rows, tmp_path))
     model = Identity(responder="ollama:llama3.1:8b", digest="46e0c10c039e")
-    by_model = report(rows, [1], model, "our own", tmp_path / "model.jsonl")
+    by_model = report(rows, [1], model, "our own", Journal(tmp_path / "model.jsonl"))
     assert not any("Answered by rules" in note for note in by_model.notes)
 
 

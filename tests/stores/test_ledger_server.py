@@ -13,7 +13,7 @@ import pytest
 from qdrant_client import models
 
 from mneme.core.errors import BadInput, Conflict, LedgerMismatch, NotFound, StorageFailure
-from mneme.stores.ledger.addresses import address_of, place_of
+from mneme.stores.ledger.addresses import Address, address_of, place_of
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Version, Write
 from mneme.stores.ledger.reembedding import reembed
@@ -242,15 +242,10 @@ class TestRefusals:
 
 class TestAddresses:
     def test_an_address_says_how_the_collection_is_laid_out(self) -> None:
-        assert address_of("https://host:6333/qdrant?collection=team&shards=4&replicas=2") == (
-            ("https://host:6333",),
-            "qdrant",
-            "team",
-            4,
-            2,
-            None,
+        assert address_of("https://host:6333/qdrant?collection=team&shards=4&replicas=2") == Address(
+            urls=("https://host:6333/qdrant",), collection="team", shards=4, replicas=2
         )
-        assert address_of("http://host") == (("http://host",), None, "mneme", None, None, None)
+        assert address_of("http://host") == Address(urls=("http://host",), collection="mneme")
 
     def test_the_nodes_of_a_cluster_stand_side_by_side(self) -> None:
         found = address_of("http://a:6333,http://b:6333?replicas=3")
