@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from mneme.cli.tables import Table
 from mneme.evals.household.arms import COUNTED, TABLE_1, Arm, Plan, paper_steps
-from mneme.evals.household.results import AVERAGE, COLUMNS, GENERATED, Difference, Results
+from mneme.evals.household.results import COLUMNS, GENERATED, Difference, Results
 from mneme.evals.measuring import p_cell
 from mneme.evals.report import Journal, Report, Row, draw, table
 
@@ -44,7 +44,7 @@ def report(rows: Sequence[Row], plans: Sequence[Plan], journal: Journal, answere
         summary=summaries[0]
         | {plan.setting: each for plan, each in zip(plans[1:], summaries[1:], strict=True)},
         tables=[*(each for plan in plans for found in by_source for each in _tables(found, plan)), _paper()],
-        plots=[each for plan in plans for each in _plots(by_source[0], plan, journal.path, answered_by)],
+        plots=[_plot(by_source[0], plan, journal.path, answered_by) for plan in plans],
         notes=[f"{seeded} of {len(placed)} starts are not recorded and placed by a seeded rule."]
         if seeded < len(placed)
         else [],
@@ -152,46 +152,19 @@ def _figures(results: Results, arm: Arm, base: Arm | None) -> dict[str, Any]:
     return {"cells": cells, "over_bound": over and over.value, **results.counts(arm, ("success", *COUNTED))}
 
 
-def _plots(results: Results, plan: Plan, raw: Path, answered_by: str) -> list[Path]:
-    """Draw table 1 by category, a plot for each size of team, and steps by team and weakness."""
+def _plot(results: Results, plan: Plan, raw: Path, answered_by: str) -> Path:
+    """Draw average steps by team, and beside them those of table 2 and figure 3."""
     stem = raw.stem if plan.setting == "symbolic" else f"{raw.stem}-{plan.setting}"
-    by_size = [
-        partial(
-            _drawn, results, {a.name: a for a in plan.arms if a.agents == size}, f"{size} agents", COLUMNS
-        )
-        for size in sorted({arm.agents for arm in plan.arms})
-    ]
-    all_arms = {f"{arm.agents} {arm.name}": arm for arm in plan.arms}
-    drawn = {"table-1": by_size, "agents": [partial(_drawn, results, all_arms, "all episodes", [AVERAGE])]}
+    drawn = {"all episodes": {f"{arm.agents} {arm.name}": arm for arm in plan.arms}}
     if plan.weaker:
-        others = {label: arm for label, arm, _, _ in plan.compared}
-        drawn["figure-3"] = [partial(_drawn, results, others, "table 2 and figure 3", [AVERAGE])]
+        drawn["table 2 and figure 3"] = {label: arm for label, arm, _, _ in plan.compared}
+    bars = [partial(_bars, results, arms, title) for title, arms in drawn.items()]
     title = f"Average steps to success, 95 % intervals ({results.name})"
-    return [
-        draw(raw.with_name(f"{stem}-{name}.png"), title, answered_by, *each) for name, each in drawn.items()
-    ]
+    return draw(raw.with_name(f"{stem}.png"), title, answered_by, *bars)
 
 
-def _drawn(results: Results, arms: dict[str, Arm], title: str, columns: Sequence[str], axes: Axes) -> None:
-    """Draw bars by category, or lying ones of the average alone."""
-    steps, halves = _steps(results, arms, columns)
-    if len(columns) > 1:
-        steps.plot.bar(ax=axes, yerr=halves, title=title, ylabel="average steps L")
-    else:
-        steps.loc[AVERAGE].plot.barh(ax=axes, xerr=halves.loc[AVERAGE], title=title, xlabel="average steps L")
-
-
-def _steps(
-    results: Results, arms: dict[str, Arm], columns: Sequence[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return average steps and half their intervals: categories as rows, arms as columns."""
-    found = {name: [results.steps(arm, column) for column in columns] for name, arm in arms.items()}
-    means, halves = (
-        pd.DataFrame(
-            {name: [each and getattr(each, what) for each in of] for name, of in found.items()},
-            [*columns],
-            dtype=float,
-        )
-        for what in ("value", "half")
-    )
-    return means, halves
+def _bars(results: Results, arms: dict[str, Arm], title: str, axes: Axes) -> None:
+    found = {name: steps for name, arm in arms.items() if (steps := results.steps(arm))}
+    steps = pd.Series({name: each.value for name, each in found.items()})
+    halves = [each.half for each in found.values()]
+    steps.plot.barh(ax=axes, xerr=halves, title=title, xlabel="average steps L")

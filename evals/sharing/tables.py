@@ -1,12 +1,14 @@
 """Tables 1 and 2 and figure 4 of the Memory Sharing paper, and a comparison of retrievers."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
 import yaml
+from matplotlib.axes import Axes
 from scipy.stats import false_discovery_control
 
 from mneme.cli.tables import Table
@@ -14,7 +16,7 @@ from mneme.evals.measuring import p_cell, wilcoxon_p
 from mneme.evals.report import Row, table
 from mneme.evals.sharing.pool_runs import MAX_SHOTS, PARTS_OF_GROWTH, SHOTS, Growth, Pools
 from mneme.evals.sharing.retrievers import WAYS, Way
-from mneme.library.agents.agent import AGENTS
+from mneme.library.agents.agent import AGENTS, DOMAINS, load_agent
 
 Measure = Literal["bert_score", "bert_precision", "rouge_l"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
@@ -40,7 +42,7 @@ class Results:
         chosen = [row for row in rows if row.get("seed") in seeds and row.get("arm", "") == arm]
         kinds = {kind: [row for row in chosen if row["kind"] == kind] for kind in KINDS}
         self.seeds = list(seeds)
-        self.answers, self.grown, self.states, self.judged = (pd.DataFrame(kinds[kind]) for kind in KINDS)
+        self.answers, self.states, self.judged = (pd.DataFrame(kinds[kind]) for kind in KINDS)
         present = set(self.answers["agent"])
         self.agents = [agent for agent in AGENTS if agent in present]
 
@@ -58,7 +60,7 @@ class Results:
         return spread(chosen.dropna(subset=[measure]).groupby("seed")[measure].mean())
 
 
-KINDS = ("test", "grow", "retrievers", "judge")
+KINDS = ("test", "retrievers", "judge")
 
 
 def spread(values: Iterable[float]) -> Row:
@@ -90,7 +92,6 @@ class Column(NamedTuple):
     name: str
     results: Results
     pools: Pools = "domain"
-    growth: Growth = "own"
     shots: int = MAX_SHOTS
     measure: Measure = "bert_score"
     paper: str = ""
@@ -100,7 +101,7 @@ class Column(NamedTuple):
         return [self.name, *filter(None, [self.paper])]
 
     def cells(self, agent: str) -> Iterator[str]:
-        answers = self.results.tests(self.pools, self.growth, 100, self.shots)
+        answers = self.results.tests(self.pools, "own", 100, self.shots)
         yield cell(self.results.spread(answers, agent, self.measure))
         if self.paper:
             names = self.results.agents if agent == ALL else [agent]
@@ -122,28 +123,12 @@ def tables_of(results: Results) -> list[Table]:
     shots = list(zip(NUMBERS, SHOTS, strict=True))
     one = [Column(name, results, shots=n, paper="paper") for name, n in shots]
     rouge = [Column(f"ROUGE-L: {name}", results, shots=n, measure="rouge_l") for name, n in shots]
-    measures: tuple[Measure, ...] = ("bert_score", "rouge_l")
-    standard = [
-        Column(f"standard, {measure}: {name}", results, "domain", "standard", n, measure)
-        for measure in measures
-        for name, n in shots[1:]
-    ]
     two = [Column(pools, results, pools, paper="paper") for pools in get_args(Pools)]
-    others: list[tuple[str, Growth, Measure]] = [
-        ("ROUGE-L", "own", "rouge_l"),
-        ("standard,", "standard", "bert_score"),
-    ]
-    two += [
-        Column(f"{said} {pools}", results, pools, growth, MAX_SHOTS, measure)
-        for said, growth, measure in others
-        for pools in get_args(Pools)
-    ]
     return [
         by_agent(f"Table 1: BERTScore by shots, a pool for each domain (paper: {BACKBONES})", one),
-        by_agent("Table 1 by ROUGE-L; and with pools that grew by standard answers", [*rouge, *standard]),
+        by_agent("Table 1 by ROUGE-L", rouge),
         by_agent(f"Table 2: BERTScore, three shots, domain pool and single pool ({BACKBONES})", two),
         table_of_growth(results),
-        _table_of_pools(results),
         _table_of_ways(results),
         _table_of_gains(results),
     ]
@@ -239,12 +224,21 @@ def _table_of_gains(results: Results) -> Table:
     return table("Differences at three shots, domain pools at 100 %, paired by item", columns, rows)
 
 
-def _table_of_pools(results: Results) -> Table:
-    """Count the new questions that were asked, and the answers that were stored."""
-    grown = results.grown.assign(faults=results.grown["faults"].map(len)).groupby("agent")
-    kept = grown.agg(
-        asked=("item", "size"), stored=("stored", "sum"), score=("score", "mean"), f=("faults", "mean")
-    )
-    columns = ["agent", "asked", "stored", "rubric's score", "faults of form"]
-    rows = [[row.Index, int(row.asked), int(row.stored), row.score, row.f] for row in kept.itertuples()]
-    return table("What the agents wrote to new questions, domain and single pools together", columns, rows)
+def plots(results: Results) -> list[Callable[[Axes], None]]:
+    """Return what draws figure 4: a plot for each domain, standard answers dashed."""
+    domains = dict.fromkeys(load_agent(agent).domain for agent in results.agents)
+    return [partial(_plot, results, domain) for domain in DOMAINS if domain in domains]
+
+
+def _plot(results: Results, domain: str, axes: Axes) -> None:
+    own = [agent for agent in results.agents if load_agent(agent).domain == domain]
+    for growth, line in zip(get_args(Growth), ("-", "--"), strict=True):
+        stages = [results.tests("domain", growth, percent, MAX_SHOTS) for percent in PARTS_OF_GROWTH]
+        means = {
+            agent: [results.spread(each, agent, "bert_score")["mean"] for each in stages] for agent in own
+        }
+        axes.set_prop_cycle(None)  # each agent has its colour in both growths
+        pd.DataFrame(means, [*PARTS_OF_GROWTH], dtype=float).plot(
+            ax=axes, style=f"o{line}", xlabel="new questions, %", legend=growth == "own"
+        )
+    axes.set(title=DOMAINS[domain], ylabel="BERTScore, F1")
