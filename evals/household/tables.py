@@ -14,20 +14,14 @@ from mneme.evals.household.results import COLUMNS, GENERATED, Difference, Result
 from mneme.evals.measuring import p_cell
 from mneme.evals.report import Journal, Report, Row, draw, table
 
-COURSE = (
-    "success",
-    "return",
-    "conflicts",
-    "lost_steps",
-    "forestalled",
-    "redundant",
-    "messages",
-    "unallocated",
+MEANS = (
+    *("success", "return", "conflicts", "lost_steps", "forestalled", "redundant", "messages", "unallocated"),
+    *("calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "seconds"),
 )
-COST = ("calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "seconds")
+"""What happens in an episode, and what it costs."""
 
 
-def report(rows: Sequence[Row], plans: Sequence[Plan], journal: Journal, answered_by: str) -> Report:
+def report(rows: list[Row], plans: Sequence[Plan], journal: Journal, answered_by: str) -> Report:
     """Make the report of a finished run; each setting has a plan of its own, and each source its tables."""
     sources = sorted({row.get("source", GENERATED) for row in rows}, key=lambda each: each != GENERATED)
     by_source = [Results([row for row in rows if row.get("source", GENERATED) == each]) for each in sources]
@@ -36,19 +30,20 @@ def report(rows: Sequence[Row], plans: Sequence[Plan], journal: Journal, answere
     ]
     placed = [place for row in rows for place in row["placed"]]
     seeded = len(placed) - placed.count("recorded")
-    return Report(
-        name="household",
-        answered_by=answered_by,
-        raw=journal.path,
-        rows=list(rows),
-        summary=summaries[0]
-        | {plan.setting: each for plan, each in zip(plans[1:], summaries[1:], strict=True)},
-        tables=[*(each for plan in plans for found in by_source for each in _tables(found, plan)), _paper()],
-        plots=[_plot(by_source[0], plan, journal.path, answered_by) for plan in plans],
-        notes=[f"{seeded} of {len(placed)} starts are not recorded and placed by a seeded rule."]
-        if seeded < len(placed)
-        else [],
+    printed = [[f"{n} {name}", *steps, average] for (name, n), (steps, average) in TABLE_1.items()]
+    note = f"{seeded} of {len(placed)} starts are not recorded and placed by a seeded rule."
+    made = journal.report(
+        answered_by,
+        summaries[0] | {plan.setting: each for plan, each in zip(plans[1:], summaries[1:], strict=True)},
+        [
+            *(each for plan in plans for found in by_source for each in _tables(found, plan)),
+            table("The paper's table 1: GPT-4o on C-WAH in VirtualHome (Unity)", ["", *COLUMNS], printed),
+        ],
+        [note] if seeded < len(placed) else [],
+        rows,
     )
+    made.plots += [_plot(by_source[0], plan, journal.path, answered_by) for plan in plans]
+    return made
 
 
 def _tables(results: Results, plan: Plan) -> list[Table]:
@@ -82,11 +77,6 @@ def _cell(results: Results, arm: Arm, base: Arm | None, column: str) -> str | No
     return None if steps is None else str(steps) if gain is None else f"{steps}\n{gain:+.0%}"
 
 
-def _paper() -> Table:
-    rows = [[f"{n} {name}", *steps, average] for (name, n), (steps, average) in TABLE_1.items()]
-    return table("The paper's table 1: GPT-4o on C-WAH in VirtualHome (Unity)", ["", *COLUMNS], rows)
-
-
 def _pairs(results: Results, plan: Plan, where: str) -> Table:
     rows = [
         [
@@ -111,13 +101,12 @@ def _less(results: Results, label: str, arm: Arm, whole: Arm | None, paper: floa
 
 
 def _means(results: Results, plan: Plan, where: str) -> Table:
-    names = [*COURSE, *COST]
     rows = [
-        [arm.key, over.value, *results.counts(arm, names).values()]
+        [arm.key, over.value, *results.counts(arm, MEANS).values()]
         for arm in plan.every
         if (over := results.over_bound(arm))
     ]
-    columns = ["", "× bound", *(name.replace("_", " ") for name in names)]
+    columns = ["", "× bound", *(name.replace("_", " ") for name in MEANS)]
     return table(f"{where}: what happens in an episode and what it costs, on average", columns, rows)
 
 
