@@ -193,7 +193,7 @@ def _report(journal: Journal, arms: dict[str, Results], who: Identity, notes: li
     return journal.report(
         ", ".join(arms) if first else who,
         summary | ({"arms": {k: _summary(v) for k, v in arms.items()}} if first else {}),
-        [*(tables_of_arms(arms) if first else []), *tables],
+        [*tables_of_arms(arms), *tables],
         notes,
     ).with_plots(f"Figure 4: domain pools, three shots; {over}", *plots(arms[first]))
 

@@ -1,9 +1,9 @@
 """Tables 1 and 2 and figure 4 of the Memory Sharing paper, and a comparison of retrievers."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -86,69 +86,50 @@ def cell(value: Row, places: int = 3) -> str:
     return f"{value['mean']:.{places}f} ±{deviation}"
 
 
-class Column(NamedTuple):
-    """A column of figures by agent: of which answers, and beside them what the paper prints, if it does."""
-
-    name: str
-    results: Results
-    pools: Pools = "domain"
-    shots: int = MAX_SHOTS
-    measure: Measure = "bert_score"
-    paper: str = ""
-
-    @property
-    def heads(self) -> list[str]:
-        return [self.name, *filter(None, [self.paper])]
-
-    def cells(self, agent: str) -> Iterator[str]:
-        answers = self.results.tests(self.pools, "own", 100, self.shots)
-        yield cell(self.results.spread(answers, agent, self.measure))
-        if self.paper:
-            names = self.results.agents if agent == ALL else [agent]
-            printed = [PAPER_1[n][self.shots] if self.pools == "domain" else PAPER_2[n] for n in names]
-            yield " ".join(f"{value:.2f}".lstrip("0") for value in np.mean(printed, axis=0))
+def figures(results: Results, pools: Pools, shots: int, measure: Measure = "bert_score") -> list[str]:
+    """Return a column of figures at full growth: of each agent, and of all agents."""
+    answers = results.tests(pools, "own", 100, shots)
+    return [cell(results.spread(answers, agent, measure)) for agent in [*results.agents, ALL]]
 
 
-def by_agent(title: str, columns: Sequence[Column]) -> Table:
-    """Return a table of figures by agent, and of all agents."""
-    rows = [
-        [agent, *(each for column in columns for each in column.cells(agent))]
-        for agent in [*columns[0].results.agents, ALL]
-    ]
-    return table(title, ["agent", *(head for column in columns for head in column.heads)], rows)
-
-
-def tables_of(results: Results) -> list[Table]:
-    """Return tables 1 and 2 by both measures, figure 4, and the ways to choose examples."""
-    shots = list(zip(NUMBERS, SHOTS, strict=True))
-    one = [Column(name, results, shots=n, paper="paper") for name, n in shots]
-    rouge = [Column(f"ROUGE-L: {name}", results, shots=n, measure="rouge_l") for name, n in shots]
-    two = [Column(pools, results, pools, paper="paper") for pools in get_args(Pools)]
+def printed(results: Results, pools: Pools, shots: int) -> list[str]:
+    """Return what the paper prints in such a column."""
+    by_agent = [PAPER_1[agent][shots] if pools == "domain" else PAPER_2[agent] for agent in results.agents]
     return [
-        by_agent(f"Table 1: BERTScore by shots, a pool for each domain (paper: {BACKBONES})", one),
-        by_agent("Table 1 by ROUGE-L", rouge),
-        by_agent(f"Table 2: BERTScore, three shots, domain pool and single pool ({BACKBONES})", two),
-        table_of_growth(results),
-        _table_of_ways(results),
-        _table_of_gains(results),
+        " ".join(f"{value:.2f}".lstrip("0") for value in row)
+        for row in [*by_agent, np.mean(by_agent, axis=0)]
     ]
+
+
+def by_agent(title: str, results: Results, columns: Sequence[tuple[str, list[str]]]) -> Table:
+    """Return a table of columns by agent, each with its head."""
+    rows = [*zip([*results.agents, ALL], *(cells for _, cells in columns), strict=True)]
+    return table(title, ["agent", *(head for head, _ in columns)], rows)
 
 
 def tables_of_arms(arms: Mapping[str, Results]) -> list[Table]:
     """Return tables 1 and 2 with a column for each arm, beside the paper's three backbones."""
-    last = [*arms][-1]
+    first = next(iter(arms.values()))
 
-    def columns(name: str, **of: Any) -> list[Column]:
-        return [
-            Column(f"{name}, {arm}", found, **of, paper=f"{name}, paper" if arm == last else "")
-            for arm, found in arms.items()
-        ]
+    def columns(name: str, pools: Pools, shots: int) -> list[tuple[str, list[str]]]:
+        ours = [(f"{name}, {arm}" if arm else name, figures(of, pools, shots)) for arm, of in arms.items()]
+        return [*ours, ("paper" if "" in arms else f"{name}, paper", printed(first, pools, shots))]
 
-    by_shots = [each for n in SHOTS for each in columns(NUMBERS[n], shots=n)]
-    by_pools = [each for pools in get_args(Pools) for each in columns(pools, pools=pools)]
+    by_shots = [each for n in SHOTS for each in columns(NUMBERS[n], "domain", n)]
+    by_pools = [each for pools in get_args(Pools) for each in columns(pools, pools, MAX_SHOTS)]
+    one = f"Table 1: BERTScore by shots, a pool for each domain (paper: {BACKBONES})"
+    two = f"Table 2: BERTScore, three shots, domain pool and single pool ({BACKBONES})"
+    return [by_agent(one, first, by_shots), by_agent(two, first, by_pools)]
+
+
+def tables_of(results: Results) -> list[Table]:
+    """Return ROUGE-L by shots, figure 4, the ways to choose examples, and what growth and pools change."""
+    rouge = [(f"ROUGE-L: {NUMBERS[n]}", figures(results, "domain", n, "rouge_l")) for n in SHOTS]
     return [
-        by_agent(f"Table 1: BERTScore by backbones and shots (paper: {BACKBONES})", by_shots),
-        by_agent(f"Table 2: BERTScore by backbones and pools, three shots ({BACKBONES})", by_pools),
+        by_agent("Table 1 by ROUGE-L", results, rouge),
+        table_of_growth(results),
+        _table_of_ways(results),
+        _table_of_gains(results),
     ]
 
 
