@@ -94,11 +94,8 @@ def figures(results: Results, pools: Pools, shots: int, measure: Measure = "bert
 
 def printed(results: Results, pools: Pools, shots: int) -> list[str]:
     """Return what the paper prints in such a column."""
-    by_agent = [PAPER_1[agent][shots] if pools == "domain" else PAPER_2[agent] for agent in results.agents]
-    return [
-        " ".join(f"{value:.2f}".lstrip("0") for value in row)
-        for row in [*by_agent, np.mean(by_agent, axis=0)]
-    ]
+    rows = [PAPER_1[agent][shots] if pools == "domain" else PAPER_2[agent] for agent in results.agents]
+    return [" ".join(f"{value:.2f}".lstrip("0") for value in row) for row in [*rows, np.mean(rows, axis=0)]]
 
 
 def by_agent(title: str, results: Results, columns: Sequence[tuple[str, list[str]]]) -> Table:
