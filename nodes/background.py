@@ -10,7 +10,7 @@ from langgraph_sdk.errors import NotFoundError
 from mneme.core.settings import read_settings
 from mneme.models.asking.lazily import import_lazily
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import LOCAL
+from mneme.stores.ledger.records import LOCAL
 from mneme.stores.users.threads import ThreadIds
 
 log = logging.getLogger(__name__)

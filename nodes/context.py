@@ -13,7 +13,7 @@ from mneme.core.errors import BadInput
 from mneme.stores.access import ALONE, own_team, own_user
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import LOCAL
+from mneme.stores.ledger.records import LOCAL
 
 RESPONDER = (
     "Who answers: `auto` (Ollama where it runs, else rules), `rules`, `ollama:<model>`, "

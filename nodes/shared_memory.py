@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from mneme.models.asking.budget import tokens
 from mneme.nodes.context import authenticated, ledger_of
 from mneme.stores.access import Agent, asker_of, is_own, own_team, roles
-from mneme.stores.ledger.namespaces import LOCAL
+from mneme.stores.ledger.records import LOCAL
 from mneme.stores.recall import Recallable, read_again, recall
 
 

@@ -15,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from mneme.core.errors import BadInput, Forbidden, StorageFailure, first_fault
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import LOCAL, team_namespace, unescaped
-from mneme.stores.ledger.records import Change, Namespace
+from mneme.stores.ledger.records import LOCAL, Change, Namespace, team_namespace, unescaped
 from mneme.stores.recall import RECALLABLE, Asker, Opened, Recallable
 from mneme.stores.shelf import Shelf, kind_of
 

@@ -22,8 +22,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mneme.stores.discussions.discussions import Discussion
 from mneme.stores.ledger.lookup import Lookup
-from mneme.stores.ledger.namespaces import team_namespace, unescaped, user_namespace
-from mneme.stores.ledger.records import Namespace, Version
+from mneme.stores.ledger.records import Namespace, Version, team_namespace, unescaped, user_namespace
 from mneme.stores.pools.memory_pool import Pair
 from mneme.stores.provenance import stale
 from mneme.stores.users.traces import named

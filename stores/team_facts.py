@@ -1,7 +1,7 @@
 """Facts that members of a team shared with it, and those that wait for a reviewer."""
 
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace
+from mneme.stores.ledger.records import team_namespace
 from mneme.stores.users.memories import UserMemories
 
 

@@ -17,8 +17,7 @@ from mneme.nodes.chat.context import MemoryContext
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.hints import words_in
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import user_namespace
-from mneme.stores.ledger.records import Namespace, Version
+from mneme.stores.ledger.records import Namespace, Version, user_namespace
 from mneme.stores.users.inbox import PRECEDING, Inbox, Message
 
 

@@ -18,8 +18,7 @@ from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.discussions.agent_memory import AgentMemory, MemoryVersion
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.records import Change, team_namespace
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.recall import Asker, recall
 from mneme.stores.users.inbox import Message

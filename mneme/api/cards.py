@@ -20,7 +20,7 @@ from mneme.stores.cards.metrics import Metrics, Period, TaskRecord, Unit
 from mneme.stores.cards.sharing import BUDGET, Shared
 from mneme.stores.cards.upkeep import Kept
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import unescaped
+from mneme.stores.ledger.records import unescaped
 from mneme.stores.tuned_models import Archive, Attempt
 
 APPROVED = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)

@@ -21,8 +21,7 @@ from mneme.stores.cards.card import Card
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace, unescaped, user_namespace
-from mneme.stores.ledger.records import Change, Version, texts_in
+from mneme.stores.ledger.records import Change, Version, team_namespace, texts_in, unescaped, user_namespace
 from mneme.stores.recall import Asker, Contradiction, Keep, Recallable, Recalled, visible
 from mneme.stores.shelf import Shelf, kind_of
 from mneme.stores.users.memories import RULES, MemoryRecord, UserMemories

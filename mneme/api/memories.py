@@ -16,9 +16,8 @@ from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.models.asking.lazily import import_lazily
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import unescaped
 from mneme.stores.ledger.query import Mode
-from mneme.stores.ledger.records import Version, check_name
+from mneme.stores.ledger.records import Version, check_name, unescaped
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.ledger.writing import Forgotten
 from mneme.stores.provenance import told_again

@@ -15,8 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.stores.ledger.answers import KeptAnswers
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace, user_namespace
-from mneme.stores.ledger.records import Change, check_name
+from mneme.stores.ledger.records import Change, check_name, team_namespace, user_namespace
 
 Owner = Literal["user", "team"]
 Method = Literal["GET", "POST"]

@@ -13,8 +13,16 @@ from mneme.core.settings import settings
 from mneme.models.asking.budget import tokens
 from mneme.stores.access import asker_of, is_own, may_read, own_team, roles
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import LOCAL, team_namespace, unescaped, user_namespace
-from mneme.stores.ledger.records import Change, Source, Value, Version
+from mneme.stores.ledger.records import (
+    LOCAL,
+    Change,
+    Source,
+    Value,
+    Version,
+    team_namespace,
+    unescaped,
+    user_namespace,
+)
 from mneme.stores.provenance import SETTLED, stale, steps
 from mneme.stores.recall import RECALLABLE, Contradiction, Keep, Recallable, Recalled, kind_in, recall
 from mneme.stores.team_facts import TeamFacts

@@ -25,7 +25,7 @@ from mneme.stores.checkpoints.checkpointer import opened_checkpointer
 from mneme.stores.checkpoints.erasing import Eraser
 from mneme.stores.checkpoints.saver import Kept
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import LOCAL
+from mneme.stores.ledger.records import LOCAL
 from mneme.stores.ledger.words import words_of
 from mneme.stores.users.threads import ThreadIds
 from mneme.stores.users.traces import Told

@@ -23,8 +23,7 @@ from mneme.core.errors import BadInput, MnemeError, needs
 from mneme.core.settings import settings
 from mneme.integrations.hook import MODULE
 from mneme.stores.ledger.addresses import place_of
-from mneme.stores.ledger.namespaces import LOCAL
-from mneme.stores.ledger.records import check_name
+from mneme.stores.ledger.records import LOCAL, check_name
 
 Json = dict[str, Any]
 Editor = Literal["claude-code", "codex", "cursor"]

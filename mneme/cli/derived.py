@@ -87,10 +87,12 @@ class Fields:
         return made
 
     def _declared(self, name: str) -> list[str]:
-        """Return what a field is called on the command line."""
+        """Return what a field is called on the command line: an argument by its name alone."""
         if name in self._names:
             return self._names[name].split()
         schema = self.schemas[name]
+        if "default" not in schema and name not in self.roles:
+            return [name]
         option = option_of(name, schema)
         if schema.get("default") is True:
             option += option.replace("--", "/--no-", 1)
@@ -100,9 +102,8 @@ class Fields:
         parsed, declared = TYPES[_item(schema)["type"]], self._declared(name)
         is_role = name in self.roles
         default = "" if is_role else schema.get("default", ...)
-        is_argument = not declared[0].startswith("-") or (default is ... and name not in self._names)
         metavar = None if parsed is bool else f"<{_kind(schema)}>"
-        if is_argument:
+        if not declared[0].startswith("-"):
             made = typer.Argument(default, help=_help(schema))
         else:
             helped = _help_of_role(schema) if is_role else _help(schema)

@@ -35,7 +35,7 @@ from mneme.client.home import Place, open_own_ledger, opened, operations_at
 from mneme.client.spoken import Spoken, chat_messages
 from mneme.core.errors import BadInput, ServerGone
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.namespaces import LOCAL
+from mneme.stores.ledger.records import LOCAL
 
 if TYPE_CHECKING:  # slow to import
     from mneme.client.session import MemoryAgents

@@ -33,7 +33,7 @@ from mneme.nodes.background import THREAD_NAME, known_id
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import LOCAL
+from mneme.stores.ledger.records import LOCAL
 from mneme.stores.users.threads import ThreadIds
 
 Graph = PregelProtocol[Any, Any, Any, Any]

@@ -15,8 +15,7 @@ from mneme.client.session import LastingSession, Session
 from mneme.client.workflows import Values
 from mneme.importing.item import Item, State
 from mneme.models.asking.counting import NOTHING, Asked, added
-from mneme.stores.ledger.namespaces import user_namespace
-from mneme.stores.ledger.records import Change, Source
+from mneme.stores.ledger.records import Change, Source, user_namespace
 from mneme.stores.ledger.transfer import Line
 from mneme.stores.users.inbox import Message, MessageOutcome
 from mneme.stores.users.memories import Memory

@@ -23,7 +23,7 @@ from mneme.integrations.results import short
 from mneme.integrations.shared import Work, awaited, blocking
 from mneme.integrations.tools import CALLER
 from mneme.models.asking.responders import check_form
-from mneme.stores.ledger.namespaces import LOCAL
+from mneme.stores.ledger.records import LOCAL
 from mneme.stores.users.inbox import PRECEDING
 from mneme.stores.users.memories import MemoryRecord
 

@@ -11,7 +11,7 @@ from mneme.client.memory import Owned
 from mneme.integrations.offers import AGENT_TOOLS, FAILURES, Offer, chosen, told_of
 from mneme.integrations.shared import awaited, blocking
 from mneme.models.asking.responders import check_form
-from mneme.stores.ledger.namespaces import LOCAL
+from mneme.stores.ledger.records import LOCAL
 
 CALLER = "agent"
 """Who changes something, in the history of what an agent's tools change."""

@@ -19,7 +19,7 @@ from mneme.server.opened import store
 from mneme.server.users import authenticate
 from mneme.stores.access import ALONE, own_user
 from mneme.stores.checkpoints.checkpointer import thread_owner
-from mneme.stores.ledger.namespaces import LOCAL
+from mneme.stores.ledger.records import LOCAL
 from mneme.stores.users.inbox import Inbox, Message
 
 MAX_BUSY = 24

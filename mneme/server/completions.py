@@ -28,7 +28,7 @@ from mneme.server.auth import identity_of, key_of
 from mneme.server.opened import store
 from mneme.server.rest import Opened
 from mneme.stores.access import own_user
-from mneme.stores.ledger.namespaces import LOCAL
+from mneme.stores.ledger.records import LOCAL
 from mneme.stores.users.inbox import PRECEDING, Inbox, Message, complete
 
 PATH = "/v1/chat/completions"

@@ -16,7 +16,7 @@ from mneme.api.operation import Operations
 from mneme.integrations.mcp import CALLER, mcp_server
 from mneme.integrations.offers import MCP_TOOLS, Offer, chosen
 from mneme.server.rest import Opened
-from mneme.stores.ledger.namespaces import LOCAL
+from mneme.stores.ledger.records import LOCAL
 
 PATH = "/mneme/mcp"
 LARGEST = 1_000_000

@@ -21,8 +21,7 @@ from mneme.server.problems import (
     no_route,
     once,
 )
-from mneme.stores.ledger.namespaces import LOCAL
-from mneme.stores.ledger.records import MAX_NAME_CHARS
+from mneme.stores.ledger.records import LOCAL, MAX_NAME_CHARS
 
 Opened = Callable[[Request, str, str], Awaitable[Operations]]
 """Opens the data that a request names, for its caller: the request, the owner, the caller."""

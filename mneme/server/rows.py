@@ -21,7 +21,7 @@ from mneme.nodes.background import THREAD_NAME
 from mneme.nodes.chat.waking import MEMORY_THREAD, remember_later
 from mneme.server.opened import store
 from mneme.stores.checkpoints.checkpointer import opened_checkpointer
-from mneme.stores.ledger.namespaces import LOCAL
+from mneme.stores.ledger.records import LOCAL
 from mneme.stores.users.inbox import Inbox
 
 PATIENCE = 20.0

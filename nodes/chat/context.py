@@ -7,8 +7,8 @@ from pydantic import Field
 
 from mneme.nodes.context import OwnedByUser, ledger_of, responder, user_of
 from mneme.nodes.shared_memory import SharesMemory
-from mneme.stores.ledger.namespaces import LOCAL
 from mneme.stores.ledger.query import Mode
+from mneme.stores.ledger.records import LOCAL
 from mneme.stores.users.inbox import Inbox
 from mneme.stores.users.memories import UserMemories
 

@@ -12,7 +12,7 @@ from mneme.nodes.background import RECURSION_LIMIT, named_thread, warn_of_a_sing
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.sharing.context import PoolContext, Pools
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import LOCAL
+from mneme.stores.ledger.records import LOCAL
 
 TRAINING_THREAD = "retriever/{team}/{pool}"
 """The name of the thread on which a pool's retriever is trained, one training after the other."""

@@ -14,8 +14,7 @@ from mneme.library.teams.team import empty
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
 from mneme.nodes.task_memories.interface import Held, Shown, Task, TaskMemory
 from mneme.stores.discussions.agent_memory import AgentMemory
-from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Source
+from mneme.stores.ledger.records import Change, Source, team_namespace
 
 SENTENCES = re.compile(r"(?<=\.)\s+")
 LISTING = re.compile(r"valid actions\b", re.IGNORECASE)

@@ -17,9 +17,8 @@ from mneme.stores.cards.card import Card, CardSettings, CardVersion, Status
 from mneme.stores.cards.check import flags_of
 from mneme.stores.cards.lifecycle import Decide, Decision
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.query import Ranking, section_name
-from mneme.stores.ledger.records import Change, Value, Version, Write
+from mneme.stores.ledger.records import Change, Value, Version, Write, team_namespace
 from mneme.stores.shelf import RecordKind, Shelf
 
 SECONDS_A_DAY = 86_400

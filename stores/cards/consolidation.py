@@ -14,8 +14,7 @@ from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Decision, archived
 from mneme.stores.cards.metrics import Metrics
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Write
+from mneme.stores.ledger.records import Change, Write, team_namespace
 from mneme.stores.tuned_models import Archive, Archived, TunedModels
 
 HELD_OUT = 0.20

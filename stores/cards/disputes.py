@@ -20,8 +20,7 @@ from mneme.stores.cards.card import Card, Frozen, Lesson, Part, Rule, TaskOutcom
 from mneme.stores.cards.card_records import CardRecords
 from mneme.stores.cards.lifecycle import Decision, is_in_service, out_of_service, with_outcomes
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Version
+from mneme.stores.ledger.records import Change, Version, team_namespace
 from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.shelf import RecordKind, Shelf
 

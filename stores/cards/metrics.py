@@ -29,8 +29,7 @@ from mneme.stores.cards.card import Card, CardVersion, Frozen, Rating, Status
 from mneme.stores.cards.disputes import Dispute
 from mneme.stores.cards.lifecycle import is_in_service
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Version
+from mneme.stores.ledger.records import Change, Version, team_namespace
 from mneme.stores.shelf import RecordKind, Shelf
 
 

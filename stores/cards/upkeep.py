@@ -21,8 +21,7 @@ from mneme.stores.cards.card_records import SECONDS_A_DAY, CardRecords
 from mneme.stores.cards.lifecycle import archived
 from mneme.stores.cards.metrics import TaskLog
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Version
+from mneme.stores.ledger.records import Change, Version, team_namespace
 from mneme.stores.shelf import Shelf, kind_of
 
 ACTOR = "card lifecycle"

@@ -4,12 +4,10 @@ Two passes: `find` looks for the messages that told something, and for the repli
 a value without what was found. A conversation can then be continued as before.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from langchain_core.messages import BaseMessage
-
-from mneme.stores.checkpoints.packing import Value, Wrapped, pack, unpack
+from mneme.stores.checkpoints.packing import Extension, Value, pack, unpack
 from mneme.stores.users.traces import Told
 
 ERASED = "[erased]"
@@ -86,21 +84,14 @@ class Eraser:
         return name in self._ids if name else _text(message) in self._said
 
     def clean(self, value: Any) -> Any:
-        """Return a value with `[erased]` for what is erased; objects are changed where they stand."""
+        """Return a value with `[erased]` for what is erased."""
         if isinstance(value, str):
             return self._erase() if any(part in value for part in self._told.passages) else value
         if isinstance(value, dict):
             return self._clean_fields(value)
-        if isinstance(value, list | set):
-            return type(value)(self.clean(each) for each in value)
-        if isinstance(value, tuple):
-            items = [self.clean(each) for each in value]
-            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-        if isinstance(value, Wrapped):
-            value.inside = self.clean(value.inside)
-        if isinstance(value, BaseMessage):
-            vars(value).update(self._clean_fields(vars(value)))
-        return value
+        if isinstance(value, list):
+            return [self.clean(each) for each in value]
+        return Extension(value.code, self.clean(value.inside)) if isinstance(value, Extension) else value
 
     def _clean_fields(self, fields: dict[Any, Any]) -> dict[Any, Any]:
         if _message(fields) is fields and self._is_found(fields):
@@ -122,15 +113,11 @@ class Eraser:
 
 def _message(value: Any) -> Mapping[str, Any] | None:
     """Return the fields of a chat message, whichever way it is kept; None for anything else."""
-    if isinstance(value, Wrapped):
-        inside = value.inside
-        parts = inside if isinstance(inside, list | tuple) else (inside,)
+    if isinstance(value, Extension):
+        parts = value.inside if isinstance(value.inside, list) else [value.inside]
         return next(filter(None, (_message(each) for each in parts if isinstance(each, dict))), None)
-    fields = vars(value) if isinstance(value, BaseMessage) else value
-    if not isinstance(fields, dict) or "content" not in fields:
-        inner = fields.get("__dict__") if isinstance(fields, dict) else None  # a pickled object's state
-        return None if inner is None else _message(inner)
-    return fields if _maker(fields) in (*PEOPLE, *MODELS) else None
+    is_message = isinstance(value, dict) and "content" in value and _maker(value) in (*PEOPLE, *MODELS)
+    return value if is_message else None
 
 
 def _maker(message: Mapping[str, Any]) -> Any:
@@ -148,12 +135,9 @@ def _text(message: Mapping[str, Any]) -> str:
     return "".join(str(each.get("text", "")) if isinstance(each, dict) else str(each) for each in blocks)
 
 
-def _parts(value: Any) -> Iterator[Any]:
-    if isinstance(value, Wrapped):
-        yield value.inside
-    elif isinstance(value, BaseMessage):
-        yield vars(value)
-    elif isinstance(value, dict):
-        yield from value.values()
-    elif isinstance(value, list | tuple | set):
-        yield from value
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, Extension):
+        return (value.inside,)
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

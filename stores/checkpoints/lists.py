@@ -101,7 +101,11 @@ def add_list(cursor: Cursor, place: Place, channel: str, items: Sequence[tuple[s
 
 def put_back(cursor: Cursor, place: Place, values: dict[str, Any], serde: SerializerProtocol) -> None:
     """Put its lists into the values of a checkpoint. Raises ValueError where items are missing."""
-    counts = {channel: value[COUNT] for channel, value in values.items() if _is_count(value)}
+    counts = {
+        channel: value[COUNT]
+        for channel, value in values.items()
+        if isinstance(value, dict) and value.keys() == {COUNT}
+    }
     if not counts:
         return
     lists = {
@@ -131,10 +135,6 @@ def _is_apart(value: object) -> TypeGuard[list[Any]]:
         and bool(value)
         and all(isinstance(each, BaseMessage | dict) for each in value)
     )
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, dict) and value.keys() == {COUNT}
 
 
 def _spans(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:

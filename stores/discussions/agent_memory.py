@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mneme.core.errors import NotFound
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace
+from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace, team_namespace
 from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.shelf import RecordKind, Shelf
 

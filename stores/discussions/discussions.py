@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from mneme.core.errors import BadInput
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace
+from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace, team_namespace
 from mneme.stores.provenance import made_from
 from mneme.stores.shelf import RecordKind, Shelf, kind_of
 

@@ -11,8 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.records import Change, team_namespace
 from mneme.stores.shelf import Shelf, kind_of
 
 LATEST = 20

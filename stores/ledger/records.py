@@ -17,6 +17,8 @@ Event = Literal["insert", "update", "retire", "restore"]
 Value = dict[str, JsonValue]
 
 LEDGER = uuid.UUID("6d6e656d-652d-5c6c-a564-6765722d7631")  # root of every id; never change it
+LOCAL = "local"
+"""The one person on a server without keys, and whoever uses the command line without a server."""
 MAX_NAME_CHARS = 256
 MAX_NAMESPACE_DEPTH = 16
 MAX_VALUE_DEPTH = 64
@@ -224,6 +226,30 @@ def check_name(name: object, what: str) -> str:
     if UNPRINTABLE.search(name):
         raise BadInput(f"A {what} must not hold control characters: {name!r}.")
     return name
+
+
+def user_namespace(user: str, *below: str) -> Namespace:
+    """Return the namespace ("users", user, …). Raises BadInput."""
+    return check_namespace(("users", escaped(check_name(user, "user id")), *below))
+
+
+def team_namespace(team: str, *below: str) -> Namespace:
+    """Return the namespace ("teams", team, …). Raises BadInput."""
+    return check_namespace(("teams", escaped(check_name(team, "team")), *below))
+
+
+def escaped(name: str) -> str:
+    """Return a name as a part of a namespace.
+
+    LangGraph's store API separates the parts by full stops, so a full stop becomes %2E, and a per cent sign
+    %25: no two names share a namespace.
+    """
+    return name.replace("%", "%25").replace(".", "%2E")
+
+
+def unescaped(part: str) -> str:
+    """Return the name that a part of a namespace stands for."""
+    return part.replace("%2E", ".").replace("%25", "%")
 
 
 def check_value(value: Value, text: str) -> None:

@@ -138,7 +138,7 @@ class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
 
     async def count_on(self, status: Status) -> int:
         """Return how many lessons have a status."""
-        return await self.ledger.shelved(self.namespace, status)
+        return await self.ledger.count(self.namespace, shelf=status)
 
     async def held_out(self, limit: int) -> Sequence[HeldOut]:
         """Return the latest memories that no training looks at, whatever became of their lessons."""

@@ -16,9 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mneme.core.errors import BadInput, NotFound
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace
 from mneme.stores.ledger.query import Mode
-from mneme.stores.ledger.records import Change, Namespace, Version, record_id
+from mneme.stores.ledger.records import Change, Namespace, Version, record_id, team_namespace
 from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.pools.near_duplicates import SAME_ANSWER, SAME_QUESTION, may_be_reworded, near
 from mneme.stores.shelf import RecordKind, Shelf

@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Version
+from mneme.stores.ledger.records import Change, Version, team_namespace
 from mneme.stores.shelf import RecordKind, Shelf
 
 SHIPPED = 0

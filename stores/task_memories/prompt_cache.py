@@ -7,8 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Source
+from mneme.stores.ledger.records import Change, Source, team_namespace
 from mneme.stores.shelf import Shelf, kind_of
 
 

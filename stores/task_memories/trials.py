@@ -12,8 +12,7 @@ import networkx as nx
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Version, Write
+from mneme.stores.ledger.records import Change, Version, Write, team_namespace
 from mneme.stores.shelf import RecordKind, Shelf, kind_of
 
 Part = Literal["succeeded", "failed"]

@@ -18,8 +18,16 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadInput, Conflict, NotFound, TooMany
 from mneme.core.settings import Settings, settings
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import unescaped, user_namespace
-from mneme.stores.ledger.records import Change, Source, Value, Version, check_name, make_write
+from mneme.stores.ledger.records import (
+    Change,
+    Source,
+    Value,
+    Version,
+    check_name,
+    make_write,
+    unescaped,
+    user_namespace,
+)
 
 ACTOR = "inbox"
 PRECEDING = 6

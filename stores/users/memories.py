@@ -15,9 +15,8 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt
 from mneme.core.errors import Conflict
 from mneme.stores.ledger.answers import KeptAnswers
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import user_namespace
 from mneme.stores.ledger.query import DENSE, Mode
-from mneme.stores.ledger.records import Change, Namespace, Version
+from mneme.stores.ledger.records import Change, Namespace, Version, user_namespace
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.ledger.writing import Forgotten, missing
 from mneme.stores.shelf import RecordKind, Shelf

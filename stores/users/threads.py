@@ -8,8 +8,7 @@ each user has a random root in the ledger, outside of what the store's API shows
 from uuid import UUID, uuid4, uuid5
 
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import escaped
-from mneme.stores.ledger.records import Change, check_name
+from mneme.stores.ledger.records import Change, check_name, escaped
 
 CHANGE = Change(reason="the root of this user's thread ids", actor="threads")
 

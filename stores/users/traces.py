@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import NamedTuple, cast
 
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import LOCAL, user_namespace
-from mneme.stores.ledger.records import Value, Version
+from mneme.stores.ledger.records import LOCAL, Value, Version, user_namespace
 from mneme.stores.users.inbox import Message, outcome_of, trouble_of, untroubled
 
 MIN_CHARS = 8

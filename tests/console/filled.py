@@ -14,8 +14,7 @@ from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.discussions.discussions import Discussion, Discussions, Turn
 from mneme.stores.ledger.ledger import Ledger, open_ledger
-from mneme.stores.ledger.namespaces import user_namespace
-from mneme.stores.ledger.records import Change, Write, make_write
+from mneme.stores.ledger.records import Change, Write, make_write, user_namespace
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.pools.retrievers import Judged, Retriever, Retrievers
 from mneme.stores.users.inbox import MAX_TRIES, Inbox, Message

@@ -18,8 +18,7 @@ from mneme.stores.discussions.discussions import Discussion, Discussions
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory
 from mneme.stores.ledger.checking import problems_of
 from mneme.stores.ledger.ledger import Ledger, open_ledger
-from mneme.stores.ledger.namespaces import team_namespace
-from mneme.stores.ledger.records import Change, Source
+from mneme.stores.ledger.records import Change, Source, team_namespace
 from mneme.stores.provenance import MAX_TRACED, made_of, stale, steps
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory, UserMemories

@@ -13,7 +13,7 @@ from mneme.core.settings import settings
 from mneme.nodes.background import known_id
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import user_namespace
+from mneme.stores.ledger.records import user_namespace
 from mneme.stores.users.threads import ThreadIds
 
 

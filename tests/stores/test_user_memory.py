@@ -11,8 +11,7 @@ from mneme.api.memories import Memories
 from mneme.core.errors import BadInput, Conflict, NotFound, TooMany
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.namespaces import unescaped, user_namespace
-from mneme.stores.ledger.records import Change, Source
+from mneme.stores.ledger.records import Change, Source, unescaped, user_namespace
 from mneme.stores.users.inbox import Inbox, Message, MessageOutcome, OperationNote
 from mneme.stores.users.memories import Memory, UserMemories
 from mneme.stores.users.valid_time import overlaps

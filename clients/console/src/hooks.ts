@@ -27,17 +27,19 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, inputs: 
   return { ...state, again: useCallback(() => next((before) => before + 1), []) };
 }
 
-/** What was done, for the line at the top, which a screen reader reads out; with what takes it back. */
+/** What was done, which a screen reader reads out; with what takes it back. */
 export interface Notice {
   text: string;
   undo?: () => Promise<void>;
+  /** Whether the page itself shows it. */
+  isHeardAlone?: boolean;
 }
 const heard = new Set<(notice: Notice) => void>();
 let latest: Notice = { text: "" };
 let stays = false;
 
-export function say(text: string, undo?: Notice["undo"]) {
-  latest = { text, undo };
+export function say(text: string, undo?: Notice["undo"], isHeardAlone = false) {
+  latest = { text, undo, isHeardAlone };
   heard.forEach((hear) => hear(latest));
 }
 

@@ -36,9 +36,9 @@ const theme = createTheme({
 const PAGES = GROUPS.flatMap(({ pages }) => pages);
 
 function NoticeLine() {
-  const { text, undo } = useNotice();
+  const { text, undo, isHeardAlone } = useNotice();
   return (
-    <div className="notice">
+    <div className={isHeardAlone ? "unseen" : "notice"}>
       <p role="status" aria-live="polite">
         {text}
       </p>

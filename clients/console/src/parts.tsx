@@ -272,7 +272,7 @@ export function Search({ label, value, set }: { label: string; value: string; se
 /** Say how much was found, once it is there. */
 export function useFound(of: Loading<unknown[]>, asked: string) {
   useEffect(() => {
-    if (of.value && !of.loading) say(`${plural(of.value.length, "result")} for ${asked}`);
+    if (of.value && !of.loading) say(`${plural(of.value.length, "result")} for ${asked}`, undefined, true);
   }, [of.value, of.loading, asked]);
 }
 

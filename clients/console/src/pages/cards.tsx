@@ -254,6 +254,12 @@ function Actions({ card, action, promote }: { card: Card; action: Action; promot
   );
   return (
     <Group gap="sm" align="flex-end" my="sm">
+      <TextInput
+        label="Reason for what you do"
+        maxLength={2000}
+        value={reason}
+        onChange={(event) => setReason(event.currentTarget.value)}
+      />
       {card.status === "provisional" && (
         <Button variant="default" onClick={promote}>
           Promote…
@@ -263,12 +269,6 @@ function Actions({ card, action, promote }: { card: Card; action: Action; promot
         ? act("restore", "Restore", "Restored.")
         : act("deprecate", "Deprecate", "Deprecated: it is not shown any more.")}
       {card.flags.length > 0 && act("clear-flag", "It may be shown", "The flag is cleared.")}
-      <TextInput
-        label="Reason for what you do"
-        maxLength={2000}
-        value={reason}
-        onChange={(event) => setReason(event.currentTarget.value)}
-      />
     </Group>
   );
 }

@@ -97,9 +97,14 @@ export function Everything({ query: given }: { query: URLSearchParams }) {
         Your facts, and what the team <strong>{team()}</strong> found out: cards, agreements, episodes, pairs.
       </p>
       <Search label="Ask everything" value={question} set={set} />
-      {calm && <Found question={calm} />}
-      <Contradictions />
-      <Stale />
+      {calm ? (
+        <Found question={calm} />
+      ) : (
+        <>
+          <Contradictions />
+          <Stale />
+        </>
+      )}
     </>
   );
 }

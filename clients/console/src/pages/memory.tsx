@@ -119,6 +119,7 @@ const text = (version: Version | undefined, name: string) => String(version?.val
 function OneVersion({ version, before, roll }: { version: Version; before?: Version; roll: ReactNode }) {
   const { change: made } = version;
   const quote = text(version, "quote");
+  const said = [text(version, "content"), text(before, "quote")];
   return (
     <VersionOf
       number={version.version}
@@ -134,7 +135,7 @@ function OneVersion({ version, before, roll }: { version: Version; before?: Vers
       <Facts
         of={[
           ["Why", made.reason],
-          ["Quote", quote && quote !== text(before, "quote") && <q>{quote}</q>],
+          ["Quote", quote && !said.includes(quote) && <q>{quote}</q>],
           ["Source", source(made.source)],
           ["Look at it", text(version, "flag")],
         ]}
@@ -297,7 +298,7 @@ function One({ record, history, others, back, forward, again }: Whole & { again:
           ["Holds until", memory.until],
           ["Names", memory.entities.join(", ")],
           ["Relations", memory.relations.join("; ")],
-          ["Quote", memory.quote && <q>{memory.quote}</q>],
+          ["Quote", memory.quote && memory.quote !== memory.content && <q>{memory.quote}</q>],
           ["Read by", memory.read_by],
           ["Look at it", [memory.flag, memory.unclear].filter(Boolean).join(" ")],
         ]}

@@ -81,7 +81,13 @@ function Chosen({ title, records }: { title: string; records: Record[] }) {
 function Shown({ records }: { records: Record[] }) {
   const names = useMemo(() => namesIn(records), [records]);
   const [chosen, choose] = useState<string[]>([]);
-  if (names.nodes.length === 0) return <p>No memory names anybody.</p>;
+  if (names.nodes.length === 0)
+    return (
+      <p>
+        No memory names anybody yet. The memory agent takes names from what you say: tell it of people, places and
+        projects, in <code>mneme chat</code> or with <em>Add a memory</em>.
+      </p>
+    );
   const of = records.filter(({ memory }) => chosen.every((name) => memory.entities.includes(name)));
   return (
     <>

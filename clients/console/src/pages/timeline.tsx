@@ -7,12 +7,23 @@ import { useLoaded } from "../hooks";
 import { Loaded, Row, Rows, Time, Title, plural } from "../parts";
 import { EVENTS } from "./memory";
 
+type Version = Schemas["Version"];
 const STEP = 50;
 const MOST = 1000;
 
+/** Return the changes of each day by its name, in the order in which they are given. */
+function days(versions: Version[]): [string, Version[]][] {
+  const found = new Map<string, Version[]>();
+  for (const each of versions) {
+    const day = new Date(each.at).toLocaleDateString(undefined, { dateStyle: "full" });
+    found.set(day, [...(found.get(day) ?? []), each]);
+  }
+  return [...found];
+}
+
 export function Timeline() {
   const [limit, setLimit] = useState(STEP);
-  const load = (signal: AbortSignal) => read<Schemas["Version"][]>("memories/changes", { limit }, signal);
+  const load = (signal: AbortSignal) => read<Version[]>("memories/changes", { limit }, signal);
   const loaded = useLoaded(load, [limit]);
   return (
     <>
@@ -21,21 +32,26 @@ export function Timeline() {
         {(versions) => (
           <>
             <p className="quiet">The latest {plural(versions.length, "change")}</p>
-            <Rows label="Changes">
-              {versions.map((each) => (
-                <Row
-                  key={each.key + each.version}
-                  href={`#/memories/${part(each.key)}`}
-                  title={String(each.value.content)}
-                >
-                  <Time at={each.at} />{" "}
-                  <span>
-                    {EVENTS[each.event]} by {each.change.actor}
-                  </span>
-                  <span>version {each.version}</span> <span>{each.change.reason}</span>
-                </Row>
-              ))}
-            </Rows>
+            {days(versions).map(([day, changes]) => (
+              <section key={day} aria-label={day}>
+                <h2 className="day">{day}</h2>
+                <Rows label={`Changes of ${day}`}>
+                  {changes.map((each) => (
+                    <Row
+                      key={each.key + each.version}
+                      href={`#/memories/${part(each.key)}`}
+                      title={String(each.value.content)}
+                    >
+                      <Time at={each.at} />{" "}
+                      <span>
+                        {EVENTS[each.event]} by {each.change.actor}
+                      </span>
+                      <span>version {each.version}</span> <span>{each.change.reason}</span>
+                    </Row>
+                  ))}
+                </Rows>
+              </section>
+            ))}
             {versions.length === limit && limit < MOST && (
               <Button variant="default" onClick={() => setLimit(Math.min(MOST, limit + 4 * STEP))}>
                 Show more
