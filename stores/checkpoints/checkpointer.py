@@ -4,8 +4,8 @@ Both do all that the LangGraph server asks for: deletion by thread and by run, c
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from threading import local
 from typing import Any, cast
@@ -45,7 +45,11 @@ def _opened(location: str, turns: int) -> Checkpoints:
             f"{location.partition('://')[0]}:// cannot hold checkpoints.",
             "Set MNEME_CHECKPOINTS to a file's path or to a postgresql:// URL.",
         )
-    return open_file(Path(location).expanduser().absolute(), turns)
+    return open_file(_path(location), turns)
+
+
+def _path(location: str) -> Path:
+    return Path(location).expanduser().absolute()
 
 
 @asynccontextmanager
@@ -74,20 +78,10 @@ async def opened_checkpointer(*, to_read: bool = False) -> AsyncIterator[Checkpo
         return
     location = (await read_settings()).checkpoints_location
     with ExitStack() as copied:
-        if to_read:
-            location = await asyncio.to_thread(copied.enter_context, _readable(location))
+        if to_read and "://" not in location:
+            location = str(await asyncio.to_thread(copied.enter_context, readable(_path(location))))
         async with open_checkpointer(location) as saver:
             yield saver
-
-
-@contextmanager
-def _readable(location: str) -> Iterator[str]:
-    path = Path(location).expanduser().absolute()
-    if "://" in location or not path.is_file():
-        yield location
-        return
-    with readable(path) as file:
-        yield str(file)
 
 
 async def thread_owner(thread_id: str) -> str | None:

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from mneme.core.durable import sync
@@ -23,8 +23,8 @@ from mneme.stores.checkpoints.tally import (
     ROWS_MADE,
     SET_UP,
     missing_rows,
+    newest_gone,
     noted,
-    refuse_cut,
 )
 from mneme.stores.ledger.database import Cursor, Sqlite, make
 from mneme.stores.ledger.folder import storage_errors
@@ -62,8 +62,9 @@ def open_file(path: Path, turns: int) -> Checkpoints:
         if head and not head.startswith(b"SQLite format 3"):
             raise BadInput(f"{path} is not an SQLite file.", "Set MNEME_CHECKPOINTS to another file.")
     remedy = f"`mneme verify` lists all damage. Restore a backup, or move {path}* away ({KEPT} too)."
-    database = Sqlite(path, remedy)
-    try:
+    with ExitStack() as opened:
+        database = Sqlite(path, remedy)
+        opened.callback(database.close)
         with database.reading() as cursor:
             _check(cursor, path, remedy)
         if not is_shared(path):  # open to its group alone: that was on purpose
@@ -74,10 +75,9 @@ def open_file(path: Path, turns: int) -> Checkpoints:
         _note_kept(path)
         before = noted(path)  # before what it is compared with: others write, too
         with database.reading() as cursor:
-            refuse_cut(path, before, cursor.execute(ROWS_MADE).fetchone()[0])
-    except BaseException:
-        database.close()
-        raise
+            if gone := newest_gone(path, before, cursor.execute(ROWS_MADE).fetchone()[0]):
+                raise Damaged(gone[0], REMEDY)
+        opened.pop_all()
     return Checkpoints(database, RUN, turns, path)
 
 
@@ -180,8 +180,7 @@ def copy_sqlite(path: Path, target: Path) -> None:
 @contextmanager
 def readable(path: Path) -> Iterator[Path]:
     """Give the path of the file, or of a copy where its folder cannot be written, as SQLite must to read."""
-    disk = os.statvfs(path)
-    if os.access(path.parent, os.W_OK) and disk.f_bavail * disk.f_frsize > ROOM:
+    if not path.is_file() or (os.access(path.parent, os.W_OK) and shutil.disk_usage(path).free > ROOM):
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="mneme-reading-") as room:

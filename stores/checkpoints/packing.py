@@ -33,30 +33,27 @@ def unpack(kind: str, data: bytes) -> Any:
     """Return a stored value; None for a kind that holds no text. Raises ValueError where it is damaged."""
     if kind == JSON:
         return json.loads(data)
-    return _unpack(data) if kind == MSGPACK else None
+    if kind != MSGPACK:
+        return None
+    return ormsgpack.unpackb(data, ext_hook=_extension, option=ormsgpack.OPT_NON_STR_KEYS)
 
 
 def pack(kind: str, value: Any) -> bytes:
     """Return a value as it is stored."""
-    return json.dumps(value, ensure_ascii=False).encode() if kind == JSON else _pack(value)
-
-
-def _unpack(data: bytes) -> Any:
-    return ormsgpack.unpackb(data, ext_hook=_extension, option=ormsgpack.OPT_NON_STR_KEYS)
+    if kind == JSON:
+        return json.dumps(value, ensure_ascii=False).encode()
+    return ormsgpack.packb(value, default=_as_extension, option=OPTIONS)
 
 
 def _extension(code: int, data: bytes) -> Extension:
-    return Extension(code, _unpack(data) if code in EXTENSIONS else data)
-
-
-def _pack(value: Any) -> bytes:
-    return ormsgpack.packb(value, default=_as_extension, option=OPTIONS)
+    return Extension(code, unpack(MSGPACK, data) if code in EXTENSIONS else data)
 
 
 def _as_extension(value: Any) -> ormsgpack.Ext:
     if not isinstance(value, Extension):
         raise TypeError(f"{type(value)} was not unpacked from a checkpoint")
-    return ormsgpack.Ext(value.code, _pack(value.inside) if value.code in EXTENSIONS else value.inside)
+    packed = pack(MSGPACK, value.inside) if value.code in EXTENSIONS else value.inside
+    return ormsgpack.Ext(value.code, packed)
 
 
 class PlainSerializer(JsonPlusSerializer):

@@ -10,7 +10,6 @@ commit: where the newest writes are lost with the write-ahead log, the database 
 import sqlite3
 from pathlib import Path
 
-from mneme.core.errors import Damaged
 from mneme.stores.ledger.database import Cursor
 
 KEPT = "-kept"
@@ -60,14 +59,10 @@ def noted(path: Path) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def refuse_cut(path: Path, before: int, made: int) -> None:
-    """Raise Damaged where fewer rows were made than had been noted `before`."""
-    if made < before:
-        raise Damaged(
-            f"The newest {before - made} rows of the checkpoints at {path} are gone: its write-ahead log was "
-            "removed or damaged.",
-            REMEDY,
-        )
+def newest_gone(path: Path, before: int, made: int) -> list[str]:
+    """Say where fewer rows were made than had been noted `before`."""
+    gone = f"The newest {before - made} rows of the checkpoints at {path} are gone: its write-ahead log was"
+    return [f"{gone} removed or damaged."] if made < before else []
 
 
 def missing_rows(cursor: Cursor, path: Path) -> list[str]:
@@ -76,14 +71,9 @@ def missing_rows(cursor: Cursor, path: Path) -> list[str]:
         counts = dict(cursor.execute("SELECT name, rows FROM counted").fetchall())
     except sqlite3.OperationalError:  # of an earlier version, and not opened since; or it was dropped
         counts = {}
-    found = []
-    try:
-        refuse_cut(path, noted(path), counts.pop(MADE, 0))
-    except Damaged as cut:
-        found.append(str(cut))
+    found = newest_gone(path, noted(path), counts.pop(MADE, 0))
     for table, expected in counts.items():
         (rows,) = cursor.execute(f"SELECT count(*) FROM {table}").fetchone()
         if rows < expected:
-            gone = f"{path}: {expected - rows} rows of {table} were deleted by another program."
-            found.append(gone)
+            found.append(f"{path}: {expected - rows} rows of {table} were deleted by another program.")
     return found

@@ -300,7 +300,7 @@ def request_of(query: Query, legs: Mapping[str, Request]) -> Request:
     """Return the request for the whole query: one part of it, or several that are fused or ranked."""
     wanted = filter_of(query.where)
     common = {"limit": query.limit, "offset": query.offset, "score_threshold": query.min_score}
-    if query.is_plain:
+    if query.mode != "hybrid" and query.ranking is None:
         [leg] = legs.values()
         return leg | common | {"filter": wanted}
     prefetch = [leg | {"filter": wanted, "limit": query.candidates} for leg in legs.values()]

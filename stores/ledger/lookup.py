@@ -24,7 +24,6 @@ from mneme.stores.ledger.log import heads_of
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
     MAX_QUERY,
-    Found,
     LedgerInfo,
     Mark,
     Mode,
@@ -190,14 +189,14 @@ class Lookup:
             hints = hints_of(query, now.astimezone().date())
             return await self._log.thread(lambda: self._blended(asked, hints))
         try:
-            found = await self._log.thread(lambda: self._found(asked))
+            hits = await self._log.thread(lambda: self._found(asked))
         except StorageFailure as failure:
             raise await self._unrankable(asked) or failure from None
-        if by_words and ranking is None:
-            found = [(version, each._replace(score=likeness(each.score))) for version, each in found]
-        return [_hit(version, each, ranking, days) for version, each in found]
+        if ranking is not None:
+            return [hit.model_copy(update={"parts": ranking.parts(hit, days)}) for hit in hits]
+        return [hit.model_copy(update={"score": likeness(hit.score)}) for hit in hits] if by_words else hits
 
-    def _found(self, asked: Query) -> list[tuple[Version, Found]]:
+    def _found(self, asked: Query) -> list[Hit]:
         """Search, and join what was found with the log: one that changed just now is looked for again."""
         for _ in range(ATTEMPTS):
             followed = self._store.index.follow()
@@ -205,10 +204,14 @@ class Lookup:
             with self._store.log.database.reading() as cursor:
                 heads = heads_of(cursor, [each.record for each in found])
             now = {record: head.version for record, head in heads.items() if head.seq <= followed}
-            joined = [(now[each.record], each) for each in found if each.record in now]
-            if len(joined) == len(found):
+            hits = [
+                Hit(version=now[each.record], score=each.score, parts=each.parts)
+                for each in found
+                if each.record in now
+            ]
+            if len(hits) == len(found):
                 break
-        return joined
+        return hits
 
     def _blended(self, asked: Query, hints: Hints) -> list[Hit]:
         self._store.index.follow()
@@ -386,13 +389,6 @@ def where_below(
     check_namespace(prefix, prefix=True)
     marks: tuple[Mark, ...] = ("+", "-") if retired and not shelf else ("+",)
     return Where(tuple(scope(mark, prefix, shelf) for mark in marks), conditions(filter))
-
-
-def _hit(version: Version, found: Found, ranking: Ranking | None, now: float) -> Hit:
-    parts = found.parts
-    if ranking is not None:
-        parts = ranking.parts(found.score, version.value, version.at.timestamp() / 86_400, now)
-    return Hit(version=version, score=found.score, parts=parts)
 
 
 def known_version(versions: Mapping[int, Version], key: str, number: int) -> Version:

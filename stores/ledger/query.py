@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mneme.stores.ledger.records import SEPARATOR, Namespace
+from mneme.stores.ledger.records import SEPARATOR, Hit, Namespace
 from mneme.stores.ledger.words import Words
 
 Payload = dict[str, Any]
@@ -87,15 +87,16 @@ class Ranking(BaseModel):
         names = [*self.fields, *filter(None, (self.aged_from, self.ageless))]
         return {name: json_path([name]) for name in names}
 
-    def parts(self, score: float, value: Mapping[str, Any], updated: float, now: float) -> dict[str, float]:
-        """Return what each term has added to the score of a record; times in days since 1970."""
+    def parts(self, hit: Hit, now: float) -> dict[str, float]:
+        """Return what each term has added to the score of a record; `now` in days since 1970."""
+        value, updated = hit.version.value, hit.version.at.timestamp() / 86_400
         age = abs(now - (_number(value, self.aged_from, now) if self.aged_from else updated))
         fresh = (
             1.0 if self.ageless and _number(value, self.ageless, 0) else 0.5 ** (age / self.half_life_days)
         )
         terms = {name: weight * _number(value, name, self.default) for name, weight in self.fields.items()}
         terms["recency"] = self.recency * fresh
-        return {"similarity": score - sum(terms.values()), **terms}
+        return {"similarity": hit.score - sum(terms.values()), **terms}
 
 
 class Query(NamedTuple):
@@ -110,11 +111,6 @@ class Query(NamedTuple):
     min_score: float | None = None
     ranking: Ranking | None = None
     now: float = 0.0
-
-    @property
-    def is_plain(self) -> bool:
-        """Say whether the query has one part, whose scores are the result's."""
-        return self.mode != "hybrid" and self.ranking is None
 
     @property
     def candidates(self) -> int:
