@@ -34,20 +34,23 @@ AgentsCompared = Annotated[
 Role = Annotated[str, Field(description="Model of this role; default: --agents.")]
 Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[int, Field(ge=0)]
-Out = Annotated[Path, Field(description="Folder of raw results and plots.")]
-Fresh = Annotated[bool, Field(description="Start anew instead of going on.")]
 
 
-class RunOptions(BaseModel):
-    """What every evaluation has that keeps a ledger: its embedder, and where its results go."""
+class JournalOptions(BaseModel):
+    """What every evaluation has: where its results go."""
 
-    embedder: str = Field("", description="Embedder of the ledger; default: the settings'.")
-    out: Out = RUNS
-    fresh: Fresh = False
-
-    async def opened_embedder(self) -> Embedder:
-        return await open_embedder(self.embedder or settings().embedder)
+    out: Annotated[Path, Field(description="Folder of raw results and plots.")] = RUNS
+    fresh: Annotated[bool, Field(description="Start anew instead of going on.")] = False
 
     def journal(self, name: str, configuration: Row) -> Journal:
         """Open the journal of a configuration, with the cases that an interrupted run has finished."""
         return open_journal(self.out, name, configuration, fresh=self.fresh)
+
+
+class RunOptions(JournalOptions):
+    """What every evaluation has that keeps a ledger: its embedder as well."""
+
+    embedder: str = Field("", description="Embedder of the ledger; default: the settings'.")
+
+    async def opened_embedder(self) -> Embedder:
+        return await open_embedder(self.embedder or settings().embedder)

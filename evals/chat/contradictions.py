@@ -6,7 +6,7 @@ read from the ledger, not from the agent's own report.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -132,48 +132,43 @@ def _conflicts(scored: Sequence[Scored]) -> dict[str, Any]:
 
 
 def _by_category(scored: Sequence[Scored]) -> dict[str, dict[str, Any]]:
-    categories = dict.fromkeys(one.case.category for one in scored)
+    of_category: dict[str, list[Scored]] = {}
+    for one in scored:
+        of_category.setdefault(one.case.category, []).append(one)
     return {
-        category: share(sum(one.right for one in of), len(of)) | {"met": sum(one.met for one in of)}
-        for category in categories
-        for of in [[one for one in scored if one.case.category == category]]
+        category: share(sum(one.right for one in own), len(own)) | {"met": sum(one.met for one in own)}
+        for category, own in of_category.items()
     }
 
 
 def tables(summaries: Mapping[str, dict[str, Any]]) -> list[Table]:
     """Return the tables that compare the systems."""
-    decisions = pd.DataFrame({system: _decisions(summary) for system, summary in summaries.items()})
-    overall = decisions.T.rename_axis("system")
-    operations = {
-        system: {
-            f"{operation} {figure}": percent(summary["operations"][operation][figure])
+
+    def of_each(figures: Callable[[dict[str, Any]], dict[str, Any]]) -> pd.DataFrame:
+        return pd.DataFrame({system: figures(summary) for system, summary in summaries.items()})
+
+    confusions = of_each(
+        lambda of: {f"{e} → {a}": n for e, row in of["confusion"].items() for a, n in row.items()}
+    )
+    confusions = confusions.T.rename_axis("expected → done")
+    operations = of_each(
+        lambda of: {
+            f"{operation} {figure}": percent(of["operations"][operation][figure])
             for operation in OPERATIONS
             for figure in ("precision", "recall", "f1")
         }
-        for system, summary in summaries.items()
-    }
-    confused = {
-        system: {
-            f"{expected} → {actual}": count
-            for expected, row in summary["confusion"].items()
-            for actual, count in row.items()
-        }
-        for system, summary in summaries.items()
-    }
-    confusions = pd.DataFrame(confused).T.rename_axis("expected → done")
-    categories = {
-        system: {name: _right_and_met(of) for name, of in summary["categories"].items()}
-        for system, summary in summaries.items()
-    }
+    )
+    categories = of_each(lambda of: {name: _right_and_met(each) for name, each in of["categories"].items()})
     return [
-        framed("Contradiction set: share of cases and of decisions that are right", overall),
         framed(
-            "Precision, recall and F1 of each operation", pd.DataFrame(operations).T.rename_axis("system")
+            "Contradiction set: share of cases and of decisions that are right",
+            of_each(_decisions).T.rename_axis("system"),
         ),
+        framed("Precision, recall and F1 of each operation", operations.T.rename_axis("system")),
         framed("Confusion: operations expected and done", confusions.loc[:, confusions.any()]),
         framed(
             "Cases wholly right by category; in brackets: all expected done, further inserts let pass",
-            pd.DataFrame(categories).rename_axis("category"),
+            categories.rename_axis("category"),
         ),
     ]
 

@@ -14,7 +14,7 @@ from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
 from mneme.evals.chat.locomo_data import CATEGORIES, WHOLE, Conversation
 from mneme.evals.measuring import interval_of_mean
-from mneme.evals.report import Journal, Report, Row, table
+from mneme.evals.report import Journal, Report, Row, framed, table
 from mneme.models.asking.counting import NOTHING, added, in_words
 from mneme.stores.ledger.query import Mode
 
@@ -122,34 +122,29 @@ def _answered(rows: Sequence[Row]) -> dict[str, Any]:
 
 def _search_tables(searches: dict[str, Any]) -> list[Table]:
     """Show recall by depth and by category, the default's gain over BM25, and what a search costs."""
-    recall = {mode: searches[mode]["recall"] for mode in MODES}
-    by_depth = [[mode, *(_cell(recall[mode]["all"][depth]) for depth in DEPTHS)] for mode in MODES]
-    by_category = [
-        [
-            name,
-            searches["bm25"]["questions"][name],
-            *(_cell(recall[mode][name][DEPTH]) for mode in MODES),
-            _cell(searches["blend"]["gain"][name], "+"),
-        ]
-        for name in recall["bm25"]
-    ]
-    costs = [
-        [
-            mode,
-            *(f"{searches[mode]['tokens'][depth]:.0f}" for depth in DEPTHS),
-            *(f"{each:.1f}" for each in searches[mode]["milliseconds"].values()),
-        ]
-        for mode in MODES
-    ]
-    title = f"Evidence recall @{DEPTH} (%) by category, with 95 % intervals; the difference is paired"
+    by_depth = {
+        mode: {f"@{n}": _cell(of["recall"]["all"][n]) for n in DEPTHS} for mode, of in searches.items()
+    }
+    by_category = {
+        name: {"questions": count}
+        | {mode: _cell(of["recall"][name][DEPTH]) for mode, of in searches.items()}
+        | {"blend − bm25": _cell(searches["blend"]["gain"][name], "+")}
+        for name, count in searches["bm25"]["questions"].items()
+    }
+    costs = {
+        mode: {f"tokens @{depth}": f"{count:.0f}" for depth, count in of["tokens"].items()}
+        | {f"{name}, ms": f"{each:.1f}" for name, each in of["milliseconds"].items()}
+        for mode, of in searches.items()
+    }
+    titles = (
+        "Evidence recall over all questions (%)",
+        f"Evidence recall @{DEPTH} (%) by category, with 95 % intervals; the difference is paired",
+        f"Tokens found (mean, about) and time of a search to depth {DEPTHS[-1]}",
+    )
+    frames = [pd.DataFrame.from_dict(each, orient="index") for each in (by_depth, by_category, costs)]
+    names = ("search", "category", "search")
     return [
-        table("Evidence recall over all questions (%)", ["search", *(f"@{d}" for d in DEPTHS)], by_depth),
-        table(title, ["category", "questions", *MODES, "blend − bm25"], by_category),
-        table(
-            f"Tokens found (mean, about) and time of a search to depth {DEPTHS[-1]}",
-            ["search", *(f"tokens @{depth}" for depth in DEPTHS), "p50, ms", "p95, ms"],
-            costs,
-        ),
+        framed(title, each.rename_axis(name)) for title, each, name in zip(titles, frames, names, strict=True)
     ]
 
 

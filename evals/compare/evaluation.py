@@ -79,7 +79,8 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         for case in [Case(family, memory, budget, seed, *given, codes[memory])]
     }
     told = {"who": who.model_dump(), "embedder": (await options.opened_embedder()).name, "size": size}
-    journal = options.journal("compare", {**told, "data": await asyncio.to_thread(_digests, options.data)})
+    files = await asyncio.to_thread(files_in, options.data) if options.data else []
+    journal = options.journal("compare", {**told, "data": {each.name: file_digest(each) for each in files}})
     jobs = options.jobs or (1 if who.is_model else os.cpu_count() or 1)
     with processes(jobs, play, play_in_process) as player:
         rows = await journal.play(cases, player, progress, concurrency=jobs)
@@ -91,10 +92,6 @@ def _families(options: Options) -> list[str]:
     if unknown := [each for each in options.work if each not in there]:
         raise BadInput(f"There is no work {unknown[0]!r}.", f"There is: {', '.join(there)}.")
     return options.work or [*there]
-
-
-def _digests(data: Path | None) -> Row:
-    return {each.name: file_digest(each) for each in files_in(data)} if data else {}
 
 
 def _report(rows: list[Row], journal: Journal, who: str) -> Report:

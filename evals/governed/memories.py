@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
@@ -31,25 +31,6 @@ class Shown(NamedTuple):
     origin: str = ""
 
 
-class Memory(Protocol):
-    """What is done with a memory in a story."""
-
-    async def say(self, fact: Fact) -> None:
-        """Keep what its owner says, or says anew."""
-
-    async def share(self, fact: Fact) -> None:
-        """Tell the owner's team."""
-
-    async def decide(self, fact: Fact, text: str) -> None:
-        """Keep what the team made of it."""
-
-    async def forget(self, fact: Fact) -> None:
-        """Forget it, as its owner asks."""
-
-    async def ask(self, person: str, question: str) -> Sequence[Shown]:
-        """Show a person what bears on a question."""
-
-
 class Mneme:
     """Private memories, facts that are promoted to a team, cards that name what they were made from."""
 
@@ -62,6 +43,7 @@ class Mneme:
         return f"{self._story}-{name}"
 
     async def say(self, fact: Fact) -> None:
+        """Keep what its owner says, or says anew."""
         memories = Memories(self._ledger, self._user(fact.owner))
         if fact.about in self._keys:
             await memories.update(self._keys[fact.about], fact.text)
@@ -69,20 +51,24 @@ class Mneme:
             self._keys[fact.about] = (await memories.add(fact.text)).key
 
     async def share(self, fact: Fact) -> None:
+        """Tell the owner's team."""
         shared = SharedMemory(self._ledger, self._user(fact.owner))
         team = self._user(TEAMS[fact.owner])
         self._copies[fact.about] = (await shared.promote(self._keys[fact.about], team)).key
 
     async def decide(self, fact: Fact, text: str) -> None:
+        """Keep what the team made of it."""
         team = self._user(TEAMS[fact.owner])
         source = await TeamFacts(self._ledger, team).head(self._copies[fact.about])
         change = made_from(Change(reason="decided", actor="leader"), [source.reference])
         await KnowledgeCards(self._ledger, team).propose(Lesson(claim=text), change=change)
 
     async def forget(self, fact: Fact) -> None:
+        """Forget it, as its owner asks."""
         await Memories(self._ledger, self._user(fact.owner)).forget(self._keys[fact.about])
 
     async def ask(self, person: str, question: str) -> Sequence[Shown]:
+        """Show a person what bears on a question."""
         shared = SharedMemory(self._ledger, self._user(person))
         found = await shared.recall(question, teams=[self._user(TEAMS[person])], budget=BUDGET)
         return [Shown(each.text, each.origin) for each in found]
@@ -187,7 +173,8 @@ class LangMem(OfStore):
             await self._manage(place, action="delete", id=known)
 
 
-RIVALS: Mapping[str, Callable[[str, Embedder], Memory]] = {
+Memory = Mneme | OfStore
+RIVALS: Mapping[str, Callable[[str, Embedder], OfStore]] = {
     "one vector pool": OnePool,
     "isolated memories": Isolated,
     "LangGraph's store": OfStore,

@@ -44,8 +44,8 @@ from mneme.evals.household.arms import (
 from mneme.evals.household.playing import Case, finish, finished
 from mneme.evals.household.tables import report
 from mneme.evals.measuring import processes
-from mneme.evals.options import RUNS, AgentsCompared, Fresh, Out, Role
-from mneme.evals.report import Progress, Report, Row, file_digest, open_journal
+from mneme.evals.options import AgentsCompared, JournalOptions, Role
+from mneme.evals.report import Progress, Report, Row, file_digest
 from mneme.nodes.household.context import Setting
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, experience_of
 
@@ -57,7 +57,7 @@ FIRST_LESSON_SEED = 40_000
 """The first seed of a lesson, far from those of the episodes."""
 
 
-class Options(BaseModel):
+class Options(JournalOptions):
     """Which episodes, with how many agents, by which methods, and who answers."""
 
     episodes: int = Field(20, ge=1, description="Generated episodes of each category.")
@@ -65,7 +65,7 @@ class Options(BaseModel):
         [1, 2, 3], min_length=1, description="Number of agents.", json_schema_extra={"option": "members"}
     )
     methods: list[Method] = Field(list(METHODS), min_length=1, description="Method of the paper's table 1.")
-    agents: AgentsCompared = ["auto"]
+    agents: AgentsCompared = Field(["auto"])
     manager: Role = ""
     weak_model: str = Field("", description="The weaker model of figure 3b.")
     data: Path | None = Field(None, description="A folder of C-WAH episode files, to play as well.")
@@ -77,8 +77,6 @@ class Options(BaseModel):
     )
     seed: int = Field(7000, ge=0, description="The first episode's seed.")
     jobs: int = Field(0, ge=0, description="Processes; 0: one per core under rules, else one.")
-    out: Out = RUNS
-    fresh: Fresh = False
     quick: bool = Field(False, description="A short run: 3 episodes of each category.")
 
     @property
@@ -108,7 +106,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     """Play what is not played yet, in parallel, and report; an interrupted run goes on where it stopped."""
     responders = await _responders(options)
     plans = [_plan(options, responders, setting) for setting in sorted({*options.settings})]
-    journal = open_journal(options.out, "household", _configuration(options, responders), fresh=options.fresh)
+    journal = options.journal("household", _configuration(options, responders))
     jobs = options.jobs or (1 if responders.uses_model else os.cpu_count() or 1)
     episodes = await asyncio.to_thread(lambda: {size: _episodes(options, size) for size in options.members})
     runs = journal.path.with_suffix("")
@@ -175,18 +173,13 @@ def _plan(options: Options, responders: Responders, setting: Setting) -> Plan:
 
 def _weaker(mita: Sequence[Arm], responders: Responders) -> list[Arm]:
     """Return figure 3b's arms: MiTa, weaker members, a weaker manager, both weaker."""
-    made = list[Arm]()
-    for arm in mita:
-        for member, manager in ((False, False), (True, False), (False, True), (True, True)):
-            if responders.weak is None:
-                weaker = replace(arm, member_lapses=LAPSES * member, manager_lapses=LAPSES * manager)
-            else:
-                weak = responders.weak.responder
-                weaker = replace(
-                    arm, member=weak if member else arm.member, manager=weak if manager else arm.manager
-                )
-            made.append(weaker)
-    return made
+
+    def weakened(arm: Arm, *roles: str) -> Arm:
+        lapsing: Row = {f"{role}_lapses": LAPSES for role in roles}
+        return replace(arm, **dict.fromkeys(roles, responders.weak.responder) if responders.weak else lapsing)
+
+    weaker = ((), ("member",), ("manager",), ("member", "manager"))
+    return [weakened(arm, *roles) for arm in mita for roles in weaker]
 
 
 def _episodes(options: Options, agents: int) -> list[Episode]:
@@ -207,8 +200,6 @@ def _episodes(options: Options, agents: int) -> list[Episode]:
 def _files(folder: Path) -> list[Path]:
     """Return a folder's episode files. Raises BadInput where it has none."""
     found = sorted(folder.glob("*.json")) if folder.is_dir() else [folder]
-    if not found or not all(path.is_file() for path in found):
-        raise BadInput(
-            f"--data {folder}: no episode files (*.json) there.", "Name a folder of C-WAH episodes."
-        )
-    return found
+    if found and all(path.is_file() for path in found):
+        return found
+    raise BadInput(f"--data {folder}: no episode files (*.json) there.", "Name a folder of C-WAH episodes.")

@@ -10,24 +10,18 @@ from matplotlib.axes import Axes
 
 from mneme.cli.tables import Table
 from mneme.evals.household.arms import COUNTED, TABLE_1, Arm, Plan, paper_steps
-from mneme.evals.household.results import AVERAGE, COLUMNS, GENERATED, Difference, Results
+from mneme.evals.household.results import COLUMNS, GENERATED, Difference, Results
 from mneme.evals.measuring import p_cell
 from mneme.evals.report import Journal, Report, Row, draw, table
 
-COURSE = (
-    "success",
-    "return",
-    "conflicts",
-    "lost_steps",
-    "forestalled",
-    "redundant",
-    "messages",
-    "unallocated",
+MEANS = (
+    *("success", "return", "conflicts", "lost_steps", "forestalled", "redundant", "messages", "unallocated"),
+    *("calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "seconds"),
 )
-COST = ("calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "seconds")
+"""What happens in an episode, and what it costs."""
 
 
-def report(rows: Sequence[Row], plans: Sequence[Plan], journal: Journal, answered_by: str) -> Report:
+def report(rows: list[Row], plans: Sequence[Plan], journal: Journal, answered_by: str) -> Report:
     """Make the report of a finished run; each setting has a plan of its own, and each source its tables."""
     sources = sorted({row.get("source", GENERATED) for row in rows}, key=lambda each: each != GENERATED)
     by_source = [Results([row for row in rows if row.get("source", GENERATED) == each]) for each in sources]
@@ -36,19 +30,20 @@ def report(rows: Sequence[Row], plans: Sequence[Plan], journal: Journal, answere
     ]
     placed = [place for row in rows for place in row["placed"]]
     seeded = len(placed) - placed.count("recorded")
-    return Report(
-        name="household",
-        answered_by=answered_by,
-        raw=journal.path,
-        rows=list(rows),
-        summary=summaries[0]
-        | {plan.setting: each for plan, each in zip(plans[1:], summaries[1:], strict=True)},
-        tables=[*(each for plan in plans for found in by_source for each in _tables(found, plan)), _paper()],
-        plots=[each for plan in plans for each in _plots(by_source[0], plan, journal.path, answered_by)],
-        notes=[f"{seeded} of {len(placed)} starts are not recorded and placed by a seeded rule."]
-        if seeded < len(placed)
-        else [],
+    printed = [[f"{n} {name}", *steps, average] for (name, n), (steps, average) in TABLE_1.items()]
+    note = f"{seeded} of {len(placed)} starts are not recorded and placed by a seeded rule."
+    made = journal.report(
+        answered_by,
+        summaries[0] | {plan.setting: each for plan, each in zip(plans[1:], summaries[1:], strict=True)},
+        [
+            *(each for plan in plans for found in by_source for each in _tables(found, plan)),
+            table("The paper's table 1: GPT-4o on C-WAH in VirtualHome (Unity)", ["", *COLUMNS], printed),
+        ],
+        [note] if seeded < len(placed) else [],
+        rows,
     )
+    made.plots += [_plot(by_source[0], plan, journal.path, answered_by) for plan in plans]
+    return made
 
 
 def _tables(results: Results, plan: Plan) -> list[Table]:
@@ -82,11 +77,6 @@ def _cell(results: Results, arm: Arm, base: Arm | None, column: str) -> str | No
     return None if steps is None else str(steps) if gain is None else f"{steps}\n{gain:+.0%}"
 
 
-def _paper() -> Table:
-    rows = [[f"{n} {name}", *steps, average] for (name, n), (steps, average) in TABLE_1.items()]
-    return table("The paper's table 1: GPT-4o on C-WAH in VirtualHome (Unity)", ["", *COLUMNS], rows)
-
-
 def _pairs(results: Results, plan: Plan, where: str) -> Table:
     rows = [
         [
@@ -111,13 +101,12 @@ def _less(results: Results, label: str, arm: Arm, whole: Arm | None, paper: floa
 
 
 def _means(results: Results, plan: Plan, where: str) -> Table:
-    names = [*COURSE, *COST]
     rows = [
-        [arm.key, over.value, *results.counts(arm, names).values()]
+        [arm.key, over.value, *results.counts(arm, MEANS).values()]
         for arm in plan.every
         if (over := results.over_bound(arm))
     ]
-    columns = ["", "× bound", *(name.replace("_", " ") for name in names)]
+    columns = ["", "× bound", *(name.replace("_", " ") for name in MEANS)]
     return table(f"{where}: what happens in an episode and what it costs, on average", columns, rows)
 
 
@@ -152,46 +141,19 @@ def _figures(results: Results, arm: Arm, base: Arm | None) -> dict[str, Any]:
     return {"cells": cells, "over_bound": over and over.value, **results.counts(arm, ("success", *COUNTED))}
 
 
-def _plots(results: Results, plan: Plan, raw: Path, answered_by: str) -> list[Path]:
-    """Draw table 1 by category, a plot for each size of team, and steps by team and weakness."""
+def _plot(results: Results, plan: Plan, raw: Path, answered_by: str) -> Path:
+    """Draw average steps by team, and beside them those of table 2 and figure 3."""
     stem = raw.stem if plan.setting == "symbolic" else f"{raw.stem}-{plan.setting}"
-    by_size = [
-        partial(
-            _drawn, results, {a.name: a for a in plan.arms if a.agents == size}, f"{size} agents", COLUMNS
-        )
-        for size in sorted({arm.agents for arm in plan.arms})
-    ]
-    all_arms = {f"{arm.agents} {arm.name}": arm for arm in plan.arms}
-    drawn = {"table-1": by_size, "agents": [partial(_drawn, results, all_arms, "all episodes", [AVERAGE])]}
+    drawn = {"all episodes": {f"{arm.agents} {arm.name}": arm for arm in plan.arms}}
     if plan.weaker:
-        others = {label: arm for label, arm, _, _ in plan.compared}
-        drawn["figure-3"] = [partial(_drawn, results, others, "table 2 and figure 3", [AVERAGE])]
+        drawn["table 2 and figure 3"] = {label: arm for label, arm, _, _ in plan.compared}
+    bars = [partial(_bars, results, arms, title) for title, arms in drawn.items()]
     title = f"Average steps to success, 95 % intervals ({results.name})"
-    return [
-        draw(raw.with_name(f"{stem}-{name}.png"), title, answered_by, *each) for name, each in drawn.items()
-    ]
+    return draw(raw.with_name(f"{stem}.png"), title, answered_by, *bars)
 
 
-def _drawn(results: Results, arms: dict[str, Arm], title: str, columns: Sequence[str], axes: Axes) -> None:
-    """Draw bars by category, or lying ones of the average alone."""
-    steps, halves = _steps(results, arms, columns)
-    if len(columns) > 1:
-        steps.plot.bar(ax=axes, yerr=halves, title=title, ylabel="average steps L")
-    else:
-        steps.loc[AVERAGE].plot.barh(ax=axes, xerr=halves.loc[AVERAGE], title=title, xlabel="average steps L")
-
-
-def _steps(
-    results: Results, arms: dict[str, Arm], columns: Sequence[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return average steps and half their intervals: categories as rows, arms as columns."""
-    found = {name: [results.steps(arm, column) for column in columns] for name, arm in arms.items()}
-    means, halves = (
-        pd.DataFrame(
-            {name: [each and getattr(each, what) for each in of] for name, of in found.items()},
-            [*columns],
-            dtype=float,
-        )
-        for what in ("value", "half")
-    )
-    return means, halves
+def _bars(results: Results, arms: dict[str, Arm], title: str, axes: Axes) -> None:
+    found = {name: steps for name, arm in arms.items() if (steps := results.steps(arm))}
+    steps = pd.Series({name: each.value for name, each in found.items()})
+    halves = [each.half for each in found.values()]
+    steps.plot.barh(ax=axes, xerr=halves, title=title, xlabel="average steps L")

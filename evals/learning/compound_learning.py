@@ -215,5 +215,5 @@ def _report(now: Study, options: Options, rows: list[Row], trials: list[Row], me
         *story_tables(told["story"], told["printed"], trials),
         *compound_tables.tables(parts, compared),
     ]
-    made.notes += compound_tables.notes(tested, compared, summary["disputes"])
+    made.notes += compound_tables.notes(tested, summary["disputes"])
     return made

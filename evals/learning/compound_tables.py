@@ -185,23 +185,14 @@ def _against(found: Row) -> str:
     return f"{found['theirs']:.2f} ({between}){mark}"
 
 
-def notes(
-    tested: Mapping[str, Row], compared: Mapping[str, Mapping[str, Row]], decided: Mapping[str, int]
-) -> list[str]:
+def notes(tested: Mapping[str, Row], decided: Mapping[str, int]) -> list[str]:
     """Return what the tables do not say."""
     taken = ", ".join(f"{100 * each['saved']:.0f} % of the {name}" for name, each in tested.items())
     wilcoxon = ", ".join(f"{name} p={p_cell(each['p'])}" for name, each in tested.items())
-    verdicts = [
-        f"{part.capitalize()}, {arm}: {', '.join(said) or 'no difference shown'}."
-        for part, rivals in compared.items()
-        for arm, of in rivals.items()
-        for said in [[f"{each['verdict']} in {name}" for name, each in of.items() if each["verdict"]]]
-    ]
     return [
         f"In the last third memory saves {taken} (paper, one example: 53 % of the time).",
         f"The same tasks with and without, Wilcoxon: {wilcoxon}.",
         f"Disputes with memory: {dict(decided) or 'none'}.",
-        *verdicts,
         "A mark tells where the interval leaves 0 out: + the rival is better, – ours is. The intervals "
         "take tasks for independent; within an order they are not.",
     ]

@@ -10,33 +10,31 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from mneme.client.measured import Fitness, keep_measured
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.answering import Identity, identify
-from mneme.evals.options import RUNS, AgentsCompared, Fresh, Out
+from mneme.evals.options import AgentsCompared, JournalOptions
 from mneme.evals.prompts.asking import outcome_of
 from mneme.evals.prompts.cases import Golden, all_questions, golden
 from mneme.evals.prompts.tables import ROLES, THRESHOLD, Answers, tables
-from mneme.evals.report import Journal, Progress, Report, Row, open_journal
+from mneme.evals.report import Journal, Progress, Report, Row
 from mneme.prompts.every import Key
 
 Workflow = Literal["chat", "discussion", "household", "learning", "pddl", "sharing", "task_memories"]
 
 
-class Options(BaseModel):
+class Options(JournalOptions):
     """Who is asked, and which questions."""
 
-    agents: AgentsCompared = ["auto"]
+    agents: AgentsCompared = Field(["auto"])
     workflows: list[Workflow] = Field([], description="Ask the questions of this workflow's roles only.")
     prompts: list[str] = Field([], description="Ask this question only: its name, or WORKFLOW/NAME.")
     without_examples: bool = Field(
         False, description="Leave the worked examples out of every question, to see whether they help."
     )
-    out: Out = RUNS
-    fresh: Fresh = False
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
@@ -59,21 +57,19 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         for answers in all_answers:
             _keep(answers)
     others = ", ".join(str(each.path) for each in journals[1:])
-    return Report(
-        name="model",
-        answered_by=", ".join(map(str, people.values())),
-        raw=journals[0].path,
-        rows=[row for journal in journals for row in journal.rows],
-        summary={each.who.responder: _summary(each) for each in all_answers},
-        tables=tables(all_answers),
-        notes=[f"The raw answers of the other responders: {others}"] if others else [],
+    return journals[0].report(
+        ", ".join(map(str, people.values())),
+        {each.who.responder: _summary(each) for each in all_answers},
+        tables(all_answers),
+        [f"The raw answers of the other responders: {others}"] if others else [],
+        [row for journal in journals for row in journal.rows],
     )
 
 
 def _journal(options: Options, who: Identity) -> Journal:
     limits = settings().model_dump(include={"num_ctx", "reply_seconds"})  # both decide what is answered
     configuration = who.model_dump() | limits | {"examples": not options.without_examples}
-    return open_journal(options.out, "model", configuration, fresh=options.fresh)
+    return options.journal("model", configuration)
 
 
 def _chosen(options: Options) -> set[Key]:

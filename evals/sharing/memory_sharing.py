@@ -29,7 +29,6 @@ from mneme.evals.measuring import home_beside, in_environment, ledger_at
 from mneme.evals.options import Agents, RunOptions
 from mneme.evals.report import Journal, Progress, Report, Row, digest, together
 from mneme.evals.sharing.data import NEAR, Item, Split, closest_across, read_items, split
-from mneme.evals.sharing.plots import draw_all
 from mneme.evals.sharing.pool_runs import Growth, PoolRun, pools_of, steps
 from mneme.evals.sharing.scores import LAYERS, BertScore, score_all, with_scores
 from mneme.evals.sharing.tables import (
@@ -38,6 +37,7 @@ from mneme.evals.sharing.tables import (
     STAGE,
     Results,
     memories,
+    plots,
     tables_of,
     tables_of_arms,
     ways,
@@ -189,16 +189,13 @@ def _report(journal: Journal, arms: dict[str, Results], who: Identity, notes: li
     summary, tables = _summary(arms[first]), tables_of(arms[first])
     for each in tables if first else []:
         each.title += f" ({first})"
-    return Report(
-        name="memory_sharing",
-        answered_by=", ".join(arms) if first else str(who),
-        raw=journal.path,
-        rows=journal.rows,
-        summary=summary | ({"arms": {k: _summary(v) for k, v in arms.items()}} if first else {}),
-        tables=[*(tables_of_arms(arms) if first else []), *tables],
-        plots=draw_all(arms[first], journal.path, first or str(who)),
-        notes=notes,
-    )
+    over = f"mean over {len(arms[first].seeds)} seeds{first and f', {first}'}; dashed: standard answers"
+    return journal.report(
+        ", ".join(arms) if first else who,
+        summary | ({"arms": {k: _summary(v) for k, v in arms.items()}} if first else {}),
+        [*tables_of_arms(arms), *tables],
+        notes,
+    ).with_plots(f"Figure 4: domain pools, three shots; {over}", *plots(arms[first]))
 
 
 def _summary(results: Results) -> Row:

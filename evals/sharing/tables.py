@@ -1,12 +1,14 @@
 """Tables 1 and 2 and figure 4 of the Memory Sharing paper, and a comparison of retrievers."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
 import yaml
+from matplotlib.axes import Axes
 from scipy.stats import false_discovery_control
 
 from mneme.cli.tables import Table
@@ -14,7 +16,7 @@ from mneme.evals.measuring import p_cell, wilcoxon_p
 from mneme.evals.report import Row, table
 from mneme.evals.sharing.pool_runs import MAX_SHOTS, PARTS_OF_GROWTH, SHOTS, Growth, Pools
 from mneme.evals.sharing.retrievers import WAYS, Way
-from mneme.library.agents.agent import AGENTS
+from mneme.library.agents.agent import AGENTS, DOMAINS, load_agent
 
 Measure = Literal["bert_score", "bert_precision", "rouge_l"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
@@ -40,7 +42,7 @@ class Results:
         chosen = [row for row in rows if row.get("seed") in seeds and row.get("arm", "") == arm]
         kinds = {kind: [row for row in chosen if row["kind"] == kind] for kind in KINDS}
         self.seeds = list(seeds)
-        self.answers, self.grown, self.states, self.judged = (pd.DataFrame(kinds[kind]) for kind in KINDS)
+        self.answers, self.states, self.judged = (pd.DataFrame(kinds[kind]) for kind in KINDS)
         present = set(self.answers["agent"])
         self.agents = [agent for agent in AGENTS if agent in present]
 
@@ -58,7 +60,7 @@ class Results:
         return spread(chosen.dropna(subset=[measure]).groupby("seed")[measure].mean())
 
 
-KINDS = ("test", "grow", "retrievers", "judge")
+KINDS = ("test", "retrievers", "judge")
 
 
 def spread(values: Iterable[float]) -> Row:
@@ -84,86 +86,47 @@ def cell(value: Row, places: int = 3) -> str:
     return f"{value['mean']:.{places}f} ±{deviation}"
 
 
-class Column(NamedTuple):
-    """A column of figures by agent: of which answers, and beside them what the paper prints, if it does."""
-
-    name: str
-    results: Results
-    pools: Pools = "domain"
-    growth: Growth = "own"
-    shots: int = MAX_SHOTS
-    measure: Measure = "bert_score"
-    paper: str = ""
-
-    @property
-    def heads(self) -> list[str]:
-        return [self.name, *filter(None, [self.paper])]
-
-    def cells(self, agent: str) -> Iterator[str]:
-        answers = self.results.tests(self.pools, self.growth, 100, self.shots)
-        yield cell(self.results.spread(answers, agent, self.measure))
-        if self.paper:
-            names = self.results.agents if agent == ALL else [agent]
-            printed = [PAPER_1[n][self.shots] if self.pools == "domain" else PAPER_2[n] for n in names]
-            yield " ".join(f"{value:.2f}".lstrip("0") for value in np.mean(printed, axis=0))
+def figures(results: Results, pools: Pools, shots: int, measure: Measure = "bert_score") -> list[str]:
+    """Return a column of figures at full growth: of each agent, and of all agents."""
+    answers = results.tests(pools, "own", 100, shots)
+    return [cell(results.spread(answers, agent, measure)) for agent in [*results.agents, ALL]]
 
 
-def by_agent(title: str, columns: Sequence[Column]) -> Table:
-    """Return a table of figures by agent, and of all agents."""
-    rows = [
-        [agent, *(each for column in columns for each in column.cells(agent))]
-        for agent in [*columns[0].results.agents, ALL]
-    ]
-    return table(title, ["agent", *(head for column in columns for head in column.heads)], rows)
+def printed(results: Results, pools: Pools, shots: int) -> list[str]:
+    """Return what the paper prints in such a column."""
+    rows = [PAPER_1[agent][shots] if pools == "domain" else PAPER_2[agent] for agent in results.agents]
+    return [" ".join(f"{value:.2f}".lstrip("0") for value in row) for row in [*rows, np.mean(rows, axis=0)]]
 
 
-def tables_of(results: Results) -> list[Table]:
-    """Return tables 1 and 2 by both measures, figure 4, and the ways to choose examples."""
-    shots = list(zip(NUMBERS, SHOTS, strict=True))
-    one = [Column(name, results, shots=n, paper="paper") for name, n in shots]
-    rouge = [Column(f"ROUGE-L: {name}", results, shots=n, measure="rouge_l") for name, n in shots]
-    measures: tuple[Measure, ...] = ("bert_score", "rouge_l")
-    standard = [
-        Column(f"standard, {measure}: {name}", results, "domain", "standard", n, measure)
-        for measure in measures
-        for name, n in shots[1:]
-    ]
-    two = [Column(pools, results, pools, paper="paper") for pools in get_args(Pools)]
-    others: list[tuple[str, Growth, Measure]] = [
-        ("ROUGE-L", "own", "rouge_l"),
-        ("standard,", "standard", "bert_score"),
-    ]
-    two += [
-        Column(f"{said} {pools}", results, pools, growth, MAX_SHOTS, measure)
-        for said, growth, measure in others
-        for pools in get_args(Pools)
-    ]
-    return [
-        by_agent(f"Table 1: BERTScore by shots, a pool for each domain (paper: {BACKBONES})", one),
-        by_agent("Table 1 by ROUGE-L; and with pools that grew by standard answers", [*rouge, *standard]),
-        by_agent(f"Table 2: BERTScore, three shots, domain pool and single pool ({BACKBONES})", two),
-        table_of_growth(results),
-        _table_of_pools(results),
-        _table_of_ways(results),
-        _table_of_gains(results),
-    ]
+def by_agent(title: str, results: Results, columns: Sequence[tuple[str, list[str]]]) -> Table:
+    """Return a table of columns by agent, each with its head."""
+    rows = [*zip([*results.agents, ALL], *(cells for _, cells in columns), strict=True)]
+    return table(title, ["agent", *(head for head, _ in columns)], rows)
 
 
 def tables_of_arms(arms: Mapping[str, Results]) -> list[Table]:
     """Return tables 1 and 2 with a column for each arm, beside the paper's three backbones."""
-    last = [*arms][-1]
+    first = next(iter(arms.values()))
 
-    def columns(name: str, **of: Any) -> list[Column]:
-        return [
-            Column(f"{name}, {arm}", found, **of, paper=f"{name}, paper" if arm == last else "")
-            for arm, found in arms.items()
-        ]
+    def columns(name: str, pools: Pools, shots: int) -> list[tuple[str, list[str]]]:
+        ours = [(f"{name}, {arm}" if arm else name, figures(of, pools, shots)) for arm, of in arms.items()]
+        return [*ours, ("paper" if "" in arms else f"{name}, paper", printed(first, pools, shots))]
 
-    by_shots = [each for n in SHOTS for each in columns(NUMBERS[n], shots=n)]
-    by_pools = [each for pools in get_args(Pools) for each in columns(pools, pools=pools)]
+    by_shots = [each for n in SHOTS for each in columns(NUMBERS[n], "domain", n)]
+    by_pools = [each for pools in get_args(Pools) for each in columns(pools, pools, MAX_SHOTS)]
+    one = f"Table 1: BERTScore by shots, a pool for each domain (paper: {BACKBONES})"
+    two = f"Table 2: BERTScore, three shots, domain pool and single pool ({BACKBONES})"
+    return [by_agent(one, first, by_shots), by_agent(two, first, by_pools)]
+
+
+def tables_of(results: Results) -> list[Table]:
+    """Return ROUGE-L by shots, figure 4, the ways to choose examples, and what growth and pools change."""
+    rouge = [(f"ROUGE-L: {NUMBERS[n]}", figures(results, "domain", n, "rouge_l")) for n in SHOTS]
     return [
-        by_agent(f"Table 1: BERTScore by backbones and shots (paper: {BACKBONES})", by_shots),
-        by_agent(f"Table 2: BERTScore by backbones and pools, three shots ({BACKBONES})", by_pools),
+        by_agent("Table 1 by ROUGE-L", results, rouge),
+        table_of_growth(results),
+        _table_of_ways(results),
+        _table_of_gains(results),
     ]
 
 
@@ -239,12 +202,21 @@ def _table_of_gains(results: Results) -> Table:
     return table("Differences at three shots, domain pools at 100 %, paired by item", columns, rows)
 
 
-def _table_of_pools(results: Results) -> Table:
-    """Count the new questions that were asked, and the answers that were stored."""
-    grown = results.grown.assign(faults=results.grown["faults"].map(len)).groupby("agent")
-    kept = grown.agg(
-        asked=("item", "size"), stored=("stored", "sum"), score=("score", "mean"), f=("faults", "mean")
-    )
-    columns = ["agent", "asked", "stored", "rubric's score", "faults of form"]
-    rows = [[row.Index, int(row.asked), int(row.stored), row.score, row.f] for row in kept.itertuples()]
-    return table("What the agents wrote to new questions, domain and single pools together", columns, rows)
+def plots(results: Results) -> list[Callable[[Axes], None]]:
+    """Return what draws figure 4: a plot for each domain, standard answers dashed."""
+    domains = dict.fromkeys(load_agent(agent).domain for agent in results.agents)
+    return [partial(_plot, results, domain) for domain in DOMAINS if domain in domains]
+
+
+def _plot(results: Results, domain: str, axes: Axes) -> None:
+    own = [agent for agent in results.agents if load_agent(agent).domain == domain]
+    for growth, line in zip(get_args(Growth), ("-", "--"), strict=True):
+        stages = [results.tests("domain", growth, percent, MAX_SHOTS) for percent in PARTS_OF_GROWTH]
+        means = {
+            agent: [results.spread(each, agent, "bert_score")["mean"] for each in stages] for agent in own
+        }
+        axes.set_prop_cycle(None)  # each agent has its colour in both growths
+        pd.DataFrame(means, [*PARTS_OF_GROWTH], dtype=float).plot(
+            ax=axes, style=f"o{line}", xlabel="new questions, %", legend=growth == "own"
+        )
+    axes.set(title=DOMAINS[domain], ylabel="BERTScore, F1")

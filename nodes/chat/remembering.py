@@ -57,6 +57,8 @@ class Result(TypedDict, total=False):
     trace: str
 
 
+MAX_WISHES = 5
+"""Sentences of a message by which what is to be forgotten is looked for, beside the whole."""
 Action = Literal["insert_memory", "update_memory", "replace_memory", "retire", "discard"]
 """The node that carries out a decision."""
 
@@ -169,8 +171,9 @@ async def forget(state: State, runtime: MemoryRuntime) -> Update:
     same again is left out.
     """
     candidates = state["candidates"]
-    parts = sentences(state["message"]) if candidates else []
-    found = [await similar_to(each, runtime) for each in (state["message"], *parts)]
+    told = " ".join(each.quote for each in candidates)
+    wishes = [each for each in sentences(state["message"]) if each not in told] if told else []
+    found = [await similar_to(each, runtime) for each in (state["message"], *wishes[:MAX_WISHES])]
     similar = [*{each.key: each for some in found for each in some}.values()]
     given = Forgetting(
         message=state["message"],

@@ -144,7 +144,7 @@ async def test_one_run_makes_the_tables_of_both_settings(
     titles = [str(table.title) for table in report.tables if str(table.title).startswith("Table 1")]
     assert ["visual" in title for title in titles] == [False, True]
     assert [*report.summary["visual"]["arms"]] == ["ProAgent, 3, rules, with eyes"]
-    assert len({path.name for path in report.plots}) == 4
+    assert len({path.name for path in report.plots}) == 2
 
 
 async def test_other_episodes_are_played_from_their_files(tmp_path: Path) -> None:
