@@ -201,16 +201,12 @@ class Memories(Operations):
         known, beside = await compared(content, names, period, self._kept, but=found.key)
         beside = [*filter(None, [known]), *beside]
         memory = Memory(
+            **old.model_dump(include={"kind", "message_id", "thread", "time", "is_change"}),
             content=content,
-            kind=old.kind,
             entities=names,
             quote=content,
-            message_id=old.message_id,
-            thread=old.thread,
-            time=old.time,
             since=period[0],
             until=period[1],
-            is_change=old.is_change,
             may_contradict=[each.key for each in beside],
         )
         written = await self._kept.update(

@@ -238,7 +238,9 @@ class SharedMemory(Operations):
         It stays the user's own, too: where that is corrected or taken back, the team's is out of date. The
         team's facts that it may contradict are linked with it.
         """
-        found = await self._facts.head(await self._key(key))
+        keys = await self._facts.keys(key)
+        whole = only(key, keys, self._owner, "memory", "mneme memories list")
+        found = await self._facts.head(whole)
         own = own_team(self._who, team)
         change = self._change("", ": ".join(filter(None, [f"shared by {self._owner}", reason.strip()])))
         change = change.model_copy(update={"source": Source(records=[found.reference])})
@@ -282,11 +284,6 @@ class SharedMemory(Operations):
             made = await facts.insert(linked, change=change)
         record, *others = await facts.linked([known or made, *beside])
         return Written(**dict(record), is_new=known is None, beside=others)
-
-    async def _key(self, beginning: str) -> str:
-        """Return the whole key of one of the user's memories. Raises NotFound, BadInput."""
-        keys = await self._facts.keys(beginning)
-        return only(beginning, keys, self._owner, "memory", "mneme memories list")
 
     async def _found(self, key: str, team: str) -> Version:
         """Return a record of the user or a team by its key, or the beginning of one. Raises NotFound."""
