@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from mneme.cli.options import User
-from mneme.cli.show import console, emit
+from mneme.cli.show import console, emit, say
 from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput, MnemeError, needs
 from mneme.core.settings import settings
@@ -89,7 +89,7 @@ def connect(
         if text is not None:
             _write(path, text)
             emit({"file": str(path)})
-            console.print(f"{'Cleaned' if undo else 'Written'}: {path}", soft_wrap=True)
+            say(f"{'Cleaned' if undo else 'Written'}: {path}")
     if all(text is None for _, text in changed):
         console.print(f"Nothing of Mneme's is in the files of {editor}." if undo else "It is there already.")
     elif not undo:

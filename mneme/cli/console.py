@@ -10,7 +10,7 @@ import typer
 from mneme.api.operation import CONSOLE_PATH
 from mneme.cli.options import Agents, User
 from mneme.cli.show import console as screen
-from mneme.cli.show import emit, errors
+from mneme.cli.show import emit, errors, say
 from mneme.client.home import OWN_SERVER, running_server
 from mneme.core.errors import needs
 
@@ -61,9 +61,7 @@ async def _serve(host: str, port: int, idle: float, browser: bool) -> None:
         from mneme.server.serving import serve
 
     async def ready(url: str) -> None:
-        errors.print(
-            f"MCP: {url}/mneme/mcp · chat completions: {url}/v1 · Ctrl-C ends the server.", soft_wrap=True
-        )
+        say(f"MCP: {url}/mneme/mcp · chat completions: {url}/v1 · Ctrl-C ends the server.", errors)
         await _show(url, browser)
 
     with suppress(KeyboardInterrupt):
@@ -73,6 +71,6 @@ async def _serve(host: str, port: int, idle: float, browser: bool) -> None:
 async def _show(server: str, browser: bool) -> None:
     url = f"{server}{CONSOLE_PATH}/"
     emit({"url": url})
-    screen.print(url, soft_wrap=True)
+    say(url)
     if browser and not await asyncio.to_thread(webbrowser.open, url):
         screen.print("No browser can be opened here: open the address yourself.")

@@ -86,7 +86,7 @@ class Fields:
             made.append(Parameter(AGENTS, Parameter.KEYWORD_ONLY, default="auto", annotation=Agents))
         return made
 
-    def _declared(self, name: str) -> list[str]:
+    def declared(self, name: str) -> list[str]:
         """Return what a field is called on the command line: an argument by its name alone."""
         if name in self._names:
             return self._names[name].split()
@@ -99,7 +99,7 @@ class Fields:
         return [option, *filter(None, [LETTERS.get(name)])]
 
     def _parameter(self, name: str, schema: Schema) -> Parameter:
-        parsed, declared = TYPES[_item(schema)["type"]], self._declared(name)
+        parsed, declared = TYPES[_item(schema)["type"]], self.declared(name)
         is_role = name in self.roles
         default = "" if is_role else schema.get("default", ...)
         metavar = None if parsed is bool else f"<{_kind(schema)}>"
@@ -133,7 +133,7 @@ class Fields:
             found = self.model.model_validate({name: each for name, each in values.items() if each != []})
         except ValidationError as error:
             first = error.errors()[0]
-            option = self._declared(str(first["loc"][0]))[0].partition("/")[0]
+            option = self.declared(str(first["loc"][0]))[0].partition("/")[0]
             wrong = f"{option} {first['input']}: {first['msg']}."
             raise BadInput(wrong, f"See `{command} --help`.") from error
         if self._whole:

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Literal
 
 from langsmith.utils import tracing_is_enabled
@@ -230,11 +230,9 @@ async def _surroundings() -> AsyncIterator[Finding]:
         yield _found("home", f"{folder} is read-only", fix, "failure")
     else:
         yield _found("home", detail, "Free some space, or set MNEME_HOME." if free < ENOUGH_DISK else "")
-    for each in _settings():
-        yield each
 
 
-def _settings() -> Iterator[Finding]:
+async def _settings() -> AsyncIterator[Finding]:
     """Check benchmark files (MNEME_DATA is easily taken for the memories' folder), tracing, and users."""
     data, users = settings().data, settings().auth
     if data is None:
@@ -269,5 +267,6 @@ CHECKS: tuple[tuple[str, State, Callable[[], AsyncIterator[Finding]]], ...] = (
     ("pools", "warning", _pools),
     ("checkpoints", "failure", _checkpoints),
     ("home", "failure", _surroundings),
+    ("settings", "failure", _settings),
 )
 """The checks in order, and what it is where one raises an error."""

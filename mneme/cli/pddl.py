@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
-from mneme.cli.show import console, emit, print_result, print_rows
+from mneme.cli.show import console, emit, print_result, print_rows, say
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadInput
 from mneme.environments.pddl import (
@@ -71,7 +71,7 @@ async def show(
     parts["first_observation"] = PddlWorld(found).first_observation
     emit(parts | {"domain_pddl": found.domain_pddl, "problem_pddl": found.problem_pddl})
     for part in parts.values():
-        console.print(escape(part), soft_wrap=True)
+        say(escape(part))
 
 
 async def memories() -> None:
@@ -113,7 +113,7 @@ async def _play(flows: Workflows, problem: Problem, context: Context, run_id: st
     task_id = f"{run_id}/{problem.name}"
     config = await flows.thread(f"pddl/{context['team']}/{task_id}", "pddl_team")
     _, left = await flows.left_at("pddl_team", config)
-    console.print(f"\n[bold]{escape(problem.name)}[/] {escape(problem.goal)}", soft_wrap=True)
+    say(f"\n[bold]{escape(problem.name)}[/] {escape(problem.goal)}")
     given = None if left else {"problem": problem.model_dump(), "task_id": task_id}
     async for event in flows.stream("pddl_team", given, config, context, "custom", "sync"):
         print_step(cast(dict[str, Any], event))
@@ -128,8 +128,8 @@ def print_step(event: dict[str, Any]) -> None:
     if "action" in event:
         who, action = escape(event["agent"]), escape(event["action"])
         progress = f"[dim]progress {event['progress']:.2f}[/]"
-        console.print(f"{event['step']:>3} [cyan]{who}[/] {action} {progress}", soft_wrap=True)
-        console.print(f"      [dim]{escape(event['observation'])}[/]", soft_wrap=True)
+        say(f"{event['step']:>3} [cyan]{who}[/] {action} {progress}")
+        say(f"      [dim]{escape(event['observation'])}[/]")
 
 
 def _print_result(values: dict[str, Any]) -> None:
@@ -143,7 +143,7 @@ def _print_result(values: dict[str, Any]) -> None:
     )
     console.print(f"  [dim]{in_words(asked)}[/]")
     for complaint in values["complaints"]:
-        console.print(f"  [yellow]{escape(complaint)}[/]", soft_wrap=True)
+        say(f"  [yellow]{escape(complaint)}[/]")
 
 
 def find(names: list[str], data: Path | None, seed: int) -> list[Problem]:

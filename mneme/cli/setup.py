@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args
@@ -20,7 +21,7 @@ from dotenv import set_key
 
 from mneme.cli.connect import Editor, connect, is_connected, is_there
 from mneme.cli.options import Yes
-from mneme.cli.show import console, emit
+from mneme.cli.show import console, emit, say
 from mneme.client.measured import measured_models
 from mneme.core.errors import BadInput, MnemeError
 from mneme.core.settings import settings, settings_file
@@ -70,17 +71,17 @@ async def setup(
     if not (yes or dry_run or sys.stdin.isatty()):
         raise BadInput("Nobody is here to answer.", "Say --yes to do everything, or --dry-run to see it.")
     memory, where = await asyncio.to_thread(_memory_for_models)
-    _say(f"{memory:.0f} GB for models, {where}.")
+    say(f"{memory:.0f} GB for models, {where}.")
     for step in await _steps(model.strip(), memory, where):
         if step.does is None:
-            _say(step.what)
+            say(step.what)
         elif dry_run:
-            _say(f"Would: {step.what}")
+            say(f"Would: {step.what}")
         elif yes or await asyncio.to_thread(typer.confirm, step.what, default=True):
             emit({"does": step.what})
             await step.does()
     if not dry_run:
-        _say("Ready: `mneme chat` to talk, `mneme console` to look, `mneme doctor` to check.")
+        say("Ready: `mneme chat` to talk, `mneme console` to look, `mneme doctor` to check.")
 
 
 async def _steps(wanted: str, memory: float, where: str) -> list[Step]:
@@ -90,14 +91,13 @@ async def _steps(wanted: str, memory: float, where: str) -> list[Step]:
     except MnemeError as error:
         steps += [_without_ollama(error)]
     else:
-        _say(f"Ollama {server.version} at {server.url}.")
+        say(f"Ollama {server.version} at {server.url}.")
         steps += _model_steps(server, wanted or _recommended(server, memory, where))
     steps += await _embedder_steps()
     for editor in get_args(Editor):
         if is_there(editor) and not is_connected(editor):
-            steps.append(
-                Step(f"connect {editor}: its agent gets the memory (mneme connect)", _connecting(editor))
-            )
+            what = f"connect {editor}: its agent gets the memory (mneme connect)"
+            steps.append(Step(what, partial(asyncio.to_thread, connect, editor)))
     return steps
 
 
@@ -155,13 +155,6 @@ async def _embedder_steps() -> list[Step]:
     return [Step("install the embedder, by which memories are found (111 MB)", install)]
 
 
-def _connecting(editor: Editor) -> Callable[[], Awaitable[None]]:
-    async def connecting() -> None:
-        await asyncio.to_thread(connect, editor)
-
-    return connecting
-
-
 async def _pull(name: str) -> None:
     """Pull a model, with progress. Raises MnemeError."""
     from httpx import HTTPError
@@ -182,7 +175,7 @@ async def _pull(name: str) -> None:
         raise MnemeError(
             f"Ollama could not pull {name}: {error}.", "Look at its name, or try again."
         ) from error
-    _say(f"{name} is in Ollama.")
+    say(f"{name} is in Ollama.")
 
 
 async def _write(name: str, value: str) -> None:
@@ -192,7 +185,7 @@ async def _write(name: str, value: str) -> None:
     path.touch(0o600)
     set_key(path, name, value, quote_mode="never")
     settings.cache_clear()
-    _say(f"Written: {path}")
+    say(f"Written: {path}")
 
 
 async def _check(name: str) -> None:
@@ -205,7 +198,7 @@ async def _check(name: str) -> None:
     except TimeoutError:
         process.terminate()
         await process.wait()
-        _say("It goes on where it was: run `mneme setup` again, or mneme eval model.")
+        say("It goes on where it was: run `mneme setup` again, or mneme eval model.")
 
 
 PROCESSOR = "no GPU found: on the processor"
@@ -233,7 +226,3 @@ def _amd_memory(devices: Path = Path("/sys/class/drm")) -> float:
     """Return the GB of AMD's GPUs by the kernel's files."""
     files = devices.glob("card*/device/mem_info_vram_total")
     return sum(int(each.read_text()) for each in files) / GB
-
-
-def _say(text: str) -> None:
-    console.print(text, soft_wrap=True)

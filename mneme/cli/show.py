@@ -213,6 +213,11 @@ def confirmed(yes: bool) -> bool:
     )
 
 
+def say(text: str, to: Console = console) -> None:
+    """Print markup, without breaking its lines: the terminal wraps them."""
+    to.print(text, soft_wrap=True)
+
+
 def print_text(text: str) -> None:
     """Print a text as it is."""
     console.print(escape(text))
@@ -250,9 +255,9 @@ def print_error(error: MnemeError, asked: Asked = NOTHING) -> None:
         print(json.dumps(said), file=sys.stderr, flush=True)
         return
     if asked["questions"]:
-        errors.print(in_words(asked), soft_wrap=True)
-    errors.print(f"mneme: {escape(str(error))}", soft_wrap=True)
-    errors.print(f"  {escape(error.hint or 'See `mneme doctor`.')}", soft_wrap=True)
+        say(in_words(asked), errors)
+    say(f"mneme: {escape(str(error))}", errors)
+    say(f"  {escape(error.hint or 'See `mneme doctor`.')}", errors)
 
 
 def print_outcome(outcome: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from mneme.api.threads import Cleaned, Threads
 from mneme.cli.options import User
-from mneme.cli.show import console, emit
+from mneme.cli.show import console, emit, say
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
@@ -17,9 +17,9 @@ Name = Annotated[str, typer.Argument(metavar="NAME|ID", help="A name, or the beg
 
 def print_deleted(done: Cleaned) -> None:
     """Print which threads were deleted, and which files may still hold something of them."""
-    console.print(f"deleted: {', '.join(done.threads)}", soft_wrap=True)
+    say(f"deleted: {', '.join(done.threads)}")
     for each in done.left:
-        console.print(f"- not erased: {escape(each)}", soft_wrap=True)
+        say(f"- not erased: {escape(each)}")
 
 
 def is_left(done: Cleaned) -> bool:

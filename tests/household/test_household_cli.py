@@ -24,7 +24,6 @@ from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
 from mneme.environments.household import generate, save_episode
 from mneme.environments.household.episode import parse_episode
-from mneme.environments.household.play import Frame
 from mneme.evals.commands import quiet
 from tests.doubles.command_line import Done, Running, run_mneme
 from tests.doubles.ollama import Model, Reply
@@ -146,10 +145,8 @@ class TestRuns:
         console = Console(file=out, force_terminal=True, width=width, height=height, color_system=None)
         with Screen(parse_episode(begun["episode"]), [], console) as screen:
             for line in played:
-                if line["kind"] == "decision":
-                    screen.decided(line)
-                elif line["kind"] == "step":
-                    screen.stepped(Frame.model_validate({k: v for k, v in line.items() if k != "kind"}))
+                if line["kind"] in {"decision", "step"}:
+                    screen.show(line)
         views = re.split(r"\r\x1b\[2K(?:\x1b\[1A\x1b\[2K)*", out.getvalue())
         assert len(views) > len(played) / 2
         for view in views:
@@ -342,7 +339,7 @@ def test_a_manager_that_never_answers_does_not_look_like_mita(
     out = StringIO()
     console = Console(file=out, force_terminal=True, width=100, height=50)
     with Screen(parse_episode(written[0]["episode"]), [], console) as screen:
-        screen.decided(rounds[0])
+        screen.show(rounds[0])
     assert "no usable allocation (1 so far)" in out.getvalue()
 
 

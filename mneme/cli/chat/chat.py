@@ -23,6 +23,7 @@ from mneme.cli.show import (
     print_outcome,
     print_result,
     prints_json,
+    say,
 )
 from mneme.client.session import LastingSession
 from mneme.core.errors import BadInput, Damaged, MnemeError, ServerGone, StorageFailure, TooMany
@@ -93,7 +94,7 @@ class Terminal:
         try:
             if words := await self.talk.left_unanswered():
                 about = f"[dim]answering your last message:[/] {escape(shorten(words, 80))}"
-                console.print(about, soft_wrap=True)
+                say(about)
                 await self._say(self.talk.resume())
                 emit({"message": words, "reply": self.talk.reply})
                 console.print()

@@ -10,7 +10,7 @@ import yaml
 from rich.markup import escape
 
 from mneme.cli.chat.talk import Talk, show_notice, with_contents
-from mneme.cli.show import console, emit, print_outcome, print_rows
+from mneme.cli.show import console, emit, print_outcome, print_rows, say
 from mneme.client.session import open_session
 from mneme.core.settings import settings
 from mneme.library import EXAMPLES
@@ -30,7 +30,7 @@ async def demo() -> None:
     await show_notice(*ROLES.values())
     for number, messages in enumerate(yaml.safe_load(SESSIONS.read_text(encoding="utf-8")), start=1):
         await _session(number, messages)
-    console.print(f"\n[dim]Everything is in {folder}. Start your own chat: mneme chat[/]", soft_wrap=True)
+    say(f"\n[dim]Everything is in {folder}. Start your own chat: mneme chat[/]")
 
 
 async def _session(number: int, messages: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ from mneme.cli.show import (
     print_table,
     prints_json,
     read_file,
+    say,
     shortened,
 )
 from mneme.client.home import open_operations
@@ -143,14 +144,11 @@ async def forget(
 def print_erased(erased: Erased) -> int:
     """Print what was erased and what may still hold it; return 1 if that is more than backups."""
     emit(erased)
-    console.print(
-        f"forgotten: {erased.records}, messages: {erased.turns}, threads: {len(erased.threads)}",
-        soft_wrap=True,
-    )
+    say(f"forgotten: {erased.records}, messages: {erased.turns}, threads: {len(erased.threads)}")
     for each in erased.left:
-        console.print(f"- not erased: {escape(each)}", soft_wrap=True)
+        say(f"- not erased: {escape(each)}")
     for each in erased.backups:
-        console.print(f"- a backup may hold it: {escape(each)}", soft_wrap=True)
+        say(f"- a backup may hold it: {escape(each)}")
     return 1 if erased.left else 0
 
 

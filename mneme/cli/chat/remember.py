@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from mneme.api.messages import ChatMessage, to_remember
 from mneme.cli.chat.talk import get_ready
 from mneme.cli.options import Agents, User
-from mneme.cli.show import console, count_of, emit, errors, print_error, progress_bar, read_file
+from mneme.cli.show import console, count_of, emit, errors, print_error, progress_bar, read_file, say
 from mneme.core.errors import BadInput, MnemeError, first_fault
 from mneme.importing.writing import Sent, send
 from mneme.models.asking.counting import in_words
@@ -55,7 +55,7 @@ async def remember(
     broken = len(conversation.broken)
     status = print_sent(report, {"outcomes": outcomes, "broken_lines": broken}, is_aside=True)
     if traces := dict.fromkeys(str(each["trace"]) for each in outcomes if each["trace"]):
-        errors.print(f"Traces: {' '.join(traces)}", soft_wrap=True)
+        say(f"Traces: {' '.join(traces)}", errors)
     return int(status or broken > 0)
 
 

@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 from rich.markup import escape
 
 from mneme.api.memories import Memories
-from mneme.cli.show import errors
+from mneme.cli.show import errors, say
 from mneme.client.home import running_server
 from mneme.client.session import MemoryAgent, Session, remember_waiting
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, NotFound
@@ -156,7 +156,7 @@ async def show_notice(*who: str) -> None:
             if await asyncio.to_thread(running_server) is None:
                 raise
     if "auto" in who and (notice := auto_notice()):
-        errors.print(f"[yellow]{escape(notice)}[/]", soft_wrap=True)
+        say(f"[yellow]{escape(notice)}[/]", errors)
 
 
 async def get_ready(context: Context) -> None:

@@ -22,7 +22,7 @@ from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.discussion.show import WAITING, print_end, print_step, write_files
 from mneme.cli.options import by_role
-from mneme.cli.show import console, emit, prints_json, read_file
+from mneme.cli.show import console, emit, prints_json, read_file, say
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable
 from mneme.library.teams.team import load_team
@@ -98,21 +98,16 @@ async def _discuss(
     return 0
 
 
-BEGUN = {
-    "person": "--as",
-    "approve": "--approve",
-    "max_turns": "--max-turns",
-    "context_tokens": "--context-tokens",
-    "carry": "--carry",
-}
-"""What cannot change after a discussion has begun, with the option that sets it."""
+BEGUN = ("person", "approve", "max_turns", "context_tokens", "carry")
+"""What cannot change after a discussion has begun."""
 
 
 def _check_as_begun(about: Discussion, context: Values) -> None:
     """Raise BadInput for an option that differs from the one that the discussion was begun with."""
-    for name, option in BEGUN.items():
+    for name in BEGUN:
         begun, wanted = getattr(about, name), context[name]
         if wanted and wanted != begun:
+            option = OPTIONS.declared(name)[0]
             raise BadInput(
                 f"{option} {wanted}: the discussion {about.id} was begun with {begun or 'none'}.",
                 "Leave it out to continue, or start another discussion.",
@@ -200,9 +195,9 @@ def _print_question(question: Values) -> None:
         console.print(Syntax(json.dumps(question["document"], indent=1, ensure_ascii=False), "json"))
         return
     console.print(f"\n[bold]You speak as {escape(question['role'])}.[/] Your memory:")
-    console.print(escape(question["memory"] or "nothing"), soft_wrap=True)
+    say(escape(question["memory"] or "nothing"))
     for turn in question["turns"][-TURNS_SHOWN:]:
-        console.print(escape(turn), soft_wrap=True)
+        say(escape(turn))
     if question["wrong"]:
         console.print(f"[red]{escape(question['wrong'])}[/]")
 
@@ -211,12 +206,12 @@ def _words(question: Values) -> Values | None:
     message = _line("your message (empty: stop here)> ")
     if not message:
         return None
-    said = {"message": message, "accept": _yes("Do you accept the solution?")}
-    said["finalize"] = bool(question["may_finalize"]) and _yes("Shall the document be written now?")
+    said = {"message": message, "accept": agrees("Do you accept the solution?")}
+    said["finalize"] = bool(question["may_finalize"]) and agrees("Shall the document be written now?")
     answers = list[int]()
     if issues := question.get("issues"):
         for number, about in issues.items():
-            console.print(f"  {number}. {escape(about)}", soft_wrap=True)
+            say(f"  {number}. {escape(about)}")
         named = _line("Which of these issues does it answer (numbers; empty: none)> ")
         answers = [int(number) for number in re.findall(r"\d+", named)]
     return said | {"answers": answers}
@@ -230,7 +225,8 @@ def _approval() -> Values | None:
     return {"approve": approved, "remarks": "" if approved else answer}
 
 
-def _yes(question: str) -> bool:
+def agrees(question: str) -> bool:
+    """Ask a person at the terminal a question that a `y` answers with yes."""
     return (_line(f"{question} [y/N]> ") or "n").lower().startswith("y")
 
 

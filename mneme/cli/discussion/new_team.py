@@ -11,9 +11,9 @@ import yaml
 from rich.syntax import Syntax
 
 from mneme.cli.chat.talk import show_notice
-from mneme.cli.discussion.discuss import task_of
+from mneme.cli.discussion.discuss import agrees, task_of
 from mneme.cli.options import Agents
-from mneme.cli.show import console, emit, prints_json
+from mneme.cli.show import console, emit, prints_json, say
 from mneme.core.errors import BadInput, StorageFailure
 from mneme.library.teams.team import Delegated, Document, RoundRobin, Team, load_team, read_team
 from mneme.models.asking.asking import ask, resolve
@@ -66,7 +66,9 @@ async def new_team(
     team = _team(name, made, model)
     text = f"{REVIEW}\n{yaml.safe_dump(team, sort_keys=False, allow_unicode=True, width=100)}"
     console.print(Syntax(text, "yaml", word_wrap=True))
-    reviewed = yes or await asyncio.to_thread(_is_accepted)
+    asks = sys.stdin.isatty() and not prints_json()
+    accepted = "Have you read the templates, and may they be used?"
+    reviewed = yes or (asks and await asyncio.to_thread(agrees, accepted))
     try:
         path.write_text(text.replace("reviewed: false", f"reviewed: {str(reviewed).lower()}", 1), "utf-8")
     except OSError as error:
@@ -75,7 +77,7 @@ async def new_team(
     emit({"file": str(path), "reviewed": reviewed, "team": team})
     use = f"use it with `mneme discuss TASK.md --team {path}`"
     change = "read it, change what does not fit, and set reviewed: true."
-    console.print(f"{path}: {use if reviewed else change}", soft_wrap=True)
+    say(f"{path}: {use if reviewed else change}")
     return 0 if reviewed else 1
 
 
@@ -151,10 +153,3 @@ def _team(name: str, experts: list[Values], model: Team) -> Values:
     }
     read_team({**team, "reviewed": True}, f"the new team {name}")
     return team
-
-
-def _is_accepted() -> bool:
-    if prints_json() or not sys.stdin.isatty():
-        return False
-    console.print("Have you read the templates, and may they be used? [y/N]> ", end="", markup=False)
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}

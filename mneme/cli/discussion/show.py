@@ -13,7 +13,7 @@ from rich.syntax import Syntax
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.discussion.report import ending, write_report
 from mneme.cli.options import Owner
-from mneme.cli.show import console, count_of, emit, print_result, print_rows, print_shared
+from mneme.cli.show import console, count_of, emit, print_result, print_rows, print_shared, say
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.library.teams.team import load_team, shipped
@@ -141,9 +141,9 @@ def print_step(event: dict[str, Any]) -> None:
 def print_turn(turn: Turn) -> None:
     marks = " [green]accepts[/]" * turn.accept + " [green]finalises[/]" * turn.finalize
     console.print(f"\n[cyan]{turn.number}. {escape(turn.title)}[/]{marks} [dim]{escape(turn.answered_by)}[/]")
-    console.print(escape(turn.message), soft_wrap=True)
+    say(escape(turn.message))
     if turn.complaint:
-        console.print(f"[yellow]{escape(turn.complaint)}[/]", soft_wrap=True)
+        say(f"[yellow]{escape(turn.complaint)}[/]")
 
 
 def print_end(ended: Discussion, asked: Asked | None, files: Sequence[Path]) -> None:
@@ -160,9 +160,9 @@ def print_end(ended: Discussion, asked: Asked | None, files: Sequence[Path]) -> 
         some = count_of(len(ended.complaints), "answer")
         console.print(f"[yellow]{some} could be used only in part:[/]")
     for complaint in ended.complaints:
-        console.print(f"  {escape(complaint)}", soft_wrap=True)
+        say(f"  {escape(complaint)}")
     for file in files:
-        console.print(str(file), soft_wrap=True)
+        say(str(file))
 
 
 async def write_files(done: TeamDiscussions, about: Discussion, out: Path | None) -> list[Path]:

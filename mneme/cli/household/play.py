@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, cast
+from typing import Annotated, Any, Literal, cast
 from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
@@ -33,7 +33,7 @@ from mneme.api.memories import Memories
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.household.screen import Screen
-from mneme.cli.show import console, emit, print_shared, prints_json
+from mneme.cli.show import console, emit, print_shared, prints_json, say
 from mneme.client.remote import api_key
 from mneme.client.workflows import Graph, Workflows, open_workflows, server_errors
 from mneme.core.errors import BadInput
@@ -41,7 +41,6 @@ from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import CATEGORIES, Episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.loading import load_episode
-from mneme.environments.household.play import Frame
 from mneme.environments.household.rewards import discounted_return
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.world import World
@@ -57,13 +56,6 @@ DECISIONS = ("allocate", "follow_proposals", "summarise", "plan")
 BUSY: tuple[Literal["running", "pending"], ...] = ("running", "pending")
 Context = dict[str, Any]
 Values = Mapping[str, Any]
-
-
-class Display(Protocol):
-    """Where decisions and steps are shown."""
-
-    def decided(self, line: Line) -> None: ...
-    def stepped(self, frame: Frame) -> None: ...
 
 
 Weak = Literal["members", "manager", "both"]
@@ -114,11 +106,11 @@ async def _play(request: Request, wanted: str | None, named: str, watch: bool) -
     async with open_workflows(methods()[method]) as flows:
         found = to_play(wanted, named, request)
         how = "continues" if found.began() else "begins"
-        console.print(f"[bold]{escape(found.name)}[/] {how}", soft_wrap=True)
+        say(f"[bold]{escape(found.name)}[/] {how}")
         is_keyed = flows.server is not None and api_key() is not None
         owner = await flows.operations(Memories, LOCAL).whoami() if is_keyed else None
         with Screen(made, found.lines(), console) if watch else nullcontext() as screen:
-            ended = await _Played(found, flows, made, context, screen or _Lines(), method, owner).to_the_end()
+            ended = await _Played(found, flows, made, context, screen, method, owner).to_the_end()
     _print_result(found, ended)
     return 0 if ended["success"] else 1
 
@@ -137,13 +129,13 @@ def _episode(task: str, agents: int, file: Path | None, seed: int) -> Episode:
 
 @dataclass(frozen=True)
 class _Played:
-    """A run that is being played: each event goes into the trace and to the display."""
+    """A run that is being played: each event goes into the trace, and to the screen or a line."""
 
     run: Run
     flows: Workflows
     episode: Episode
     context: Context
-    display: Display
+    screen: Screen | None
     method: str
     owner: str | None = None
 
@@ -198,7 +190,7 @@ class _Played:
 
     async def _keep(self, event: Mapping[str, Any], thread: str) -> None:
         """Write an event into the trace and show it; the first decision or step begins the run."""
-        if event["step"] == "shared" and isinstance(self.display, _Lines):
+        if event["step"] == "shared" and self.screen is None:
             print_shared(event["shown"])
         if event["step"] not in (*DECISIONS, "execute"):
             return
@@ -210,22 +202,13 @@ class _Played:
         frames = self.run.frames()
         for line in _lines_of(event, frames[-1].step if frames else 0, len(self.episode.starts)):
             self.run.trace.append(**line)
-            if line["kind"] == "decision":
-                self.display.decided(line)
+            if self.screen is None:
+                if line["kind"] == "decision":
+                    emit(line)
+                    print_decision(line)
                 continue
-            self.display.stepped(Frame.model_validate(line))
-            await asyncio.sleep(PACE if isinstance(self.display, Screen) else 0)
-
-
-class _Lines:
-    """Print a line per decision; steps are not printed."""
-
-    def decided(self, line: Line) -> None:
-        emit(line)
-        print_decision(line)
-
-    def stepped(self, frame: Frame) -> None:
-        """Print nothing."""
+            self.screen.show(line)
+            await asyncio.sleep(PACE if line["kind"] == "step" else 0)
 
 
 def print_decision(line: Line) -> None:
@@ -233,7 +216,7 @@ def print_decision(line: Line) -> None:
     at = f"  [cyan]step {line['at']:>3}[/] "
     if line["step"] == "summarise":
         synopsis = line.get("synopsis") or f"none: {line['fallback']}"
-        console.print(f"{at}[dim]synopsis: {escape(synopsis)}[/]", soft_wrap=True)
+        say(f"{at}[dim]synopsis: {escape(synopsis)}[/]")
         return
     parts = []
     for number, proposed in enumerate(each["action"] for each in line["proposals"]):
@@ -244,8 +227,8 @@ def print_decision(line: Line) -> None:
         instead = "" if brief(action) == brief(proposed) else f" [dim](proposed {escape(brief(proposed))})[/]"
         parts.append(f"[bold]{NAMES[number]}[/] {escape(brief(action))}{instead}")
     if "fallback" in line:
-        console.print(f"{at}[yellow]no usable allocation: {escape(line['fallback'])}[/]", soft_wrap=True)
-    console.print(f"{at}{'; '.join(parts)}", soft_wrap=True)
+        say(f"{at}[yellow]no usable allocation: {escape(line['fallback'])}[/]")
+    say(f"{at}{'; '.join(parts)}")
 
 
 COUNTED = {
@@ -266,17 +249,14 @@ def _print_result(found: Run, ended: Line) -> None:
     cost = ", ".join(f"{counters.get(name, 0)} {words}" for name, words in COUNTED.items())
     if said := unallocated(counters):
         said = f"{said}: proposals were followed, so this is not MiTa's play."
-        console.print(f"[yellow]{said}[/]", soft_wrap=True)
+        say(f"[yellow]{said}[/]")
     if blind := counters.get("blind", 0):
         seen = f"{blind} of {counters['frames']} frames got no usable answer: nothing was recognised in them."
-        console.print(f"[yellow]{seen}[/]", soft_wrap=True)
+        say(f"[yellow]{seen}[/]")
     least = "" if ended["bound"] is None else f" (lower bound: {ended['bound']})"
     console.print(f"{how} in {ended['steps']} steps{least}; {cost}.")
-    console.print(f"[dim]{escape('; '.join(ended['answered_by']))}[/]", soft_wrap=True)
-    console.print(
-        f"To see it: mneme household replay {escape(found.name)} --gif {escape(found.name)}.gif",
-        soft_wrap=True,
-    )
+    say(f"[dim]{escape('; '.join(ended['answered_by']))}[/]")
+    say(f"To see it: mneme household replay {escape(found.name)} --gif {escape(found.name)}.gif")
     if missing := found.missing():
         console.print(f"[yellow]{len(missing)} steps are not in the trace, nor in the checkpoints.[/]")
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from mneme.api.household import played, replayed
 from mneme.api.household_runs import GOING_ON, Run, brief, run_named, runs
 from mneme.cli.household.play import print_decision
-from mneme.cli.show import console, emit, errors, print_result, print_rows, print_table, prints_json
+from mneme.cli.show import console, emit, errors, print_result, print_rows, print_table, prints_json, say
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.scene import NAMES
 
@@ -37,7 +37,7 @@ def replay(
         raise BadInput(f"--step: there is no step {step}.", f"Give 0 to {max(lasts)}.")
     for run in found:
         if gap := _gap(run):
-            errors.print(f"[yellow]{escape(run.name)}: {escape(gap)}[/]", soft_wrap=True)
+            say(f"[yellow]{escape(run.name)}: {escape(gap)}[/]", errors)
     if png is not None or gif is not None:
         _draw(found, last, png, gif)
     elif prints_json():
@@ -79,7 +79,7 @@ def _draw(found: Sequence[Run], step: int, png: Path | None, gif: Path | None) -
         animate(films, gif)
     written = [str(file) for file in (png, gif) if file is not None]
     emit({"written": written})
-    console.print(f"Written: {escape(', '.join(written))}", soft_wrap=True)
+    say(f"Written: {escape(', '.join(written))}")
 
 
 def _film(run: Run) -> "Film":
@@ -104,7 +104,7 @@ def _print_run(run: Run, last: int) -> None:
     rows = ((each.name, " + ".join(each.holds) or "nothing", each.does) for each in step.members)
     print_table(f"After step {step.step}", ("who", "holds", "does"), rows)
     placed = ", ".join(f"{each.done} of {each.count} {each.what}" for each in step.goals)
-    console.print(f"  placed: {escape(placed)}", soft_wrap=True)
+    say(f"  placed: {escape(placed)}")
 
 
 def _print_beside(found: Sequence[Run], last: int) -> None:

@@ -71,14 +71,9 @@ class Screen:
         if not self._live.console.is_terminal:
             self._live.console.line()  # rich ends the last picture's line on a terminal alone
 
-    def decided(self, line: Line) -> None:
-        """Show what was proposed and allocated, or the synopsis."""
+    def show(self, line: Line) -> None:
+        """Show what was proposed and allocated, the synopsis, or what a step changed."""
         self._recall(line)
-        self._live.update(self._view(), refresh=True)
-
-    def stepped(self, frame: Frame) -> None:
-        """Show what a step changed."""
-        self._frames.append(frame)
         self._live.update(self._view(), refresh=True)
 
     def _recall(self, line: Line) -> None:

@@ -9,7 +9,7 @@ from rich.markup import escape
 from mneme.api.pools import Pools
 from mneme.cli.options import Agents, Team
 from mneme.cli.sharing import rubric
-from mneme.cli.show import console, emit, print_result, print_rows
+from mneme.cli.show import console, emit, print_result, print_rows, say
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, MnemeError
 from mneme.core.yaml_files import read_yaml, text_of
@@ -62,7 +62,7 @@ def _write_example(name: str) -> None:
         raise BadInput(f"{path} is there already.", hint) from there
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror}.", "Choose another folder.") from error
-    console.print(f"Change {path}, then: mneme share agent new {name} --file {path}", soft_wrap=True)
+    say(f"Change {path}, then: mneme share agent new {name} --file {path}")
 
 
 def _described(name: str, file: Path | None, given: dict[str, str]) -> tuple[str, str]:
@@ -93,5 +93,5 @@ def fields() -> None:
     """Say what an agent's file holds, with an example."""
     for name, field in Agent.model_fields.items():
         needed = "" if field.is_required() else " (optional)"
-        console.print(f"[bold]{name}[/]{needed}: {escape(field.description or '')}", soft_wrap=True)
-    console.print(escape("\n" + EXAMPLE.format(name="haiku")), soft_wrap=True)
+        say(f"[bold]{name}[/]{needed}: {escape(field.description or '')}")
+    say(escape("\n" + EXAMPLE.format(name="haiku")))

@@ -10,7 +10,7 @@ from rich.markup import escape
 from mneme.api.pools import Pools
 from mneme.cli.options import Limit, Reason, Team
 from mneme.cli.sharing.share import LINES, agent_text
-from mneme.cli.show import console, emit, is_written, print_result, read_file
+from mneme.cli.show import console, emit, is_written, print_result, read_file, say
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.library import PAIRS
@@ -54,16 +54,13 @@ async def show(key: PairKey, pool: PoolName, team: Team = "local") -> None:
         history = await shared.history(pool, found.key)
     emit(found.model_dump() | {"history": [each.model_dump(mode="json") for each in history]})
     pair = found.pair
-    console.print(
+    say(
         f"[bold]{found.key}[/] {pair.agent} ({pair.domain}), {_scored(pair)}, examples by "
-        f"{f'retriever {pair.retriever}' if pair.retriever else 'the untrained embedder, or none'}",
-        soft_wrap=True,
+        f"{f'retriever {pair.retriever}' if pair.retriever else 'the untrained embedder, or none'}"
     )
     for turn in pair.leading:
-        console.print(f"  [dim]{escape(turn)}[/]", soft_wrap=True)
-    console.print(
-        f"  [cyan]{escape(pair.prompt or '(no question)')}[/]\n{escape(pair.answer)}", soft_wrap=True
-    )
+        say(f"  [dim]{escape(turn)}[/]")
+    say(f"  [cyan]{escape(pair.prompt or '(no question)')}[/]\n{escape(pair.answer)}")
     for version in history:
         who = " / ".join(filter(None, (version.change.actor, version.change.model)))
         console.print(f"[dim]{version.at:%Y-%m-%d %H:%M:%S} {who}: {escape(version.change.reason)}[/]")
@@ -152,9 +149,9 @@ async def import_(
     emit(done)
     console.print(f"{done.added} added, {done.known} there before, {len(done.broken)} broken.")
     for line in done.broken:
-        console.print(f"[red]{escape(line)}[/]", soft_wrap=True)
+        say(f"[red]{escape(line)}[/]")
     if done.broken:
-        console.print(escape(FORM), soft_wrap=True)
+        say(escape(FORM))
     return int(bool(done.broken))
 
 

@@ -11,7 +11,7 @@ from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Team
 from mneme.cli.sharing.pools import PoolName
-from mneme.cli.show import console, emit, print_result, print_table
+from mneme.cli.show import console, emit, print_result, print_table, say
 from mneme.client.home import open_operations
 from mneme.client.session import open_team
 from mneme.client.session import train as train_retriever
@@ -36,15 +36,14 @@ async def status(pool: PoolName = "", team: Team = "local") -> None:
 def _print_states(states: Sequence[RetrieverState]) -> None:
     for state in states:
         used = f"retriever {state.serving}" if state.serving else "the untrained embedder"
-        console.print(
+        say(
             f"[bold]{state.pool}[/]: {state.memories} pairs, {state.waiting} not learned yet; "
-            f"{used} is in use. [dim]{NOTE}[/]",
-            soft_wrap=True,
+            f"{used} is in use. [dim]{NOTE}[/]"
         )
         if state.versions:
             print_table("", COLUMNS, map(_row, state.versions))
         for each in state.versions:
-            console.print(f"{each.number}: {escape(each.reason)}", soft_wrap=True)
+            say(f"{each.number}: {escape(each.reason)}")
 
 
 COLUMNS = ("v", "trained from", "trained", "+/-", "loss", "own kind", "seconds", "device")
@@ -75,7 +74,7 @@ async def train(
 
         def told(event: dict[str, Any]) -> None:  # a small model takes a minute to grade one
             graded = f"graded {next(numbers)} of {before.waiting} pairs by {event['by']}"
-            console.print(f"[dim]{escape(graded)} (candidates: {event['candidates']})[/]", soft_wrap=True)
+            say(f"[dim]{escape(graded)} (candidates: {event['candidates']})[/]")
 
         ended = await train_retriever(session, pool, context | {"agent": own_texts()}, told)
         known = {each.number for each in before.versions}

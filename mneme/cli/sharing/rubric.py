@@ -15,7 +15,7 @@ from mneme.api.rendering import origin_of
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Reason, Team
-from mneme.cli.show import console, emit, print_result
+from mneme.cli.show import console, emit, print_result, say
 from mneme.client.home import open_operations
 from mneme.client.session import TeamSession, open_team
 from mneme.core.errors import BadInput
@@ -37,7 +37,7 @@ def print_frozen(found: FrozenRubric) -> None:
     console.print(
         f"[bold]{escape(found.rubric.title)}[/], version {found.version} {escape(origin_of(found))}"
     )
-    console.print(escape(found.rubric.as_text()), soft_wrap=True)
+    say(escape(found.rubric.as_text()))
 
 
 async def freeze(
@@ -84,7 +84,7 @@ async def _waiting(
         yield session, config, (await session.flows.left_at(GRAPH, config))[0]
         left, values = await session.flows.left_at(GRAPH, config)
     emit({"rubric": values["rubric"], "version": values["version"], "waits": "review" in left})
-    console.print(escape(Rubric.model_validate(values["rubric"]).as_text()), soft_wrap=True)
+    say(escape(Rubric.model_validate(values["rubric"]).as_text()))
     if values["version"]:
         console.print(f"Frozen as version {values['version']}.")
     else:

@@ -14,7 +14,7 @@ from mneme.api.pools import Pools
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Agents, by_role
-from mneme.cli.show import console, count_of, emit, read_file
+from mneme.cli.show import console, count_of, emit, read_file, say
 from mneme.client.session import TeamSession, Training, open_team
 from mneme.core.errors import BadInput, first_fault
 from mneme.core.yaml_files import read_yaml, text_of
@@ -125,19 +125,19 @@ async def check_rubric(shared: Pools, domain: str, context: Context) -> None:
 def _print_outcome(values: Context) -> None:
     emit({name: values.get(name) for name in SHOWN})
     scored = "not scored" if values["score"] is None else f"{values['score']} of 100 by {values['scored_by']}"
-    console.print(f"\n\n[dim]{scored}: {escape(values['rationale'])}[/]", soft_wrap=True)
+    say(f"\n\n[dim]{scored}: {escape(values['rationale'])}[/]")
     retriever = f"retriever {values['retriever']}" if values["retriever"] else "the untrained embedder"
     console.print(f"[dim]examples, found by {retriever}:{'' if values['shown'] else ' none'}[/]")
     for each in values["shown"]:
         asked = shorten(each["prompt"] or "a standard answer, without a question", WIDE)
-        console.print(f"[dim]- {each['agent']} {each['key'][:8]}: {escape(asked)}[/]", soft_wrap=True)
+        say(f"[dim]- {each['agent']} {each['key'][:8]}: {escape(asked)}[/]")
     console.print(f"{escape(values['why'])} [dim]{values['pool']} {values['key'][:8]}[/]")
     console.print(f"[dim]{in_words(values['asked'])}[/]")
 
 
 def _print_trained(results: Sequence[str]) -> None:
     for result in results:
-        console.print(f"[dim]training {escape(result)}[/]", soft_wrap=True)
+        say(f"[dim]training {escape(result)}[/]")
 
 
 GROWING_CONTEXT = Fields(GrowthContext, without=f"{OWN_PARAMETERS} at_once laps")
@@ -216,7 +216,5 @@ def _print_growth(values: Context, trained: list[str]) -> None:
     )
     console.print(f"[dim]{in_words(values['asked'])}[/]")
     for failure in values["failed"]:
-        console.print(
-            f"[red]failed[/] {escape(failure['what'][:WIDE])}: {escape(failure['why'])}", soft_wrap=True
-        )
+        say(f"[red]failed[/] {escape(failure['what'][:WIDE])}: {escape(failure['why'])}")
     _print_trained(trained)
