@@ -180,34 +180,22 @@ class Checkpoints(BaseCheckpointSaver[str]):
         """Save a checkpoint and its lists; where it begins a turn, what is too old goes."""
         given = config["configurable"]
         place = Place(str(given["thread_id"]), given.get("checkpoint_ns", ""), checkpoint["id"])
-        parent, described = given.get("checkpoint_id"), get_checkpoint_metadata(config, metadata)
+        parent, whole = given.get("checkpoint_id"), get_checkpoint_metadata(config, metadata)
+        described = json.dumps(whole, ensure_ascii=False).encode("utf-8", "ignore").decode()
 
         def put(cursor: Cursor) -> None:
-            self.put_at(cursor, place, parent, checkpoint, described, [*new_versions])
+            values, lists = taken_out(checkpoint["channel_values"])
+            stored = self.serde.dumps_typed({**checkpoint, "channel_values": values})
+            cursor.execute(_PUT, (*place, parent, *stored, described))
+            cursor.execute(f"DELETE FROM spans WHERE {_AT}", place)
+            for channel, value in lists.items():  # a parent's, but those of the channels that have changed
+                if channel in new_versions or not parent or not inherit(cursor, place, parent, channel):
+                    add_list(cursor, place, channel, [self.serde.dumps_typed(each) for each in value])
             if self.turns and pruning.begins_turn(config, metadata):
                 self._keep_turns(cursor, place.thread_id, self.turns)
 
         await self._write(place.thread_id, put)
         return {"configurable": place._asdict()}
-
-    def put_at(  # noqa: PLR0913, PLR0917 (what a checkpoint is)
-        self,
-        cursor: Cursor,
-        place: Place,
-        parent: str | None,
-        checkpoint: Checkpoint,
-        metadata: Any,
-        changed: Sequence[str],
-    ) -> None:
-        """Put a checkpoint, whose lists are its parent's but those of the channels that have changed."""
-        values, lists = taken_out(checkpoint["channel_values"])
-        stored = self.serde.dumps_typed({**checkpoint, "channel_values": values})
-        described = json.dumps(metadata, ensure_ascii=False).encode("utf-8", "ignore").decode()
-        cursor.execute(_PUT, (*place, parent, *stored, described))
-        cursor.execute(f"DELETE FROM spans WHERE {_AT}", place)
-        for channel, value in lists.items():
-            if channel in changed or not parent or not inherit(cursor, place, parent, channel):
-                add_list(cursor, place, channel, [self.serde.dumps_typed(each) for each in value])
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""

@@ -14,7 +14,6 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveM
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.base import id as ids
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
@@ -165,35 +164,16 @@ async def test_a_graph_that_runs_without_a_loop_keeps_its_state(database: str) -
         assert await saver.aget_tuple(THREAD) is None
 
 
-async def test_what_an_earlier_version_kept_in_postgres_goes_on_and_leaves_nothing_there(
-    postgres_url: str,
-) -> None:
-    async with AsyncPostgresSaver.from_conn_string(postgres_url, serde=PlainSerializer()) as earlier:
-        await earlier.setup()
-        await say(chat(earlier), *range(3))
-        await say(chat(earlier), 3, config=THREAD | {"metadata": {"run_id": "old"}})
-        waiting = StateGraph(Notes).add_node("ask", lambda _: {"notes": [interrupt("which?")]})
-        asking: Any = waiting.add_edge(START, "ask").compile(checkpointer=earlier)
-        await asking.ainvoke({"notes": ["first"]}, {"configurable": {"thread_id": "asks"}})
-        before = [each.config async for each in chat(earlier).aget_state_history(THREAD)]
-    for _ in range(2):  # the second time there is nothing to move
-        async with open_checkpointer(postgres_url) as saver:
-            graph = chat(saver)
-            assert [each.config async for each in graph.aget_state_history(THREAD)] == before
-            assert await texts(graph) == talk_of(*range(4))
-            assert await texts(graph, before[-2]) == ["message 0"]
+async def test_the_checkpoints_of_another_program_in_a_postgres_stay(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
-        for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
-            assert connection.execute(f"SELECT * FROM public.{table}".encode()).fetchall() == []
+        connection.execute("CREATE TABLE public.checkpoints (thread_id text)")
+        connection.execute("CREATE TABLE public.checkpoint_blobs (thread_id text)")
+        connection.execute("INSERT INTO public.checkpoints VALUES ('theirs')")
     async with open_checkpointer(postgres_url) as saver:
-        graph = waiting.compile(checkpointer=saver)
-        done = await graph.ainvoke(Command(resume="mine"), {"configurable": {"thread_id": "asks"}})
-        assert done["notes"] == ["first", "mine"]
-        await say(chat(saver), 4)
-        assert await texts(chat(saver)) == talk_of(*range(5))
-        count = len([each async for each in saver.alist(THREAD)])
-        await saver.adelete_for_runs(["old"])
-        assert len([each async for each in saver.alist(THREAD)]) == count - 4
+        await say(chat(saver), 0)
+        assert await texts(chat(saver)) == talk_of(0)
+    with psycopg.connect(postgres_url) as connection:
+        assert connection.execute("SELECT * FROM public.checkpoints").fetchall() == [("theirs",)]
 
 
 # SQLite only
