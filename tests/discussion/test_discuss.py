@@ -301,7 +301,7 @@ def test_a_team_is_designed_for_its_task(
         (["x", "--max-turns", "-1"], "--max-turns"),
         (["x", "--context-tokens", "-5"], "--context-tokens"),
         (["x", "--as", "documentation", "--agents", "rules"], "never has the floor"),
-        (["x", "--team", "nope"], "no team 'nope'"),
+        (["x", "--team", "nope"], "is called 'nope'"),
         (["x", "--as", "nobody"], "no role 'nobody'"),
         (["x", "--agents", "solver="], "ROLE=MODEL"),
         (["x", "--agents", "nobody=rules"], "no role 'nobody'"),
