@@ -96,6 +96,8 @@ class Figures(NamedTuple):
     stopped: bool
     broken: bool = False
     """Whether it could not be run to its end for another reason than time."""
+    silent: bool = False
+    """Whether it passed, and did not print a figure that it is measured by."""
 
 
 def measured(held: Held, folder: Path, fresh: Path) -> Figures:
@@ -153,18 +155,14 @@ def _figures(held: Held, ran: Ran, shown: str) -> Figures:
     said = {aim.name: re.findall(LINE.format(name=re.escape(aim.name)), ran.output) for aim in held.metrics}
     values = {name: float(found[-1]) for name, found in said.items() if found}
     values[CPU] = ran.seconds  # whatever is printed
-    wrong = unsaid(held, values) if ran.is_good else _why(command, ran)
+    lacking = [aim.name for aim in held.metrics if aim.name not in values]
+    wrong = "" if ran.is_good else _why(command, ran)
     if ran.is_late:
         wrong = f"{command}: {ran.stopped or 'It was stopped.'}"
+    if silent := bool(lacking) and not wrong:
+        wrong = f"{command} did not say {lacking[0]}: print a line {lacking[0]}=NUMBER."
     output = "" if ran.is_broken else ran.output
-    return Figures(wrong, values, tail(shown), output, ran.is_late, ran.is_broken)
-
-
-def unsaid(held: Held, values: Mapping[str, float]) -> str:
-    """Say which figure a command did not print; empty: none."""
-    lacking = [aim.name for aim in held.metrics if aim.name not in values]
-    command = held.measure or held.check
-    return f"{command} did not say {lacking[0]}: print a line {lacking[0]}=NUMBER." if lacking else ""
+    return Figures(wrong, values, tail(shown), output, ran.is_late, ran.is_broken, silent)
 
 
 def _why(command: str, ran: Ran) -> str:
@@ -276,7 +274,7 @@ class FilesWorld(World):
                 raise BadInput(
                     f"The unchanged files cannot be run: {found.wrong}", "Run the command by hand."
                 )
-            if found.values and found.wrong and found.wrong == unsaid(self._held, found.values):
+            if found.silent:
                 raise BadInput(found.wrong, "It is what a solution is measured by.")
             _baselines[key] = found
         found = _baselines[key]

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from mneme.api.write_gate import NEARLY_SAME
 from mneme.core.errors import BadInput, Forbidden
-from mneme.models.asking.asking import ask
+from mneme.models.asking.asking import ask, resolve
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, Relation, compare_memories
 from mneme.stores.access import check_right
 from mneme.stores.cards.card import Card
@@ -55,9 +55,10 @@ class Contradictions:
         """Return the newest of those that nobody settled, compared by `who`. Raises BadAnswer."""
         pairs, shelves = list[Contradiction](), [*map(self._shelf, ("", *self._asker.teams))]
         enough = limit + sum([await shelf.count() for shelf in shelves])
+        least = CLOSE_BY_RULES if await resolve(who) == RULES else CLOSE
         for kind in KINDS:
             sides, across = await self._sides(kind), list[Contradiction]()
-            for newer, older in await self._close(sides):
+            for newer, older in await self._close(sides, least):
                 across += await _compared(newer, older, who)
                 if len(across) >= enough:
                     break
@@ -72,7 +73,7 @@ class Contradictions:
         pairs = list[Contradiction]()
         for kind in KINDS:
             sides = await self._sides(kind)
-            close = await self._close(sides)
+            close = await self._close(sides, CLOSE)
             pairs += [
                 *_linked(sides),
                 *(_pair(newer, each, "") for newer, older in close for each, _ in older),
@@ -96,7 +97,7 @@ class Contradictions:
         self._versions |= {part.reference: version for part, version in sides}
         return sides
 
-    async def _close(self, sides: Sequence[Side]) -> Iterator[tuple[Recalled, Sequence[Near]]]:
+    async def _close(self, sides: Sequence[Side], least: float) -> Iterator[tuple[Recalled, Sequence[Near]]]:
         """Return texts, the newest first, each with the closest older ones of other places, and how close."""
         vectors = await self._ledger.vectors_by_ids([version.record for _, version in sides])
         ordered = sorted((each for each in sides if each[1].record in vectors), key=lambda each: each[1].at)
@@ -106,7 +107,7 @@ class Contradictions:
             for number in reversed(range(1, len(ordered))):
                 newer, version = ordered[number]
                 alike = matrix[:number] @ matrix[number]
-                close = np.flatnonzero(alike >= CLOSE)
+                close = np.flatnonzero(alike >= least)
                 nearest = (int(at) for at in close[np.argsort(-alike[close])])
                 meeting = (at for at in nearest if self._may_meet(version, ordered[at][1]))
                 if older := [(ordered[at][0], float(alike[at])) for at in islice(meeting, MOST)]:
@@ -177,14 +178,11 @@ async def _compared(newer: Recalled, older: Sequence[Near], who: str) -> list[Co
     memories = [each.text for each, _ in older]
     given = Comparing(facts=[Fact(content=newer.text)], memories=memories)
     answered = await ask(compare_memories, given, who, lane="background")
-    by_rules = answered.responder == RULES
     judged = {each.memory: each for each in answered.value.judgements}
     found = [
-        _pair(newer, older[at][0], each.reason)
-        for at, each in judged.items()
-        if each.relation in OPPOSED and (older[at][1] >= CLOSE_BY_RULES or not by_rules)
+        _pair(newer, older[at][0], each.reason) for at, each in judged.items() if each.relation in OPPOSED
     ]
-    if not by_rules:
+    if answered.responder != RULES:
         return found
     unsure = (each for at, (each, cosine) in enumerate(older) if at not in judged and cosine >= NEARLY_SAME)
     return found + [_pair(newer, each, "They say nearly the same, and not the same.") for each in unsure]

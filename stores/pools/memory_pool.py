@@ -8,10 +8,10 @@ the lack of them as a limitation.
 import hashlib
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from operator import mul
 from typing import Annotated, Literal
 from uuid import uuid4
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mneme.core.errors import BadInput, NotFound
@@ -230,8 +230,8 @@ class MemoryPool(Shelf[Pair, Pooled]):
         if not (vectors := await self.ledger.embedded(texts)):
             return False
         asks, asked, answers, answered = (vectors[each] for each in texts)
-        question, answer = np.dot(asks, asked), np.dot(answers, answered)
-        return bool(question >= SAME_QUESTION and answer >= SAME_ANSWER)
+        question, answer = float(sum(map(mul, asks, asked))), float(sum(map(mul, answers, answered)))
+        return question >= SAME_QUESTION and answer >= SAME_ANSWER
 
     async def vectors(self) -> Mapping[str, Sequence[float]]:
         """Return the vectors of all pairs, by their point ids."""

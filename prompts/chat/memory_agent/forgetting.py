@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from mneme.prompts.chat.bounds import MAX_ITEMS, Content, check_content, check_index
-from mneme.prompts.prompt import Prompt, Reason, one_of_ids, some_of
+from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of_ids, some_of
 
 
 class Forgetting(BaseModel):
@@ -66,11 +66,14 @@ $message
 $memories
 </memories>
 """,
-    bounds=[
-        lambda given: some_of("numbers", range(len(given.memories))),
-        lambda given: {"rest[].memory": one_of_ids(range(len(given.memories)))},
-    ],
 )
+
+
+@choose_forgotten.bound
+def offered(given: Forgetting) -> Schemas:
+    """Offer the numbers of the memories alone."""
+    numbers = range(len(given.memories))
+    return some_of("numbers", numbers) | {"rest[].memory": one_of_ids(numbers)}
 
 
 @choose_forgotten.check
