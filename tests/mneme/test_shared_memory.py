@@ -142,7 +142,7 @@ async def test_a_card_is_named_with_and_without_its_prefix(ledger: Ledger) -> No
     card = (await KnowledgeCards(ledger, "analysts").propose(lesson, change=change)).card.id
     letters = card.removeprefix("card_")
     for name in (card, card[:9], letters, letters[:4]):
-        assert [each.key for each in await shared.trace(name, team="analysts")][0] == card
+        assert next(each.key for each in await shared.trace(name, team="analysts")) == card
     assert (await shared.settle(letters[:4], True, "analysts")).key == card
     assert await shared.stale("analysts") == []
     await TeamFacts(ledger, "analysts").insert(Memory(content="Tea."), change=WHY, key=f"{letters[:4]}-fact")
