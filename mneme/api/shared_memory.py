@@ -36,6 +36,12 @@ Kinds = Annotated[
     Sequence[Recallable],
     Field(description="facts of the user and of teams, knowledge cards, agreements of discussions, …"),
 ]
+RecordKey = Annotated[
+    str,
+    Field(
+        description="The key, or its first letters; a card's with or without `card_`.", examples=["0197f3c2"]
+    ),
+]
 Team = Annotated[str, Field(description="A team's name.", examples=["analysts"])]
 Teams = Annotated[Sequence[str], Field(max_length=20, description="Whose findings may answer, too.")]
 Budget = Annotated[int, Field(ge=1, le=100_000, description="How many tokens the answer may have.")]
@@ -114,7 +120,7 @@ class SharedMemory(Operations):
     @reads("trace/{key}")
     async def trace(
         self,
-        key: Key,
+        key: RecordKey,
         forward: Annotated[bool, Field(description="What was made of it, not what it was made of.")] = False,
         team: Team = LOCAL,
     ) -> Sequence[Step]:
@@ -146,7 +152,7 @@ class SharedMemory(Operations):
     @changes("stale/{key}/settle")
     async def settle(
         self,
-        key: Key,
+        key: RecordKey,
         keep: Annotated[bool, Field(description="It still holds as it is; else it is taken back.")],
         team: Team = LOCAL,
         reason: Reason = "",
@@ -170,7 +176,7 @@ class SharedMemory(Operations):
         return _step(0, kept, await stale(self._ledger, [kept.record]))
 
     @changes("stale/{key}/renew")
-    async def renew(self, key: Key, team: Team = LOCAL, reason: Reason = "") -> Step:
+    async def renew(self, key: RecordKey, team: Team = LOCAL, reason: Reason = "") -> Step:
         """Let a fact that was shared say what its source says now, as whoever may see the source wants.
 
         Raises BadInput where it has no one source, Forbidden where that is somebody else's.
