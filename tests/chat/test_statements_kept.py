@@ -56,7 +56,7 @@ async def play(session: dict[str, Any], ledger: Ledger, counts: Counter[str]) ->
     [
         ("sessions.jsonl", slice(None, None, 5), 0.10),
         pytest.param("sessions.jsonl", slice(None), 0.10, marks=pytest.mark.long),
-        # sessions that no rule was made for: rules keep small talk rather than lose a fact, in eleven languages
+        # in eleven languages, and no rule was made for them: rules keep small talk rather than lose a fact
         pytest.param("sessions_unseen.jsonl", slice(None), 0.36, marks=pytest.mark.long),
     ],
 )
