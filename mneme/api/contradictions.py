@@ -110,9 +110,11 @@ class Contradictions:
             await self._take_back(pair.older if keep == "newer" else pair.newer, change)
 
     async def _sides(self) -> Sequence[Side]:
-        seen = [await visible(self._ledger, self._asker, kind) for kind in KINDS]
-        bounds = [None if kind in ONE_TEXT else MAX_EMBEDDED for kind in KINDS]
-        sides = [side for found, bound in zip(seen, bounds, strict=True) for side in found[:bound]]
+        sides = list[Side]()
+        for kind in KINDS:
+            found = await visible(self._ledger, self._asker, kind)
+            found.sort(key=lambda each: each[1].at, reverse=True)
+            sides += found if kind in ONE_TEXT else found[:MAX_EMBEDDED]
         self._versions = {part.reference: version for part, version in sides}
         return sides
 
