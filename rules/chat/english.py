@@ -24,10 +24,10 @@ GRAMMAR, REACTION, TALK, ASKING, TASK, WANTED = (
 )
 EMPTY = GRAMMAR | REACTION
 PATTERNS = {name: "".join(parts) for name, parts in ENGLISH["patterns"].items()}
-COURTESY, PERSON, IS, LASTING, THAT, SEARCHING, MAKING, ONCE, EVER, STANDING = (
+COURTESY, PERSON, FIRST, IS, LASTING, THAT, SEARCHING, MAKING, ONCE, EVER, STANDING = (
     re.compile(PATTERNS[name])
     for name in (
-        *("courtesy", "person", "is", "lasting", "that", "searching"),
+        *("courtesy", "person", "first", "is", "lasting", "that", "searching"),
         *("making", "once", "ever", "standing"),
     )
 )
@@ -40,6 +40,7 @@ ALWAYS_ASKING = frozenset(words("is are does"))
 INVERTED = ALWAYS_ASKING | frozenset(words("can could would should"))
 AUXILIARY = INVERTED | frozenset(words("do did will shall may am was were has have had"))
 DETAIL = EMPTY | TASK | frozenset(words("put end add use include start finish close cover"))
+ENGLISH_ALONE = frozenset(words("the and with which that this what how your you"))
 IMAGINED = frozenset(words("imagine pretend suppose"))
 PRONOUN = frozenset(words("i you u ya we he she it they this that there any"))
 
@@ -120,10 +121,10 @@ def says_beside(question: str) -> bool:
     """Tell whether a clause of a question states something about the user or somebody they speak of."""
     if not IMAGINED.isdisjoint(words(_opened(question).lower())[:1]):
         return False
-    clauses = CLAUSES.split(VERBATIM.sub(" ", question).partition(":")[0])
-    said = [
-        each for each in clauses[:-1] if EMPTY.isdisjoint(words(each))
-    ]  # in another language than English
+    own = question.partition(":")[0] if PASTED.search(question) else question
+    clauses = CLAUSES.split(VERBATIM.sub(" ", own))
+    is_english = not ENGLISH_ALONE.isdisjoint(words(question.lower()))
+    said = [each for each in clauses[:-1] if not is_english and EMPTY.isdisjoint(words(each))]
     said += [each.rstrip("? ") for each in clauses if PERSON.search(each) and len(words(each)) > 2]
     return any(says(each) and not asks(each) for each in said)
 
@@ -131,7 +132,7 @@ def says_beside(question: str) -> bool:
 def details(sentence: str) -> bool:
     """Tell whether a sentence after a task only says more of it: `Around 300 words, with a sad ending.`"""
     read = [_core(each) for each in words(sentence)[:1]]
-    return not (PERSON.search(sentence) or EVER.search(sentence) or DETAIL.isdisjoint(read))
+    return not (FIRST.search(sentence) or EVER.search(sentence) or DETAIL.isdisjoint(read))
 
 
 def content_of(text: str) -> list[str]:
