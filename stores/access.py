@@ -96,9 +96,14 @@ def read_roles(path: Path) -> Roles:
         raise BadInput(f"{path}: {first_fault(fault)}.", "See docs/how-to/shared-memory.md.") from fault
 
 
+def may(user: str | None, team: str, right: Right) -> bool:
+    """Return whether a user's role allows something in a team; who is alone (None) may do everything."""
+    return user is None or is_own(user, team) or right in roles().rights(user, team)
+
+
 def check_right(user: str | None, team: str, right: Right) -> None:
-    """Refuse what a user's role does not allow. Raises Forbidden. Who is alone (None) may do everything."""
-    if user is not None and not is_own(user, team) and right not in roles().rights(user, team):
+    """Refuse what a user's role does not allow. Raises Forbidden."""
+    if not may(user, team, right):
         hint = "The roles file (MNEME_ROLES) says who may."
         raise Forbidden(f"{user} may not {right} the memory of the team {team}.", hint)
 
@@ -134,12 +139,8 @@ def is_own(user: str, team: str) -> bool:
 
 def may_read(user: str | None, namespace: Namespace) -> bool:
     """Return whether a user may see what is in a namespace; who is alone (None) sees everything."""
-    if user is None:
-        return True
     kind, name = namespace[0], unescaped(namespace[1])
-    if kind == "teams":
-        return is_own(user, name) or "read" in roles().rights(user, name)
-    return kind == "users" and name == user
+    return may(user, name, "read") if kind == "teams" else user is None or (kind == "users" and name == user)
 
 
 class Seen(BaseModel):

@@ -17,6 +17,8 @@ MAX_TRACED = 1000
 """Records that a trace goes through at most, the nearest first."""
 SETTLED = 0
 """The number under which something names a source that is gone, where somebody said that it holds without."""
+VERDICTS = "settled"
+"""Where it is kept whether two records contradict one another: that goes where one of them is forgotten."""
 FALLEN = {"deprecated", "disputed"}
 
 
@@ -110,7 +112,8 @@ async def told_again(
         versions = [
             each for part in (head, *below) for each in await ledger.history(part.namespace, part.key)
         ]
-        if any(tells(text) for version in versions for text in texts_in(version.value)):
+        is_told = any(tells(text) for version in versions for text in texts_in(version.value))
+        if is_told or head.namespace[2:] == (VERDICTS,):
             again += [head, *below]
         else:
             rest.append(head)

@@ -8,11 +8,11 @@ again for nothing misled.
 
 import re
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from random import Random
 from typing import NamedTuple
 
-from mneme.environments.pddl import PddlWorld
+from mneme.environments.pddl import PddlWorld, Problem
 from mneme.environments.pddl.generating import problem_of
 from mneme.evals.compare.course import Course, Family, Score, Situation, day, drawing, latest
 from mneme.evals.compare.memory import Event, Outcome
@@ -41,16 +41,25 @@ def fog(seed: int, size: int) -> Course:
     chance = drawing(f"fog {seed}")
     at = {ball: chance.choice(ROOMS) for ball in BALLS}
     for number in range(size):
-        yield from _solve(at, f"{seed}-{number}", day(number), chance)
+        yield from _solve(at, day(number), chance)
         for ball in BALLS:
             at[ball] = chance.choice(ROOMS) if chance.random() < MOVED else at[ball]
 
 
-def _solve(at: dict[str, str], name: str, today: str, chance: Random) -> Course:
+@cache
+def _building() -> Problem:
+    """Return rooms, balls and hands, without what changes from problem to problem: it is parsed once."""
+    fixed = [f"room {room}" for room in ROOMS] + [f"ball {ball}" for ball in BALLS]
+    fixed += [f"{each} {hand}" for hand in HANDS for each in ("gripper", "free")]
+    objects = " ".join([*ROOMS, *BALLS, *HANDS])
+    return problem_of("gripper", "fog", (objects, fixed, [f"at {BALLS[0]} {ROOMS[0]}"]))
+
+
+def _solve(at: dict[str, str], today: str, chance: Random) -> Course:
     """Solve a problem, and leave in `at` where the balls are then."""
     balls = chance.sample(BALLS, WANTED)
     goal = {ball: chance.choice([each for each in ROOMS if each != at[ball]]) for ball in balls}
-    world, misled, visited = _world(at, goal, name, chance), 0, set[str]()
+    world, misled, visited = _world(at, chance), 0, set[str]()
     task = ", ".join(f"{ball} to {room}" for ball, room in goal.items())
     for step in range(1, STEPS + 1):
         view, who = _view(world, goal), PILOTS[step % 2]
@@ -62,20 +71,19 @@ def _solve(at: dict[str, str], name: str, today: str, chance: Random) -> Course:
         asked = f"{who} steers. To bring: {task}. {_told(view)}"
         text = f"{asked} It is {today}, step {step}. Which action is next?"
         said = yield Situation(text, partial(steered, view=view, choices=choices), choices)
-        seen = world.step(said if said in choices else choices[0])
-        if seen.success or step == STEPS:
+        world.step(said if said in choices else choices[0])
+        after = _view(world, goal)
+        if not after.wanted or step == STEPS:
             at |= {literal[1]: literal[2] for literal in _literals(world) if literal[0] == "at"}
-            at |= dict.fromkeys(_view(world, goal).held, _view(world, goal).here)
-            yield Score(Outcome(f"Bring {task}.", seen.success, _lesson(at, goal), today), step, misled)
+            at |= dict.fromkeys(after.held, after.here)
+            yield Score(Outcome(f"Bring {task}.", not after.wanted, _lesson(at, goal), today), step, misled)
             return
 
 
-def _world(at: dict[str, str], goal: dict[str, str], name: str, chance: Random) -> PddlWorld:
-    initial = [f"room {room}" for room in ROOMS] + [f"ball {ball}" for ball in BALLS]
-    initial += [f"{each} {hand}" for hand in HANDS for each in ("gripper", "free")]
-    initial += [f"at {ball} {room}" for ball, room in at.items()] + [f"at-robby {chance.choice(ROOMS)}"]
-    wanted = [f"at {ball} {room}" for ball, room in goal.items()]
-    return PddlWorld(problem_of("gripper", name, (" ".join([*ROOMS, *BALLS, *HANDS]), initial, wanted)))
+def _world(at: dict[str, str], chance: Random) -> PddlWorld:
+    initial = [*_building().compiled.initial, *(("at", ball, room) for ball, room in at.items())]
+    initial.append(("at-robby", chance.choice(ROOMS)))
+    return PddlWorld(_building(), {"literals": initial, "progress": 0, "steps": 0, "valid_steps": 0})
 
 
 def _literals(world: PddlWorld) -> list[list[str]]:

@@ -215,8 +215,9 @@ def only(beginning: str, ids: Sequence[str], owner: str, what: str, command: str
         raise BadInput(f"The id of the {what} is missing.", hint)
     if check_name(beginning, "id") in ids:
         return beginning
-    found = [each for each in ids if each.startswith(beginning)]
-    found = found or [each for each in ids if each.partition("_")[2].startswith(beginning)]
+    found = [
+        each for each in ids if each.startswith(beginning) or each.partition("_")[2].startswith(beginning)
+    ]
     if not found:
         raise NotFound(f"{owner} has no {what} {beginning}.", f"See `{command}`.")
     if len(found) > 1:

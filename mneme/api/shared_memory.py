@@ -11,7 +11,7 @@ from mneme.api.operation import USER, Key, Limit, Operations, Reason, changes, o
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.budget import tokens
-from mneme.stores.access import asker_of, is_own, may_read, own_team, roles
+from mneme.stores.access import asker_of, may, may_read, own_team
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import (
     LOCAL,
@@ -23,7 +23,7 @@ from mneme.stores.ledger.records import (
     unescaped,
     user_namespace,
 )
-from mneme.stores.provenance import SETTLED, stale, steps
+from mneme.stores.provenance import SETTLED, VERDICTS, stale, steps
 from mneme.stores.recall import RECALLABLE, Contradiction, Keep, Recallable, Recalled, kind_in, recall
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 Kinds = Annotated[
     Sequence[Recallable],
     Field(description="facts of the user and of teams, knowledge cards, agreements of discussions, …"),
+]
+RecordKey = Annotated[
+    str,
+    Field(
+        description="The key, or its first letters; a card's with or without `card_`.", examples=["0197f3c2"]
+    ),
 ]
 Team = Annotated[str, Field(description="A team's name.", examples=["analysts"])]
 Teams = Annotated[Sequence[str], Field(max_length=20, description="Whose findings may answer, too.")]
@@ -114,7 +120,7 @@ class SharedMemory(Operations):
     @reads("trace/{key}")
     async def trace(
         self,
-        key: Key,
+        key: RecordKey,
         forward: Annotated[bool, Field(description="What was made of it, not what it was made of.")] = False,
         team: Team = LOCAL,
     ) -> Sequence[Step]:
@@ -141,12 +147,13 @@ class SharedMemory(Operations):
         places = [user_namespace(self._owner), team_namespace(own_team(self._who, team, "read"))]
         heads = {each.record: each for place in places for each in await self._ledger.derived(place)}
         old = await stale(self._ledger, heads)
-        return [_step(0, heads[record], old) for record in old if heads[record].live]
+        shown = [heads[record] for record in old if heads[record].namespace[2:] != (VERDICTS,)]
+        return [_step(0, each, old) for each in shown if each.live]
 
     @changes("stale/{key}/settle")
     async def settle(
         self,
-        key: Key,
+        key: RecordKey,
         keep: Annotated[bool, Field(description="It still holds as it is; else it is taken back.")],
         team: Team = LOCAL,
         reason: Reason = "",
@@ -170,7 +177,7 @@ class SharedMemory(Operations):
         return _step(0, kept, await stale(self._ledger, [kept.record]))
 
     @changes("stale/{key}/renew")
-    async def renew(self, key: Key, team: Team = LOCAL, reason: Reason = "") -> Step:
+    async def renew(self, key: RecordKey, team: Team = LOCAL, reason: Reason = "") -> Step:
         """Let a fact that was shared say what its source says now, as whoever may see the source wants.
 
         Raises BadInput where it has no one source, Forbidden where that is somebody else's.
@@ -203,7 +210,8 @@ class SharedMemory(Operations):
     ) -> Sequence[Contradiction]:
         """Return what may not hold together: of the user and of teams, and of teams and others that they see.
 
-        Nothing is written; each stays as it is until somebody settles it.
+        Each stays as it is until somebody settles it. What a model says of two texts is kept, and shown
+        without asking again until one of them changes.
         """
         return await (await self._contradictions(teams)).found(compared_by, limit)
 
@@ -215,7 +223,7 @@ class SharedMemory(Operations):
         teams: Teams = (LOCAL,),
         reason: Reason = "",
     ) -> Contradiction:
-        """Settle a contradiction: the other side is retired, or both hold. Raises Forbidden, NotFound."""
+        """Settle a contradiction: the other side is taken back, or both hold. Raises Forbidden, NotFound."""
         all_of_them = await self._contradictions(teams)
         found = await all_of_them.candidates()
         whole = only(key, [*found], self._owner, "contradiction", "mneme contradictions list")
@@ -244,9 +252,7 @@ class SharedMemory(Operations):
         own = own_team(self._who, team)
         change = self._change("", ": ".join(filter(None, [f"shared by {self._owner}", reason.strip()])))
         change = change.model_copy(update={"source": Source(records=[found.reference])})
-        who = self._who
-        may_promote = who is None or is_own(who, own) or "promote" in roles().rights(who, own)
-        place = "facts" if may_promote else "proposals"
+        place = "facts" if may(self._who, own, "promote") else "proposals"
         memory = _as_shared(found.value, self._owner)
         return await self._add(TeamFacts(self._ledger, own, place), memory, change)
 

@@ -209,9 +209,17 @@ def test_the_same_mistake_in_the_same_world_is_a_duplicate_also_without_features
 
 def test_a_draft_stands_once_in_the_leaders_question() -> None:
     draft = Draft(rationale="Try it.", files=[File(path="a.py", text="unmistakable = 1")])
-    case = Case(task="t", draft=draft, iterations=1, trial=GOOD, elsewhere=[0, 2])
+    text = resolve_task.user_text(Case(task="t", draft=draft, iterations=1, trial=GOOD))
+    assert text.count("unmistakable = 1") == 1 and "served" not in text
+
+
+def test_the_leader_is_told_of_each_card_whether_it_served_another_task_before() -> None:
+    new = Known(claim="Wash silk cold.", status="provisional", confidence=0.5)
+    proven = new.model_copy(update={"claim": "Iron silk damp.", "served_before": True})
+    case = Case(task="t", draft=Draft(rationale="So."), iterations=1, cards=[new, proven])
     text = resolve_task.user_text(case)
-    assert text.count("unmistakable = 1") == 1 and "served another task before: card 0, 2" in text
+    told = [line for line in text.splitlines() if "served another task before" in line]
+    assert case.elsewhere == [1] and len(told) == 1 and told[0].startswith("[1] Iron silk damp.")
 
 
 async def test_a_merge_never_says_two_things_for_one_condition(ledger: Ledger) -> None:

@@ -1,5 +1,6 @@
 """What one workflow learns, the others are shown; what they make of it is out of date with it."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +19,7 @@ from mneme.nodes.household.context import HouseholdContext
 from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.sharing.context import SharingContext
 from mneme.prompts.discussion.document import UNSAID, UNSHOWN
+from mneme.prompts.learning.compound_learning.challenge import Objection, Objections
 from mneme.prompts.prompt import SHARED
 from mneme.prompts.sharing.answering import Asked, answer
 from mneme.stores.cards.card import Lesson
@@ -29,6 +31,9 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
 from mneme.stores.users.memories import UserMemories
+from tests.doubles.ollama import Json, Model, Reply
+from tests.doubles.scripts import script
+from tests.doubles.served import served
 
 FACT = "Reporting runs on PostgreSQL since May."
 TASK = "Design the reporting database for the sales team. It must answer within a second."
@@ -68,7 +73,7 @@ async def discuss(ledger: Ledger, **settings: Any) -> list[str]:
 async def learn(ledger: Ledger, **settings: Any) -> list[str]:
     agents = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules")
     given = {"task": "Make the monthly reporting query faster."}
-    shown, _ = await run(ledger, "compound_learning", given, LearningContext(**agents, **settings))
+    shown, _ = await run(ledger, "compound_learning", given, LearningContext(**agents | settings))
     return shown
 
 
@@ -95,6 +100,26 @@ async def test_what_the_chat_was_told_reaches_three_workflows_and_a_correction_a
     assert [each.key for each in await shared.stale()] == ["d1"]
     assert not await shared.recall(TASK, kinds=["agreement"])
     assert (await learn(ledger))[0].startswith("Reporting runs on DuckDB since June.")
+
+
+async def test_a_patch_is_shown_what_the_first_draft_was(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await Memories(ledger, "local").add(FACT)
+    objection = Objection(evidence="It misses a day.", kind="missing_edge_case", severity="blocking")
+    script("critic", {"challenge_draft": [Objections(objections=[objection]), Objections()]})
+
+    def drafting(body: Json) -> Reply:
+        said = {"rationale": "So.", "pattern": "", "statements": [], "query": "", "files": [], "diff": ""}
+        said |= {"used": [], "assumptions": []}
+        if "objected to your draft" in str(body["messages"][0]["content"]):
+            return Reply(json.dumps(said | {"answer": "Index the month and the day.", "closed": [0]}))
+        return Reply(json.dumps(said | {"answer": "Index the month."}))
+
+    with served(monkeypatch, Model("small"), brain=drafting) as double:
+        (line,) = await learn(ledger, researcher="ollama:small", devils_advocate="scripted:critic")
+        asked = [each.body["messages"][-1]["content"] for each in double.chats]
+    assert len(asked) == 2 and all(f"{SHARED}\n- {line}\n" in each for each in asked)
 
 
 async def test_forgetting_erases_the_discussion_that_repeats_it_and_names_what_does_not(

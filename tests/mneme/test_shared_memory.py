@@ -136,6 +136,20 @@ async def test_a_correction_reaches_what_was_shared_at_once(ledger: Ledger) -> N
     assert await shared.stale("analysts") == []
 
 
+async def test_a_card_is_named_with_and_without_its_prefix(ledger: Ledger) -> None:
+    shared, why = SharedMemory(ledger, "local"), Source(records=["gone@1"])
+    lesson, change = Lesson(claim="Index the day column."), WHY.model_copy(update={"source": why})
+    card = (await KnowledgeCards(ledger, "analysts").propose(lesson, change=change)).card.id
+    letters = card.removeprefix("card_")
+    for name in (card, card[:9], letters, letters[:4]):
+        assert next(each.key for each in await shared.trace(name, team="analysts")) == card
+    assert (await shared.settle(letters[:4], True, "analysts")).key == card
+    assert await shared.stale("analysts") == []
+    await TeamFacts(ledger, "analysts").insert(Memory(content="Tea."), change=WHY, key=f"{letters[:4]}-fact")
+    with pytest.raises(BadInput, match=f"2 ids begin with {letters[:4]}"):
+        await shared.trace(letters[:4], team="analysts")
+
+
 async def test_what_was_shared_says_what_its_source_says_now_once_it_is_renewed(ledger: Ledger) -> None:
     memories, shared = Memories(ledger, "local"), SharedMemory(ledger, "local")
     told = await memories.add("Reporting uses the database PostgreSQL.")

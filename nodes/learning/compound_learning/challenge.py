@@ -20,6 +20,7 @@ from mneme.nodes.learning.compound_learning.state import (
 )
 from mneme.nodes.learning.context import LearningRuntime
 from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies, told_of
+from mneme.nodes.shared_memory import lines_of
 from mneme.prompts.learning.compound_learning.challenge import Objection, Review, challenge_draft
 from mneme.prompts.learning.compound_learning.research import Complaint, Draft, patch_draft
 from mneme.prompts.learning.compound_learning.task import Advice
@@ -88,6 +89,7 @@ async def patch(state: State, runtime: LearningRuntime, world: World) -> Update:
     open_.sort(key=lambda each: each.objection.severity != "blocking")
     given = Complaint(
         **told_of(world, state["task"]),
+        shared=await lines_of(runtime, state.get("shared", [])),
         draft=draft_of(state, -1),
         objections=worded(open_),
         advice=[_remedy(each.objection.remedy, world) for each in open_],

@@ -42,7 +42,7 @@ async def verify(state: State, runtime: LearningRuntime, world: World) -> Update
 @timed
 async def decide(state: State, runtime: LearningRuntime, world: World) -> Update:
     """Let the leader resolve the task: the packet of §3, step 4."""
-    draft, used = draft_of(state, state["final"]), used_cards(state)
+    draft, first = draft_of(state, state["final"]), not state["final"]
     trial = state["measured"]
     log = _settled(state, trial)
     given = Case(
@@ -53,9 +53,9 @@ async def decide(state: State, runtime: LearningRuntime, world: World) -> Update
         resolved=worded([each for each in log if each.status == "closed"]),
         unresolved=worded([each for each in log if each.status == "open"]),
         open_blocking=sum(each.blocks for each in log),
-        cards=used,
-        elsewhere=[
-            n for n, each in enumerate(used) if not state["final"] and {*each.tasks} - {state["task_id"]}
+        cards=[
+            each.model_copy(update={"served_before": first and bool({*each.tasks} - {state["task_id"]})})
+            for each in used_cards(state)
         ],
     )
     with counting() as asked:

@@ -26,7 +26,11 @@ class Case(Setting):
     unresolved: list[str] = Field([])
     open_blocking: int = 0
     cards: list[Known] = Field([])
-    elsewhere: list[int] = Field([], description="Numbers of the cards that served another task before.")
+
+    @property
+    def elsewhere(self) -> list[int]:
+        """Return the numbers of the cards that served another task before."""
+        return [number for number, each in enumerate(self.cards) if each.served_before]
 
 
 class Resolution(BaseModel):
@@ -92,8 +96,7 @@ $unresolved
 Blocking and open: $open_blocking
 
 Cards used:
-$cards
-Cards of these that served another task before: card $elsewhere""",
+$cards""",
 )
 
 

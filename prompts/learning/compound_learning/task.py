@@ -111,6 +111,7 @@ class Known(BaseModel):
     example: str = Field("", description="What worked in another task, where the rules are words.")
     in_vain: list[InVain] = Field([], description="What was tried and failed, when, and why.")
     served: list[str] = Field([], description="The features of the latest tasks that it served.")
+    served_before: bool = Field(False, description="Whether it served another task before this one.")
     fails: list[Failing] = Field([], description="When it fails, what then happens, what helps.")
     valid_for: str = Field("", description="For which version of what it holds.")
 
@@ -118,6 +119,7 @@ class Known(BaseModel):
         tasks = (
             f", served {self.successes} of {self.successes + self.failures} tasks" if self.successes else ""
         )
+        tasks += ", served another task before" if self.served_before else ""
         lines = [f"{self.claim} ({self.status}, confidence {self.confidence:.2f}{tasks})"]
         lines += [str(each) for each in self.advice]
         lines += [f"holds for {self.valid_for}"] if self.valid_for else []
