@@ -29,6 +29,12 @@ Right = Literal["read", "write", "promote", "review"]
 Policy = Literal["never", "measured", "always"]
 """What other teams of an organisation see of a team's records: none, those that its trials verified, all."""
 
+StalePolicy = Literal["review", "retire", "verify"]
+"""What becomes of a record that is out of date: a person decides, it goes, or it is tried (cards alone)."""
+
+TRIED = ("measured", "verify")
+"""The policies for what a world can try."""
+
 Agent = Literal["chatbot", "researcher", "expert", "manager", "pool"]
 """The agents of a team that are shown what others remember; `pool`: those that share answers in one."""
 
@@ -41,15 +47,20 @@ class Roles(BaseModel):
     teams: Mapping[str, Mapping[str, frozenset[Right]]] = {}
     agents: Mapping[str, Mapping[Agent, frozenset[Recallable]]] = {}
     organisations: Mapping[str, Mapping[str, Mapping[Recallable, Policy]]] = {}
+    stale: Mapping[str, Mapping[Recallable, StalePolicy]] = {}
 
     @model_validator(mode="after")
-    def _only_cards_are_measured(self) -> "Roles":
-        for teams in self.organisations.values():
+    def _only_cards_are_tried(self) -> "Roles":
+        for teams in (*self.organisations.values(), self.stale):
             for team, kinds in teams.items():
-                wrong = [kind for kind, policy in kinds.items() if policy == "measured" and kind != "card"]
+                wrong = [kind for kind, policy in kinds.items() if policy in TRIED and kind != "card"]
                 if wrong:
-                    raise ValueError(f"{team}: only cards are measured, no {wrong[0]}; say never or always")
+                    raise ValueError(f"{team}: {kinds[wrong[0]]} is for cards alone, not for {wrong[0]}")
         return self
+
+    def when_stale(self, team: str, kind: Recallable) -> StalePolicy:
+        """Return what becomes of a team's records of a kind that are out of date."""
+        return self.stale.get(team, {}).get(kind, "verify" if kind == "card" else "review")
 
     def opened(self, teams: Iterable[str]) -> tuple[Opened, ...]:
         """Return what members of these teams may see of the other teams of their organisations."""
@@ -96,9 +107,14 @@ def read_roles(path: Path) -> Roles:
         raise BadInput(f"{path}: {first_fault(fault)}.", "See docs/how-to/shared-memory.md.") from fault
 
 
+def may(user: str | None, team: str, right: Right) -> bool:
+    """Return whether a user's role allows something in a team; who is alone (None) may do everything."""
+    return user is None or is_own(user, team) or right in roles().rights(user, team)
+
+
 def check_right(user: str | None, team: str, right: Right) -> None:
-    """Refuse what a user's role does not allow. Raises Forbidden. Who is alone (None) may do everything."""
-    if user is not None and not is_own(user, team) and right not in roles().rights(user, team):
+    """Refuse what a user's role does not allow. Raises Forbidden."""
+    if not may(user, team, right):
         hint = "The roles file (MNEME_ROLES) says who may."
         raise Forbidden(f"{user} may not {right} the memory of the team {team}.", hint)
 
@@ -134,12 +150,8 @@ def is_own(user: str, team: str) -> bool:
 
 def may_read(user: str | None, namespace: Namespace) -> bool:
     """Return whether a user may see what is in a namespace; who is alone (None) sees everything."""
-    if user is None:
-        return True
     kind, name = namespace[0], unescaped(namespace[1])
-    if kind == "teams":
-        return is_own(user, name) or "read" in roles().rights(user, name)
-    return kind == "users" and name == user
+    return may(user, name, "read") if kind == "teams" else user is None or (kind == "users" and name == user)
 
 
 class Seen(BaseModel):

@@ -11,12 +11,14 @@ from typing import Any
 
 from mneme.stores.ledger.listing import Link
 from mneme.stores.ledger.lookup import Lookup
-from mneme.stores.ledger.records import Change, Namespace, Version, record_id, texts_in
+from mneme.stores.ledger.records import Change, Namespace, Source, Version, record_id, texts_in
 
 MAX_TRACED = 1000
 """Records that a trace goes through at most, the nearest first."""
 SETTLED = 0
 """The number under which something names a source that is gone, where somebody said that it holds without."""
+VERDICTS = "settled"
+"""Where it is kept whether two records contradict one another: that goes where one of them is forgotten."""
 FALLEN = {"deprecated", "disputed"}
 
 
@@ -26,6 +28,14 @@ def made_from(change: Change, names: Sequence[str]) -> Change:
     source = change.source
     together = list(dict.fromkeys([*source.records, *records]))
     return change.model_copy(update={"source": source.model_copy(update={"records": together})})
+
+
+async def as_now(ledger: Lookup, head: Version, change: Change) -> Change:
+    """Return a change that names what a record was made from as it is now: what is written so rests on it."""
+    sources = [link.source for link in await ledger.links([head.record])]
+    live = await ledger.by_ids(sources)
+    named = [live[each].reference if each in live else f"{each}@{SETTLED}" for each in sources]
+    return change.model_copy(update={"source": Source(records=named)})
 
 
 async def stale(ledger: Lookup, records: Iterable[str]) -> dict[str, str]:
@@ -110,7 +120,8 @@ async def told_again(
         versions = [
             each for part in (head, *below) for each in await ledger.history(part.namespace, part.key)
         ]
-        if any(tells(text) for version in versions for text in texts_in(version.value)):
+        is_told = any(tells(text) for version in versions for text in texts_in(version.value))
+        if is_told or head.namespace[2:] == (VERDICTS,):
             again += [head, *below]
         else:
             rest.append(head)

@@ -202,6 +202,7 @@ KINDS: Mapping[Recallable, _Kind] = {
         _of_teams("discussions"),
         lambda each: Discussion.of(each).agreements,
         lambda each: f"discussion {each.key}, {each.value['ended']}, {_day(each)}",
+        filter={"turns": {"$gte": 0}},  # turns and the agents' memories lie below their discussion
     ),
     "synopsis": _Kind(
         _of_teams("household"), _synopses, lambda each: f"household {each.value.get('episode')}, {_day(each)}"

@@ -1,11 +1,13 @@
-"""What a Python file does that may be slow on much data: features, read from its syntax tree."""
+"""What a Python file does that may be slow on much data: features and repeated calls, by its syntax tree."""
 
 import ast
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.comprehension)
 NESTED, JOINED, SHIFTED = "loop in a loop", "text joined in a loop", "list shifted in a loop"
+RECURSIVE = "repeated recursion"
 CALLED = {
     **dict.fromkeys(("sorted", "sort"), "sort in a loop"),
     **dict.fromkeys(("count", "index"), "search in a loop"),
@@ -15,21 +17,81 @@ CALLED = {
 }
 """What a call in each round of a loop is, by the name of the function or method."""
 IMPORTED = {"numpy": "arrays", "pandas": "data frames"}
-FEATURES = frozenset({NESTED, JOINED, SHIFTED, *CALLED.values(), *IMPORTED.values()})
+FEATURES = frozenset({NESTED, JOINED, SHIFTED, RECURSIVE, *CALLED.values(), *IMPORTED.values()})
+CACHE = "CACHE calls"
+COLLECTION = re.compile(r"(?i)(?<!frozen)(array|deque|dict|frame|iter|list|mapping|sequence|set)")
+"""In an annotation: what most often cannot be hashed."""
+METHODS = {name for kind in (list, dict, set) for name in vars(kind)}
 
 
 def features_of(text: str) -> set[str]:
     """Return the features of a file; none of one that is no Python."""
-    try:
-        nodes = [*ast.walk(ast.parse(text))]
-    except (SyntaxError, ValueError, RecursionError):
-        return set()
+    nodes = _nodes(text)
     rounds = (part for node in nodes for part in _each_round(node))
     modules = [each.name for node in nodes if isinstance(node, ast.Import) for each in node.names]
     modules += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
     known = {IMPORTED.get(name.partition(".")[0]) for name in modules}
     found = {feature for part in rounds for node in ast.walk(part) for feature in _of_round(node)}
-    return found | {each for each in known if each}
+    return found | {each for each in known if each} | ({RECURSIVE} if _recursive(nodes) else set())
+
+
+def cached(text: str, callers: Iterable[str]) -> str:
+    """Return a file with a cache on each function that is called repeatedly and goes through no argument.
+
+    Calls repeat in a loop of the `callers`, texts too, or where a function calls itself more than once.
+    """
+    nodes, lines = _nodes(text), text.splitlines(keepends=True)
+    rounds = [part for caller in callers for node in _nodes(caller) for part in _each_round(node)]
+    called = {*_recursive(nodes), *(name for part in rounds for name in _calls(part))}
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef) and not node.decorator_list]
+    for each in sorted(functions, key=lambda each: each.lineno, reverse=True):
+        if each.name in called and not each.col_offset and _can_be_hashed(each):
+            lines.insert(each.lineno - 1, "@functools.cache\n")
+    return "".join(lines)
+
+
+def _nodes(text: str) -> list[ast.AST]:
+    try:
+        return [*ast.walk(ast.parse(text))]
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+
+
+def _calls(node: ast.AST) -> list[str]:
+    """Return the names of what is called in a node."""
+    called = [each.func for each in ast.walk(node) if isinstance(each, ast.Call)]
+    return [getattr(each, "attr", getattr(each, "id", "")) for each in called]
+
+
+def _recursive(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the functions that call themselves more than once."""
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    return {each.name for each in functions if _calls(each).count(each.name) > 1}
+
+
+def _can_be_hashed(function: ast.FunctionDef) -> bool:
+    """Say whether a function takes arguments and, by annotations or their use, no collections."""
+    given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    used = {_collection(node) for node in ast.walk(function)}
+    return bool(given) and not any(
+        COLLECTION.search(ast.unparse(each.annotation)) if each.annotation else each.arg in used
+        for each in given
+    )
+
+
+def _collection(node: ast.AST) -> str:
+    """Return the name of what a node goes through, looks things up in, or changes."""
+    match node:
+        case (
+            ast.For(iter=ast.Name(name))
+            | ast.comprehension(iter=ast.Name(name))
+            | ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[ast.Name(name)])
+            | ast.Subscript(value=ast.Name(name), ctx=ast.Store() | ast.Del())
+        ):
+            return name
+        case ast.Attribute(value=ast.Name(name), attr=attr) if attr in METHODS:
+            return name
+    return ""
 
 
 def _each_round(node: ast.AST) -> Sequence[ast.AST]:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
@@ -44,15 +44,18 @@ class Tactics(BaseModel):
         known = {name.lower(): name for name in self.patterns}
         return "; ".join(known.get(part.strip().lower(), part.strip()) for part in pattern.split(";"))
 
-    def apply(self, pattern: str, files: Mapping[str, str]) -> dict[str, str]:
-        """Return the files that the tactics change. Raises InWords for a pattern that is none of them."""
+    def apply(self, pattern: str, files: Mapping[str, str], callers: Iterable[str] = ()) -> dict[str, str]:
+        """Return the files that the tactics change, which `callers` call. Raises InWords for words."""
         steps = self.check(pattern).split("; ")
         if any(step not in self.patterns for step in steps):
             raise InWords(f"{pattern!r} is in words: it is for the reader to carry out.")
         changed = {path: text for path, text in files.items() if path.endswith(self.ending)}
+        callers = [*callers, *changed.values()]
         for path, text in changed.items():
-            for expression, replacement in (each for step in steps for each in self.patterns[step]):
-                text = expression.sub(replacement, text)  # noqa: PLW2901
+            for step in steps:
+                text = syntax.cached(text, callers) if step == syntax.CACHE else text  # noqa: PLW2901
+                for expression, replacement in self.patterns[step]:
+                    text = expression.sub(replacement, text)  # noqa: PLW2901
             changed[path] = text
         return {path: text for path, text in changed.items() if text != files[path]}
 
@@ -334,7 +337,7 @@ class FilesWorld(World):
     def carry_out(self, pattern: str) -> Solution:
         """Carry a tactic out on the files. Raises BadInput where it changes nothing, InWords for words."""
         assert self._tactics is not None, "without tactics, patterns are text"
-        changed = self._tactics.apply(pattern, self.open_files)
+        changed = self._tactics.apply(pattern, self.open_files, self._files.values())
         if not changed:
             raise BadInput(f"There is nothing here for {pattern}.", "Try another.")
         return Solution(files=changed)

@@ -1,34 +1,49 @@
-"""What may not hold together of all that somebody may see: a user's facts, those of teams, two teams' cards.
+"""What may not hold together of all that somebody may see: facts, cards and agreements of discussions.
 
-Within one place facts are linked when they are written. Across places they are compared when somebody asks:
-first the vectors, which the ledger has, then, by rules or a model, what is close. That two texts were settled
-is kept under both of them, so that they are looked at anew once either says something else.
+Within one place facts are linked when they are written. Across places all are compared when somebody asks:
+first the vectors, then, by rules or a model, what is close. A verdict on two texts, a person's or a model's,
+is kept under what both say, so that they are looked at anew once either says something else.
 """
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
+from operator import attrgetter
 
 import numpy as np
 from pydantic import BaseModel
 
 from mneme.api.write_gate import NEARLY_SAME
-from mneme.core.errors import BadInput, Forbidden
+from mneme.core.errors import BadInput, Conflict, Forbidden, NotWritable
 from mneme.models.asking.asking import ask, resolve
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, Relation, compare_memories
-from mneme.stores.access import check_right
+from mneme.stores.access import Right, check_right, may
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.discussions.discussions import Discussions
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, Version, team_namespace, texts_in, unescaped, user_namespace
-from mneme.stores.recall import Asker, Contradiction, Keep, Recallable, Recalled, visible
+from mneme.stores.ledger.records import (
+    Change,
+    Source,
+    Version,
+    Write,
+    team_namespace,
+    texts_in,
+    unescaped,
+    user_namespace,
+)
+from mneme.stores.provenance import VERDICTS
+from mneme.stores.recall import ONE_TEXT, Asker, Contradiction, Keep, Recallable, Recalled, visible
 from mneme.stores.shelf import Shelf, kind_of
 from mneme.stores.users.memories import RULES, MemoryRecord, UserMemories
 from mneme.stores.users.valid_time import overlaps
 
-KINDS: tuple[Recallable, ...] = ("fact", "card")
-"""Kinds that are compared across places, each within itself."""
+KINDS: tuple[Recallable, ...] = ("fact", "card", "agreement")
+"""Kinds that are compared across places, each with all of them."""
+MAX_EMBEDDED = 200
+"""Texts of a kind whose vectors the ledger has not, the latest: they are computed for each list."""
 CLOSE = 0.3
 """Cosine from which two texts of different places are compared: most of what is unrelated is below it."""
 CLOSE_BY_RULES = 0.5
@@ -37,11 +52,17 @@ MOST = 8
 """Older texts of other places with which one is compared at most, the closest."""
 OPPOSED: Sequence[Relation] = ("change", "later", "correction", "unclear")
 Side = tuple[Recalled, Version]
-Near = tuple[Recalled, float]
+Near = tuple[Contradiction, float]
+"""What may contradict a text, and how close the two are."""
 
 
-class BothHold(BaseModel):
-    """That two texts hold beside one another; its key says which."""
+class Verdict(BaseModel):
+    """Whether two texts may contradict one another: its key says which, its version who says so, and why.
+
+    One that no model gave is a person's: both hold.
+    """
+
+    opposed: bool = False
 
 
 class Contradictions:
@@ -52,33 +73,29 @@ class Contradictions:
         self._versions: dict[str, Version] = {}
 
     async def found(self, who: str, limit: int) -> Sequence[Contradiction]:
-        """Return the newest of those that nobody settled, compared by `who`. Raises BadAnswer."""
-        pairs, shelves = list[Contradiction](), [*map(self._shelf, ("", *self._asker.teams))]
-        enough = limit + sum([await shelf.count() for shelf in shelves])
-        least = CLOSE_BY_RULES if await resolve(who) == RULES else CLOSE
-        for kind in KINDS:
-            sides, across = await self._sides(kind), list[Contradiction]()
-            for newer, older in await self._close(sides, least):
-                across += await _compared(newer, older, who)
-                if len(across) >= enough:
-                    break
-            pairs += [*_linked(sides), *across]
-        keys = [each.key for each in pairs]
-        settled = {each.key for shelf in shelves for each in await shelf.by_keys(keys)}
+        """Return the newest of those that nobody settled; `who` compares what has no verdict yet.
+
+        What a model answers is kept at once. Raises BadAnswer.
+        """
+        responder, sides = await resolve(who), await self._sides()
+        heads = [head for team in ("", *self._asker.teams) for head in await self._shelf(team).heads()]
+        heads.sort(key=lambda head: not head.change.model)  # a person's are the last, and count
+        judges = {responder, ""} if responder != RULES else {head.change.model for head in heads}
+        verdicts = {each.key: each for each in heads if each.change.model in judges}
+        pairs, across = self._linked(sides), list[Contradiction]()
+        for near in await self._close(sides):
+            across += await self._opposed(near, verdicts, responder)
+            if len(across) >= limit:
+                break
+        pairs += across
         pairs.sort(key=lambda each: self._versions[each.newer.reference].at, reverse=True)
-        return [each for each in pairs if each.key not in settled][:limit]
+        return pairs[:limit]
 
     async def candidates(self) -> Mapping[str, Contradiction]:
         """Return by their keys all pairs that may be found, whatever who compares says of them."""
-        pairs = list[Contradiction]()
-        for kind in KINDS:
-            sides = await self._sides(kind)
-            close = await self._close(sides, CLOSE)
-            pairs += [
-                *_linked(sides),
-                *(_pair(newer, each, "") for newer, older in close for each, _ in older),
-            ]
-        return {each.key: each for each in pairs}
+        sides = await self._sides()
+        close = [pair for near in await self._close(sides) for pair, _ in near]
+        return {each.key: each for each in (*self._linked(sides), *close)}
 
     async def settle(self, pair: Contradiction, keep: Keep, change: Change) -> None:
         """Take back one side, or note that both hold, or dispute a card with the other.
@@ -92,28 +109,78 @@ class Contradictions:
         else:
             await self._take_back(pair.older if keep == "newer" else pair.newer, change)
 
-    async def _sides(self, kind: Recallable) -> Sequence[Side]:
-        sides = await visible(self._ledger, self._asker, kind)
-        self._versions |= {part.reference: version for part, version in sides}
+    async def _sides(self) -> Sequence[Side]:
+        sides = list[Side]()
+        for kind in KINDS:
+            found = await visible(self._ledger, self._asker, kind)
+            found.sort(key=lambda each: each[1].at, reverse=True)
+            sides += found if kind in ONE_TEXT else found[:MAX_EMBEDDED]
+        self._versions = {part.reference: version for part, version in sides}
         return sides
 
-    async def _close(self, sides: Sequence[Side], least: float) -> Iterator[tuple[Recalled, Sequence[Near]]]:
-        """Return texts, the newest first, each with the closest older ones of other places, and how close."""
-        vectors = await self._ledger.vectors_by_ids([version.record for _, version in sides])
-        ordered = sorted((each for each in sides if each[1].record in vectors), key=lambda each: each[1].at)
-        matrix = np.array([vectors[version.record] for _, version in ordered], dtype=np.float32)
+    async def _close(self, sides: Sequence[Side]) -> Iterator[Sequence[Near]]:
+        """Return for each text, the newest first, the closest older ones of other places."""
+        whole = [version.record for part, version in sides if part.kind in ONE_TEXT]
+        vectors = await self._ledger.vectors_by_ids(whole)
+        parts = await self._ledger.embedded(part.text for part, _ in sides if part.kind not in ONE_TEXT)
+        known = [
+            vectors.get(version.record) if part.kind in ONE_TEXT else parts.get(part.text)
+            for part, version in sides
+        ]
+        found = [(side, vector) for side, vector in zip(sides, known, strict=True) if vector is not None]
+        found.sort(key=lambda each: each[0][1].at)
+        matrix = np.array([vector for _, vector in found], dtype=np.float32)
 
-        def each_with_older() -> Iterator[tuple[Recalled, Sequence[Near]]]:
-            for number in reversed(range(1, len(ordered))):
-                newer, version = ordered[number]
+        def each_with_older() -> Iterator[Sequence[Near]]:
+            for number in reversed(range(1, len(found))):
+                newer, version = found[number][0]
                 alike = matrix[:number] @ matrix[number]
-                close = np.flatnonzero(alike >= least)
+                close = np.flatnonzero(alike >= CLOSE)
                 nearest = (int(at) for at in close[np.argsort(-alike[close])])
-                meeting = (at for at in nearest if self._may_meet(version, ordered[at][1]))
-                if older := [(ordered[at][0], float(alike[at])) for at in islice(meeting, MOST)]:
-                    yield newer, older
+                meeting = (at for at in nearest if self._may_meet(version, found[at][0][1]))
+                if near := [
+                    (_pair(newer, found[at][0][0]), float(alike[at])) for at in islice(meeting, MOST)
+                ]:
+                    yield near
 
         return each_with_older()
+
+    async def _opposed(
+        self, near: Sequence[Near], verdicts: Mapping[str, Version], responder: str
+    ) -> Sequence[Contradiction]:
+        """Return what contradicts a text: by the verdicts on it, and by who compares where there is none."""
+        known = (verdicts[pair.key] for pair, _ in near if pair.key in verdicts)
+        why = {each.key: each.change.reason for each in known if each.value.get("opposed")}
+        least = CLOSE_BY_RULES if responder == RULES else CLOSE
+        if new := [(pair, cosine) for pair, cosine in near if pair.key not in verdicts and cosine >= least]:
+            found = await _compared(new, responder)
+            if responder != RULES:
+                await self._keep([pair for pair, _ in new], found, responder)
+            why |= found
+        return [pair.model_copy(update={"why": why[pair.key]}) for pair, _ in near if pair.key in why]
+
+    async def _keep(self, pairs: Sequence[Contradiction], why: Mapping[str, str], model: str) -> None:
+        """Keep what a model says of pairs, where the ledger can be written and no person was first."""
+        writes = list[Write]()
+        for pair in pairs:
+            shelf, verdict = self._shelf_of(pair, "write"), Verdict(opposed=pair.key in why)
+            said = why.get(pair.key, "both may hold")
+            change = _about(pair, Change(reason=said, actor="contradictions", model=model))
+            head = await self._ledger.get(shelf.namespace, pair.key)
+            if head is None or head.change.model:
+                writes.append(shelf.write(pair.key, verdict, change, head.version if head else None))
+        with suppress(Conflict, NotWritable):
+            await self._ledger.write(writes)
+
+    def _linked(self, sides: Sequence[Side]) -> list[Contradiction]:
+        """Return the facts of one place, one's own, that were linked when they were written."""
+        own = {(each.namespace, each.key): part for part, each in sides if self._is_own(each)}
+        return [
+            _pair(part, older)
+            for (namespace, _), part in own.items()
+            for key in texts_in(self._versions[part.reference].value.get("may_contradict"))
+            if (older := own.get((namespace, key)))
+        ]
 
     def _may_meet(self, one: Version, other: Version) -> bool:
         """Return whether two records of different places, one of them own, hold on a day together."""
@@ -123,20 +190,25 @@ class Contradictions:
     def _is_own(self, version: Version) -> bool:
         return version.namespace[0] == "users" or unescaped(version.namespace[1]) in self._asker.teams
 
-    def _shelf(self, team: str) -> Shelf[BothHold, BothHold]:
-        """Return where it is noted what holds beside one another: of a team, or of the user."""
-        place = team_namespace(team, "settled") if team else user_namespace(self._asker.user, "settled")
-        return Shelf(self._ledger, place, kind_of(BothHold))
+    def _shelf(self, team: str) -> Shelf[Verdict, Verdict]:
+        """Return where the verdicts of a team are, or of the user."""
+        place = team_namespace(team, VERDICTS) if team else user_namespace(self._asker.user, VERDICTS)
+        return Shelf(self._ledger, place, kind_of(Verdict))
+
+    def _shelf_of(self, pair: Contradiction, right: Right) -> Shelf[Verdict, Verdict]:
+        """Return whose a verdict is: the own team's of two teams' records, with the right; else a user's."""
+        sides = [self._versions[each.reference] for each in (pair.newer, pair.older)]
+        team = self._own_side(pair).owner
+        of_teams = all(each.namespace[0] == "teams" for each in sides)
+        return self._shelf(team if of_teams and may(self._caller, team, right) else "")
 
     async def _note(self, pair: Contradiction, change: Change) -> None:
-        """Note it with the user where one is theirs alone, else with the team; linked facts are unlinked."""
+        """Note that both hold, for the whole team where both are teams'; linked facts are unlinked."""
         newer, older = (self._versions[each.reference] for each in (pair.newer, pair.older))
-        team = ""
         if newer.namespace[0] == older.namespace[0] == "teams":
-            team = self._own_side(pair).owner
-            check_right(self._caller, team, "review")
+            check_right(self._caller, self._own_side(pair).owner, "review")
         if newer.namespace != older.namespace:
-            await self._shelf(team).add_new(pair.key, BothHold(), change=change)
+            await self._shelf_of(pair, "review").put(pair.key, Verdict(), change=_about(pair, change))
             return
         facts = UserMemories(self._ledger, pair.newer.owner, newer.namespace)
         await facts.unlink(MemoryRecord.of(newer), older.key, change=change)
@@ -150,13 +222,15 @@ class Contradictions:
             check_right(self._caller, side.owner, "review")
         if side.kind == "card":
             await KnowledgeCards(self._ledger, side.owner).deprecate(side.key, change=change)
+        elif side.kind == "agreement":
+            await Discussions(self._ledger, side.owner).withdraw(side.key, side.text, change=change)
         else:
             given = (head.namespace, head.key)
             await self._ledger.retire(*given, change=change, expected_version=head.version)
 
     async def _dispute(self, pair: Contradiction, change: Change) -> None:
         """Set the other card against the own team's, as a finding."""
-        if pair.newer.kind != "card":
+        if {pair.newer.kind, pair.older.kind} != {"card"}:
             raise BadInput("Only cards can be tried on tasks.", "Keep the newer, the older, or both.")
         own = self._own_side(pair)
         check_right(self._caller, own.owner, "write")
@@ -173,36 +247,36 @@ class Contradictions:
         return next(each for each in both if self._is_own(self._versions[each.reference]))
 
 
-async def _compared(newer: Recalled, older: Sequence[Near], who: str) -> list[Contradiction]:
-    """Ask which older texts a newer one contradicts; rules also doubt those that it nearly repeats."""
-    memories = [each.text for each, _ in older]
-    given = Comparing(facts=[Fact(content=newer.text)], memories=memories)
-    answered = await ask(compare_memories, given, who, lane="background")
+async def _compared(near: Sequence[Near], responder: str) -> Mapping[str, str]:
+    """Ask which older texts a newer one contradicts, and why; rules also doubt what nearly repeats it."""
+    says = _without_heading if responder == RULES else attrgetter("text")
+    memories = [says(pair.older) for pair, _ in near]
+    given = Comparing(facts=[Fact(content=says(near[0][0].newer))], memories=memories)
+    answered = await ask(compare_memories, given, responder, lane="background")
     judged = {each.memory: each for each in answered.value.judgements}
-    found = [
-        _pair(newer, older[at][0], each.reason) for at, each in judged.items() if each.relation in OPPOSED
-    ]
-    if answered.responder != RULES:
+    found = {near[at][0].key: each.reason for at, each in judged.items() if each.relation in OPPOSED}
+    if responder != RULES:
         return found
-    unsure = (each for at, (each, cosine) in enumerate(older) if at not in judged and cosine >= NEARLY_SAME)
-    return found + [_pair(newer, each, "They say nearly the same, and not the same.") for each in unsure]
+    unsure = (pair for at, (pair, cosine) in enumerate(near) if at not in judged and cosine >= NEARLY_SAME)
+    return found | {pair.key: "They say nearly the same, and not the same." for pair in unsure}
 
 
-def _linked(sides: Sequence[Side]) -> list[Contradiction]:
-    by_place = {(version.namespace, version.key): part for part, version in sides}
-    return [
-        _pair(part, older, "It was linked when it was written.")
-        for part, version in sides
-        for key in texts_in(version.value.get("may_contradict"))
-        if (older := by_place.get((version.namespace, key)))
-    ]
+def _without_heading(part: Recalled) -> str:
+    """Return the sentences of an agreement: rules would take its heading for the subject."""
+    return part.text.partition(": ")[2] if part.kind == "agreement" else part.text
+
+
+def _about(pair: Contradiction, change: Change) -> Change:
+    source = Source(records=[pair.newer.reference, pair.older.reference])
+    return change.model_copy(update={"source": source})
 
 
 def _period(version: Version) -> tuple[str, str]:
     return str(version.value.get("since") or ""), str(version.value.get("until") or "")
 
 
-def _pair(newer: Recalled, older: Recalled, why: str) -> Contradiction:
-    said = "\x1f".join(f"{each.owner}/{each.key}: {each.text}" for each in (newer, older))
+def _pair(newer: Recalled, older: Recalled, why: str = "It was linked when it was written.") -> Contradiction:
+    """Return two records as a pair; its key says what both say, whichever was written to last."""
+    said = "\x1f".join(sorted(f"{each.owner}/{each.key}: {each.text}" for each in (newer, older)))
     key = hashlib.sha256(said.encode()).hexdigest()[:16]
     return Contradiction(key=key, newer=newer, older=older, why=why)

@@ -118,7 +118,7 @@ ROWS: Mapping[str, Callable[[Any], Row]] = {
     },
     "Contradiction": lambda found: {
         "key": found.key,
-        "kind": found.newer.kind,
+        "kind": ", ".join(dict.fromkeys((found.newer.kind, found.older.kind))),
         "newer": found.newer.line,
         "older": found.older.line,
         "why": found.why,

@@ -11,7 +11,7 @@ from mneme.api.operation import USER, Key, Limit, Operations, Reason, changes, o
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.budget import tokens
-from mneme.stores.access import asker_of, is_own, may_read, own_team, roles
+from mneme.stores.access import asker_of, may, may_read, own_team
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import (
     LOCAL,
@@ -23,7 +23,7 @@ from mneme.stores.ledger.records import (
     unescaped,
     user_namespace,
 )
-from mneme.stores.provenance import SETTLED, stale, steps
+from mneme.stores.provenance import VERDICTS, as_now, stale, steps
 from mneme.stores.recall import RECALLABLE, Contradiction, Keep, Recallable, Recalled, kind_in, recall
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
@@ -147,7 +147,8 @@ class SharedMemory(Operations):
         places = [user_namespace(self._owner), team_namespace(own_team(self._who, team, "read"))]
         heads = {each.record: each for place in places for each in await self._ledger.derived(place)}
         old = await stale(self._ledger, heads)
-        return [_step(0, heads[record], old) for record in old if heads[record].live]
+        shown = [heads[record] for record in old if heads[record].namespace[2:] != (VERDICTS,)]
+        return [_step(0, each, old) for each in shown if each.live]
 
     @changes("stale/{key}/settle")
     async def settle(
@@ -165,11 +166,7 @@ class SharedMemory(Operations):
                 head.namespace, head.key, change=change, expected_version=head.version
             )
             return _step(0, done, {})
-        sources = [link.source for link in await self._ledger.links([head.record])]
-        live = await self._ledger.by_ids(sources)
-        named = [live[each].reference if each in live else f"{each}@{SETTLED}" for each in sources]
-        change = self._change(reason, "looked at again: it still holds")
-        change = change.model_copy(update={"source": Source(records=named)})
+        change = await as_now(self._ledger, head, self._change(reason, "looked at again: it still holds"))
         kept = await self._ledger.update(
             head.namespace, head.key, head.value, text=None, change=change, expected_version=head.version
         )
@@ -197,6 +194,32 @@ class SharedMemory(Operations):
         await facts.update(head.key, memory, change=change, expected_version=head.version)
         return _step(0, await facts.head(head.key), {})
 
+    @changes("stale/reverify")
+    async def reverify(
+        self,
+        team: Team = LOCAL,
+        tried_by: Annotated[
+            str,
+            Field(
+                description="Who carries out a rule that is words: `rules` cannot, `auto`, or a model.",
+                examples=["ollama:llama3.1:8b"],
+            ),
+        ] = "auto",
+        limit: Annotated[int, Field(ge=1, le=100, description="How many cards are tried at most.")] = 10,
+    ) -> Sequence[Step]:
+        """Do what the roles file says with a team's records that are out of date, and return them.
+
+        Cards are tried on the latest tasks that they served, and hold then or are deprecated, or they are
+        retired; what cannot be tried and all else waits for a person, and is still out of date. Called again,
+        it goes on with what is left. Raises Forbidden, ModelUnavailable.
+        """
+        from mneme.api.reverification import reverify  # noqa: PLC0415  (slow to import)
+
+        own = own_team(self._who, team, "review")
+        done = await reverify(self._ledger, own, tried_by, limit, self._caller)
+        old = await stale(self._ledger, [record for record, head in done.items() if head.live])
+        return [_step(0, head, old) for head in done.values() if head.namespace[2:] != (VERDICTS,)]
+
     @reads("contradictions")
     async def contradictions(
         self,
@@ -209,7 +232,8 @@ class SharedMemory(Operations):
     ) -> Sequence[Contradiction]:
         """Return what may not hold together: of the user and of teams, and of teams and others that they see.
 
-        Nothing is written; each stays as it is until somebody settles it.
+        Each stays as it is until somebody settles it. What a model says of two texts is kept, and shown
+        without asking again until one of them changes.
         """
         return await (await self._contradictions(teams)).found(compared_by, limit)
 
@@ -221,7 +245,7 @@ class SharedMemory(Operations):
         teams: Teams = (LOCAL,),
         reason: Reason = "",
     ) -> Contradiction:
-        """Settle a contradiction: the other side is retired, or both hold. Raises Forbidden, NotFound."""
+        """Settle a contradiction: the other side is taken back, or both hold. Raises Forbidden, NotFound."""
         all_of_them = await self._contradictions(teams)
         found = await all_of_them.candidates()
         whole = only(key, [*found], self._owner, "contradiction", "mneme contradictions list")
@@ -250,9 +274,7 @@ class SharedMemory(Operations):
         own = own_team(self._who, team)
         change = self._change("", ": ".join(filter(None, [f"shared by {self._owner}", reason.strip()])))
         change = change.model_copy(update={"source": Source(records=[found.reference])})
-        who = self._who
-        may_promote = who is None or is_own(who, own) or "promote" in roles().rights(who, own)
-        place = "facts" if may_promote else "proposals"
+        place = "facts" if may(self._who, own, "promote") else "proposals"
         memory = _as_shared(found.value, self._owner)
         return await self._add(TeamFacts(self._ledger, own, place), memory, change)
 

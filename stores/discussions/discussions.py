@@ -107,6 +107,8 @@ class Discussion(BaseModel):
     turns: int = 0
     tokens: int = 0
     document: dict[str, Any] = {}
+    withdrawn: list[str] = []
+    """Agreements that somebody took back since; the document still has them."""
     report: dict[str, str] = {}
     answered_by: dict[str, str] = {}
     complaints: list[str] = []
@@ -120,7 +122,8 @@ class Discussion(BaseModel):
     @property
     def agreements(self) -> list[str]:
         """What the document says of the matter, part by part; nothing before it is written."""
-        return [text for name, part in self.document.items() if (text := _said(name, part))]
+        said = [_said(name, part) for name, part in self.document.items()]
+        return [text for text in said if text and text not in self.withdrawn]
 
     @classmethod
     def of(cls, version: Version) -> "Discussion":
@@ -186,10 +189,18 @@ class Discussions(Shelf[Discussion, Discussion]):
         change = _made(discussion.ended, discussion)
 
         def decide(now: Discussion) -> tuple[Discussion, str] | None:
-            same = now.model_copy(update={"at": discussion.at}) == discussion
-            return None if same else (discussion, discussion.ended)
+            ended = discussion.model_copy(update={"at": now.at, "withdrawn": now.withdrawn})
+            return None if ended == now else (ended, discussion.ended)
 
         return await self.change(discussion.id, decide, change)
+
+    async def withdraw(self, discussion_id: str, agreement: str, *, change: Change) -> Discussion:
+        """Take one agreement back. Raises NotFound."""
+
+        def decide(now: Discussion) -> tuple[Discussion, str]:
+            return now.model_copy(update={"withdrawn": [*now.withdrawn, agreement]}), change.reason
+
+        return await self.change(discussion_id, decide, change)
 
     async def heads(self, limit: int | None = None, **options: Any) -> list[Version]:
         """Return discussions in the order in which they were begun, without what is below each."""

@@ -282,8 +282,9 @@ class Lookup:
         """
         if self.goes_by_words:
             return {}
-        known = {text: self._compared[text] for text in {*texts} & self._compared.keys()}
-        if not (new := list({*texts} - known.keys())):
+        wanted = {*texts}
+        known = {text: self._compared[text] for text in wanted & self._compared.keys()}
+        if not (new := list(wanted - known.keys())):
             return known
         made = dict(zip(new, await self._embedder.embed_documents(new), strict=True))
         self._compared = dict([*self._compared.items(), *made.items()][-COMPARED_KEPT:])

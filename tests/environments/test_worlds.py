@@ -184,6 +184,26 @@ def test_a_tactic_that_would_not_hold_changes_nothing() -> None:
     assert tactics()["python"].apply("SET membership", {"m.py": rows}) == {}
 
 
+@pytest.mark.parametrize(
+    ("source", "caller", "is_cached"),
+    [
+        ("def f(n):\n    return g(n)\n", "for n in a:\n    f(n % 2)\n", True),
+        ("def f(n):\n    return g(n)\n", "f(1)\n", False),
+        ("def f(n, a: list[int]):\n    return g(n, a)\n", "[f(1, a) for a in b]\n", False),
+        ("def f(a):\n    return a.count(1)\n", "[f(a) for a in b]\n", False),
+        ("def f(a):\n    a[0] = 1\n", "[f(a) for a in b]\n", False),
+        ("def f(a, n=0):\n    return n in a or f(a, n + 1) or f(a, n + 2)\n", "", False),
+        ("def f(a: str):\n    return f(a[1:]) + f(a[2:]) + sum(c in a for c in a)\n", "", True),
+        ("def f():\n    return [f() for _ in f()]\n", "", False),
+    ],
+)
+def test_calls_are_cached_where_they_repeat_with_what_can_be_hashed(
+    source: str, caller: str, is_cached: bool
+) -> None:
+    changed = tactics()["python"].apply("CACHE calls", {"m.py": source}, [caller])
+    assert changed == ({"m.py": f"import functools\n@functools.cache\n{source}"} if is_cached else {})
+
+
 def test_tactics_of_the_shell_print_the_same(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("".join(f"k{n * 7 % 5}\n" for n in range(40)) + "É\né\n \n")
     (tmp_path / "keys.txt").write_text("k1\nk3\n")
@@ -311,6 +331,7 @@ def test_a_solution_that_fails_once_has_failed(folder: Path, monkeypatch: pytest
         ("n = [open(f).read() for f in names]\n", {"input or output in a loop"}),
         ("n = [x for row in rows for x in row]\nimport numpy.linalg\n", {"loop in a loop", "arrays"}),
         ("n += 1\nfor x in a:\n    n += 1\n", set()),
+        ("def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)\n", {"repeated recursion"}),
         ("for x in", set()),
     ],
 )

@@ -26,12 +26,16 @@ from tests.doubles.scripts import script
 
 ROLES: Any = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules")
 CHECK = f"{sys.executable} -c 'import test_tool; print(1)'"
+NEW = "def new(n):\n    return [n, new(n - 1), new(n - 1)] if n else []\n\n\n"
+"""Its calls repeat with numbers, so that a cache is the first idea, but each is to give a list of its own."""
 TOOLS = {
-    "both": "def both(a, b):\n    return [x for x in a if x in b]\n",
-    "missing": "def missing(a, b):\n    n = 0\n    for x in a:\n        if x not in b:\n            n += 1\n"
-    "    return n\n",
+    "both": f"{NEW}def both(a, b):\n    return [x for x in a if x in b]\n",
+    "missing": f"{NEW}def missing(a, b):\n    n = 0\n    for x in a:\n        if x not in b:\n"
+    "            n += 1\n    return n\n",
 }
-TEST = "from tool import {0} as f\nf([1], [1])\nf(list(range(4000)), list(range(4000, 8000)))\n"
+TEST = "from tool import {0} as f, new\nassert new(0) is not new(0)\nf([1], [1])\n"
+TEST += "f(list(range(4000)), list(range(4000, 8000)))\n"
+FEATURES = "membership test in a loop; repeated recursion"
 
 
 def folder(tmp_path: Path, name: str) -> Path:
@@ -69,7 +73,7 @@ def test_the_second_function_is_solved_at_once_by_a_card_and_a_kill_loses_nothin
     assert [each["event"] for each in reused["learned"]] == ["success", "promoted"]
     (card,) = [json.loads(line) for line in mneme("cards", "list", "--json").stdout.splitlines()]
     assert (card["status"], card["scope"]) == ("verified", "python_functions")
-    assert card["rules"] == [{"condition": "membership test in a loop", "pattern": "SET membership"}]
+    assert card["rules"] == [{"condition": FEATURES, "pattern": "SET membership"}]
     assert card["deprecated_approaches"][0]["approach"] == "CACHE calls"
     assert (first / "tool.py").read_text() == TOOLS["both"], "the files of the user stay as they are"
     assert mneme(*words(tmp_path / "none", "three")).returncode != 0
@@ -84,7 +88,7 @@ def test_what_was_wrong_is_a_dead_end_and_what_helped_a_little_says_how_much(
     (card,) = [json.loads(line) for line in mneme("cards", "list", "--json").stdout.splitlines()]
     assert card["status"] == "deprecated" and not card["rules"]
     dead = {each["approach"]: each for each in card["deprecated_approaches"]}
-    assert {each["condition"] for each in dead.values()} == {"membership test in a loop"}
+    assert {each["condition"] for each in dead.values()} == {FEATURES}
     assert dead["CACHE calls"]["failed_in"] == ["x"] and dead["CACHE calls"]["gained"] is None
     assert 2 < dead["SET membership"]["gained"] < 1000
 

@@ -10,13 +10,16 @@ from mneme.api.shared_memory import SharedMemory
 from mneme.core.errors import BadInput, Forbidden, NotFound
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
+from mneme.prompts.chat.memory_agent.comparing import Judgement, Judgements
 from mneme.stores.cards.card import Lesson, Rule
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.discussions.discussions import Discussion, Discussions, Turn
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.recall import Keep
 from mneme.stores.team_facts import TeamFacts
-from mneme.stores.users.memories import Memory
+from mneme.stores.users.memories import Memory, MemoryRecord
+from tests.doubles.scripts import script
 
 WHY = Change(reason="a test", actor="test")
 POSTGRES = "The reporting database is PostgreSQL."
@@ -138,3 +141,87 @@ async def test_cards_of_two_teams_are_tried_as_a_dispute_or_one_is_deprecated(le
     await rob.settle_contradiction(pair.key, keep, ["analysts"])
     assert (await cards["analysts"].records.get(made["analysts"].card.id)).status == "deprecated"
     assert await rob.contradictions(["analysts"]) == []
+
+
+async def test_what_a_model_said_of_two_texts_is_kept_until_one_of_them_changes(ledger: Ledger) -> None:
+    ann, rob, memories = SharedMemory(ledger, "ann"), SharedMemory(ledger, "rob"), Memories(ledger, "ann")
+    told = await memories.add("Reports come out of DuckDB now.")
+    facts = TeamFacts(ledger, "analysts")
+    known = await facts.insert(Memory(content=POSTGRES), change=WHY)
+    assert await ann.contradictions(["analysts"]) == [], "rules doubt nothing here"
+    opposed = Judgement(fact=0, memory=0, reason="Another engine.", relation="unclear")
+    script("sure", {"compare_memories": [Judgements(judgements=[opposed])]})
+    for by in ("scripted:sure", "scripted:sure", "rules"):
+        (pair,) = await ann.contradictions(["analysts"], by)
+        assert pair.why == "Another engine.", "asked once, it is shown to whoever lists"
+    assert await rob.contradictions(["analysts"]) == [], "what a model said of a private memory is private"
+    script("calm", {"compare_memories": [Judgements(judgements=[])]})
+    assert await ann.contradictions(["analysts"], "scripted:calm") == [], "another model is asked"
+    assert await ann.contradictions(["analysts"], "scripted:calm") == []
+    assert await ann.contradictions(["analysts"]) == []
+    record = MemoryRecord.of(await facts.head(known.key))
+    await facts.update(known.key, record.memory, change=WHY, expected_version=1)
+    assert await ann.contradictions(["analysts"], "scripted:calm") == [], "it says the same, written anew"
+    await memories.update(told.key, "Reports come out of DuckDB 2 now.")
+    script("calm", {"compare_memories": [Judgements(judgements=[opposed])]})
+    (pair,) = await ann.contradictions(["analysts"], "scripted:calm")
+    await ann.settle_contradiction(pair.key, "both", ["analysts"])
+    script("eager", {"compare_memories": [Judgements(judgements=[opposed])]})
+    assert await ann.contradictions(["analysts"], "scripted:eager") == [], "a person has the last word"
+    assert await ann.stale("analysts") == [], "verdicts are nobody's to settle"
+    await memories.forget(told.key)
+    assert not [line async for line in ledger.export(("users", "ann", "settled"))]
+    assert not [line async for line in ledger.export() if "Another engine" in line or "DuckDB" in line]
+
+
+async def test_a_verdict_on_teams_is_the_teams_where_whoever_asks_may_write(ledger: Ledger) -> None:
+    for team, text in (("ops", DUCKDB), ("analysts", POSTGRES)):
+        await TeamFacts(ledger, team).insert(Memory(content=text), change=WHY)
+    script("calm", {"compare_memories": [Judgements(judgements=[])]})
+    ann, rob = SharedMemory(ledger, "ann"), SharedMemory(ledger, "rob")
+    assert len(await rob.contradictions(["analysts"])) == 1
+    assert await ann.contradictions(["analysts"], "scripted:calm") == []
+    assert await rob.contradictions(["analysts"]) == [], "the team's verdict"
+    assert len(await SharedMemory(ledger, "eve").contradictions(["ops"])) == 1, "not the other team's"
+
+
+async def test_a_fact_is_compared_with_cards_and_agreements_and_each_is_taken_back_alone(
+    ledger: Ledger,
+) -> None:
+    rob, memories = SharedMemory(ledger, "rob"), Memories(ledger, "rob")
+    cards, talks = KnowledgeCards(ledger, "analysts"), Discussions(ledger, "analysts")
+    lesson = Lesson(claim="The reporting database is MySQL.")
+    card = (await cards.propose(lesson, change=WHY)).card
+    storage, menu = "The reporting database is PostgreSQL.", "The menu is soup."
+    held = Discussion(id="d1", task="t", team={}, memory="intrinsic", ended="consensus")
+    ended = held.model_copy(update={"document": {"Storage": storage, "Menu": menu}})
+    await talks.insert(ended, change=WHY, key="d1")
+    await talks.conversation("d1").add(Turn(number=1, speaker="a", title="A", message=POSTGRES))
+    told = await memories.add(DUCKDB)
+    pairs = await rob.contradictions(["analysts"])
+    kinds = {frozenset((each.newer.kind, each.older.kind)): each for each in pairs}
+    assert kinds.keys() == {
+        frozenset(each) for each in (("fact", "card"), ("fact", "agreement"), ("card", "agreement"))
+    }
+    with_card, with_agreement = kinds[frozenset(("fact", "card"))], kinds[frozenset(("fact", "agreement"))]
+    assert storage in with_agreement.older.text and "discussion d1" in with_agreement.older.line
+    with pytest.raises(BadInput, match="Only cards"):
+        await rob.settle_contradiction(with_card.key, "trial", ["analysts"])
+    await rob.settle_contradiction(with_card.key, "newer", ["analysts"])
+    assert (await cards.records.get(card.id)).status == "deprecated"
+    await rob.settle_contradiction(with_agreement.key, "newer", ["analysts"], reason="it moved")
+    talk = await talks.get("d1")
+    assert talk.agreements == [f"Menu: {menu}"] and talk.document["Storage"] == storage
+    await talks.close(ended)
+    assert (await talks.get("d1")).agreements == [f"Menu: {menu}"], "a run that goes on leaves it taken back"
+    assert await rob.contradictions(["analysts"]) == []
+    assert storage not in [each.text for each in await rob.recall(DUCKDB, teams=["analysts"])]
+    assert (await memories.list())[0].key == told.key
+
+
+async def test_what_another_team_linked_is_for_that_team_to_settle(ledger: Ledger) -> None:
+    eve, memories = SharedMemory(ledger, "eve"), Memories(ledger, "eve")
+    for text in (POSTGRES, DUCKDB):
+        await eve.promote((await memories.add(text)).key, "cooks")
+    assert len(await eve.contradictions(["cooks"])) >= 1
+    assert await SharedMemory(ledger, "ann").contradictions(["analysts"]) == []
