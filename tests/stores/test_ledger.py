@@ -31,6 +31,12 @@ async def texts(ledger: Ledger, query: str, namespace: tuple[str, ...] = ALICE, 
     return [hit.version.text for hit in await ledger.search(namespace, query, **more)]
 
 
+@pytest.fixture(params=["edge", "double", "team"])
+def location(request: pytest.FixtureRequest) -> str:
+    """Name a place on each engine: here each log is with each index."""
+    return str(request.getfixturevalue(f"{request.param}_location"))
+
+
 class TestVersions:
     async def test_an_insert_is_version_one_and_keeps_why_it_exists(self, ledger: Ledger) -> None:
         made = await put(ledger, "Max is a Labrador mix")
