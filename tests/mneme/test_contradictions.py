@@ -7,6 +7,7 @@ import pytest
 
 from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
+from mneme.cli.discussion.report import ending
 from mneme.core.errors import BadAnswer, BadInput, Forbidden, NotFound
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
@@ -231,6 +232,7 @@ async def test_a_fact_is_compared_with_cards_and_agreements_and_each_is_taken_ba
     await rob.settle_contradiction(with_agreement.key, "newer", ["analysts"], reason="it moved")
     talk = await talks.get("d1")
     assert talk.agreements == [f"Menu: {menu}"] and talk.document["Storage"] == storage
+    assert ending(talk).endswith(f"Withdrawn since: Storage: {storage}")
     await talks.close(ended)
     assert (await talks.get("d1")).agreements == [f"Menu: {menu}"], "a run that goes on leaves it taken back"
     assert await rob.contradictions(["analysts"]) == []
