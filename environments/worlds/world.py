@@ -129,6 +129,8 @@ class World(ABC):
     """The parts of a solution that this world takes."""
     language: Language | None = None
     """The language of its patterns; without one, a rule is text that an agent reads."""
+    opened_from: tuple[str, Mapping[str, Any]] = ("", {})
+    """The name of its kind and what it was given, where these open it again at any time."""
 
     @abstractmethod
     def material(self) -> str:

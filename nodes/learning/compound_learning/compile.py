@@ -310,11 +310,14 @@ def record_of(state: State, world: World, learned: Sequence[Learned] = ()) -> Ta
     kind = state["features"] or world.scope or state["task"]
     blocked = [each.round for each in state["log"] if each.objection.severity == "blocking"]
     made = [_approach(draft_of(state, number - 1)) for number in blocked]
+    name, given = world.opened_from
     return TaskRecord(
         id=state["task_id"],
         task=state["task"],
         material=shorten_middle(world.material()) if world.measures else "",
         domain=world.scope,
+        world=name,
+        given=dict(given),
         solved=state["packet"]["solved"],
         seconds=state["seconds"],
         iterations=state["iterations"],
