@@ -4,9 +4,6 @@ import logging
 import os
 from uuid import NAMESPACE_URL, uuid5
 
-from langgraph_sdk import get_client
-from langgraph_sdk.errors import NotFoundError
-
 from mneme.core.settings import read_settings
 from mneme.models.asking.lazily import import_lazily
 from mneme.stores.ledger.ledger import Ledger
@@ -17,6 +14,8 @@ log = logging.getLogger(__name__)
 
 THREAD_NAME = "thread_name"
 """The key of a thread's name in the metadata of its checkpoints."""
+MEMORY_THREAD = "memory/{user}"
+"""The name of the thread on which a user's messages are remembered."""
 RECURSION_LIMIT = 10_000
 """Steps of a run over many messages, at most."""
 MORE_WORKERS = "Start it with `make dev`, or with `langgraph dev --n-jobs-per-worker 64`."
@@ -47,9 +46,10 @@ async def _is_of(thread: str, owner: str) -> bool:
     found: str | None = await checkpoints.thread_owner(thread)
     if found is None or alone:
         return found is not None
+    sdk = await import_lazily("langgraph_sdk")
     try:
-        on_server = await get_client(api_key=None).threads.get(thread)
-    except NotFoundError:  # the server lost it: its owner may make it again
+        on_server = await sdk.get_client(api_key=None).threads.get(thread)
+    except sdk.errors.NotFoundError:  # the server lost it: its owner may make it again
         return found == owner
     return bool((on_server["metadata"] or {}).get("owner") == owner)
 

@@ -4,16 +4,17 @@ Each workflow declares its own context in its room (`nodes/<workflow>/context.py
 with descriptions, so that Studio and the API can edit them.
 """
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput
 from mneme.stores.access import ALONE, own_team, own_user
-from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import LOCAL
+
+if TYPE_CHECKING:  # slow to import
+    from langgraph.runtime import Runtime
 
 RESPONDER = (
     "Who answers: `auto` (Ollama where it runs, else rules), `rules`, `ollama:<model>`, "
@@ -61,7 +62,7 @@ UserOwned = TypeVar("UserOwned", bound=OwnedByUser)
 TeamOwned = TypeVar("TeamOwned", bound=OwnedByTeam)
 
 
-def user_of(runtime: Runtime[UserOwned]) -> str:
+def user_of(runtime: "Runtime[UserOwned]") -> str:
     """Return the authenticated user where there is one, else the context's; never a name from a text.
 
     Raises Forbidden where the context names another one than the key's.
@@ -69,19 +70,21 @@ def user_of(runtime: Runtime[UserOwned]) -> str:
     return own_user(authenticated(runtime), runtime.context.user)
 
 
-def team_of(runtime: Runtime[TeamOwned]) -> str:
+def team_of(runtime: "Runtime[TeamOwned]") -> str:
     """Return the run's team; where there is an authenticated user, one of that user's own teams."""
     return own_team(authenticated(runtime), runtime.context.team)
 
 
-def authenticated(runtime: Runtime[Any]) -> str | None:
+def authenticated(runtime: "Runtime[Any]") -> str | None:
     """Return who the server says is calling; None without a server, and for its one user without a key."""
     user = runtime.server_info.user if runtime.server_info else None
     return None if user is None or ALONE in user.permissions else user.identity
 
 
-def ledger_of(runtime: Runtime[Any]) -> Ledger:
+def ledger_of(runtime: "Runtime[Any]") -> Ledger:
     """Return the ledger behind the graph's store. Raises BadInput where the graph has none."""
+    from mneme.stores.ledger.base_store import LedgerStore  # noqa: PLC0415  (LangGraph is slow to import)
+
     if isinstance(runtime.store, LedgerStore):
         return runtime.store.ledger
     raise BadInput(

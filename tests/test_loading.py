@@ -64,6 +64,9 @@ def test_graphs_load_no_rules_and_no_pytorch(loaded: list[list[str]]) -> None:
         ["recall", "Oslo"],
         ["cards", "list"],
         ["disputes", "list"],
+        ["share", "pool", "list"],
+        ["household", "list"],
+        ["threads", "list"],
     ],
 )
 def test_what_is_typed_often_loads_no_framework(command: list[str], tmp_path: Path) -> None:
@@ -74,3 +77,15 @@ def test_what_is_typed_often_loads_no_framework(command: list[str], tmp_path: Pa
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
     assert "mneme" in loaded
     assert loaded & {"langgraph", "langchain_core", "langsmith", "langchain_ollama", "torch"} == set()
+
+
+def test_a_command_starts_no_threads_of_numpy_and_takes_what_the_user_set() -> None:
+    code = "import os, sys\nfrom mneme.cli.main import QUICK_START, main\nsys.argv = ['mneme', '--version']\n"
+    code += "try:\n    main()\nfinally:\n    print(*(os.environ[name] for name in QUICK_START))"
+    told = []
+    for given in ({}, {"OPENBLAS_NUM_THREADS": "3"}):
+        own = {name: each for name, each in os.environ.items() if name != "OPENBLAS_NUM_THREADS"} | given
+        run = [sys.executable, "-c", code]
+        done = subprocess.run(run, env=own, capture_output=True, text=True, check=True, timeout=120)
+        told.append(done.stdout.splitlines()[-1])
+    assert told == ["1 1", "3 1"]

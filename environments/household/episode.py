@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeVar
 
-import networkx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_serializer, model_validator
 
 from mneme.core.errors import BadInput, first_fault
@@ -207,6 +206,8 @@ def _check_ways(episode: Episode, kinds: Mapping[int, Kind]) -> None:
         there = kinds.get(start.room) == "room"
         require(there, f"starts.{number}.room: there is no room {start.room}.", hint)
         check_position(f"starts.{number}.position", start.position, episode.by_id()[start.room])
+    import networkx  # noqa: PLC0415  (slow to import)
+
     ways: networkx.Graph[int] = networkx.Graph()
     ways.add_nodes_from(room.id for room in episode.rooms())
     for first, second, _ in episode.doors:

@@ -6,8 +6,6 @@ from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
-import networkx
-
 from mneme.environments.household.episode import Boxed, Episode
 
 Point = tuple[float, float]
@@ -68,6 +66,8 @@ class Layout:
 @lru_cache(maxsize=256)
 def between_doors(plan: Doors) -> list[list[float]]:
     """Return the shortest way between any two doors."""
+    import networkx  # noqa: PLC0415  (slow to import)
+
     ways: networkx.Graph[int] = networkx.Graph()
     ways.add_nodes_from(range(len(plan)))
     for (a, first), (b, second) in combinations(enumerate(plan), 2):

@@ -125,12 +125,14 @@ class World(ABC):
     """What its tasks are called."""
     form: str = "The answer is the solution in words; statements, query, files and diff stay empty."
     """How a solution is written here, in words for an agent."""
+    name: str = ""
+    """The name by which its kind was found; the steps of learning set it, and `posed`."""
+    posed: Mapping[str, Any] = {}
+    """What it read of its task: by that the task can be opened again."""
     parts: Sequence[str] = ("answer",)
     """The parts of a solution that this world takes."""
     language: Language | None = None
     """The language of its patterns; without one, a rule is text that an agent reads."""
-    opened_from: tuple[str, Mapping[str, Any]] = ("", {})
-    """The name of its kind and what it was given, where these open it again at any time."""
 
     @abstractmethod
     def material(self) -> str:

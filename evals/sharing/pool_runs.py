@@ -23,12 +23,11 @@ from mneme.evals.sharing.retrievers import Judging, judge
 from mneme.graphs import memory_sharing, retriever_training
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.nodes.sharing.context import PoolContext, SharingContext
-from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.pools import retrievers_of
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.pools.lessons import RetrieverLessons
+from mneme.stores.pools.lessons import RetrieverLessons, keep
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 
 Pools = Literal["domain", "single"]

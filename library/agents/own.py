@@ -47,3 +47,17 @@ def save_agent(text: str, where: str, *, replace: bool = False) -> Agent:
 
 def _folder() -> Path:
     return settings().home / "agents"
+
+
+def agent_text(name_or_file: str) -> str:
+    """Return the context's value: a shipped agent's name, or the text of one's own or of a YAML file.
+
+    Raises BadInput naming the file and the line where it describes no agent.
+    """
+    if (own := own_text(name_or_file)) is not None:
+        return own
+    if name_or_file in AGENTS or Path(name_or_file).suffix not in {".yaml", ".yml"}:
+        return name_or_file
+    text = text_of(Path(name_or_file))
+    read_yaml(text, Agent, name_or_file)
+    return text

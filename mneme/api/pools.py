@@ -9,11 +9,10 @@ from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, R
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.library.agents.rubric import Rubric
 from mneme.nodes.sharing.choosing import found_by
-from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.pools import FrozenRubric, look_up, opened, retrievers_of, rubrics_of, watch
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Version, team_namespace
-from mneme.stores.pools.lessons import RetrieverLessons
+from mneme.stores.pools.lessons import RetrieverLessons, keep
 from mneme.stores.pools.memory_pool import Added, MemoryPool, Pooled, read_lines
 from mneme.stores.pools.retrievers import UNTRAINED, Retriever
 from mneme.stores.pools.tuned import PoolModels

@@ -10,25 +10,27 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, Field
 
 from mneme.api.operation import LARGEST, USER, Operations, changes, reads
 from mneme.api.server_state import ServerState
 from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
 from mneme.core.settings import settings
-from mneme.nodes.background import THREAD_NAME, known_id, named_thread
-from mneme.nodes.chat.waking import MEMORY_THREAD
-from mneme.stores.checkpoints.checkpointer import opened_checkpointer
-from mneme.stores.checkpoints.erasing import Eraser
-from mneme.stores.checkpoints.saver import Kept
+from mneme.nodes.background import MEMORY_THREAD, THREAD_NAME, known_id, named_thread
+from mneme.stores.checkpoints.checkpointer import kept_threads, opened_checkpointer
+from mneme.stores.checkpoints.tables import Kept
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import LOCAL
 from mneme.stores.ledger.words import words_of
 from mneme.stores.users.threads import ThreadIds
 from mneme.stores.users.traces import Told
+
+if TYPE_CHECKING:  # slow to import
+    from langchain_core.runnables import RunnableConfig
+
+    from mneme.stores.checkpoints.erasing import Eraser
 
 CONVERSATION = "chat/{user}/{name}"
 ENOUGH = 2
@@ -93,8 +95,7 @@ class Threads(Operations):
     @reads("threads")
     async def list(self) -> Sequence[Thread]:
         """Return the user's threads that have checkpoints, those that went on last at the end."""
-        async with opened_checkpointer(to_read=True) as saver:
-            found = await saver.threads()
+        found = await kept_threads()
         mine = await self._mine(found)
         return [_described(each) for each in found if each.id in mine]
 
@@ -155,6 +156,8 @@ class Threads(Operations):
         every conversation in which it was said. Raises Conflict where a reply does not end.
         """
 
+        from mneme.stores.checkpoints.erasing import Eraser  # noqa: PLC0415  (LangGraph is slow to import)
+
         async def erase(background: Set[str]) -> Cleaned:
             others, eraser = await self._all() - background, Eraser(told, repeating(told))
             telling, changed = await _rewritten(others, eraser)
@@ -202,9 +205,7 @@ class Threads(Operations):
 
     async def _all(self) -> Set[str]:
         """Return the ids of the user's threads, also of those that only the server knows."""
-        async with opened_checkpointer() as saver:
-            found = await saver.threads()
-        return await self._mine(found)
+        return await self._mine(await kept_threads())
 
     async def _mine(self, found: Sequence[Kept]) -> Set[str]:
         keyed, on_server = settings().auth is not None, await self._state.owners()
@@ -231,7 +232,7 @@ async def damaged_threads() -> list[str]:
     return found
 
 
-async def _rewritten(threads: Set[str], eraser: Eraser) -> tuple[Set[str], Set[str]]:
+async def _rewritten(threads: Set[str], eraser: "Eraser") -> tuple[Set[str], Set[str]]:
     """Return the threads in which messages were found, and those in which anything was replaced.
 
     All threads are looked through before the first is changed: what a reply answers may be told in another.

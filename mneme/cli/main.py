@@ -57,8 +57,14 @@ OS_HINTS = {
 }
 
 
+QUICK_START = {"OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "1"}
+"""Variables that a command sets, unless the user did: NumPy starts no threads, which nothing here keeps busy;
+Pydantic looks for no plugins among all installed packages."""
+
+
 def main() -> None:
     """Run the command line; a failure is one line and a hint, with a non-zero exit status."""
+    os.environ |= QUICK_START | os.environ
     with counting() as asked:
         try:
             app(prog_name="mneme")

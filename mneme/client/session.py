@@ -17,8 +17,7 @@ from mneme.client.home import Place
 from mneme.client.workflows import Values, Workflows, open_workflows, server_errors, workflows_here
 from mneme.core.errors import MnemeError
 from mneme.models.asking.responders import resolve
-from mneme.nodes.background import RECURSION_LIMIT
-from mneme.nodes.chat.waking import MEMORY_THREAD
+from mneme.nodes.background import MEMORY_THREAD, RECURSION_LIMIT
 from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.training_wake import TRAINING_THREAD
 from mneme.stores.ledger.ledger import Ledger

@@ -17,8 +17,8 @@ from langgraph_sdk.errors import APIError, NotFoundError, UnprocessableEntityErr
 
 from mneme.api.server_state import ServerState
 from mneme.core.errors import Conflict
-from mneme.nodes.background import THREAD_NAME
-from mneme.nodes.chat.waking import MEMORY_THREAD, remember_later
+from mneme.nodes.background import MEMORY_THREAD, THREAD_NAME
+from mneme.nodes.chat.waking import remember_later
 from mneme.server.opened import store
 from mneme.stores.checkpoints.checkpointer import opened_checkpointer
 from mneme.stores.ledger.records import LOCAL

@@ -31,7 +31,7 @@ class Pair(BaseModel):
     shown: list[str] = Field([], description="Lessons that are retrieved for it now.")
     delta: list[str] = Field([], description="Lessons that are retrieved once the tuned ones are archived.")
     world: str = Field("", description="Where the task can be replayed: the name of its kind of world.")
-    given: dict[str, Any] = Field({}, description="What its world is given.")
+    posed: dict[str, Any] = Field({}, description="What its world reads of it.")
     approaches: list[str] = Field([], description="What the lesson's rules say to do.")
 
 

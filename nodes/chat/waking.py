@@ -11,6 +11,7 @@ from langgraph_sdk.errors import APIError
 
 from mneme.core.errors import MnemeError
 from mneme.nodes.background import (
+    MEMORY_THREAD,
     RECURSION_LIMIT,
     THREAD_NAME,
     named_thread,
@@ -25,8 +26,6 @@ from mneme.stores.users.inbox import Inbox
 
 log = logging.getLogger(__name__)
 
-MEMORY_THREAD = "memory/{user}"
-"""The name of the thread on which a user's messages are remembered."""
 TICK = 0.5
 """Seconds between two looks at who is due."""
 MAX_THREADS = 1000

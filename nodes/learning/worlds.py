@@ -111,15 +111,9 @@ async def open_world(
 def opened(name: str, task: Task) -> World:
     """Open a world, and look at its features, which may read files: a server's event loop must not."""
     world = find_world(name).open(task)
+    world.name, world.posed = name, task.given
     _ = world.features
-    if can_be_replayed(name, task.given):
-        world.opened_from = name, {each: task.given[each] for each in task.given if each != "snapshot"}
     return world
-
-
-def can_be_replayed(name: str, given: Mapping[str, Any]) -> bool:
-    """Say whether a task can be opened at any time: nothing outside of Mneme is part of it."""
-    return bool(name) and not (runs_commands(name) or any(given.get(each) for each in OUTSIDE))
 
 
 def advice_of(world: World, condition: str, pattern: str) -> Advice:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from mneme.models.retriever.reranker import OTHERS
 from mneme.nodes.sharing.pools import look_up
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.near_duplicates import near_to_any
@@ -53,5 +52,7 @@ def reranked(found: Sequence[Pooled], favours: Mapping[str, float]) -> list[Pool
     """Return the memories, the best first: similarity plus what their agents are favoured by."""
     if not favours:
         return list(found)
+    from mneme.models.retriever.reranker import OTHERS  # noqa: PLC0415  (NumPy is slow to import)
+
     others = favours[OTHERS]
     return sorted(found, key=lambda each: -((each.similarity or 0) + favours.get(each.pair.agent, others)))

@@ -25,7 +25,7 @@ from mneme.prompts.sharing.answering import answer as answer_question
 from mneme.prompts.sharing.examples import Criteria, Example, told
 from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, score_pair, score_whole
 from mneme.stores.ledger.records import Change, Source
-from mneme.stores.pools.lessons import RetrieverLessons
+from mneme.stores.pools.lessons import keep
 from mneme.stores.pools.memory_pool import MAX_CHARS, MemoryPool, Pair, Pooled, asked
 from mneme.stores.pools.near_duplicates import copies, near
 from mneme.stores.provenance import made_from
@@ -265,17 +265,3 @@ async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it go
     unwoken = await wake_training(runtime, pool.pool)
     key = other.key if other else pair.key
     return Outcome(True, is_new, key=key, rolled_back=rolled_back, unwoken=unwoken)
-
-
-async def keep(
-    pool: MemoryPool, pairs: Sequence[Pair], *, change: Change, once: str | None = None
-) -> list[bool]:
-    """Store pairs with what the retriever is to learn from them; return which are new.
-
-    Done again after a kill, it stores nothing twice, and opens the lessons that were missing; with the same
-    `once` it also says again that they are new.
-    """
-    are_new = await pool.add_all(pairs, change=change, once=once)
-    held = [Pooled(key=each.key, pair=each) for each in pairs if await pool.holds(each.key)]
-    await RetrieverLessons(pool).open_all(held, change=change)
-    return are_new

@@ -38,6 +38,7 @@ from mneme.nodes.sharing.exchange import Exchange, Scored, Written
 from mneme.nodes.sharing.pools import FrozenRubric, agents_in, pool_of, rubric_of, who_answers
 from mneme.prompts.sharing.standard_answers import Standard, ask_for
 from mneme.stores.ledger.records import Change
+from mneme.stores.pools.lessons import keep
 from mneme.stores.pools.memory_pool import MAX_CHARS, MemoryPool, Pair, Pooled
 
 VOUCHED_FOR = 100
@@ -162,7 +163,7 @@ async def take_in(state: State, runtime: GrowthRuntime) -> Update:
             failed.append(Failure(what=answer[:60], why=why))
             continue
         pair = Pair(answer=answer, agent=agent, domain=state["domain"], score=VOUCHED_FOR, scoring="hand")
-        await exchanging.keep(pool, [pair], change=change)
+        await keep(pool, [pair], change=change)
     if not await pool.count():
         raise BadInput(
             f"The pool {pool.pool} is empty, and no standard answer is given.",

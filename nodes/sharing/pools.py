@@ -6,20 +6,14 @@ What a retriever's examples lead to is watched: where live scores fall, the vers
 import asyncio
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
-
-import numpy as np
-from langgraph.runtime import Runtime
+from typing import TYPE_CHECKING, NamedTuple
 
 from mneme.core.errors import BadInput, LedgerMismatch, MnemeError
 from mneme.core.settings import read_settings
 from mneme.core.yaml_files import read_yaml
 from mneme.library.agents.agent import AGENTS, Agent, load_agent
 from mneme.library.agents.rubric import RUBRICS, SINGLE_POOL, Rubric, load_rubric
-from mneme.models.retriever.opening import query_encoder
-from mneme.models.retriever.retriever import QueryEncoder
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.sharing.context import Pools
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.live_scores import LiveScores, is_worse
@@ -27,6 +21,12 @@ from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.retrievers import UNTRAINED, Retrievers
 from mneme.stores.pools.rubrics import Rubrics, RubricVersion
 from mneme.stores.pools.tuned import PoolModels
+
+if TYPE_CHECKING:  # slow to import
+    from langgraph.runtime import Runtime
+
+    from mneme.models.retriever.retriever import Learning, QueryEncoder, Weights
+    from mneme.nodes.sharing.context import Pools
 
 HELD = 4
 """Question sides of trained retrievers that a process keeps ready."""
@@ -59,7 +59,7 @@ def rubrics_of(ledger: Ledger, team: str) -> Rubrics[Rubric]:
     return Rubrics(ledger, team, FrozenRubric, SHIPPED)
 
 
-async def rubric_of(runtime: Runtime[Pools], domain: str) -> FrozenRubric:
+async def rubric_of(runtime: "Runtime[Pools]", domain: str) -> FrozenRubric:
     """Return what a domain's pairs are scored by: the team's own rubric, else the one that is shipped.
 
     Raises BadInput where there is neither.
@@ -68,12 +68,12 @@ async def rubric_of(runtime: Runtime[Pools], domain: str) -> FrozenRubric:
     return await rubrics_of(ledger_of(runtime), team_of(runtime)).latest(name)
 
 
-def pool_of(runtime: Runtime[Pools], domain: str) -> MemoryPool:
+def pool_of(runtime: "Runtime[Pools]", domain: str) -> MemoryPool:
     """Return the pool of a domain, or the one pool of all, as the context has it."""
     return pool_named(runtime, domain if runtime.context.pools == "domain" else SINGLE_POOL)
 
 
-def pool_named(runtime: Runtime[Pools], name: str) -> MemoryPool:
+def pool_named(runtime: "Runtime[Pools]", name: str) -> MemoryPool:
     """Return a pool of the run's team."""
     return MemoryPool(ledger_of(runtime), team_of(runtime), name)
 
@@ -112,13 +112,15 @@ async def look_up(pool: MemoryPool, question: str) -> LookUp:
     if number == UNTRAINED:
         return LookUp(number, list(embedded))
     encoder = await opened(pool, retrievers, number)
+    import numpy as np  # noqa: PLC0415  (slow to import)
+
     given = np.array([embedded], dtype=np.float32)
     found = await asyncio.to_thread(encoder.vectors, [question], given)
     (favours,) = await asyncio.to_thread(encoder.favours, [question], given)
     return LookUp(number, [float(each) for each in found[0]], favours)
 
 
-async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> QueryEncoder:
+async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> "QueryEncoder":
     """Return the query encoder of a trained version, read once and kept while it is in use."""
     version, info = await retrievers.get(number), await pool.ledger.info()
     if version.embedder != info.embedder:
@@ -129,14 +131,20 @@ async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> Query
         )
     if (encoder := _held.pop(version.weights, None)) is None:
         kind = (version.learning, info.embedder, info.dimension)
-        encoder = await asyncio.to_thread(query_encoder, *kind, await retrievers.weights(number))
+        encoder = await asyncio.to_thread(_query_encoder, *kind, await retrievers.weights(number))
     _held[version.weights] = encoder  # the last to be dropped
     for longest_unused in [*_held][:-HELD]:
         _held.pop(longest_unused, None)
     return encoder
 
 
-_held: dict[str, QueryEncoder] = {}
+def _query_encoder(learning: "Learning", embedder: str, dimension: int, weights: "Weights") -> "QueryEncoder":
+    from mneme.models.retriever.opening import query_encoder  # noqa: PLC0415  (NumPy is slow to import)
+
+    return query_encoder(learning, embedder, dimension, weights)
+
+
+_held: "dict[str, QueryEncoder]" = {}
 
 
 async def watch(pool: MemoryPool, retriever: int, score: int) -> str:

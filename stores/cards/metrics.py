@@ -46,8 +46,8 @@ class TaskRecord(BaseModel):
     task: str = Field("", description="The task in words.")
     material: str = Field("", description="What the task was about, as its world showed it, shortened.")
     domain: str = ""
-    world: str = Field("", description="Of a task that can be replayed: the name of its kind of world.")
-    given: dict[str, Any] = Field({}, description="What its world was given, such as query and schema.")
+    world: str = Field("", description="The name of its world, where that can open the task again.")
+    posed: dict[str, Any] = Field({}, description="What its world reads of it to do so.")
     solved: bool
     seconds: float = Field(ge=0, description="From the task's arrival to its resolution.")
     iterations: int = Field(ge=1, description="Drafts, the first one included.")

@@ -4,23 +4,27 @@ Both do all that the LangGraph server asks for: deletion by thread and by run, c
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from threading import local
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mneme.core.errors import BadInput, needs
 from mneme.core.settings import read_settings
-from mneme.stores.checkpoints.files import open_file, readable
-from mneme.stores.checkpoints.saver import Checkpoints
+from mneme.stores.checkpoints.files import RUN, open_file, readable
+from mneme.stores.checkpoints.tables import Kept, threads_of
 from mneme.stores.ledger.addresses import POSTGRES
+from mneme.stores.ledger.database import Database
+
+if TYPE_CHECKING:  # slow to import
+    from mneme.stores.checkpoints.saver import Checkpoints
 
 _here = local()  # `saver`: the checkpoints that `checkpointer` has opened on this thread.
 
 
 @asynccontextmanager
-async def open_checkpointer(location: str, turns: int = 0) -> AsyncIterator[Checkpoints]:
+async def open_checkpointer(location: str, turns: int = 0) -> AsyncIterator["Checkpoints"]:
     """Open the checkpoints at an SQLite file's path or a Postgres URL.
 
     Of each thread the last `turns` can be gone back to: when one begins, older checkpoints go. 0 keeps all.
@@ -35,17 +39,24 @@ async def open_checkpointer(location: str, turns: int = 0) -> AsyncIterator[Chec
         await asyncio.to_thread(saver.close)
 
 
-def _opened(location: str, turns: int) -> Checkpoints:
+def _opened(location: str, turns: int) -> "Checkpoints":
+    from mneme.stores.checkpoints.saver import Checkpoints  # noqa: PLC0415  (LangGraph is slow to import)
+
+    return Checkpoints(*_database(location), turns)
+
+
+def _database(location: str) -> tuple[Database, str, Path | None]:
+    """Open the database with its tables; return it, the run that a checkpoint is of as SQL, and the file."""
     if location.startswith(POSTGRES):
         with needs("A Postgres database for checkpoints", "postgres"):
-            from mneme.stores.checkpoints.postgres import open_postgres  # noqa: PLC0415  (an extra)
-        return open_postgres(location, turns)
+            from mneme.stores.checkpoints import postgres  # noqa: PLC0415  (an extra)
+        return postgres.open_postgres(location), postgres.RUN, None
     if "://" in location:
         raise BadInput(
             f"{location.partition('://')[0]}:// cannot hold checkpoints.",
             "Set MNEME_CHECKPOINTS to a file's path or to a postgresql:// URL.",
         )
-    return open_file(_path(location), turns)
+    return open_file(_path(location)), RUN, _path(location)
 
 
 def _path(location: str) -> Path:
@@ -53,7 +64,7 @@ def _path(location: str) -> Path:
 
 
 @asynccontextmanager
-async def checkpointer() -> AsyncIterator[Checkpoints]:
+async def checkpointer() -> AsyncIterator["Checkpoints"]:
     """Open the checkpoints that the settings name: `checkpointer.path` in `langgraph.json`.
 
     The server enters it once on each thread that has an event loop, and keeps it open.
@@ -68,7 +79,7 @@ async def checkpointer() -> AsyncIterator[Checkpoints]:
 
 
 @asynccontextmanager
-async def opened_checkpointer(*, to_read: bool = False) -> AsyncIterator[Checkpoints]:
+async def opened_checkpointer(*, to_read: bool = False) -> AsyncIterator["Checkpoints"]:
     """Give the checkpoints that this process has open as a server; open them where there are none.
 
     To read them a copy will do, where the file cannot be written.
@@ -78,10 +89,38 @@ async def opened_checkpointer(*, to_read: bool = False) -> AsyncIterator[Checkpo
         return
     location = (await read_settings()).checkpoints_location
     with ExitStack() as copied:
-        if to_read and "://" not in location:
-            location = str(await asyncio.to_thread(copied.enter_context, readable(_path(location))))
+        if to_read:
+            location = await asyncio.to_thread(copied.enter_context, _readable(location))
         async with open_checkpointer(location) as saver:
             yield saver
+
+
+async def kept_threads() -> Sequence[Kept]:
+    """Return all threads that have checkpoints, those written last at the end."""
+    if hasattr(_here, "saver"):
+        found: Sequence[Kept] = await _here.saver.threads()
+        return found
+    return await asyncio.to_thread(_threads, (await read_settings()).checkpoints_location)
+
+
+def _threads(location: str) -> Sequence[Kept]:
+    """Read the threads without LangGraph, which is slow to import."""
+    with (
+        _readable(location) as place,
+        closing(_database(place)[0]) as database,
+        database.reading() as cursor,
+    ):
+        return threads_of(cursor)
+
+
+@contextmanager
+def _readable(location: str) -> Iterator[str]:
+    """Give the location, or that of a copy where a file cannot be written."""
+    if "://" in location:
+        yield location
+        return
+    with readable(_path(location)) as path:
+        yield str(path)
 
 
 async def thread_owner(thread_id: str) -> str | None:

@@ -13,8 +13,7 @@ from pathlib import Path
 from mneme.core.durable import sync
 from mneme.core.errors import BadInput, Damaged, MnemeError, StorageFailure
 from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
-from mneme.stores.checkpoints.lists import TABLES
-from mneme.stores.checkpoints.saver import Checkpoints
+from mneme.stores.checkpoints.tables import TABLES
 from mneme.stores.checkpoints.tally import (
     KEPT,
     KEYS,
@@ -49,7 +48,7 @@ def refuse_gone(path: Path) -> None:
         )
 
 
-def open_file(path: Path, turns: int) -> Checkpoints:
+def open_file(path: Path) -> Sqlite:
     """Open the checkpoints in a file, making or upgrading its tables. Blocks.
 
     Raises BadInput where it is something else, Damaged, StorageFailure.
@@ -78,7 +77,7 @@ def open_file(path: Path, turns: int) -> Checkpoints:
             if gone := newest_gone(path, before, cursor.execute(ROWS_MADE).fetchone()[0]):
                 raise Damaged(gone[0], REMEDY)
         opened.pop_all()
-    return Checkpoints(database, RUN, turns, path)
+    return database
 
 
 def _make_folder(path: Path) -> None:

@@ -4,8 +4,7 @@ Our tables are in a schema of their own, beside those that LangGraph's own saver
 program.
 """
 
-from mneme.stores.checkpoints.lists import TABLES
-from mneme.stores.checkpoints.saver import Checkpoints
+from mneme.stores.checkpoints.tables import TABLES
 from mneme.stores.ledger.database import make
 from mneme.stores.ledger.postgres import Postgres
 
@@ -14,7 +13,7 @@ RUN = """substring(metadata from '"run_id": "([^"]*)"')"""
 """The run that a checkpoint is of; the metadata may be JSON that Postgres would not take, with NaN in it."""
 
 
-def open_postgres(url: str, turns: int) -> Checkpoints:
+def open_postgres(url: str) -> Postgres:
     """Open the checkpoints at a Postgres URL, making their tables. Blocks. Raises StorageFailure."""
     database = Postgres(url, "MNEME_CHECKPOINTS", SCHEMA)
     try:
@@ -24,4 +23,4 @@ def open_postgres(url: str, turns: int) -> Checkpoints:
     except BaseException:
         database.close()
         raise
-    return Checkpoints(database, RUN, turns)
+    return database

@@ -10,11 +10,10 @@ import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import ormsgpack
 from langchain_core.runnables import RunnableConfig
@@ -31,17 +30,9 @@ from langgraph.checkpoint.base import (
 
 from mneme.core.errors import BadInput, Damaged
 from mneme.stores.checkpoints import turns as pruning
-from mneme.stores.checkpoints.lists import (
-    COLUMNS,
-    VALUES,
-    Place,
-    add_list,
-    inherit,
-    put_back,
-    taken_out,
-    unused,
-)
+from mneme.stores.checkpoints.lists import add_list, inherit, put_back, taken_out, unused
 from mneme.stores.checkpoints.packing import MSGPACK, PlainSerializer, Value
+from mneme.stores.checkpoints.tables import COLUMNS, VALUES, Kept, Place, metadata_of, threads_of
 from mneme.stores.checkpoints.tally import KEYS, ROWS_MADE, UNCOUNT, note_made
 from mneme.stores.checkpoints.turns import At, Known, Past
 from mneme.stores.ledger.database import Cursor, Database, Worker, upsert
@@ -64,25 +55,11 @@ _WRITES = f"SELECT task_path, task_id, idx, channel, type, value FROM writes WHE
 _KNOWN = (
     f"SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints WHERE {_THREAD}"
 )
-_THREADS = """SELECT c.thread_id, c.metadata, latest.count, c.checkpoint_id FROM checkpoints AS c JOIN
-    (SELECT thread_id, max(checkpoint_id) AS last, count(*) AS count FROM checkpoints
-     WHERE checkpoint_ns = '' GROUP BY thread_id) AS latest
-    ON latest.thread_id = c.thread_id AND latest.last = c.checkpoint_id
-    WHERE c.checkpoint_ns = '' ORDER BY c.checkpoint_id"""
 _VALUES = f"""SELECT type, checkpoint FROM checkpoints WHERE {_THREAD}
     UNION ALL SELECT type, value FROM writes WHERE {_THREAD}"""
 _ITEMS = f"SELECT channel, value FROM items WHERE {_THREAD} AND type = ? ORDER BY channel, number"
 _CUT_PARENTS = f"""UPDATE checkpoints SET parent_checkpoint_id = NULL WHERE {_THREAD}
     AND parent_checkpoint_id NOT IN (SELECT checkpoint_id FROM checkpoints WHERE {_THREAD})"""
-
-
-class Kept(NamedTuple):
-    """A thread that has checkpoints: the metadata of the latest, their number, and when it was written."""
-
-    id: str
-    metadata: dict[str, Any]
-    checkpoints: int
-    at: datetime
 
 
 class Checkpoints(BaseCheckpointSaver[str]):
@@ -93,7 +70,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
     overwrites the bytes later (VACUUM, recycling of its write-ahead log).
     """
 
-    def __init__(self, database: Database, run: str, turns: int = 0, file: Path | None = None) -> None:
+    def __init__(self, database: Database, run: str, file: Path | None = None, turns: int = 0) -> None:
         super().__init__(serde=PlainSerializer())
         self.database, self.place, self.turns = database, database.place, turns
         self._run, self._file, self._worker = run, file, Worker(database, database.writers)
@@ -287,7 +264,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
     def _known(self, cursor: Cursor, thread: str) -> list[Known]:
         rows = cursor.execute(_KNOWN, (thread,)).fetchall()
-        return [Known(namespace, id, parent, _described(text)) for namespace, id, parent, text in rows]
+        return [Known(namespace, id, parent, metadata_of(text)) for namespace, id, parent, text in rows]
 
     def _prune(self, cursor: Cursor, thread: str, known: Sequence[Known], past: Past) -> int:
         """Drop the past of a thread; return how many checkpoints that were."""
@@ -315,11 +292,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
     async def threads(self) -> list[Kept]:
         """Return all threads, those written last at the end."""
-        rows = await self._read(lambda cursor: cursor.execute(_THREADS).fetchall())
-        return [
-            Kept(thread, _described(text), count, pruning.time_of(checkpoint))
-            for thread, text, count, checkpoint in rows
-        ]
+        return await self._read(threads_of)
 
     async def values(self, thread_id: str) -> list[Value]:
         """Return all values; of a channel's items, one list in which each reply is behind its message."""
@@ -415,11 +388,3 @@ def _rewrite(cursor: Cursor, thread: str, change: Change) -> int:
         cursor.executemany(f"UPDATE {table} SET {column} = ? WHERE {same}", new)
         count += len(new)
     return count
-
-
-def _described(text: str | bytes | None) -> dict[str, Any]:
-    try:
-        found = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -6,19 +6,17 @@ root's checkpoint that called it; of a subgraph with a memory of its own, the la
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointMetadata
 from langgraph.checkpoint.base import id as ids
 
+from mneme.stores.checkpoints.tables import ticks
+
 At = tuple[str, str]
 """Where a checkpoint of a thread is: its namespace and its id, which rises with the time."""
 
-UUID_VERSION = 6
-EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 LAST_TIME = "_last_v6_timestamp"
 """Where LangGraph notes the time in the last id that it made, which the next one follows."""
 
@@ -98,20 +96,7 @@ def go_on_after(checkpoint: str) -> None:
 
     Of a thread's checkpoints the one with the highest id is the latest; an id begins with the time.
     """
-    vars(ids)[LAST_TIME] = max(vars(ids)[LAST_TIME] or 0, _ticks(checkpoint)) or None
-
-
-def time_of(checkpoint: str) -> datetime:
-    """Return when a checkpoint was made."""
-    return EPOCH + timedelta(microseconds=_ticks(checkpoint) // 10)
-
-
-def _ticks(checkpoint: str) -> int:
-    """Return the time in a checkpoint's id, which is a UUID of version 6; 0 where it is another's."""
-    with suppress(ValueError):
-        known = ids.UUID(checkpoint)
-        return known.time if known.version == UUID_VERSION else 0
-    return 0
+    vars(ids)[LAST_TIME] = max(vars(ids)[LAST_TIME] or 0, ticks(checkpoint)) or None
 
 
 def _latest(known: Sequence[Known]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mneme.core.errors import Conflict
 from mneme.stores.ledger.records import Change, Write, record_id
 from mneme.stores.ledger.writing import retry_on_conflict
-from mneme.stores.pools.memory_pool import MemoryPool, Pooled
+from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
 from mneme.stores.shelf import Shelf, kind_of
 
 HELD_OUT = 5
@@ -185,3 +185,17 @@ class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
 def group_of(pair: Pooled) -> str:
     """Return the checksum of an answer: questions of one answer are held out together."""
     return hashlib.sha256(pair.pair.answer.strip().encode()).hexdigest()[:32]
+
+
+async def keep(
+    pool: MemoryPool, pairs: Sequence[Pair], *, change: Change, once: str | None = None
+) -> list[bool]:
+    """Store pairs with what the retriever is to learn from them; return which are new.
+
+    Done again after a kill, it stores nothing twice, and opens the lessons that were missing; with the same
+    `once` it also says again that they are new.
+    """
+    are_new = await pool.add_all(pairs, change=change, once=once)
+    held = [Pooled(key=each.key, pair=each) for each in pairs if await pool.holds(each.key)]
+    await RetrieverLessons(pool).open_all(held, change=change)
+    return are_new

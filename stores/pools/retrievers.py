@@ -12,13 +12,9 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
 
 from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput, Conflict, NotFound, StorageFailure
@@ -27,8 +23,13 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.shelf import Shelf, kind_of
 
-Weights = dict[str, NDArray[np.float32]]
-"""What a training learned: its arrays by name."""
+if TYPE_CHECKING:  # slow to import
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Weights = dict[str, NDArray[np.float32]]
+    """What a training learned: its arrays by name."""
+
 SERVING = "serving"
 UNTRAINED = 0
 """The number of the retriever that is the untrained embedder."""
@@ -136,17 +137,17 @@ class Retrievers(Shelf[Retriever, Retriever]):
             raise NotFound(self.kind.missing.replace("{key}", str(key)), self.kind.hint)
         return found
 
-    async def weights(self, number: int) -> Weights:
+    async def weights(self, number: int) -> "Weights":
         """Return what a version learned. Raises NotFound, StorageFailure."""
         return await asyncio.to_thread(self._read, await self.get(number))
 
-    def name_of(self, weights: Weights) -> str:
+    def name_of(self, weights: "Weights") -> str:
         """Return the checksum of what was learned, by which its file is named."""
-        return hashlib.sha256(save(weights)).hexdigest()
+        return hashlib.sha256(_packed(weights)).hexdigest()
 
-    def store(self, weights: Weights) -> str:
+    def store(self, weights: "Weights") -> str:
         """Write what was learned to its file; return the checksum. Blocks. Raises StorageFailure."""
-        content = save(weights)
+        content = _packed(weights)
         name = hashlib.sha256(content).hexdigest()
         try:
             make_private_folder(self._folder)
@@ -216,7 +217,10 @@ class Retrievers(Shelf[Retriever, Retriever]):
             raise BadInput(f"Retriever {number} of {self._pool} has no file any more.", CHOOSE)
         return found
 
-    def _read(self, retriever: Retriever) -> Weights:
+    def _read(self, retriever: Retriever) -> "Weights":
+        from safetensors import SafetensorError  # noqa: PLC0415  (NumPy is slow to import)
+        from safetensors.numpy import load_file  # noqa: PLC0415
+
         file = self._file(retriever.weights)
         try:
             if hashlib.sha256(file.read_bytes()).hexdigest() != retriever.weights:
@@ -232,6 +236,12 @@ class Retrievers(Shelf[Retriever, Retriever]):
 
     def _file(self, name: str) -> Path:
         return self._folder / f"{name}.safetensors"
+
+
+def _packed(weights: "Weights") -> bytes:
+    from safetensors.numpy import save  # noqa: PLC0415  (NumPy is slow to import)
+
+    return save(weights)
 
 
 CHOOSE = "See `mneme share retriever status` for one that was kept lately; 0 is the untrained embedder."

@@ -100,9 +100,9 @@ async def test_the_papers_story_is_discovery_reuse_and_an_edge_case_that_merges(
     mean = (first["packet"]["confidence"] + second["packet"]["confidence"]) / 2
     assert verified.status == "verified" and verified.confidence == pytest.approx(mean)
     task = next(each for each in await cards.tasks.all() if each.id == REUSE.id)
-    assert (task.world, task.given["query"], task.given["rows"]) == ("sql_tuning", REUSE.query, LARGE)
+    assert (task.world, task.posed["query"], task.posed["rows"]) == ("sql_tuning", REUSE.query, LARGE)
     approaches = [each.pattern for each in card.rules]
-    pair = Pair(key=card.id, asked="Faster.", answer=lesson_of(card), world=task.world, given=task.given)
+    pair = Pair(key=card.id, asked="Faster.", answer=lesson_of(card), world=task.world, posed=task.posed)
     pair = pair.model_copy(update={"approaches": approaches})
     assert solved_by(pair, [f"Do {approaches[0]}.", "ANALYZE", ""]) == [True, False, False]
 
@@ -193,7 +193,10 @@ async def test_what_a_deprecated_card_advised_is_not_drafted_and_objected_to(edg
     await cards.deprecate(made.card.id, change=CHANGE)
     result = await solve(edge_ledger, DISCOVERY)
     assert result["packet"]["sources"]["cards"] == []
-    assert "INDEX (filter) for" not in (await cards.tasks.all())[-1].mistakes
+    logged = (await cards.tasks.all())[-1]
+    assert "INDEX (filter) for" not in logged.mistakes
+    again = find_world(logged.world).open(Task(id=logged.id, given=logged.posed))
+    assert again.material() == logged.material, "by what is logged its world opens it again"
     stubborn: Any = {"rationale": "I know better.", "pattern": "INDEX (filter)"}
     stubborn |= {"statements": ["CREATE INDEX i ON user_events (event_time)"], "used": [], "query": ""}
     stubborn |= {"files": [], "diff": "", "answer": "", "assumptions": []}

@@ -90,7 +90,7 @@ async def learned(ledger: Ledger, words: tuple[str, ...] = WORDS, world: str = "
             outcome = TaskOutcome(task=task, success=True, confidence=0.9)
             card = (await cards.create(lesson, outcome, change=CHANGE)).card
             record: Any = {"task": f"Speed up the {word} report {n}", "material": f"SELECT {word}_{n}"}
-            record |= {"world": world, "given": {"word": word}}
+            record |= {"world": world, "posed": {"word": word}}
             await cards.tasks.add(TaskRecord(id=task, solved=True, seconds=1, iterations=1, **record))
         approval = Approval(by="leader", approved=True, rubric=GOOD)
         await cards.promote(card.id, approval, change=CHANGE)

@@ -15,11 +15,11 @@ from mneme.models.asking import asking
 from mneme.models.tuning.lora import Training
 from mneme.nodes.learning.consolidation.sources import memory_pairs
 from mneme.nodes.learning.consolidation.state import TuningContext
-from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.pools import who_answers
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
+from mneme.stores.pools.lessons import keep
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.pools.tuned import GROWN, PoolModels
 from tests.doubles.command_line import run_mneme

@@ -29,7 +29,6 @@ from mneme.library.agents.rubric import load_rubric
 from mneme.models.asking.asking import clear_endpoints
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.sharing.context import DesignContext, GrowthContext, PoolContext, SharingContext
-from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.memory_sharing import store
 from mneme.nodes.sharing.pools import retrievers_of, rubrics_of
 from mneme.prompts.sharing import answering, standard_answers
@@ -41,7 +40,7 @@ from mneme.rules.sharing.analogy import compose, topic
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.pools.lessons import RetrieverLessons
+from mneme.stores.pools.lessons import RetrieverLessons, keep
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from tests.doubles.ollama import Json, Reply
 from tests.doubles.scripts import script

@@ -12,11 +12,11 @@ from mneme.models.retriever.reranker import MIN_PROBABILITY, WEIGHT, Reranker
 from mneme.models.retriever.retriever import Examples, Matrix
 from mneme.nodes.sharing.choosing import chosen, reranked
 from mneme.nodes.sharing.context import PoolContext
-from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.pools import look_up, retrievers_of
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
+from mneme.stores.pools.lessons import keep
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
 
 CHANGE = Change(reason="a test", actor="test")

@@ -9,11 +9,10 @@ import pytest
 from mneme.api.pools import Pools
 from mneme.core.errors import BadInput, NotFound
 from mneme.library.agents.rubric import Rubric, load_rubric, read_rubric
-from mneme.nodes.sharing.exchange import keep
 from mneme.nodes.sharing.pools import rubrics_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.pools.lessons import RetrieverLessons
+from mneme.stores.pools.lessons import RetrieverLessons, keep
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, read_lines
 
 CHANGE = Change(reason="a test", actor="test")

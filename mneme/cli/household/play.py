@@ -22,7 +22,6 @@ from mneme.api.household_runs import (
     Line,
     Request,
     Run,
-    brief,
     checked,
     decision_of,
     methods,
@@ -32,6 +31,7 @@ from mneme.api.household_runs import (
 from mneme.api.memories import Memories
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
+from mneme.cli.household.replay import print_decision
 from mneme.cli.household.screen import Screen
 from mneme.cli.show import console, emit, print_shared, prints_json, say
 from mneme.client.remote import api_key
@@ -42,7 +42,6 @@ from mneme.environments.household.episode import CATEGORIES, Episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.loading import load_episode
 from mneme.environments.household.rewards import discounted_return
-from mneme.environments.household.scene import NAMES
 from mneme.environments.household.world import World
 from mneme.nodes.household.context import HouseholdContext
 from mneme.stores.ledger.records import LOCAL
@@ -209,26 +208,6 @@ class _Played:
                 continue
             self.screen.show(line)
             await asyncio.sleep(PACE if line["kind"] == "step" else 0)
-
-
-def print_decision(line: Line) -> None:
-    """Print each member's action, or the manager's synopsis."""
-    at = f"  [cyan]step {line['at']:>3}[/] "
-    if line["step"] == "summarise":
-        synopsis = line.get("synopsis") or f"none: {line['fallback']}"
-        say(f"{at}[dim]synopsis: {escape(synopsis)}[/]")
-        return
-    parts = []
-    for number, proposed in enumerate(each["action"] for each in line["proposals"]):
-        action = line["allocation"][number] if line.get("allocation") else proposed
-        if "under way" in action:
-            parts.append(f"[dim]{NAMES[number]} continues[/]")
-            continue
-        instead = "" if brief(action) == brief(proposed) else f" [dim](proposed {escape(brief(proposed))})[/]"
-        parts.append(f"[bold]{NAMES[number]}[/] {escape(brief(action))}{instead}")
-    if "fallback" in line:
-        say(f"{at}[yellow]no usable allocation: {escape(line['fallback'])}[/]")
-    say(f"{at}{'; '.join(parts)}")
 
 
 COUNTED = {

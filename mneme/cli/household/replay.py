@@ -10,8 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mneme.api.household import played, replayed
-from mneme.api.household_runs import GOING_ON, Run, brief, run_named, runs
-from mneme.cli.household.play import print_decision
+from mneme.api.household_runs import GOING_ON, Line, Run, brief, run_named, runs
 from mneme.cli.show import console, emit, errors, print_result, print_rows, print_table, prints_json, say
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.scene import NAMES
@@ -105,6 +104,26 @@ def _print_run(run: Run, last: int) -> None:
     print_table(f"After step {step.step}", ("who", "holds", "does"), rows)
     placed = ", ".join(f"{each.done} of {each.count} {each.what}" for each in step.goals)
     say(f"  placed: {escape(placed)}")
+
+
+def print_decision(line: Line) -> None:
+    """Print each member's action, or the manager's synopsis."""
+    at = f"  [cyan]step {line['at']:>3}[/] "
+    if line["step"] == "summarise":
+        synopsis = line.get("synopsis") or f"none: {line['fallback']}"
+        say(f"{at}[dim]synopsis: {escape(synopsis)}[/]")
+        return
+    parts = []
+    for number, proposed in enumerate(each["action"] for each in line["proposals"]):
+        action = line["allocation"][number] if line.get("allocation") else proposed
+        if "under way" in action:
+            parts.append(f"[dim]{NAMES[number]} continues[/]")
+            continue
+        instead = "" if brief(action) == brief(proposed) else f" [dim](proposed {escape(brief(proposed))})[/]"
+        parts.append(f"[bold]{NAMES[number]}[/] {escape(brief(action))}{instead}")
+    if "fallback" in line:
+        say(f"{at}[yellow]no usable allocation: {escape(line['fallback'])}[/]")
+    say(f"{at}{'; '.join(parts)}")
 
 
 def _print_beside(found: Sequence[Run], last: int) -> None:

@@ -9,16 +9,17 @@ from rich.markup import escape
 
 from mneme.api.pools import Pools
 from mneme.cli.options import Limit, Reason, Team
-from mneme.cli.sharing.share import LINES, agent_text
 from mneme.cli.show import console, emit, is_written, print_result, read_file, say
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.library import PAIRS
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, load_agent
+from mneme.library.agents.own import agent_text
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.nodes.sharing.pools import agent_of
 from mneme.stores.pools.memory_pool import Added, Pair, Pooled
 
+LINES = "Give a file of JSON Lines."
 LINES_AT_ONCE = 100
 """Lines per request to a server."""
 PAGE = 500

@@ -14,12 +14,12 @@ from mneme.api.pools import Pools
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Agents, by_role
+from mneme.cli.sharing.pools import LINES
 from mneme.cli.show import console, count_of, emit, read_file, say
 from mneme.client.session import TeamSession, Training, open_team
 from mneme.core.errors import BadInput, first_fault
-from mneme.core.yaml_files import read_yaml, text_of
-from mneme.library.agents.agent import AGENTS, DOMAINS, Agent
-from mneme.library.agents.own import PARTED, own_text, own_texts
+from mneme.library.agents.agent import DOMAINS
+from mneme.library.agents.own import PARTED, agent_text, own_texts
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.asking.counting import in_words
 from mneme.nodes.sharing.context import GrowthContext, SharingContext
@@ -32,25 +32,10 @@ ASKING = ("memory_sharing", "retriever_training")
 GROWING = ("interactive_learning", "retriever_training")
 STANDARD = TypeAdapter(Given)
 WIDE = 100
-LINES = "Give a file of JSON Lines."
 SHOWN = [
     *("answer", "score", "stored", "why", "key", "pool", "shown", "retriever"),
     *("answered_by", "scored_by", "asked"),
 ]
-
-
-def agent_text(name_or_file: str) -> str:
-    """Return the context's value: a shipped agent's name, or the text of one's own or of a YAML file.
-
-    Raises BadInput naming the file and the line where it describes no agent.
-    """
-    if (own := own_text(name_or_file)) is not None:
-        return own
-    if name_or_file in AGENTS or Path(name_or_file).suffix not in {".yaml", ".yml"}:
-        return name_or_file
-    text = text_of(Path(name_or_file))
-    read_yaml(text, Agent, name_or_file)
-    return text
 
 
 def members_text(domain: str, named: str) -> str:

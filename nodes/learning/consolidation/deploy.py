@@ -30,7 +30,7 @@ from mneme.nodes.learning.consolidation.state import (
     owner_of,
     read_pairs,
 )
-from mneme.nodes.learning.worlds import advice_of, can_be_replayed, opened
+from mneme.nodes.learning.worlds import advice_of, opened
 from mneme.stores.ledger.records import Change
 from mneme.stores.tuned_models import Attempt
 
@@ -113,10 +113,10 @@ def solved_by(pair: Pair, said: Sequence[str], approaches: Collection[str] = ())
     as many as the lesson has rules. Each is tried once, whoever names it. Return nothing where the task
     cannot be replayed, or where the lesson itself does not solve it there.
     """
-    if not can_be_replayed(pair.world, pair.given):
+    if not pair.world:
         return []
     try:
-        world = opened(pair.world, Task(given=pair.given))
+        world = opened(pair.world, Task(given=pair.posed))
         known = sorted({*world.remedies(), *pair.approaches, *approaches}, key=len, reverse=True)
         named = re.compile("|".join(map(re.escape, known)))
 

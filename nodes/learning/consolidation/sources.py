@@ -67,7 +67,7 @@ async def card_pairs(
         if (task := logged.get(latest)) is None:
             return made
         approaches = [rule.pattern for rule in card.rules]
-        return made.model_copy(update={"world": task.world, "given": task.given, "approaches": approaches})
+        return made.model_copy(update={"world": task.world, "posed": task.posed, "approaches": approaches})
 
     held_out = _some([card for card in good if is_held_out(card)], MAX_HELD_OUT, attrgetter("id"))
     again = [card for card in good if len(asked[card.id]) > 1 or is_held_out(card)]
