@@ -19,23 +19,29 @@ MAX_READ = 20_000  # characters of a message: what is longer is a document
 MAX_CHARS = 1000  # characters of a statement that stands in one memory; a longer one is split between words
 ENGLISH = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 WORDS = {name: frozenset(words(listed)) for name, listed in ENGLISH["words"].items()}
-GRAMMAR, REACTION, ASKING, TASK, WANTED = (
-    WORDS[name] for name in ("grammar", "reaction", "asking", "task", "wanted")
+GRAMMAR, REACTION, TALK, ASKING, TASK, WANTED = (
+    WORDS[name] for name in ("grammar", "reaction", "talk", "asking", "task", "wanted")
 )
 EMPTY = GRAMMAR | REACTION
 PATTERNS = {name: "".join(parts) for name, parts in ENGLISH["patterns"].items()}
-COURTESY, PERSON, IS, THAT, SEARCHING, MAKING, STANDING = (
+COURTESY, PERSON, FIRST, IS, LASTING, THAT, SEARCHING, MAKING, ONCE, EVER, STANDING = (
     re.compile(PATTERNS[name])
-    for name in ("courtesy", "person", "is", "that", "searching", "making", "standing")
+    for name in (
+        *("courtesy", "person", "first", "is", "lasting", "that", "searching"),
+        *("making", "once", "ever", "standing"),
+    )
 )
 TIED = re.compile(PATTERNS["person"] + PATTERNS["tied"])
 CLAUSES, PASTED, WISHING, TAG, REFERRING, VERBATIM = (
     re.compile(PATTERNS[name]) for name in ("clauses", "pasted", "wishing", "tag", "referring", "verbatim")
 )
-OPENING = REACTION | {"so", "and", "but", "now", "btw", "also", "kindly"}
+OPENING = REACTION | {"so", "and", "but", "now", "then", "btw", "also", "kindly"}
 ALWAYS_ASKING = frozenset(words("is are does"))
 INVERTED = ALWAYS_ASKING | frozenset(words("can could would should"))
 AUXILIARY = INVERTED | frozenset(words("do did will shall may am was were has have had"))
+DETAIL = EMPTY | TASK | frozenset(words("put end add use include start finish close cover"))
+ENGLISH_ALONE = frozenset(words("the and with which that this what how your you"))
+IMAGINED = frozenset(words("imagine pretend suppose"))
 PRONOUN = frozenset(words("i you u ya we he she it they this that there any"))
 
 
@@ -55,12 +61,15 @@ def statements(message: str, preceding: Sequence[str] = ()) -> list[Statement]:
     before = statements(turns[-1])[-1:] if turns and turns[-1] != message else []
     context = "".join(each.quote for each in before if not re.match(r"(?i)(?:i|we)\b", each.quote))
     found: list[Statement] = []
+    is_of_task = False
     is_long = len(message) > MAX_READ
     for sentence in sentences(message[:MAX_READ].rpartition(" ")[0] if is_long else message):
-        is_question, refers = asks(sentence), REFERRING.match(sentence) is not None
-        if not (says_beside(sentence) if is_question else says(sentence, bool(found))):
+        is_pasted = PASTED.search(sentence) and any(map(asks, CLAUSES.split(sentence)))
+        is_question, refers = asks(sentence) or is_pasted, REFERRING.match(sentence) is not None
+        is_of_task = (is_question and sentence[-1] != "?") or (is_of_task and details(sentence))
+        if not (says_beside(sentence) if is_question else not is_of_task and says(sentence, bool(found))):
             context = sentence if is_question else context
-            if is_question and PASTED.search(sentence):
+            if is_pasted:
                 break  # what follows is the text that the task is about
         elif refers and found and not context and len(found[-1].content) + len(sentence) < MAX_CHARS:
             quote, content = found[-1]
@@ -88,10 +97,11 @@ def asks(sentence: str) -> bool:
         first in INVERTED and second in {"a", "an", "the", "my", "your", "his", "her", "our", "some"}
     )
     is_when = first in {"when", "where"} and second in AUXILIARY | {""}
-    is_bare = PERSON.search(said) is None and IS.search(said) is None
+    is_bare = PERSON.search(opened) is None and IS.search(opened) is None
     is_task = first in TASK or MAKING.match(opened) or (is_bare and not WANTED.isdisjoint(read[:4]))
-    plain = VERBATIM.sub(" ", opened)
-    return first in ALWAYS_ASKING or is_inverted or is_when or (bool(is_task) and not STANDING.search(plain))
+    lasting = EVER if first in TASK and ONCE.match(opened) else STANDING
+    is_once = is_task and not lasting.search(VERBATIM.sub(" ", opened))
+    return first in ALWAYS_ASKING or is_inverted or is_when or bool(is_once)
 
 
 def says(sentence: str, known: bool = False) -> bool:
@@ -99,7 +109,7 @@ def says(sentence: str, known: bool = False) -> bool:
 
     It needs fewer where another sentence of the message is `known` to state something.
     """
-    clauses = [each for each in CLAUSES.split(sentence) if TIED.search(each)]
+    clauses = [each for each in CLAUSES.split(sentence) if TIED.search(each) and not asks(each)]
     is_tied = any(len(content_of(each)) > bool(THAT.match(_opened(each))) for each in clauses)
     reacts = not (REACTION | {"you"}).isdisjoint(map(_core, words(sentence)[:1]))
     least = 2 if IS.search(sentence) else 8 if UNSPACED.search(sentence) else 4  # words, or letters
@@ -109,17 +119,27 @@ def says(sentence: str, known: bool = False) -> bool:
 
 def says_beside(question: str) -> bool:
     """Tell whether a clause of a question states something about the user or somebody they speak of."""
-    clauses = CLAUSES.split(VERBATIM.sub(" ", question).partition(":")[0])
-    said = [
-        each for each in clauses[:-1] if EMPTY.isdisjoint(words(each))
-    ]  # in another language than English
+    if not IMAGINED.isdisjoint(words(_opened(question).lower())[:1]):
+        return False
+    own = question.partition(":")[0] if PASTED.search(question) else question
+    clauses = CLAUSES.split(VERBATIM.sub(" ", own))
+    is_english = not ENGLISH_ALONE.isdisjoint(words(question.lower()))
+    said = [each for each in clauses[:-1] if not is_english and EMPTY.isdisjoint(words(each))]
     said += [each.rstrip("? ") for each in clauses if PERSON.search(each) and len(words(each)) > 2]
     return any(says(each) and not asks(each) for each in said)
 
 
+def details(sentence: str) -> bool:
+    """Tell whether a sentence after a task only says more of it: `Around 300 words, with a sad ending.`"""
+    read = [_core(each) for each in words(sentence)[:1]]
+    return not (FIRST.search(sentence) or EVER.search(sentence) or DETAIL.isdisjoint(read))
+
+
 def content_of(text: str) -> list[str]:
-    """Return the words of a text that are neither of grammar nor of courtesy."""
-    return [each for each in map(_core, words(COURTESY.sub(" ", text))) if each and each not in EMPTY]
+    """Return the words of a text that are neither of grammar nor of courtesy, nor of the talk alone."""
+    empty = EMPTY if LASTING.search(text) else EMPTY | TALK
+    found = map(_core, words(COURTESY.sub(" ", text)))
+    return [each for each in found if each not in empty and not re.fullmatch("[a-z]?", each)]
 
 
 def _core(word: str) -> str:

@@ -94,6 +94,7 @@ async def test_an_edit_while_a_task_is_solved_does_not_move_its_baseline(
             (place / "tool.py").write_text("# edited\n" + before)
     (task,) = await KnowledgeCards(edge_ledger, "t").tasks.all()
     assert before in task.material and "# edited" not in task.material
+    assert not task.world and not task.posed, "a folder of the user's is for their task alone"
 
 
 def finished(trials: list[Trial], used: list[list[int]], **more: Any) -> Any:
@@ -204,7 +205,10 @@ def test_the_same_mistake_in_the_same_world_is_a_duplicate_also_without_features
     log = [LoggedObjection(round=1, objection=said)]
     world = Unmeasured({"scope": "laundry"})
     states = [finished([BAD], [[]], log=log, task=f"Clean the {thing}.") for thing in ("shirt", "scarf")]
-    assert len({mistake for state in states for mistake in record_of(state, world).mistakes}) == 1
+    assert (
+        len({mistake for state in states for mistake in record_of(state, world, LearningContext()).mistakes})
+        == 1
+    )
 
 
 def test_a_draft_stands_once_in_the_leaders_question() -> None:
