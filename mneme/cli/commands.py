@@ -4,6 +4,7 @@ The function of a command is imported when the command runs: importing it is slo
 with the first line of each function's docstring, which is read from the source.
 """
 
+import gc
 import re
 import tomllib
 from collections.abc import Callable
@@ -121,7 +122,9 @@ def _docstring(place: str) -> str:
 def _function(place: str, prints_json: bool) -> "Command":
     from mneme.cli.derived import Command, named
 
-    return Command(named(place), prints_json=prints_json)
+    command = Command(named(place), prints_json=prints_json)
+    gc.enable()  # such a function may go on for long; the call of an operation does not
+    return command
 
 
 def _call(help: str, **about: Any) -> "Command":
@@ -141,6 +144,7 @@ def _evaluation(name: str, place: str) -> "Command":
 
     with needs(f"mneme eval {name}", "evals"):
         module = import_module(place)
+    gc.enable()
 
     async def evaluate(options: Annotated[Any, Fields(module.Options, whole=True)]) -> None:
         with progress_bar(elapsed=True) as bar:
