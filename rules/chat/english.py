@@ -125,7 +125,7 @@ def says_beside(question: str) -> bool:
     clauses = CLAUSES.split(VERBATIM.sub(" ", own))
     is_english = not ENGLISH_ALONE.isdisjoint(words(question.lower()))
     said = [each for each in clauses[:-1] if not is_english and EMPTY.isdisjoint(words(each))]
-    said += [each.rstrip("? ") for each in clauses if PERSON.search(each) and len(words(each)) > 2]
+    said += [each.rstrip("? ") for each in clauses if PERSON.search(each) and len(words(each)) > 1]
     return any(says(each) and not asks(each) for each in said)
 
 
