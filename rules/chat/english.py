@@ -24,10 +24,10 @@ GRAMMAR, REACTION, TALK, ASKING, TASK, WANTED = (
 )
 EMPTY = GRAMMAR | REACTION
 PATTERNS = {name: "".join(parts) for name, parts in ENGLISH["patterns"].items()}
-COURTESY, PERSON, FIRST, IS, LASTING, THAT, SEARCHING, MAKING, ONCE, EVER, STANDING = (
+COURTESY, PERSON, FIRST, NAMED, IS, LASTING, THAT, SEARCHING, MAKING, ONCE, EVER, STANDING = (
     re.compile(PATTERNS[name])
     for name in (
-        *("courtesy", "person", "first", "is", "lasting", "that", "searching"),
+        *("courtesy", "person", "first", "named", "is", "lasting", "that", "searching"),
         *("making", "once", "ever", "standing"),
     )
 )
@@ -126,7 +126,7 @@ def says_beside(question: str) -> bool:
     is_english = not ENGLISH_ALONE.isdisjoint(words(question.lower()))
     said = [each for each in clauses[:-1] if not is_english and EMPTY.isdisjoint(words(each))]
     said += [each.rstrip("? ") for each in clauses if PERSON.search(each) and len(words(each)) > 1]
-    return any(says(each) and not asks(each) for each in said)
+    return any(says(each) and (NAMED.search(each) or not asks(each)) for each in said)
 
 
 def details(sentence: str) -> bool:
