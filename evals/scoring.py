@@ -1,7 +1,6 @@
 """Score memory operations against what was expected: which, on which memory, in which words."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +10,6 @@ from scipy.stats import binomtest
 
 Write = Literal["insert", "update", "retire"]
 Operation = Literal["insert", "update", "retire", "discard"]
-OPERATIONS: tuple[Operation, ...] = ("insert", "update", "retire", "discard")
 
 
 class Expected(BaseModel):
@@ -64,7 +62,7 @@ def pair(expected: Sequence[Expected], done: Sequence[Done]) -> list[Pairing]:
     """Pair expectations with operations as favourably as they allow.
 
     First those of the right kind and target: an insert answers one expectation, an update of one
-    memory any number. What is left over is paired to show the confusion; what then remains of the
+    memory any number. What is left over is paired by likeness; what then remains of the
     expectations was missed, and of the operations was too much.
     """
     if not expected and not done:
@@ -130,28 +128,6 @@ def _pairing(entry: Expected, op: Done | None) -> Pairing:
         right_target=op is not None and _on_target(entry, op),
         right_content=op is not None and says_right(entry, op),
     )
-
-
-def per_operation(pairings: Sequence[Pairing]) -> dict[str, dict[str, float | int | None]]:
-    """Return support, precision, recall and F1 of each operation, whatever its target and words."""
-    counts = confusion(pairings)
-    found: dict[str, dict[str, float | int | None]] = {}
-    for operation in OPERATIONS:
-        both, expected = counts[operation][operation], sum(counts[operation].values())
-        actual = sum(row[operation] for row in counts.values())
-        found[operation] = {
-            "support": expected,
-            "precision": ratio(both, actual),
-            "recall": ratio(both, expected),
-            "f1": ratio(2 * both, expected + actual),
-        }
-    return found
-
-
-def confusion(pairings: Iterable[Pairing]) -> dict[str, dict[str, int]]:
-    """Count what was done for each operation that was expected."""
-    counts = Counter((p.expected, p.actual) for p in pairings)
-    return {e: {a: counts[e, a] for a in OPERATIONS} for e in OPERATIONS}
 
 
 def ratio(part: float, whole: float) -> float | None:

@@ -29,6 +29,12 @@ Right = Literal["read", "write", "promote", "review"]
 Policy = Literal["never", "measured", "always"]
 """What other teams of an organisation see of a team's records: none, those that its trials verified, all."""
 
+StalePolicy = Literal["review", "retire", "verify"]
+"""What becomes of a record that is out of date: a person decides, it goes, or it is tried (cards alone)."""
+
+TRIED = ("measured", "verify")
+"""The policies for what a world can try."""
+
 Agent = Literal["chatbot", "researcher", "expert", "manager", "pool"]
 """The agents of a team that are shown what others remember; `pool`: those that share answers in one."""
 
@@ -41,15 +47,20 @@ class Roles(BaseModel):
     teams: Mapping[str, Mapping[str, frozenset[Right]]] = {}
     agents: Mapping[str, Mapping[Agent, frozenset[Recallable]]] = {}
     organisations: Mapping[str, Mapping[str, Mapping[Recallable, Policy]]] = {}
+    stale: Mapping[str, Mapping[Recallable, StalePolicy]] = {}
 
     @model_validator(mode="after")
-    def _only_cards_are_measured(self) -> "Roles":
-        for teams in self.organisations.values():
+    def _only_cards_are_tried(self) -> "Roles":
+        for teams in (*self.organisations.values(), self.stale):
             for team, kinds in teams.items():
-                wrong = [kind for kind, policy in kinds.items() if policy == "measured" and kind != "card"]
+                wrong = [kind for kind, policy in kinds.items() if policy in TRIED and kind != "card"]
                 if wrong:
-                    raise ValueError(f"{team}: only cards are measured, no {wrong[0]}; say never or always")
+                    raise ValueError(f"{team}: {kinds[wrong[0]]} is for cards alone, not for {wrong[0]}")
         return self
+
+    def when_stale(self, team: str, kind: Recallable) -> StalePolicy:
+        """Return what becomes of a team's records of a kind that are out of date."""
+        return self.stale.get(team, {}).get(kind, "verify" if kind == "card" else "review")
 
     def opened(self, teams: Iterable[str]) -> tuple[Opened, ...]:
         """Return what members of these teams may see of the other teams of their organisations."""

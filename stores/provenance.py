@@ -11,7 +11,7 @@ from typing import Any
 
 from mneme.stores.ledger.listing import Link
 from mneme.stores.ledger.lookup import Lookup
-from mneme.stores.ledger.records import Change, Namespace, Version, record_id, texts_in
+from mneme.stores.ledger.records import Change, Namespace, Source, Version, record_id, texts_in
 
 MAX_TRACED = 1000
 """Records that a trace goes through at most, the nearest first."""
@@ -28,6 +28,14 @@ def made_from(change: Change, names: Sequence[str]) -> Change:
     source = change.source
     together = list(dict.fromkeys([*source.records, *records]))
     return change.model_copy(update={"source": source.model_copy(update={"records": together})})
+
+
+async def as_now(ledger: Lookup, head: Version, change: Change) -> Change:
+    """Return a change that names what a record was made from as it is now: what is written so rests on it."""
+    sources = [link.source for link in await ledger.links([head.record])]
+    live = await ledger.by_ids(sources)
+    named = [live[each].reference if each in live else f"{each}@{SETTLED}" for each in sources]
+    return change.model_copy(update={"source": Source(records=named)})
 
 
 async def stale(ledger: Lookup, records: Iterable[str]) -> dict[str, str]:

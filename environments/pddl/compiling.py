@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from threading import Lock
 from typing import Any
 
@@ -21,6 +21,7 @@ STRIPS = "Give a typed STRIPS problem: conjunctions of positive literals, plain 
 COMMENT = re.compile(r";[^\n]*")
 DEFINED, WANTED = re.compile(r"\(\s*domain\s+([^\s()]+)"), re.compile(r"\(\s*:domain\s+([^\s()]+)")
 PREDICATES = re.compile(r"\(\s*:predicates\b(?:[^()]|\([^()]*\))*\)")
+ACTION, FUNCTIONS = re.compile(r"\(\s*:action\b"), re.compile(r"\(\s*:functions\b")
 CONSTANTS = re.compile(r"\(\s*:constants\b[^()]*\)")
 TYPE = re.compile(r"\s-\s+[^\s()]+")
 OBJECTS = re.compile(r"(\(\s*:objects\b)([^()]*)\)")
@@ -112,12 +113,12 @@ def compile_problem(domain_pddl: str, problem_pddl: str) -> Compiled:
     """Parse and check two texts. Raises BadInput naming the domain or the problem, and the place."""
     domain, problem = domain_pddl.lower(), problem_pddl.lower()
     name = _domain_name(domain, problem)
-    mended, constants = _domain(domain)
+    declared, constants, actions = _domain(domain)
     try:
-        parsed = _read(mended, _without_constants(problem, dict(constants)))
+        parsed = _read(declared, _without_constants(problem, constants))
     except UnreadableError as error:
         raise BadInput(f"The problem: {error}", STRIPS) from error
-    return _compiled(name, parsed)
+    return _compiled(name, parsed, actions or [_schema(action) for action in parsed.actions])
 
 
 def _domain_name(domain: str, problem: str) -> str:
@@ -135,15 +136,29 @@ def _domain_name(domain: str, problem: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _domain(domain: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Return a domain that parses, and its constants with their types.
+def _domain(domain: str) -> tuple[str, dict[str, str], list[Schema]]:
+    """Return what problems are read with, the constants' types, and the actions of a domain.
+
+    Actions take most of a domain's parsing, so problems are read with what stands before them. Where there
+    are functions, a problem decides which effects are costs: it is read with the whole domain.
+    """
+    mended, parsed = _readable(domain)
+    constants = {thing.name: thing.type.name for thing in parsed.all_objects}
+    if FUNCTIONS.search(mended) or not parsed.actions:
+        return mended, constants, []
+    declared = ACTION.split(COMMENT.sub("", mended), maxsplit=1)[0]
+    return f"{declared})", constants, [_schema(action) for action in parsed.actions]
+
+
+def _readable(domain: str) -> tuple[str, Any]:
+    """Return a domain that parses, and what it was parsed to.
 
     AgentBoard's tyreworld, as published, declares constants after predicates, and a predicate with other
     types than its own actions use; its parser does not mind. So where a domain does not parse, constants
     are moved to their place and the predicates' types left out; the actions' own types still bind.
     """
     try:
-        return domain, _constants(_read(domain, None))
+        return domain, _read(domain, None)
     except UnreadableError as error:
         constants, predicates = CONSTANTS.search(domain), PREDICATES.search(domain)
         mended = domain
@@ -152,13 +167,9 @@ def _domain(domain: str) -> tuple[str, tuple[tuple[str, str], ...]]:
             mended = f"{without[: predicates.start()]}{constants[0]}{without[predicates.start() :]}"
         mended = PREDICATES.sub(lambda each: TYPE.sub(lambda kind: " " * len(kind[0]), each[0]), mended)
         try:
-            return mended, _constants(_read(mended, None))
+            return mended, _read(mended, None)
         except UnreadableError:
             raise BadInput(f"The domain: {error}", STRIPS) from error
-
-
-def _constants(parsed: Any) -> tuple[tuple[str, str], ...]:
-    return tuple((thing.name, thing.type.name) for thing in parsed.all_objects)
 
 
 def _without_constants(problem: str, constants: dict[str, str]) -> str:
@@ -177,17 +188,24 @@ class UnreadableError(ValueError):
     """What unified-planning found, in words, with the place where it says one."""
 
 
+@cache
+def _reader() -> Any:
+    """Return unified-planning's reader: to make its grammar takes as long as to read a small problem."""
+    from unified_planning.io import PDDLReader  # noqa: PLC0415  (an extra)
+
+    return PDDLReader()
+
+
 def _read(domain: str, problem: str | None) -> Any:
     with needs("Planning in PDDL", "pddl"):
         from pyparsing import ParseBaseException  # noqa: PLC0415  (an extra)
         from pyparsing.warnings import PyparsingDeprecationWarning  # noqa: PLC0415
         from unified_planning.exceptions import UPException  # noqa: PLC0415
-        from unified_planning.io import PDDLReader  # noqa: PLC0415
 
     with _parsing, warnings.catch_warnings():
         warnings.simplefilter("ignore", PyparsingDeprecationWarning)
         try:
-            return PDDLReader().parse_problem_string(domain, problem)
+            return _reader().parse_problem_string(domain, problem)
         except ParseBaseException as error:
             raise UnreadableError(f"line {error.lineno}, column {error.column}: {error.msg}.") from error
         except KeyError as error:
@@ -199,8 +217,7 @@ def _read(domain: str, problem: str | None) -> Any:
             raise UnreadableError(plain or "it is not well-formed PDDL.") from error
 
 
-def _compiled(domain: str, parsed: Any) -> Compiled:
-    schemas = [_schema(action) for action in parsed.actions]
+def _compiled(domain: str, parsed: Any, schemas: Sequence[Schema]) -> Compiled:
     goal = [literal for wanted in parsed.goals for literal in _conjunction(wanted, "The problem: the goal")]
     if not goal:
         raise BadInput("The problem: it has no goal.", "Say what is wanted: (:goal (and …)).")

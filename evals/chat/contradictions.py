@@ -18,14 +18,11 @@ from mneme.cli.tables import Table
 from mneme.core.errors import BadInput
 from mneme.evals.report import Row, framed, read_lines
 from mneme.evals.scoring import (
-    OPERATIONS,
     Done,
     Expected,
     Pairing,
-    confusion,
     interval,
     pair,
-    per_operation,
     percent,
     ratio,
     share,
@@ -105,8 +102,6 @@ def summarise(scored: Sequence[Scored]) -> dict[str, Any]:
         "whole": share(sum(one.right for one in scored), len(scored)),
         "met": share(sum(one.met for one in scored), len(scored)),
         "failed": sum(bool(one.failed) for one in scored),
-        "operations": per_operation(pairings),
-        "confusion": confusion(pairings),
         "store_or_discard": share(stored, len(scored)),
         "conflicts": _conflicts(scored),
         "target": ratio(sum(p.right_target for p in updates), len(updates)),
@@ -147,25 +142,12 @@ def tables(summaries: Mapping[str, dict[str, Any]]) -> list[Table]:
     def of_each(figures: Callable[[dict[str, Any]], dict[str, Any]]) -> pd.DataFrame:
         return pd.DataFrame({system: figures(summary) for system, summary in summaries.items()})
 
-    confusions = of_each(
-        lambda of: {f"{e} → {a}": n for e, row in of["confusion"].items() for a, n in row.items()}
-    )
-    confusions = confusions.T.rename_axis("expected → done")
-    operations = of_each(
-        lambda of: {
-            f"{operation} {figure}": percent(of["operations"][operation][figure])
-            for operation in OPERATIONS
-            for figure in ("precision", "recall", "f1")
-        }
-    )
     categories = of_each(lambda of: {name: _right_and_met(each) for name, each in of["categories"].items()})
     return [
         framed(
             "Contradiction set: share of cases and of decisions that are right",
             of_each(_decisions).T.rename_axis("system"),
         ),
-        framed("Precision, recall and F1 of each operation", operations.T.rename_axis("system")),
-        framed("Confusion: operations expected and done", confusions.loc[:, confusions.any()]),
         framed(
             "Cases wholly right by category; in brackets: all expected done, further inserts let pass",
             categories.rename_axis("category"),

@@ -22,7 +22,7 @@ from pydantic import Field
 
 from mneme.core.errors import BadAnswer, PromptTooLong
 from mneme.evals.answering import Identity, identify
-from mneme.evals.chat import baselines, contradictions, table_1
+from mneme.evals.chat import contradictions, table_1
 from mneme.evals.chat.arms import ARMS, Arm, Name
 from mneme.evals.chat.contradictions import Case, as_row, score, summarise
 from mneme.evals.measuring import temporary_ledger
@@ -76,7 +76,7 @@ class Setup:
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
-    """Run table 1 and the contradiction set with each memory agent, and the baselines."""
+    """Run table 1 and the contradiction set with each memory agent."""
     data = options.data or contradictions.DEFAULT
     cases = contradictions.load(data)
     embedder = await options.opened_embedder()
@@ -98,8 +98,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
             messages = {f"{name}/{case.id}": case for case in cases}
             remember = partial(_contradict, name=name, setup=setup)
             await journal.play(messages, remember, progress, concurrency=options.at_once)
-    played = await baselines.play(cases, embedder)
-    return _report(options, cases, journal, played, agent)
+    return _report(options, cases, journal, agent)
 
 
 async def _table_1(name: Name, setup: Setup) -> list[Row]:
@@ -181,13 +180,7 @@ def _changes(before: dict[str, str], after: dict[str, str]) -> list[Done]:
     ]
 
 
-def _report(
-    options: Options,
-    cases: Sequence[Case],
-    journal: Journal,
-    played: dict[str, dict[str, Row]],
-    agent: Identity,
-) -> Report:
+def _report(options: Options, cases: Sequence[Case], journal: Journal, agent: Identity) -> Report:
     names = options.arms
     tests: dict[str, list[Row]] = {
         name: journal[f"table 1/{name}"]["tests"] for name in names if not options.skip_table_1
@@ -195,9 +188,7 @@ def _report(
     rows: dict[str, dict[str, Row]] = {
         name: {case.id: journal[f"{name}/{case.id}"] for case in cases} for name in names
     }
-    summaries = {
-        name: summarise([score(case, of[case.id]) for case in cases]) for name, of in (rows | played).items()
-    }
+    summaries = {name: summarise([score(case, of[case.id]) for case in cases]) for name, of in rows.items()}
     right = {
         name: [table_1.is_right(test, row) for test, row in zip(table_1.TESTS, of, strict=True)]
         for name, of in tests.items()
@@ -229,8 +220,7 @@ def _report(
 def _notes(summaries: dict[str, Any], agent: Identity) -> list[str]:
     failed = {name: summary["failed"] for name, summary in summaries.items() if summary["failed"]}
     notes = [
-        "The baselines see the set first: their similarity threshold is the best one for this very set.",
-        *(f"{name}: {count} messages failed for want of a usable answer." for name, count in failed.items()),
+        f"{name}: {count} messages failed for want of a usable answer." for name, count in failed.items()
     ]
     if not agent.is_model:
         notes.append("Answered by rules: no language model took part, and these figures stand for none.")

@@ -1,4 +1,4 @@
-"""The tables and the plot of `mneme eval pddl`: table 1 beside the paper's, and figures by domain."""
+"""The tables and the plot of `mneme eval pddl`: table 1 beside the paper's."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,14 +11,13 @@ from matplotlib.axes import Axes
 from mneme.cli.tables import Table
 from mneme.evals.answering import Identity
 from mneme.evals.measuring import holm, interval_of_mean, wilcoxon_p
-from mneme.evals.report import Journal, Report, Row, framed, table
+from mneme.evals.report import Journal, Report, Row, table
 
 _PRINTED = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encoding="utf-8"))
 LABELS: dict[str, str] = {name: each["label"] for name, each in _PRINTED.items()}
 PAPER = {name: (each["reward"], each["tokens"]) for name, each in _PRINTED.items()}
 """Table 1: rewards and tokens."""
 CROSS_TRIAL = ("g_memory", "generative", "memory_bank", "meta_gpt", "voyager")
-MEASURES = {"success": "success", "grounding": "grounding accuracy", "steps": "steps"}
 PROBLEM = ["seed", "number"]
 
 
@@ -33,7 +32,7 @@ def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, jo
     return journal.report(
         who,
         {"seeds": list(seeds), "problems": source, "memories": summary},
-        [*_table_1(summary, who), *_by_domain(played)],
+        _table_1(summary, who),
         _notes(played, seeds, who, source),
         rows,
     ).with_plots(
@@ -84,18 +83,6 @@ def _table_1(summary: dict[str, Row], who: Identity) -> list[Table]:
     return [
         table(f"Table 1, rewards {head}", columns, rewards),
         table(f"Table 1, tokens {head}", ("memory", "tokens", "paper", "reward/10⁷ tokens", "paper"), tokens),
-    ]
-
-
-def _by_domain(played: pd.DataFrame) -> list[Table]:
-    measures = {"reward": "average reward", **MEASURES}
-    means: pd.DataFrame = played.pivot_table(
-        index="memory", columns="domain", values=[*measures], margins=True, margins_name="all", sort=False
-    )
-    domains, names = [*sorted(set(played["domain"])), "all"], [*dict.fromkeys(played["memory"])]
-    return [
-        framed(f"By domain: {title}", means[measure].loc[names, domains].map("{:.3g}".format).rename(LABELS))
-        for measure, title in measures.items()
     ]
 
 

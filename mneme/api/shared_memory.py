@@ -23,7 +23,7 @@ from mneme.stores.ledger.records import (
     unescaped,
     user_namespace,
 )
-from mneme.stores.provenance import SETTLED, VERDICTS, stale, steps
+from mneme.stores.provenance import VERDICTS, as_now, stale, steps
 from mneme.stores.recall import RECALLABLE, Contradiction, Keep, Recallable, Recalled, kind_in, recall
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
@@ -166,11 +166,7 @@ class SharedMemory(Operations):
                 head.namespace, head.key, change=change, expected_version=head.version
             )
             return _step(0, done, {})
-        sources = [link.source for link in await self._ledger.links([head.record])]
-        live = await self._ledger.by_ids(sources)
-        named = [live[each].reference if each in live else f"{each}@{SETTLED}" for each in sources]
-        change = self._change(reason, "looked at again: it still holds")
-        change = change.model_copy(update={"source": Source(records=named)})
+        change = await as_now(self._ledger, head, self._change(reason, "looked at again: it still holds"))
         kept = await self._ledger.update(
             head.namespace, head.key, head.value, text=None, change=change, expected_version=head.version
         )
@@ -197,6 +193,32 @@ class SharedMemory(Operations):
         facts = UserMemories(self._ledger, unescaped(head.namespace[1]), head.namespace)
         await facts.update(head.key, memory, change=change, expected_version=head.version)
         return _step(0, await facts.head(head.key), {})
+
+    @changes("stale/reverify")
+    async def reverify(
+        self,
+        team: Team = LOCAL,
+        tried_by: Annotated[
+            str,
+            Field(
+                description="Who carries out a rule that is words: `rules` cannot, `auto`, or a model.",
+                examples=["ollama:llama3.1:8b"],
+            ),
+        ] = "auto",
+        limit: Annotated[int, Field(ge=1, le=100, description="How many cards are tried at most.")] = 10,
+    ) -> Sequence[Step]:
+        """Do what the roles file says with a team's records that are out of date, and return them.
+
+        Cards are tried on the latest tasks that they served, and hold then or are deprecated, or they are
+        retired; what cannot be tried and all else waits for a person, and is still out of date. Called again,
+        it goes on with what is left. Raises Forbidden, ModelUnavailable.
+        """
+        from mneme.api.reverification import reverify  # noqa: PLC0415  (slow to import)
+
+        own = own_team(self._who, team, "review")
+        done = await reverify(self._ledger, own, tried_by, limit, self._caller)
+        old = await stale(self._ledger, [record for record, head in done.items() if head.live])
+        return [_step(0, head, old) for head in done.values() if head.namespace[2:] != (VERDICTS,)]
 
     @reads("contradictions")
     async def contradictions(

@@ -116,13 +116,13 @@ def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) ->
     tried = {trial.task for trial in dispute.trials}
     drawn = [task for task in kind.similar(own, seed) if task.id not in tried]
     worlds = ((task, kind.open(task)) for task in drawn)
-    fitting = [task for task, world in worlds if all(_is_about(side, world) for side in sides)]
+    fitting = [task for task, world in worlds if all(is_about(side, world) for side in sides)]
     first_of_group = {task.group: task for task in reversed(fitting)}.values()
     others = [task for task in fitting if task not in first_of_group]
     return [*first_of_group, *others][:SIMILAR]
 
 
-def _is_about(side: Guideline, world: World) -> bool:
+def is_about(side: Guideline, world: World) -> bool:
     """Say whether an approach is about this task; of words, it is enough that nothing says otherwise."""
     applies = world.applies(side.condition)
     return applies is True or (applies is None and advice_of(world, "", side.pattern).is_text)
@@ -144,7 +144,7 @@ async def test(state: State, runtime: TeamRuntime) -> Update:
     trials = []
     for task in state["similar"]:
         world = await asyncio.to_thread(opened, runtime.context.environment, task)
-        old, new = [await tried(world, task, side, runtime) for side in sides]
+        old, new = [await tried(world, task, side, runtime.context.devils_advocate) for side in sides]
         if old is None or new is None:
             continue
         trials.append(paired(world, task, old, new))
@@ -244,12 +244,12 @@ async def settle(state: State, runtime: TeamRuntime) -> Update:
     return {"dispute": dispute}
 
 
-async def tried(world: World, task: Task, side: Guideline, runtime: TeamRuntime) -> Trial | None:
-    """Try an approach on a task; None where a model could not carry its words out at all."""
+async def tried(world: World, task: Task, side: Guideline, who: str) -> Trial | None:
+    """Try an approach on a task; None where `who` could not carry its words out at all."""
     advice = advice_of(world, side.condition, side.pattern)
     if advice.is_text:
         given = Carried(**told_of(world, task.text), condition=side.condition, pattern=side.pattern)
-        answered = await ask(carry_out, given, runtime.context.devils_advocate, lane="background")
+        answered = await ask(carry_out, given, who, lane="background")
         return await attempt(world, answered.value.made) if answered.value.solution else None
     if not advice.feasible:
         return Trial(summary=advice.why_not, problem=advice.why_not)

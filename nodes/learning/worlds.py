@@ -111,6 +111,7 @@ async def open_world(
 def opened(name: str, task: Task) -> World:
     """Open a world, and look at its features, which may read files: a server's event loop must not."""
     world = find_world(name).open(task)
+    world.name, world.posed = name, task.given
     _ = world.features
     return world
 

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -46,6 +46,8 @@ class TaskRecord(BaseModel):
     task: str = Field("", description="The task in words.")
     material: str = Field("", description="What the task was about, as its world showed it, shortened.")
     domain: str = ""
+    world: str = Field("", description="The name of its world, where that can open the task again.")
+    posed: dict[str, Any] = Field({}, description="What its world reads of it to do so.")
     solved: bool
     seconds: float = Field(ge=0, description="From the task's arrival to its resolution.")
     iterations: int = Field(ge=1, description="Drafts, the first one included.")

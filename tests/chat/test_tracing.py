@@ -67,7 +67,7 @@ class Smithy(BaseHTTPRequestHandler):
 def smithy() -> Iterator[str]:
     Smithy.asked = 0
     with ThreadingHTTPServer(("127.0.0.1", 0), Smithy) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 

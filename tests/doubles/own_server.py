@@ -108,7 +108,7 @@ def chat_server() -> Iterator[ChatServer]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
         server = ChatServer(f"http://127.0.0.1:{listening.server_port}/v1")
-        thread = threading.Thread(target=listening.serve_forever, daemon=True)
+        thread = threading.Thread(target=listening.serve_forever, args=[0.02], daemon=True)
         thread.start()
         try:
             yield server

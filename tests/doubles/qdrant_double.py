@@ -30,6 +30,9 @@ class QdrantDouble(AbstractContextManager["QdrantDouble"]):
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = (
+                -1
+            )  # an answer in one piece: of two, the second waits 40 ms until the first is confirmed
 
             def handle_any(self) -> None:
                 double.serve(self)
@@ -44,7 +47,8 @@ class QdrantDouble(AbstractContextManager["QdrantDouble"]):
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> "QdrantDouble":
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        # `shutdown` waits for the end of an interval
+        threading.Thread(target=self._server.serve_forever, args=[0.02], daemon=True).start()
         return self
 
     def __exit__(

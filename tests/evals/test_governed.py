@@ -8,14 +8,14 @@ from mneme.evals.governed.stories import TEAMS, Event, Fact, story
 
 
 async def test_ours_leaks_nothing_shows_nothing_old_and_names_who_said_it(tmp_path: Path) -> None:
-    report = await run(Options(stories=6, out=tmp_path))
+    report = await run(Options(stories=3, out=tmp_path))
     ours = report.summary[OURS]
     assert {ours[each] for each in ("leak", "stale", "built on it", "both", "no origin")} == {0.0}
     assert ours["missed"] <= 5
     pool = report.summary["one vector pool"]
     assert pool["leak"] > 50 and pool["stale"] > 0 and pool["no origin"] == 100
     assert report.summary["isolated memories"]["missed"] > 0
-    again = await run(Options(stories=6, out=tmp_path))
+    again = await run(Options(stories=3, out=tmp_path))
     assert again.rows == report.rows, "nothing is told twice"
 
 

@@ -73,18 +73,14 @@ def test_a_memory_is_measured_against_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize("orders", [1, 2])
 def test_tables_are_whole_in_80_columns(tmp_path: Path, orders: int) -> None:
     seeds = tuple(range(1, orders + 1))
-    domains = ("gripper", "barman", "blockworld", "tyreworld")
     rows = [
-        row(name, n, n / 7, seed=seed, tokens=123456, domain=domains[n % 4])
-        for name in LABELS
-        for n in range(8)
-        for seed in seeds
+        row(name, n, n / 7, seed=seed, tokens=123456) for name in LABELS for n in range(8) for seed in seeds
     ]
     text = printed(reported(rows, tmp_path, *seeds))
     tables = text.partition("Answered by")[0]
     assert "…" not in tables
     for label in LABELS.values():
-        assert sum(label in line for line in tables.splitlines()) >= 6, "no name is broken"
+        assert sum(label in line for line in tables.splitlines()) >= 2, "no name is broken"
 
 
 def test_p_is_held_against_the_number_of_memories(tmp_path: Path) -> None:
@@ -115,8 +111,6 @@ def test_the_papers_figures_stand_beside_ours(tmp_path: Path) -> None:
         assert f"{tokens:,}" in text
         assert LABELS[name] in text
     assert "5.93" in text  # §4: 5.933e-7, the highest token efficiency
-    for measure in ("success", "grounding accuracy", "steps"):
-        assert f"By domain: {measure}" in text
 
 
 def test_what_rules_cannot_tell_is_said_and_only_of_rules(tmp_path: Path) -> None:

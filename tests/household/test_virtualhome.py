@@ -84,7 +84,7 @@ class UnityDouble(BaseHTTPRequestHandler):
 def unity() -> Iterator[tuple[str, type[UnityDouble]]]:
     handler = type("Here", (UnityDouble,), {"world": World(parse_episode(values())), "asked": []})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}", handler
         server.shutdown()
 

@@ -184,7 +184,10 @@ async def test_what_a_deprecated_card_advised_is_not_drafted_and_objected_to(edg
     await cards.deprecate(made.card.id, change=CHANGE)
     result = await solve(edge_ledger, DISCOVERY)
     assert result["packet"]["sources"]["cards"] == []
-    assert "INDEX (filter) for" not in (await cards.tasks.all())[-1].mistakes
+    logged = (await cards.tasks.all())[-1]
+    assert "INDEX (filter) for" not in logged.mistakes
+    again = find_world(logged.world).open(Task(id=logged.id, given=logged.posed))
+    assert again.material() == logged.material, "by what is logged its world opens it again"
     stubborn: Any = {"rationale": "I know better.", "pattern": "INDEX (filter)"}
     stubborn |= {"statements": ["CREATE INDEX i ON user_events (event_time)"], "used": [], "query": ""}
     stubborn |= {"files": [], "diff": "", "answer": "", "assumptions": []}

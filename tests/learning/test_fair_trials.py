@@ -94,6 +94,7 @@ async def test_an_edit_while_a_task_is_solved_does_not_move_its_baseline(
             (place / "tool.py").write_text("# edited\n" + before)
     (task,) = await KnowledgeCards(edge_ledger, "t").tasks.all()
     assert before in task.material and "# edited" not in task.material
+    assert not task.world and not task.posed, "a folder of the user's is for their task alone"
 
 
 def finished(trials: list[Trial], used: list[list[int]], **more: Any) -> Any:

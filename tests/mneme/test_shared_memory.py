@@ -278,6 +278,7 @@ class TestRoles:
             "teams: {a: {b: [own]}}",
             "team: {}",
             "organisations: {o: {a: {fact: measured}}}",
+            "stale: {a: {fact: verify}}",
             "agents: {a: {cook: [fact]}}",
             "agents: {a: {expert: [secret]}}",
         ],

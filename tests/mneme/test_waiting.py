@@ -165,7 +165,7 @@ def server_that_is_there() -> Iterator[str]:
             """Say nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=[0.02])
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()

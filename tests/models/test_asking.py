@@ -481,7 +481,7 @@ class Smithy(BaseHTTPRequestHandler):
 
 async def test_langsmith_is_told_name_tag_and_attempts(double: OllamaDouble) -> None:
     with HTTPServer(("127.0.0.1", 0), Smithy) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
         client = Client(f"http://127.0.0.1:{server.server_port}", api_key="x", auto_batch_tracing=False)
         double.chat.reply("no", GOOD)
         tracer = LangChainTracer(client=client, project_name="test")

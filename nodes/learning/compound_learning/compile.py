@@ -23,7 +23,7 @@ from mneme.nodes.learning.compound_learning.state import (
     verified_cards,
 )
 from mneme.nodes.learning.context import LearningRuntime, cards_of
-from mneme.nodes.learning.worlds import known_pattern, told_of
+from mneme.nodes.learning.worlds import OUTSIDE, known_pattern, told_of
 from mneme.prompts.learning.compound_learning.compile import (
     DeadEnd,
     Experience,
@@ -305,7 +305,7 @@ def trajectory_of(state: State) -> list[str]:
 
 def record_of(state: State, world: World, learned: Sequence[Learned] = ()) -> TaskRecord:
     """Return what the log keeps of a task."""
-    metrics = state["packet"]["metrics"]
+    metrics, outside = state["packet"]["metrics"], any(world.posed.get(each) for each in OUTSIDE)
     # Each draft that was blocked, the same for the same approach to the same kind of task.
     kind = state["features"] or world.scope or state["task"]
     blocked = [each.round for each in state["log"] if each.objection.severity == "blocking"]
@@ -315,6 +315,8 @@ def record_of(state: State, world: World, learned: Sequence[Learned] = ()) -> Ta
         task=state["task"],
         material=shorten_middle(world.material()) if world.measures else "",
         domain=world.scope,
+        world="" if outside else world.name,
+        posed={} if outside else {name: each for name, each in world.posed.items() if name != "snapshot"},
         solved=state["packet"]["solved"],
         seconds=state["seconds"],
         iterations=state["iterations"],
