@@ -64,7 +64,7 @@ def statements(message: str, preceding: Sequence[str] = ()) -> list[Statement]:
     is_of_task = False
     is_long = len(message) > MAX_READ
     for sentence in sentences(message[:MAX_READ].rpartition(" ")[0] if is_long else message):
-        is_pasted = PASTED.search(sentence) and any(map(asks, CLAUSES.split(sentence)))
+        is_pasted = PASTED.search(VERBATIM.sub(" ", sentence)) and any(map(asks, CLAUSES.split(sentence)))
         is_question, refers = asks(sentence) or is_pasted, REFERRING.match(sentence) is not None
         is_of_task = (is_question and sentence[-1] != "?") or (is_of_task and details(sentence))
         if not (says_beside(sentence) if is_question else not is_of_task and says(sentence, bool(found))):
