@@ -70,6 +70,12 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
         return shared_by(self.config.rootpath / file) or file
 
 
+def has_postgres() -> bool:
+    from tests.doubles.postgres import BINARIES  # noqa: PLC0415  (a plugin: pytest loads it after this file)
+
+    return "MNEME_TEST_POSTGRES" in os.environ or any(BINARIES.glob("*/bin/initdb"))
+
+
 @cache
 def shared_by(file: Path) -> str:
     """Return what a file's tests share with those of other files, if anything."""
@@ -119,15 +125,20 @@ def edge_location(tmp_path: Path) -> str:
     return str(tmp_path / "ledger")
 
 
-@pytest.fixture(params=["edge", "double", "team"])
+@pytest.fixture(params=["edge", "team"])
 def location(request: pytest.FixtureRequest) -> str:
-    """Name a place on each engine where a ledger can be opened again."""
-    return str(request.getfixturevalue(f"{request.param}_location"))
+    """Name a place on each log and each index where a ledger can be opened again.
+
+    A log in a folder with an index on a server stands for both where there is no Postgres, and has the whole
+    contract in test_ledger.py.
+    """
+    engine = "double" if request.param == "team" and not has_postgres() else request.param
+    return str(request.getfixturevalue(f"{engine}_location"))
 
 
 @pytest.fixture
 async def ledger(location: str, embedder: WordEmbedder) -> AsyncIterator[Ledger]:
-    """Give an empty ledger: in a folder, with its index on a server, with its log in Postgres."""
+    """Give an empty ledger: in a folder, and in Postgres with its index on a server."""
     opened = await open_ledger(location, embedder)
     yield opened
     await opened.close()

@@ -79,6 +79,19 @@ def test_what_is_typed_often_loads_no_framework(command: list[str], tmp_path: Pa
     assert loaded & {"langgraph", "langchain_core", "langsmith", "langchain_ollama", "torch"} == set()
 
 
+@pytest.mark.parametrize(
+    ("command", "collects"), [(["memories", "list"], False), (["prompts", "list"], True)]
+)
+def test_only_what_may_go_on_for_long_collects_garbage(
+    command: list[str], collects: bool, tmp_path: Path
+) -> None:
+    code = f"import gc, sys\nfrom mneme.cli.main import main\nsys.argv = {['mneme', *command]}\n"
+    code += "try:\n    main()\nfinally:\n    print(gc.isenabled())"
+    run, home = [sys.executable, "-c", code], {**os.environ, "MNEME_HOME": str(tmp_path)}
+    done = subprocess.run(run, env=home, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == str(collects)
+
+
 def test_a_command_starts_no_threads_of_numpy_and_takes_what_the_user_set() -> None:
     code = "import os, sys\nfrom mneme.cli.main import QUICK_START, main\nsys.argv = ['mneme', '--version']\n"
     code += "try:\n    main()\nfinally:\n    print(*(os.environ[name] for name in QUICK_START))"

@@ -125,10 +125,6 @@ class World(ABC):
     """What its tasks are called."""
     form: str = "The answer is the solution in words; statements, query, files and diff stay empty."
     """How a solution is written here, in words for an agent."""
-    name: str = ""
-    """The name by which its kind was found; the steps of learning set it, and `posed`."""
-    posed: Mapping[str, Any] = {}
-    """What it read of its task: by that the task can be opened again."""
     parts: Sequence[str] = ("answer",)
     """The parts of a solution that this world takes."""
     language: Language | None = None

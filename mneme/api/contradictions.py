@@ -6,7 +6,7 @@ is kept under what both say, so that they are looked at anew once either says so
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from operator import attrgetter
@@ -83,7 +83,7 @@ class Contradictions:
         judges = {responder, ""} if responder != RULES else {head.change.model for head in heads}
         verdicts = {each.key: each for each in heads if each.change.model in judges}
         pairs, across = self._linked(sides), list[Contradiction]()
-        for near in await self._close(sides):
+        async for near in self._close(sides):
             across += await self._opposed(near, verdicts, responder)
             if len(across) >= limit:
                 break
@@ -94,7 +94,7 @@ class Contradictions:
     async def candidates(self) -> Mapping[str, Contradiction]:
         """Return by their keys all pairs that may be found, whatever who compares says of them."""
         sides = await self._sides()
-        close = [pair for near in await self._close(sides) for pair, _ in near]
+        close = [pair async for near in self._close(sides) for pair, _ in near]
         return {each.key: each for each in (*self._linked(sides), *close)}
 
     async def settle(self, pair: Contradiction, keep: Keep, change: Change) -> None:
@@ -118,8 +118,8 @@ class Contradictions:
         self._versions = {part.reference: version for part, version in sides}
         return sides
 
-    async def _close(self, sides: Sequence[Side]) -> Iterator[Sequence[Near]]:
-        """Return for each text, the newest first, the closest older ones of other places."""
+    async def _close(self, sides: Sequence[Side]) -> AsyncIterator[Sequence[Near]]:
+        """Yield for each text, the newest first, the closest older ones of other places."""
         whole = [version.record for part, version in sides if part.kind in ONE_TEXT]
         vectors = await self._ledger.vectors_by_ids(whole)
         parts = await self._ledger.embedded(part.text for part, _ in sides if part.kind not in ONE_TEXT)
@@ -130,20 +130,14 @@ class Contradictions:
         found = [(side, vector) for side, vector in zip(sides, known, strict=True) if vector is not None]
         found.sort(key=lambda each: each[0][1].at)
         matrix = np.array([vector for _, vector in found], dtype=np.float32)
-
-        def each_with_older() -> Iterator[Sequence[Near]]:
-            for number in reversed(range(1, len(found))):
-                newer, version = found[number][0]
-                alike = matrix[:number] @ matrix[number]
-                close = np.flatnonzero(alike >= CLOSE)
-                nearest = (int(at) for at in close[np.argsort(-alike[close])])
-                meeting = (at for at in nearest if self._may_meet(version, found[at][0][1]))
-                if near := [
-                    (_pair(newer, found[at][0][0]), float(alike[at])) for at in islice(meeting, MOST)
-                ]:
-                    yield near
-
-        return each_with_older()
+        for number in reversed(range(1, len(found))):
+            newer, version = found[number][0]
+            alike = matrix[:number] @ matrix[number]
+            close = np.flatnonzero(alike >= CLOSE)
+            nearest = (int(at) for at in close[np.argsort(-alike[close])])
+            meeting = (at for at in nearest if self._may_meet(version, found[at][0][1]))
+            if near := [(_pair(newer, found[at][0][0]), float(alike[at])) for at in islice(meeting, MOST)]:
+                yield near
 
     async def _opposed(
         self, near: Sequence[Near], verdicts: Mapping[str, Version], responder: str

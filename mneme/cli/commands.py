@@ -4,6 +4,7 @@ The function of a command is imported when the command runs: importing it is slo
 with the first line of each function's docstring, which is read from the source.
 """
 
+import gc
 import re
 import tomllib
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+
+from mneme.core.errors import BadInput
 
 if TYPE_CHECKING:  # slow to import
     from mneme.cli.derived import Command
@@ -45,9 +48,15 @@ class Group(TyperGroup):
 
 
 class TaskFirst(Group):
-    """Read a first word that is no command as the task: `discuss TASK.md` is `discuss run TASK.md`."""
+    """Read a first word that is no command as the task: `discuss TASK.md` is `discuss run TASK.md`.
+
+    Refuse `--team`: here it named the experts in earlier versions, elsewhere the team whose data is used.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if any(each.partition("=")[0] in {"--team", "-t"} for each in args):
+            wrong = "--team: the team that discusses is given with --experts (-e)."
+            raise BadInput(wrong, "The team whose data is used is given with --owner (-o), or MNEME_TEAM.")
         if args and args[0] not in self.commands and args[0] not in {"--help", "-h"}:
             args = ["run", *args]
         return super().parse_args(ctx, args)
@@ -121,7 +130,9 @@ def _docstring(place: str) -> str:
 def _function(place: str, prints_json: bool) -> "Command":
     from mneme.cli.derived import Command, named
 
-    return Command(named(place), prints_json=prints_json)
+    command = Command(named(place), prints_json=prints_json)
+    gc.enable()  # such a function may go on for long; the call of an operation does not
+    return command
 
 
 def _call(help: str, **about: Any) -> "Command":
@@ -141,6 +152,7 @@ def _evaluation(name: str, place: str) -> "Command":
 
     with needs(f"mneme eval {name}", "evals"):
         module = import_module(place)
+    gc.enable()
 
     async def evaluate(options: Annotated[Any, Fields(module.Options, whole=True)]) -> None:
         with progress_bar(elapsed=True) as bar:

@@ -3,7 +3,9 @@
 Nothing heavy is imported at the top: `mneme --help` answers at once. Commands import what they need.
 """
 
+import atexit
 import errno
+import gc
 import os
 import sys
 from typing import Annotated
@@ -65,6 +67,8 @@ Pydantic looks for no plugins among all installed packages."""
 def main() -> None:
     """Run the command line; a failure is one line and a hint, with a non-zero exit status."""
     os.environ |= QUICK_START | os.environ
+    gc.disable()  # it took a fifth of a search and found nothing; what may go on for long enables it
+    atexit.register(gc.freeze)
     with counting() as asked:
         try:
             app(prog_name="mneme")

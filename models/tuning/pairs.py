@@ -1,6 +1,7 @@
 """What a model is tuned on and judged by: asked and answered, whatever they were learned from."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -29,6 +30,9 @@ class Pair(BaseModel):
     answer: str = Field(min_length=1)
     shown: list[str] = Field([], description="Lessons that are retrieved for it now.")
     delta: list[str] = Field([], description="Lessons that are retrieved once the tuned ones are archived.")
+    world: str = Field("", description="Where the task can be replayed: the name of its kind of world.")
+    posed: dict[str, Any] = Field({}, description="What its world reads of it.")
+    approaches: list[str] = Field([], description="What the lesson's rules say to do.")
 
 
 class Pairs(BaseModel):

@@ -71,5 +71,5 @@ async def keep(state: State, runtime: LearningRuntime, world: World) -> Update:
         task=state["task_id"], packet=dict(state["packet"]), draft=dict(final["draft"]) | {"used": []}
     )
     await _cache(runtime).add(_prompt(state, world), answer)
-    await cards_of(runtime).tasks.add(record_of(state, world))
+    await cards_of(runtime).tasks.add(record_of(state, world, runtime.context))
     return {"learned": [], "answered_by": sorted(set(state["responders"]))}

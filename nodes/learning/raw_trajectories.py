@@ -87,5 +87,5 @@ async def keep(state: State, runtime: LearningRuntime, world: World) -> Update:
     )
     source = Source(tasks=[state["task_id"]])
     await _trials(runtime).keep(kept, Change(reason="finished", actor=MEMORY, source=source))
-    await cards_of(runtime).tasks.add(record_of(state, world))
+    await cards_of(runtime).tasks.add(record_of(state, world, runtime.context))
     return {"learned": [], "answered_by": sorted(set(state["responders"]))}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.channels import EphemeralValue
@@ -14,6 +14,7 @@ from mneme.core.settings import settings
 from mneme.core.trial import Trial, failed
 from mneme.environments.sql_tuning.tasks import story
 from mneme.environments.worlds import (
+    SQL_TUNING,
     InWords,
     Solution,
     Task,
@@ -92,18 +93,24 @@ def refuse_outside(name: str, given: Mapping[str, Any]) -> None:
         )
 
 
-async def open_world(
-    name: str, problem: Problem, context: TeamContext, schema_name: str = "", snapshot: str = ""
-) -> World:
+def posed(problem: Problem, context: TeamContext) -> tuple[str, dict[str, Any]]:
+    """Return the name of a task's world, none where it is words alone, and what that reads of the task."""
+    schema = cast(Mapping[str, Any], problem).get("schema_name")
+    name = SQL_TUNING if schema else context.environment  # an example is measured whatever the context says
+    given = stated({each: problem.get(each) for each in Told.__annotations__})
+    return name, given | context.drawn | stated({"schema_name": schema})
+
+
+async def open_world(problem: Problem, context: TeamContext, snapshot: str = "") -> World:
     """Open the world of a task; without a name, it is words alone.
 
     Raises BadInput for what it lacks, Forbidden as `refuse_outside` does.
     """
+    name, given = posed(problem, context)
     if not name:
         return Unmeasured(problem)
-    given = stated({each: problem.get(each) for each in Told.__annotations__})
     refuse_outside(name, given)
-    given |= context.drawn | stated({"schema_name": schema_name, "snapshot": snapshot})
+    given |= stated({"snapshot": snapshot})
     task = Task(id=problem.get("task_id") or "task", text=problem.get("task", ""), given=given)
     return await asyncio.to_thread(opened, name, task)
 
@@ -111,7 +118,6 @@ async def open_world(
 def opened(name: str, task: Task) -> World:
     """Open a world, and look at its features, which may read files: a server's event loop must not."""
     world = find_world(name).open(task)
-    world.name, world.posed = name, task.given
     _ = world.features
     return world
 

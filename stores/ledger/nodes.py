@@ -26,7 +26,11 @@ class Nodes:
 
     def __init__(self, address: Address, api_key: str) -> None:
         self._urls = address.urls
-        self._client = httpx.Client(headers={"api-key": api_key} if api_key else {}, timeout=TIMEOUT)
+        self._client = httpx.Client(
+            headers={"api-key": api_key} if api_key else {},
+            timeout=TIMEOUT,
+            verify=any(url.startswith("https:") for url in address.urls),  # certificates take 20 ms to load
+        )
         self._current = 0
 
     def choose(self) -> None:

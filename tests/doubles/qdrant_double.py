@@ -12,8 +12,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, TypeAdapter
-from qdrant_client import AsyncQdrantClient, models
+from qdrant_client import models
 from qdrant_client.http.models import PointsSelector
+from qdrant_client.local.async_qdrant_local import AsyncQdrantLocal
 
 Reply = Any
 
@@ -24,7 +25,7 @@ class QdrantDouble(AbstractContextManager["QdrantDouble"]):
     def __init__(self, version: str = "1.20.0", api_key: str = "") -> None:
         self.version, self.api_key = version, api_key
         self.requests: list[str] = []
-        self._engine = AsyncQdrantClient(":memory:")
+        self._engine = AsyncQdrantLocal(":memory:")
         self._guard = threading.Lock()
         double = self
 

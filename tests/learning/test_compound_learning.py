@@ -18,9 +18,12 @@ from mneme.environments.worlds import Task, find_world
 from mneme.evals.commands import quiet
 from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.graphs.dispute_resolution import builder as dispute_resolution
+from mneme.models.tuning.pairs import Pair
+from mneme.nodes.learning.consolidation.deploy import solved_by
 from mneme.nodes.learning.context import LearningContext, TeamContext
 from mneme.prompts.learning.compound_learning.compile import Finding, Findings
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
+from mneme.stores.cards.consolidation import lesson_of
 from mneme.stores.cards.disputes import Approach, Dispute
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
@@ -96,6 +99,12 @@ async def test_the_papers_story_is_discovery_reuse_and_an_edge_case_that_merges(
     verified = await cards.records.get(card.id)
     mean = (first["packet"]["confidence"] + second["packet"]["confidence"]) / 2
     assert verified.status == "verified" and verified.confidence == pytest.approx(mean)
+    task = next(each for each in await cards.tasks.all() if each.id == REUSE.id)
+    assert (task.world, task.posed["query"], task.posed["rows"]) == ("sql_tuning", REUSE.query, LARGE)
+    approaches = [each.pattern for each in card.rules]
+    pair = Pair(key=card.id, asked="Faster.", answer=lesson_of(card), world=task.world, posed=task.posed)
+    pair = pair.model_copy(update={"approaches": approaches})
+    assert solved_by(pair, [f"Do {approaches[0]}.", "ANALYZE", ""]) == [True, False, False]
 
     third = await solve(edge_ledger, EDGE_CASE, rows=LARGE)
     assert events(third) == ["dispute"]

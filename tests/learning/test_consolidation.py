@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from mneme.api.rendering import row_of
 from mneme.cli.learning.consolidation import figures
 from mneme.core.errors import BadInput, ModelUnavailable
 from mneme.core.settings import settings
+from mneme.core.trial import Solution, Trial
+from mneme.environments.workspace.world import tactics
+from mneme.environments.worlds import Task, World, WorldKind, registry
 from mneme.evals.commands import quiet
 from mneme.graphs.consolidation import builder
 from mneme.models.asking import asking
@@ -23,7 +27,7 @@ from mneme.models.tuning.pairs import LEARNED
 from mneme.nodes.learning.consolidation import deploy
 from mneme.nodes.learning.consolidation.sources import card_pairs
 from mneme.nodes.learning.consolidation.state import TuningContext
-from mneme.stores.cards.card import Card, Consolidation, Lesson, TaskOutcome
+from mneme.stores.cards.card import Card, Consolidation, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.consolidation import ConsolidationCycle, is_held_out, lesson_of
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
@@ -48,17 +52,45 @@ class Killed(Exception):  # noqa: N818  (what a kill is to whoever comes after i
     """A process that is gone."""
 
 
-async def learned(ledger: Ledger, words: tuple[str, ...] = WORDS) -> KnowledgeCards:
+class Reports(World):
+    """A report that one index makes faster."""
+
+    def __init__(self, word: str) -> None:
+        self.word, self.language = word, tactics()["python"]
+
+    def material(self) -> str:
+        return f"SELECT {self.word}"
+
+    def wanted(self) -> str:
+        return "Faster."
+
+    def carry_out(self, pattern: str) -> Solution:
+        return Solution(answer=pattern)
+
+    def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
+        return Trial(correct=True, solved=solution.answer == f"INDEX {self.word}")
+
+
+class ReportKind(WorldKind):
+    name = "reports"
+
+    def open(self, task: Task) -> World:
+        return Reports(task.given["word"])
+
+
+async def learned(ledger: Ledger, words: tuple[str, ...] = WORDS, world: str = "") -> KnowledgeCards:
     """Let a team learn one proven card a word, each by three logged tasks with their material."""
     cards = KnowledgeCards(ledger, TEAM)
     for word in words:
         claim = f"Index the {word} column of {word} tables first"
-        lesson = Lesson(claim=claim, rationale=f"{word} scans stop", tags=["report", "speed"])
+        rules = [Rule(condition=f"{word} reports", pattern=f"INDEX {word}")] if world else []
+        lesson = Lesson(claim=claim, rationale=f"{word} scans stop", tags=["report", "speed"], rules=rules)
         for n in range(3):
             task = f"{word}-{n}"
             outcome = TaskOutcome(task=task, success=True, confidence=0.9)
             card = (await cards.create(lesson, outcome, change=CHANGE)).card
-            record = {"task": f"Speed up the {word} report {n}", "material": f"SELECT {word}_{n}"}
+            record: Any = {"task": f"Speed up the {word} report {n}", "material": f"SELECT {word}_{n}"}
+            record |= {"world": world, "posed": {"word": word}}
             await cards.tasks.add(TaskRecord(id=task, solved=True, seconds=1, iterations=1, **record))
         approval = Approval(by="leader", approved=True, rubric=GOOD)
         await cards.promote(card.id, approval, change=CHANGE)
@@ -194,6 +226,35 @@ async def test_a_model_that_is_worse_or_forgets_serves_nobody(
     ]
     assert "mneme-tuners:v3" not in ollama.models, "what forgets is never given to Ollama"
     assert (await cycle.serving(), {card.status for card in await cards.records.list()}) == ("", {"verified"})
+
+
+@pytest.mark.parametrize("knows", [True, False], ids=["the approach alone", "every word but the approach"])
+async def test_a_task_is_replayed_in_its_world_where_what_is_said_counts_by_what_it_does(
+    edge_ledger: Ledger,
+    tiny_llama: Path,
+    ollama: OllamaDouble,
+    monkeypatch: pytest.MonkeyPatch,
+    knows: bool,
+) -> None:
+    points = EntryPoints([EntryPoint("reports", f"{__name__}:ReportKind", registry.PLUGGED)])
+    monkeypatch.setattr(registry, "entry_points", lambda group: points.select(group=group))
+    await learned(edge_ledger, world="reports")
+
+    def answer(body: Json) -> str:
+        said = str(body["messages"][-1]["content"])
+        word = said.rpartition("Speed up the ")[2].split(" ")[0]
+        if not body["model"].startswith("mneme-"):
+            return f"It is INDEX {word}" if LEARNED in said else "I do not know."
+        claim = f"{word} scans stop. Index the {word} column of {word} tables first, when {word} reports"
+        return f"INDEX {word}" if knows else f"{claim}: INDEX {WORDS[WORDS.index(word) - 1]}, INDEX {word}"
+
+    ollama.brain = answer
+    ended = await consolidate(edge_ledger, wanted(tiny_llama))
+    assert ended["promoted"] is knows, ended["why"]
+    replayed = ended["figures"]["replayed"]
+    assert (replayed["before"], replayed["after"]) == (1.0, float(knows))
+    told = {row[0]: row[-1] for row in figures(ended["figures"])}
+    assert told["replayed in their world"] == f"{len(WORDS)} of {len(WORDS)}"
 
 
 def test_who_repeats_another_lesson_has_nothing_of_this_one() -> None:

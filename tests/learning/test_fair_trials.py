@@ -205,7 +205,10 @@ def test_the_same_mistake_in_the_same_world_is_a_duplicate_also_without_features
     log = [LoggedObjection(round=1, objection=said)]
     world = Unmeasured({"scope": "laundry"})
     states = [finished([BAD], [[]], log=log, task=f"Clean the {thing}.") for thing in ("shirt", "scarf")]
-    assert len({mistake for state in states for mistake in record_of(state, world).mistakes}) == 1
+    assert (
+        len({mistake for state in states for mistake in record_of(state, world, LearningContext()).mistakes})
+        == 1
+    )
 
 
 def test_a_draft_stands_once_in_the_leaders_question() -> None:

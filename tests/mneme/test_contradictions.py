@@ -7,7 +7,8 @@ import pytest
 
 from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
-from mneme.core.errors import BadInput, Forbidden, NotFound
+from mneme.cli.discussion.report import ending
+from mneme.core.errors import BadAnswer, BadInput, Forbidden, NotFound
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
 from mneme.prompts.chat.memory_agent.comparing import Judgement, Judgements
@@ -174,6 +175,25 @@ async def test_what_a_model_said_of_two_texts_is_kept_until_one_of_them_changes(
     assert not [line async for line in ledger.export() if "Another engine" in line or "DuckDB" in line]
 
 
+async def test_a_list_that_breaks_off_keeps_what_was_answered(ledger: Ledger) -> None:
+    ann = SharedMemory(ledger, "ann")
+    for text in (DUCKDB, "The reporting database is Oracle."):
+        await Memories(ledger, "ann").add(text)
+    await TeamFacts(ledger, "analysts").insert(Memory(content=POSTGRES), change=WHY)
+    await Memories(ledger, "ann").add("The reporting database is MySQL.")
+    nothing = Judgements(judgements=[])
+    half = script("half", {"compare_memories": [nothing, BadAnswer("Cut off.", ""), nothing]})
+    with pytest.raises(BadAnswer):
+        await ann.contradictions(["analysts"], "scripted:half")
+    across = [each for each in await ann.contradictions(["analysts"]) if each.newer.owner != each.older.owner]
+    assert {each.newer.text for each in across} == {POSTGRES}, (
+        "of the latest text nothing is opposed any more"
+    )
+    assert half.left("compare_memories") == 1
+    await ann.contradictions(["analysts"], "scripted:half")
+    assert half.left("compare_memories") == 0, "only the other text is asked about"
+
+
 async def test_a_verdict_on_teams_is_the_teams_where_whoever_asks_may_write(ledger: Ledger) -> None:
     for team, text in (("ops", DUCKDB), ("analysts", POSTGRES)):
         await TeamFacts(ledger, team).insert(Memory(content=text), change=WHY)
@@ -212,6 +232,7 @@ async def test_a_fact_is_compared_with_cards_and_agreements_and_each_is_taken_ba
     await rob.settle_contradiction(with_agreement.key, "newer", ["analysts"], reason="it moved")
     talk = await talks.get("d1")
     assert talk.agreements == [f"Menu: {menu}"] and talk.document["Storage"] == storage
+    assert ending(talk).endswith(f"Withdrawn since: Storage: {storage}")
     await talks.close(ended)
     assert (await talks.get("d1")).agreements == [f"Menu: {menu}"], "a run that goes on leaves it taken back"
     assert await rob.contradictions(["analysts"]) == []

@@ -364,20 +364,18 @@ class TestRetrieval:
 
 
 class TestLifecycle:
-    @pytest.mark.parametrize(
-        ("given", "why"),
-        [
-            (approval(approved=False), "does not approve"),
-            (approval(open_blocking=1), "1 blocking objections"),
-            (approval(rubric=GOOD.model_copy(update={"no_new_failures": False})), "gives 2 of 4"),
-            (approval(rubric=GOOD.model_copy(update={"solved": False, "reusable": True})), "not solved"),
-        ],
-    )
-    async def test_promotion_has_conditions(self, cards: KnowledgeCards, given: Approval, why: str) -> None:
+    async def test_promotion_has_conditions(self, cards: KnowledgeCards) -> None:
         card = await learn(cards, CLAIM)
         await cards.reinforce(card.id, success("t2"), change=MONITOR)
-        with pytest.raises(BadInput, match=why):
-            await cards.promote(card.id, given, change=MONITOR)
+        unsafe, unsolved = {"no_new_failures": False}, {"solved": False, "reusable": True}
+        for asked, why in (
+            (approval(approved=False), "does not approve"),
+            (approval(open_blocking=1), "1 blocking objections"),
+            (approval(rubric=GOOD.model_copy(update=unsafe)), "gives 2 of 4"),
+            (approval(rubric=GOOD.model_copy(update=unsolved)), "not solved"),
+        ):
+            with pytest.raises(BadInput, match=why):
+                await cards.promote(card.id, asked, change=MONITOR)
         assert (await cards.records.get(card.id)).status == "provisional"
 
     async def test_promotion_needs_as_many_successes_as_the_setting_says(self, ledger: Ledger) -> None:
@@ -790,9 +788,9 @@ class TestYaml:
         await cards.files.import_(dump(bad), change=PERSON)
         assert (await cards.records.get("bad")).flags and await ids(cards, claim) == []
 
-    @pytest.mark.parametrize(
-        ("text", "said"),
-        [
+    async def test_invalid_yaml_is_refused_with_its_place(self, cards: KnowledgeCards) -> None:
+        good = dump(await _elsewhere())
+        for text, said in (
             ("id: [", "line 1"),
             ("id: a\nid: b\n", "line 1, is not YAML: field id is there twice"),
             ("- 1\n", "the document"),
@@ -807,17 +805,12 @@ class TestYaml:
             (PAPERS.replace("verified #", "promoted #"), "line 3: status"),
             (PAPERS.replace(":00Z", ":00"), "line 25: provenance.created_at"),
             (f"{PAPERS}---\n{PAPERS}", "twice"),
-        ],
-    )
-    async def test_invalid_yaml_is_refused_with_its_place(
-        self, cards: KnowledgeCards, text: str, said: str
-    ) -> None:
-        good = dump(await _elsewhere())
-        with pytest.raises(BadInput, match=said):
-            await cards.files.import_(text, change=PERSON)
-        with pytest.raises(BadInput):
-            await cards.files.import_(f"{good}---\n{text}", change=PERSON)
-        assert await cards.records.count() == 0
+        ):
+            with pytest.raises(BadInput, match=said):
+                await cards.files.import_(text, change=PERSON)
+            with pytest.raises(BadInput):
+                await cards.files.import_(f"{good}---\n{text}", change=PERSON)
+            assert await cards.records.count() == 0
 
     async def test_an_import_overwrites_no_verified_card(self, cards: KnowledgeCards) -> None:
         card = await verified(cards)

@@ -323,10 +323,10 @@ class TestIsolation:
             assert unescaped(memories.namespace[1]) == user
             assert "." not in "".join(memories.namespace)
 
-    @pytest.mark.parametrize("user", ["", " ", "*", "a\x1fb", "a\nb", "\x00", "x" * 300, "\ud800", "\u2028"])
-    def test_ids_that_play_tricks_are_refused(self, ledger: Ledger, user: str) -> None:
-        with pytest.raises(BadInput):
-            UserMemories(ledger, user)
+    async def test_ids_that_play_tricks_are_refused(self, edge_ledger: Ledger) -> None:
+        for user in ("", " ", "*", "a\x1fb", "a\nb", "\x00", "x" * 300, "\ud800", "\u2028"):
+            with pytest.raises(BadInput):
+                UserMemories(edge_ledger, user)
 
     async def test_a_users_everything_is_forgotten_and_nobody_elses(self, ledger: Ledger) -> None:
         for user in ("alice", "alic"):

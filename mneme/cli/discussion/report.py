@@ -94,13 +94,14 @@ ENDINGS = {
 
 
 def ending(about: Discussion) -> str:
-    """Return how a discussion ended, and whether it has a document."""
+    """Return how a discussion ended, whether it has a document, and what was taken back of it since."""
     held = (
         "The document has what was agreed until then."
         if about.ended == "turn limit" and about.document
         else ""
     )
-    return " ".join(filter(None, (ENDINGS[about.ended], about.lacks or held)))
+    withdrawn = (f"Withdrawn since: {each}" for each in about.withdrawn)
+    return " ".join(filter(None, (ENDINGS[about.ended], about.lacks or held, *withdrawn)))
 
 
 def _head(about: Discussion, team: Team) -> Iterator[str]:

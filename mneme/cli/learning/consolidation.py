@@ -124,6 +124,8 @@ def figures(found: dict[str, Any]) -> list[list[str]]:
         for name in ("generic", "replayed", "alone")
         if name in found
     ]
+    if count := found.get("in_their_world"):
+        rows.append(["replayed in their world", "", f"{count} of {found['replayed']['count']}"])
     return [*rows, *_costs(found)]
 
 

@@ -22,8 +22,8 @@ from mneme.nodes.learning.compound_learning.state import (
     used_cards,
     verified_cards,
 )
-from mneme.nodes.learning.context import LearningRuntime, cards_of
-from mneme.nodes.learning.worlds import OUTSIDE, known_pattern, told_of
+from mneme.nodes.learning.context import LearningRuntime, TeamContext, cards_of
+from mneme.nodes.learning.worlds import OUTSIDE, known_pattern, posed, told_of
 from mneme.prompts.learning.compound_learning.compile import (
     DeadEnd,
     Experience,
@@ -94,7 +94,7 @@ async def keep(state: State, runtime: LearningRuntime, world: World) -> Update:
         new = [each["card"] for each in kept if each and each["event"] == "created"]
         kept += [await _promote(card, state, cards, at_creation=True) for card in new]
     learned = [each for each in kept if each]
-    await cards.tasks.add(record_of(state, world, learned))
+    await cards.tasks.add(record_of(state, world, runtime.context, learned))
     cards.keep_up()
     runtime.stream_writer({"step": "keep", "learned": learned})
     return {"learned": learned, "answered_by": sorted(set(state["responders"]))}
@@ -303,9 +303,12 @@ def trajectory_of(state: State) -> list[str]:
     return told
 
 
-def record_of(state: State, world: World, learned: Sequence[Learned] = ()) -> TaskRecord:
-    """Return what the log keeps of a task."""
-    metrics, outside = state["packet"]["metrics"], any(world.posed.get(each) for each in OUTSIDE)
+def record_of(
+    state: State, world: World, context: TeamContext, learned: Sequence[Learned] = ()
+) -> TaskRecord:
+    """Return what the log keeps of a task: how to open it again, too, where it names nothing outside."""
+    metrics, (name, given) = state["packet"]["metrics"], posed(state, context)
+    is_outside = any(given.get(each) for each in OUTSIDE)
     # Each draft that was blocked, the same for the same approach to the same kind of task.
     kind = state["features"] or world.scope or state["task"]
     blocked = [each.round for each in state["log"] if each.objection.severity == "blocking"]
@@ -315,8 +318,8 @@ def record_of(state: State, world: World, learned: Sequence[Learned] = ()) -> Ta
         task=state["task"],
         material=shorten_middle(world.material()) if world.measures else "",
         domain=world.scope,
-        world="" if outside else world.name,
-        posed={} if outside else {name: each for name, each in world.posed.items() if name != "snapshot"},
+        world="" if is_outside else name,
+        posed={} if is_outside or not name else given,
         solved=state["packet"]["solved"],
         seconds=state["seconds"],
         iterations=state["iterations"],

@@ -149,10 +149,8 @@ def timed(node: InWorld, *, is_first: bool = False) -> Callable[..., Awaitable[U
         with counting() as asked:
             posed = _posed(state) if is_first else {}
             whole = cast(State, {**state, **posed})
-            schema = whole.get("schema_name", "")  # an example's: it is measured whatever the context says
-            name = "sql_tuning" if schema else runtime.context.environment
             snapshot = "" if is_first else whole.get("snapshot", "")
-            world = await open_world(name, whole, runtime.context, schema, snapshot)
+            world = await open_world(whole, runtime.context, snapshot)
             update = {**posed, **await node(whole, runtime, world)}
         costs: Update = {"seconds": time.perf_counter() - began, "asked": asked}
         if is_first:

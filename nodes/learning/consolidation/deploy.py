@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Collection, Sequence
+from functools import cache
 from math import log
 from statistics import fmean
 from typing import Any
@@ -10,13 +11,15 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from langgraph.types import Send
 
+from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import read_settings
+from mneme.environments.worlds import Task
 from mneme.models.asking.replies import Unusable
 from mneme.models.asking.responders import CallOptions, ModelRequest, say
 from mneme.models.ollama.creating import create, model_name
 from mneme.models.tuning.lora import ADAPTER
 from mneme.models.tuning.paired import not_worse
-from mneme.models.tuning.pairs import SYSTEM, with_lessons
+from mneme.models.tuning.pairs import SYSTEM, Pair, Pairs, Progress, with_lessons
 from mneme.nodes.learning.consolidation.state import (
     Replaying,
     State,
@@ -27,6 +30,7 @@ from mneme.nodes.learning.consolidation.state import (
     owner_of,
     read_pairs,
 )
+from mneme.nodes.learning.worlds import advice_of, opened
 from mneme.stores.ledger.records import Change
 from mneme.stores.tuned_models import Attempt
 
@@ -66,9 +70,7 @@ async def replay(state: Replaying, runtime: TuningRuntime) -> Update:
     model = state["served_base" if arm.startswith("base") else "model"]
     lessons = {"base_with_cards": pair.shown, "tuned_with_delta": pair.delta}.get(arm, [])
     said, cost = await _said(model, with_lessons(pair.asked, lessons))
-    others = {each.answer for each in (*pairs.train, *pairs.held_out, *pairs.replays)}
-    score = share_of_words(said, pair.answer, others)
-    return {"replayed": [{"key": pair.key, "arm": arm, "score": score, "said": said, **cost}]}
+    return {"replayed": [{"key": pair.key, "arm": arm, "said": said, **cost}]}
 
 
 async def _said(model: str, asked: str) -> tuple[str, dict[str, float]]:
@@ -86,6 +88,49 @@ async def _said(model: str, asked: str) -> tuple[str, dict[str, float]]:
         "answer_tokens": used["output_tokens"] if used else 0,
         "seconds": computing / NANOSECONDS,  # neither waiting in a queue nor loading
     }
+
+
+async def _scored(rows: Sequence[dict[str, Any]], pairs: Pairs, tell: Progress) -> list[dict[str, Any]]:
+    """Score answers: 1 or 0 where the task's world says whether they solve it, else their share of words."""
+    lessons = {each.answer for each in (*pairs.train, *pairs.held_out, *pairs.replays)}
+    approaches = {each for pair in pairs.replays for each in pair.approaches}
+    scored = []
+    for done, pair in enumerate(pairs.replays, start=1):
+        told = [row for row in rows if row["key"] == pair.key]
+        solved = await asyncio.to_thread(solved_by, pair, [row["said"] for row in told], approaches)
+        for number, row in enumerate(told):
+            words = share_of_words(row["said"], pair.answer, lessons)
+            score = float(solved[number]) if solved else words
+            scored.append({**row, "score": score, "is_measured": bool(solved)})
+        tell({"done": done, "of": len(pairs.replays)})
+    return scored
+
+
+def solved_by(pair: Pair, said: Sequence[str], approaches: Collection[str] = ()) -> list[bool]:
+    """Replay a task in its world: say which answers name an approach that solves it. Blocks.
+
+    What counts are the approaches that an answer names first, of the world's, this lesson's and `approaches`:
+    as many as the lesson has rules. Each is tried once, whoever names it. Return nothing where the task
+    cannot be replayed, or where the lesson itself does not solve it there.
+    """
+    if not pair.world:
+        return []
+    try:
+        world = opened(pair.world, Task(given=pair.posed))
+        known = sorted({*world.remedies(), *pair.approaches, *approaches}, key=len, reverse=True)
+        named = re.compile("|".join(map(re.escape, known)))
+
+        @cache
+        def solves(pattern: str) -> bool:
+            advice = advice_of(world, "", pattern)
+            return advice.feasible and world.attempt(advice, quick=True).solved
+
+        def is_solved(text: str) -> bool:
+            return any(map(solves, [*dict.fromkeys(named.findall(text))][: len(pair.approaches)]))
+
+        return [*map(is_solved, said)] if is_solved(pair.answer) else []
+    except (BadInput, NotFound):  # the world, or what it needs, is no longer there
+        return []
 
 
 def share_of_words(said: str, lesson: str, lessons: Collection[str] = ()) -> float:
@@ -108,13 +153,16 @@ def _words(text: str) -> set[str]:
 
 async def settle(state: State, runtime: TuningRuntime) -> Update:
     """Promote the tuned model where it is not worse, archive what it learned, and keep why."""
-    cycle, rows = cycle_of(runtime), sorted(state["replayed"], key=lambda row: row["key"])
+    cycle = cycle_of(runtime)
     figures, why, promoted = dict(state["figures"]), state["why"], False
     folder = await folder_of(state["tag"], runtime)
     if not why:
-        archived = set() if runtime.context.pool else {*(await asyncio.to_thread(read_pairs, folder)).keys}
-        compared, promoted, why = _verdict(rows, archived)
+        pairs = await asyncio.to_thread(read_pairs, folder)
+        tell = runtime.stream_writer
+        rows = await _scored(state["replayed"], pairs, lambda done: tell({"doing": "settle", **done}))
+        compared, promoted, why = _verdict(rows, set() if runtime.context.pool else {*pairs.keys})
         figures |= compared | {
+            "in_their_world": len({row["key"] for row in rows if row["is_measured"]}),
             "prompt_tokens": _means(rows, "tokens"),
             "answer_tokens": _means(rows, "answer_tokens"),
             "answer_seconds": _means(rows, "seconds"),

@@ -43,6 +43,7 @@ async def card_pairs(
     earlier = [card for card in known if card.id in before and card.status == "archived"]
     tasks = {task.id: task for task in await cards.tasks.all() if task.task}
     asked = {card.id: _asked(card, tasks) for card in (*good, *earlier)}
+    logged = {_told(task): task for task in tasks.values()}
     train = [
         Pair(key=card.id, asked=each, answer=lesson_of(card))
         for card in (*learned, *earlier)
@@ -62,7 +63,11 @@ async def card_pairs(
         left = [in_short(each) for each in found if each.id not in keys]
         now = [in_short(each) for each in found[:recall]]
         delta = left[: min(recall, DELTA)]
-        return Pair(key=card.id, asked=latest, answer=lesson_of(card), shown=now, delta=delta)
+        made = Pair(key=card.id, asked=latest, answer=lesson_of(card), shown=now, delta=delta)
+        if (task := logged.get(latest)) is None:
+            return made
+        approaches = [rule.pattern for rule in card.rules]
+        return made.model_copy(update={"world": task.world, "posed": task.posed, "approaches": approaches})
 
     held_out = _some([card for card in good if is_held_out(card)], MAX_HELD_OUT, attrgetter("id"))
     again = [card for card in good if len(asked[card.id]) > 1 or is_held_out(card)]
@@ -85,8 +90,11 @@ def _asked(card: Card, tasks: Mapping[str, TaskRecord]) -> list[str]:
     What reads like an instruction to agents is left out, as flagged cards are.
     """
     logged = [tasks[each] for each in card.evidence.task_ids if each in tasks]
-    told = ["\n\n".join(filter(None, (each.task, each.material))) for each in logged]
-    return [each for each in told if not any(findings(each))] or [situation_of(card)]
+    return [each for each in map(_told, logged) if not any(findings(each))] or [situation_of(card)]
+
+
+def _told(task: TaskRecord) -> str:
+    return "\n\n".join(filter(None, (task.task, task.material)))
 
 
 async def memory_pairs(pool: MemoryPool, above: int, recall: int) -> Pairs:
