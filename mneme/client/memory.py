@@ -37,8 +37,8 @@ from mneme.core.errors import BadInput, ServerGone
 from mneme.stores.ledger.records import LOCAL
 
 if TYPE_CHECKING:  # slow to import
-    from mneme.stores.ledger.base_store import LedgerStore
     from mneme.client.session import MemoryAgents
+    from mneme.stores.ledger.base_store import LedgerStore
 
 P = ParamSpec("P")
 T = TypeVar("T")

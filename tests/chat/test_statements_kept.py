@@ -76,7 +76,7 @@ async def test_what_is_said_is_kept_and_nothing_is_lost(
 
 
 def test_single_messages_in_english_are_kept_and_small_talk_is_not() -> None:
-    """Messages by somebody who has seen no rule; what is said of the world may be of the user, and is kept."""
+    """By somebody who has seen no rule; what is said of the world may be of the user's, and is kept."""
     given, stored = Counter[bool](), Counter[bool]()
     for message in lines("messages_unseen.jsonl"):
         if message["kind"] != "general":
