@@ -1,7 +1,7 @@
 """Memory for LLM agents and teams of agents, on your own machine.
 
-`open` gives a program what is remembered, `tools` and `MemoryMiddleware` give it to an agent; `import mneme`
-alone loads nothing else.
+`open` gives a program what is remembered, `tools` and `MemoryMiddleware` give it to an agent, whose
+conversations `open_checkpointer` keeps; `import mneme` alone loads nothing else.
 
 >>> import mneme
 >>> mneme.__version__.count(".") >= 2
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mneme.integrations.middleware import MemoryMiddleware as MemoryMiddleware
     from mneme.integrations.tools import tools
     from mneme.stores.cards.card import Card
+    from mneme.stores.checkpoints.checkpointer import open_checkpointer
     from mneme.stores.users.memories import MemoryRecord
 
     __version__: str
@@ -38,6 +39,7 @@ __all__ = [
     "Written",
     "__version__",
     "open",
+    "open_checkpointer",
     "open_store",
     "tools",
 ]
@@ -62,6 +64,7 @@ _PLACES = {
     "Remembered": "mneme.api.inbox",
     "Written": "mneme.api.memories",
     "open": "mneme.client.memory",
+    "open_checkpointer": "mneme.stores.checkpoints.checkpointer",
     "open_store": "mneme.client.memory",
     "tools": "mneme.integrations.tools",
 }

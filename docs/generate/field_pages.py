@@ -32,8 +32,8 @@ def teams() -> str:
         Delegated.__name__: delegated,
     }
     return (
-        "The YAML (or JSON) file of `mneme discuss --team FILE`; [Make a team](../how-to/own-team.md) shows "
-        "how to get one. A field that is not listed is refused.\n\n"
+        "The YAML (or JSON) file of `mneme discuss --experts FILE`; [Make a team](../how-to/own-team.md) "
+        "shows how to get one. A field that is not listed is refused.\n\n"
         f"{_models(Team, examples)}{_file('design_review.yaml', text)}"
     )
 

@@ -14,7 +14,7 @@ from mneme.stores.ledger.ledger import Ledger
 
 DiscussionId = Annotated[str, Field(description="The discussion's whole id.")]
 AgentName = Annotated[str, Field(description="The agent's name.", examples=["Architect"])]
-TeamName = Annotated[str, Field(description="A team's name.", examples=["data_pipeline"])]
+TeamName = Annotated[str, Field(description="The name of a team of experts.", examples=["data_pipeline"])]
 Agents = Annotated[list[str] | None, Field(description="Names of agents; none: all.")]
 WhyErased = Annotated[str, Field(max_length=2000, description="Why; it is kept without what was erased.")]
 TurnNumber = Annotated[int, Field(ge=0, le=LARGEST, description="A turn's number.")]

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from mneme.core.errors import BadInput
+
 if TYPE_CHECKING:  # slow to import
     from mneme.cli.derived import Command
 
@@ -46,9 +48,15 @@ class Group(TyperGroup):
 
 
 class TaskFirst(Group):
-    """Read a first word that is no command as the task: `discuss TASK.md` is `discuss run TASK.md`."""
+    """Read a first word that is no command as the task: `discuss TASK.md` is `discuss run TASK.md`.
+
+    Refuse `--team`: here it named the experts in earlier versions, elsewhere the team whose data is used.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if any(each.partition("=")[0] in {"--team", "-t"} for each in args):
+            wrong = "--team: the team that discusses is given with --experts (-e)."
+            raise BadInput(wrong, "The team whose data is used is given with --owner (-o), or MNEME_TEAM.")
         if args and args[0] not in self.commands and args[0] not in {"--help", "-h"}:
             args = ["run", *args]
         return super().parse_args(ctx, args)

@@ -10,7 +10,7 @@ User = Annotated[
 ]
 Team = Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="The team whose data is used.")]
 Owner = Annotated[
-    str, typer.Option("--owner", "-o", envvar="MNEME_TEAM", help="The owner of the discussions.")
+    str, typer.Option("--owner", "-o", envvar="MNEME_TEAM", help="The team whose discussions they are.")
 ]
 Agents = Annotated[
     str,

@@ -27,7 +27,6 @@ from mneme.client.home import Place, opened, operations_at, running_server
 from mneme.client.remote import api_key, gone
 from mneme.core import errors
 from mneme.core.errors import MnemeError, TooMany
-from mneme.core.settings import settings
 from mneme.graphs import load
 from mneme.nodes.background import THREAD_NAME, known_id
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
@@ -162,8 +161,7 @@ async def open_workflows(*names: str) -> AsyncIterator[Workflows]:
 @asynccontextmanager
 async def workflows_here(ledger: Ledger, *names: str) -> AsyncIterator[Workflows]:
     """Open graphs by name in this process, on a ledger that is open, with the checkpoints of the settings."""
-    given = settings()
-    async with open_checkpointer(given.checkpoints_location, given.checkpoint_turns) as checkpointer:
+    async with open_checkpointer() as checkpointer:
         made: Values = {"checkpointer": checkpointer, "store": LedgerStore(ledger)}
         here = {name: load(name).builder.compile(**made, name=name) for name in names}
         yield Workflows(here, ledger)

@@ -24,14 +24,31 @@ _here = local()  # `saver`: the checkpoints that `checkpointer` has opened on th
 
 
 @asynccontextmanager
-async def open_checkpointer(location: str, turns: int = 0) -> AsyncIterator["Checkpoints"]:
-    """Open the checkpoints at an SQLite file's path or a Postgres URL.
+async def open_checkpointer(location: str = "", turns: int = 0) -> AsyncIterator["Checkpoints"]:
+    """Open the checkpoints at an SQLite file's path or a Postgres URL, by default those of the settings.
 
     Of each thread the last `turns` can be gone back to: when one begins, older checkpoints go. 0 keeps all.
+    A LangGraph checkpointer: it keeps the conversations of an agent of yours.
 
     Raises `BadInput` for a location that holds something else, `StorageFailure` for one that
     cannot be read and written; each with a hint.
+
+    >>> import asyncio, mneme
+    >>> from langchain.agents import create_agent
+    >>> from langchain_core.language_models import FakeListChatModel  # a model of yours
+    >>> thread = {"configurable": {"thread_id": "tea"}, "metadata": {"owner": "ann"}}
+    >>> async def said(words: str) -> int:
+    ...     async with mneme.open_checkpointer() as checkpointer:
+    ...         model = FakeListChatModel(responses=["Nice."])
+    ...         agent = create_agent(model, checkpointer=checkpointer)
+    ...         done = await agent.ainvoke({"messages": [("user", words)]}, thread)
+    ...         return len(done["messages"])
+    >>> asyncio.run(said("I like tea.")), asyncio.run(said("Green tea."))
+    (2, 4)
     """
+    if not location:
+        given = await read_settings()
+        location, turns = given.checkpoints_location, given.checkpoint_turns
     saver = await asyncio.to_thread(_opened, location, turns)
     try:
         yield saver
@@ -69,8 +86,7 @@ async def checkpointer() -> AsyncIterator["Checkpoints"]:
 
     The server enters it once on each thread that has an event loop, and keeps it open.
     """
-    given = await read_settings()
-    async with open_checkpointer(given.checkpoints_location, given.checkpoint_turns) as saver:
+    async with open_checkpointer() as saver:
         _here.saver = saver
         try:
             yield saver

@@ -76,7 +76,7 @@ def mneme(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.Monke
 
 
 def test_a_task_becomes_a_document_a_transcript_and_a_report(mneme: Run, tmp_path: Path) -> None:
-    told = mneme("TASK.md", "--team", "data_pipeline", "--agents", "rules", "--id", "first")
+    told = mneme("TASK.md", "--experts", "data_pipeline", "--agents", "rules", "--id", "first")
     assert "All deciding roles accepted" in told.stdout
     folder = tmp_path / "discussions" / "first"
     document = json.loads((folder / "PIPELINE_OVERVIEW.json").read_text())
@@ -230,11 +230,11 @@ def test_a_new_team_is_reviewed_before_it_is_used(mneme: Run, tmp_path: Path) ->
     team = yaml.safe_load(file.read_text())
     template = next(role["memory"] for role in team["roles"] if role["name"] == "data_engineer")
     assert "ingestion" in template["duties"] and template["position"]
-    refused = mneme("A task for the shop.", "--team", "shop.yaml", "--agents", "rules", fails=True)
+    refused = mneme("A task for the shop.", "--experts", "shop.yaml", "--agents", "rules", fails=True)
     assert "reviewed" in refused.refused
     assert "exists already" in mneme("new-team", "shop", "--task", "x", fails=True).refused
     file.write_text(file.read_text().replace("reviewed: false", "reviewed: true"))
-    mneme("Daily orders of a shop must reach a warehouse.", "--team", "shop.yaml", "--agents", "rules")
+    mneme("Daily orders of a shop must reach a warehouse.", "--experts", "shop.yaml", "--agents", "rules")
 
 
 def test_a_users_own_team_of_any_field_agrees_on_something(mneme: Run, tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_users_own_team_of_any_field_agrees_on_something(mneme: Run, tmp_path:
     )
     task = "Climate control of a greenhouse. The sensors must last a season. Mould must be seen at once."
     mneme("new-team", "grow", "--task", task, *roles, "--yes", "--agents", "rules", "--like", "data_pipeline")
-    told = mneme(task, "--team", "grow.yaml", "--agents", "rules", "--id", "grow")
+    told = mneme(task, "-e", "grow.yaml", "--agents", "rules", "--id", "grow")
     assert "All deciding roles accepted" in told.stdout
     document = json.loads((tmp_path / "discussions" / "grow" / "PIPELINE_OVERVIEW.json").read_text())
     assert (
@@ -301,7 +301,9 @@ def test_a_team_is_designed_for_its_task(
         (["x", "--max-turns", "-1"], "--max-turns"),
         (["x", "--context-tokens", "-5"], "--context-tokens"),
         (["x", "--as", "documentation", "--agents", "rules"], "never has the floor"),
-        (["x", "--team", "nope"], "is called 'nope'"),
+        (["x", "--experts", "nope"], "is called 'nope'"),
+        (["x", "--team", "design_review"], "--experts"),
+        (["carried", "--team=design_review"], "--experts"),
         (["x", "--as", "nobody"], "no role 'nobody'"),
         (["x", "--agents", "solver="], "ROLE=MODEL"),
         (["x", "--agents", "nobody=rules"], "no role 'nobody'"),

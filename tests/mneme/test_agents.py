@@ -165,6 +165,30 @@ async def test_what_is_said_in_one_conversation_is_known_in_the_next(threads: di
         assert oslo.version == 1  # the turns of a thread are remembered once, though they are there each time
 
 
+async def test_a_conversation_is_kept_listed_and_erased_with_what_was_told_in_it() -> None:
+    thread: Any = {
+        "configurable": {"thread_id": "spring"},
+        "metadata": {"owner": "ann", "thread_name": "tea"},
+    }
+    memory = mneme.MemoryMiddleware("ann", memory_agent="rules", wait=60)
+
+    async def say(words: str) -> list[Any]:
+        async with mneme.open_checkpointer() as checkpointer:
+            agent = create_agent(model(), middleware=[memory], checkpointer=checkpointer)
+            done = await agent.ainvoke({"messages": [HumanMessage(words)]}, thread)
+        return [each.text for each in done["messages"]]
+
+    await say("I live in Oslo.")
+    again = await say("Which tea is green?")
+    assert again == ["I live in Oslo.", "Noted.", "Which tea is green?", "Noted."]
+    async with mneme.open("ann") as opened:
+        (kept,) = [each for each in await opened.threads.list() if each.name == "tea"]
+        assert kept.id == "spring"
+        (known,) = await opened.list()
+        await opened.forget(known.key)
+    assert (await say("And black tea?"))[:3] == ["[erased]", "[erased]", "Which tea is green?"]
+
+
 def test_blocking_agents_and_conversations_that_are_sent_again() -> None:
     said, memory = model(), mneme.MemoryMiddleware("ann", wait=60)
     agent = create_agent(said, middleware=[memory])

@@ -43,7 +43,7 @@ async def run(
         str, typer.Argument(help="A file with the task, the task's words, or `-` for stdin.")
     ] = "",
     discussing: Annotated[
-        str, "data_pipeline, design_review, pddl, or a team's YAML file.", "--team -t"
+        str, "The team that discusses: data_pipeline, design_review, pddl, or a YAML file.", "--experts -e"
     ] = "data_pipeline",
     agents: Annotated[
         list[str],

@@ -75,7 +75,7 @@ async def new_team(
         hint = "Choose another file with --out FILE."
         raise StorageFailure(f"Cannot write {path}: {error.strerror}.", hint) from error
     emit({"file": str(path), "reviewed": reviewed, "team": team})
-    use = f"use it with `mneme discuss TASK.md --team {path}`"
+    use = f"use it with `mneme discuss TASK.md --experts {path}`"
     change = "read it, change what does not fit, and set reviewed: true."
     say(f"{path}: {use if reviewed else change}")
     return 0 if reviewed else 1
