@@ -45,9 +45,9 @@ def described(files: dict[str, str], **held: Any) -> World:
 def test_the_start_of_what_is_timed_is_not_counted() -> None:
     files = {
         "busy.py": BUSY,
-        "solution.py": "WORK = 0.3\n",
-        "bench.py": "from busy import busy\nimport solution\nbusy(0.6 + solution.WORK)\n",
-        "start.py": "from busy import busy\nbusy(0.6)\n",
+        "solution.py": "WORK = 0.15\n",
+        "bench.py": "from busy import busy\nimport solution\nbusy(0.3 + solution.WORK)\n",
+        "start.py": "from busy import busy\nbusy(0.3)\n",
     }
     held: dict[str, Any] = {
         "check": f"{sys.executable} -c 'print(1)'",
@@ -60,7 +60,7 @@ def test_the_start_of_what_is_timed_is_not_counted() -> None:
     assert not with_start.attempt(faster).solved, "the start is most of what is timed"
     trial = described(files, **held, metrics=metrics, start=f"{sys.executable} start.py").attempt(faster)
     assert trial.solved and 2 <= trial.gain < 8
-    slow = Solution(files={"solution.py": "WORK = 0.28\n"})
+    slow = Solution(files={"solution.py": "WORK = 0.14\n"})
     alone = described(files, **held, metrics=metrics, start=f"{sys.executable} start.py").attempt(slow)
     assert not alone.solved
 
