@@ -97,7 +97,7 @@ class Memory:
 
     async def remember(
         self,
-        messages: "Spoken | Sequence[Spoken]",
+        messages: Spoken | Sequence[Spoken],
         thread: str = "",
         *,
         memory_agent: str = "auto",

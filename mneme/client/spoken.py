@@ -1,17 +1,24 @@
 """Messages as a program has them, in our form."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol
 
 from pydantic import ValidationError
 
 from mneme.api.messages import ChatMessage
 from mneme.core.errors import BadInput
 
-if TYPE_CHECKING:  # slow to import
-    from langchain_core.messages import BaseMessage
 
-Spoken: TypeAlias = "str | BaseMessage | ChatMessage | Mapping[str, Any]"
+class LangChainMessage(Protocol):
+    """A message of LangChain's, which is slow to import."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def content(self) -> Any: ...
+
+
+Spoken = str | LangChainMessage | ChatMessage | Mapping[str, Any]
 """A message as a program has it: the user's words, or a chat message in LangChain's or anybody's form."""
 ROLES: Mapping[str, Literal["user", "assistant", "system"]] = {
     "human": "user",
@@ -20,7 +27,7 @@ ROLES: Mapping[str, Literal["user", "assistant", "system"]] = {
 }
 
 
-def chat_messages(given: "Spoken | Sequence[Spoken]") -> list[ChatMessage]:
+def chat_messages(given: Spoken | Sequence[Spoken]) -> list[ChatMessage]:
     """Return messages in our form; what tools said is left out. Raises BadInput for what is no message."""
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     try:
@@ -33,7 +40,7 @@ def chat_messages(given: "Spoken | Sequence[Spoken]") -> list[ChatMessage]:
     return [each for each in found if each is not None]
 
 
-def _chat_message(given: "Spoken") -> ChatMessage | None:
+def _chat_message(given: Spoken) -> ChatMessage | None:
     if isinstance(given, ChatMessage):
         return given
     if isinstance(given, str):
