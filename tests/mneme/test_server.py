@@ -352,7 +352,7 @@ async def test_many_replies_to_one_user_keep_no_other_waiting(tmp_path: Path) ->
 WORKFLOWS = (
     ("share", "pool", "import", "--shipped", "--agent", "limerick"),
     ("share", "ask", "--agent", "limerick", "A limerick about a librarian who is afraid of mice."),
-    ("learn", "--suite", "story"),
+    ("learn", "--suite", "story", "--rows", "20000"),
     ("household", "run", "--task", "Set up Table", "--members", "2", "--seed", "4"),
     ("discuss", "Design the reporting database for the sales team.", "--max-turns", "4"),
     ("recall", "What do my reporting queries need?"),
