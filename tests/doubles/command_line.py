@@ -12,12 +12,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import chdir
+from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 from typing import Self
 
 Done = subprocess.CompletedProcess[str]
 Run = Callable[..., Done]
 PAGE = 4096
+ROOT = Path(__file__).parents[2]
 
 _forking = multiprocessing.get_context("forkserver")
 _forking.set_forkserver_preload(
@@ -26,6 +29,8 @@ _forking.set_forkserver_preload(
         "anyio.from_thread",
         "h2.connection",
         "httpcore",
+        "mcp.server.streamable_http_manager",
+        "uvicorn",
         "langgraph_sdk",
         "mneme.graphs.chatbot",
         "mneme.graphs.compound_learning",
@@ -61,6 +66,8 @@ class Running:
         self._err.touch()
         (os.mkfifo if self.piped else Path.touch)(out)
         given = (self.words, self.environment, Path.cwd(), (stdin, out, self._err))
+        with chdir(ROOT):  # what cannot be imported from where the forking process starts is not preloaded
+            ensure_running()
         self._process = _forking.Process(target=_become, args=given)
         self._process.start()
         self.output = out.open(encoding="utf-8")
