@@ -37,6 +37,7 @@ _forking.set_forkserver_preload(
         "mneme.graphs.intrinsic_memory",
         "mneme.graphs.memory_sharing",
         "mneme.graphs.mita",
+        "mneme.stores.checkpoints.saver",
         "networkx",
         "onnxruntime",
         "scipy.stats",
