@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from threading import Lock
 from typing import Any
 
@@ -56,17 +56,22 @@ class Schema:
         )
         return GroundAction((self.name, *things), requires, adds, deletes - adds)
 
-    def holds(self, things: Sequence[str], literals: Set[Literal]) -> bool:
-        """Say whether what is required of the first parameters alone holds."""
-        binding = dict(zip(self.parameters, things, strict=False))
-        open_ = {*self.parameters[len(things) :]}
-        return all(_bound(each, binding) in literals for each in self.requires if open_.isdisjoint(each))
+    @cached_property
+    def decided(self) -> list[list[Literal]]:
+        """Return what is required of no parameter, then by the last parameter that it is required of."""
+        place = {name: number for number, name in enumerate(self.parameters, start=1)}
+        last = [max(place.get(word, 0) for word in literal) for literal in self.requires]
+        return [
+            [each for each, at in zip(self.requires, last, strict=True) if at == number]
+            for number in range(len(self.parameters) + 1)
+        ]
 
     def instances(
         self, objects: Mapping[str, Collection[str]], literals: Set[Literal], things: tuple[str, ...] = ()
     ) -> "Iterator[GroundAction]":
         """Bind one parameter after the other, as long as what is required of them holds."""
-        if not self.holds(things, literals):
+        binding = dict(zip(self.parameters, things, strict=False))
+        if not all(_bound(each, binding) in literals for each in self.decided[len(things)]):
             return
         if len(things) == len(self.parameters):
             yield self.ground(things)

@@ -150,9 +150,10 @@ class PddlWorld:
         schema, before = self._compiled.schemas[action[0]], self._literals
         typed = zip(action[1:], schema.types, strict=True)
         fits = all(thing in self._compiled.objects[kind] for thing, kind in typed)
-        if not fits or not schema.holds(action[1:], before):
+        if not fits:
             return self._observed(ILLEGAL, valid=False)
-        self._literals = schema.ground(action[1:]).after(before)
+        ground = schema.ground(action[1:])
+        self._literals = ground.after(before) if ground.requires <= before else before
         if self._literals == before:
             return self._observed(ILLEGAL, valid=False)
         self.progress = max(self.progress, len(self._goal & self._literals) / len(self._goal))

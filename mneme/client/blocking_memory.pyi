@@ -4,7 +4,6 @@
 import builtins
 import collections.abc
 import datetime
-import langchain_core.messages.base
 import mneme.api.cards
 import mneme.api.inbox
 import mneme.api.memories
@@ -13,6 +12,7 @@ import mneme.api.pools
 import mneme.api.shared_memory
 import mneme.api.threads
 import mneme.client.blocking
+import mneme.client.spoken
 import mneme.library.agents.rubric
 import mneme.nodes.learning.verdicts
 import mneme.stores.cards.card
@@ -390,12 +390,12 @@ class BlockingMemory:
     def remember(
         self,
         messages: builtins.str
-        | langchain_core.messages.base.BaseMessage
+        | mneme.client.spoken.LangChainMessage
         | mneme.api.messages.ChatMessage
         | collections.abc.Mapping[builtins.str, typing.Any]
         | collections.abc.Sequence[
             builtins.str
-            | langchain_core.messages.base.BaseMessage
+            | mneme.client.spoken.LangChainMessage
             | mneme.api.messages.ChatMessage
             | collections.abc.Mapping[builtins.str, typing.Any]
         ],

@@ -34,11 +34,11 @@ from mneme.client.blocking_memory import BlockingMemory
 from mneme.client.home import Place, open_own_ledger, opened, operations_at
 from mneme.client.spoken import Spoken, chat_messages
 from mneme.core.errors import BadInput, ServerGone
-from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.records import LOCAL
 
 if TYPE_CHECKING:  # slow to import
     from mneme.client.session import MemoryAgents
+    from mneme.stores.ledger.base_store import LedgerStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -237,7 +237,7 @@ class Opening:
 
 
 @asynccontextmanager
-async def open_store() -> AsyncIterator[LedgerStore]:
+async def open_store() -> "AsyncIterator[LedgerStore]":
     """Open the embedded ledger as a LangGraph store: what our graphs need inside yours.
 
     It stays open until the end; other processes may have it open, too.
@@ -250,6 +250,8 @@ async def open_store() -> AsyncIterator[LedgerStore]:
     >>> asyncio.run(kept())
     {'text': 'green'}
     """
+    from mneme.stores.ledger.base_store import LedgerStore  # noqa: PLC0415  (slow to import)
+
     ledger = await open_own_ledger()
     try:
         yield LedgerStore(ledger, actor=CALLER)

@@ -1,16 +1,24 @@
 """Messages as a program has them, in our form."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from langchain_core.messages import BaseMessage
 from pydantic import ValidationError
 
 from mneme.api.messages import ChatMessage
 from mneme.core.errors import BadInput
-from mneme.nodes.messages import HINT, spoken
 
-Spoken = str | BaseMessage | ChatMessage | Mapping[str, Any]
+
+class LangChainMessage(Protocol):
+    """A message of LangChain's, which is slow to import."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def content(self) -> Any: ...
+
+
+Spoken = str | LangChainMessage | ChatMessage | Mapping[str, Any]
 """A message as a program has it: the user's words, or a chat message in LangChain's or anybody's form."""
 ROLES: Mapping[str, Literal["user", "assistant", "system"]] = {
     "human": "user",
@@ -21,12 +29,12 @@ ROLES: Mapping[str, Literal["user", "assistant", "system"]] = {
 
 def chat_messages(given: Spoken | Sequence[Spoken]) -> list[ChatMessage]:
     """Return messages in our form; what tools said is left out. Raises BadInput for what is no message."""
-    several = [given] if isinstance(given, str | BaseMessage | ChatMessage | Mapping) else given
-    if not isinstance(several, Sequence):
-        raise BadInput(f"messages: {given!r} is not a message.", HINT)
+    several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     try:
         found = [_chat_message(each) for each in several]
     except ValidationError as error:
+        from mneme.nodes.messages import HINT  # noqa: PLC0415  (slow to import)
+
         first = error.errors()[0]
         raise BadInput(f"messages: {first['loc'][0]}: {first['msg']}.", HINT) from error
     return [each for each in found if each is not None]
@@ -37,6 +45,8 @@ def _chat_message(given: Spoken) -> ChatMessage | None:
         return given
     if isinstance(given, str):
         return ChatMessage(role="user", content=given)
+    from mneme.nodes.messages import spoken  # noqa: PLC0415  (slow to import)
+
     time = str(given.get("time") or "") if isinstance(given, Mapping) else ""
     (message,) = spoken([dict(given) if isinstance(given, Mapping) else given])
     role = ROLES.get(message.type)

@@ -103,10 +103,6 @@ class Damaged(StorageFailure):
     """Files on the disk are not as they were written; nothing was changed."""
 
 
-class PowerCut(Damaged):
-    """The machine stopped while files were open; what was not synced may be there, or not, or half."""
-
-
 class TooMany(MnemeError):
     """More was sent than is taken at once: wait, or have what waits dealt with."""
 

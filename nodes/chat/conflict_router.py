@@ -67,14 +67,19 @@ async def conflict_router(state: State, runtime: MemoryRuntime) -> Update:
 
 
 def _batches(state: State) -> list[Batch]:
-    """Put as many facts into a question as their memories have room."""
+    """Put as many facts into a question as their memories have room.
+
+    Beside them stand the memories that the message's reader was shown: what a fact changes may share neither
+    words nor, in another language than the embedder's, meaning with it.
+    """
+    shown = {each.key: each for each in state.get("shown", [])}
     batches: list[Batch] = []
     for number, (fact, similar) in enumerate(zip(state["candidates"], state["similar"], strict=True)):
         memories = {each.key: each for each in worth_comparing(fact.content, similar)}
         if not memories:
             continue
         if not batches or len(batches[-1].memories | memories) > MAX_MEMORIES:
-            batches.append(Batch({}, {}))
+            batches.append(Batch({}, dict(shown)))
         batches[-1].facts[number] = fact
         batches[-1].memories.update(memories)
     return batches

@@ -49,14 +49,12 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
     if state.get("rereads") and own is None:
         gone = "The memory was changed or erased meanwhile."
         return {"route": "discard", "rationale": gone, "model": "", "own": None}
-    known, room = (
-        list[str](),
-        KNOWN_CHARS,
-    )  # the nearest memories: whom a message means may be known from them
+    shown, room = list[MemoryRecord](), KNOWN_CHARS  # whom a message means may be known from them
     for each in await memories_of(runtime).related(state["message"], "", (), MAX_KNOWN):
         if each.key != state.get("rereads") and len(each.memory.content) <= room:
-            known.append(holds(each.memory.content, each.memory.since, each.memory.until))
+            shown.append(each)
             room -= len(each.memory.content)
+    known = [holds(each.memory.content, each.memory.since, each.memory.until) for each in shown]
     given = incoming(state).model_copy(update={"known": known})
     reading, doubt = await last_reply(read_message, given, who)
     is_empty = reading.route == "store" and not reading.memories
@@ -66,6 +64,7 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
         "rationale": reading.rationale + nothing,
         "model": await resolve(who),
         "candidates": written(given, reading.memories, doubt),
+        "shown": shown,
         "own": own,
     }
 

@@ -79,6 +79,8 @@ class State(Message, Result, total=False):
     candidates: Annotated[list[Memory], Typed]
     own: Annotated[MemoryRecord | None, Typed]
     """The memory that is read again, where one is."""
+    shown: Annotated[list[MemoryRecord], Typed]
+    """The memories nearest to the message, which its reader was shown."""
     similar: Annotated[list[list[MemoryRecord]], Typed]
     verdicts: Annotated[list[Judged], Typed]
     decisions: Annotated[list[Decision], Typed]
@@ -87,7 +89,7 @@ class State(Message, Result, total=False):
 FRESH: Update = {
     **dict.fromkeys(("route", "own")),
     **dict.fromkeys(("rationale", "model", "run_id", "trace", "rereads", "told_in"), ""),
-    **{name: [] for name in ("messages", "candidates", "similar", "verdicts", "decisions")},
+    **{name: [] for name in ("messages", "candidates", "shown", "similar", "verdicts", "decisions")},
     "operations": Overwrite([]),
     "asked": Overwrite(NOTHING),
 }

@@ -15,6 +15,10 @@ CORRECTING, NOT_BUT, NOT_SO, MEANT, VALUE, SUBJECT, CHANGED = (
     for name in ("correcting", "not_but", "not_so", "meant", "value", "subject", "changed")
 )
 TOPICS, ONE_AT_A_TIME = ENGLISH["topics"], ENGLISH["one_at_a_time"]
+MEASURES = {stem(each) for each in words(ENGLISH["measures"])}
+"""Words that two statements may share without being of one thing."""
+SHARED = 3
+"""Of so many words of the shorter statement the other has at least one."""
 BEFORE_VALUES = words_in("the at in on for to of by from with")
 Correction = tuple[int, str, str]
 """The number of the memory that a correction means, its words that are wrong, and the right ones."""
@@ -114,7 +118,10 @@ def _restated(fact: str, memory: str) -> Iterator[tuple[str, str]]:
 
 def _differ(fact: str, memory: str) -> bool:
     """Tell whether sentences of one subject differ in a number, an end, or what is one at a time."""
-    shared = stems(fact) & stems(memory)
+    said, known = stems(fact) - MEASURES, stems(memory) - MEASURES
+    shared = said & known
+    if SHARED * len(shared) < min(len(said), len(known)):
+        shared = set()  # one word of many is of no thing that both are about
     if _subject(fact) != _subject(memory):
         subjects = [stems(_subject(each)) for each in (fact, memory)]
         if all(subjects):  # of two others, what the one does says nothing of the other
@@ -123,7 +130,7 @@ def _differ(fact: str, memory: str) -> bool:
     if any(re.search(rf"\b(?:is|are) {re.escape(wrong)}", memory) for wrong, _ in _restated(fact, memory)):
         return True  # one thing is called by two names, or has two numbers
     shared -= stems(_subject(fact))
-    of_one_topic = any(stems(fact) & stems(topic) and stems(memory) & stems(topic) for topic in TOPICS)
+    of_one_topic = any(said & stems(topic) and known & stems(topic) for topic in TOPICS)
     if bool(CHANGED.search(fact)) != bool(CHANGED.search(memory)) and (shared or of_one_topic):
         return True
     numbers = [set(NUMBER.findall(each)) for each in (fact, memory)]

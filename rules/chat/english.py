@@ -24,10 +24,10 @@ GRAMMAR, REACTION, TALK, ASKING, TASK, WANTED = (
 )
 EMPTY = GRAMMAR | REACTION
 PATTERNS = {name: "".join(parts) for name, parts in ENGLISH["patterns"].items()}
-COURTESY, PERSON, FIRST, IS, LASTING, THAT, SEARCHING, MAKING, ONCE, EVER, STANDING = (
+COURTESY, PERSON, FIRST, NAMED, IS, LASTING, THAT, SEARCHING, MAKING, ONCE, EVER, STANDING = (
     re.compile(PATTERNS[name])
     for name in (
-        *("courtesy", "person", "first", "is", "lasting", "that", "searching"),
+        *("courtesy", "person", "first", "named", "is", "lasting", "that", "searching"),
         *("making", "once", "ever", "standing"),
     )
 )
@@ -64,7 +64,7 @@ def statements(message: str, preceding: Sequence[str] = ()) -> list[Statement]:
     is_of_task = False
     is_long = len(message) > MAX_READ
     for sentence in sentences(message[:MAX_READ].rpartition(" ")[0] if is_long else message):
-        is_pasted = PASTED.search(sentence) and any(map(asks, CLAUSES.split(sentence)))
+        is_pasted = PASTED.search(VERBATIM.sub(" ", sentence)) and any(map(asks, CLAUSES.split(sentence)))
         is_question, refers = asks(sentence) or is_pasted, REFERRING.match(sentence) is not None
         is_of_task = (is_question and sentence[-1] != "?") or (is_of_task and details(sentence))
         if not (says_beside(sentence) if is_question else not is_of_task and says(sentence, bool(found))):
@@ -125,8 +125,8 @@ def says_beside(question: str) -> bool:
     clauses = CLAUSES.split(VERBATIM.sub(" ", own))
     is_english = not ENGLISH_ALONE.isdisjoint(words(question.lower()))
     said = [each for each in clauses[:-1] if not is_english and EMPTY.isdisjoint(words(each))]
-    said += [each.rstrip("? ") for each in clauses if PERSON.search(each) and len(words(each)) > 2]
-    return any(says(each) and not asks(each) for each in said)
+    said += [each.rstrip("? ") for each in clauses if PERSON.search(each) and len(words(each)) > 1]
+    return any(says(each) and (NAMED.search(each) or not asks(each)) for each in said)
 
 
 def details(sentence: str) -> bool:

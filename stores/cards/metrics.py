@@ -20,9 +20,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from statistics import fmean, median
 from typing import Any, Literal, NamedTuple, Self
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.stores.cards.card import Card, CardVersion, Frozen, Rating, Status
@@ -204,19 +204,21 @@ def _days(dispute: Dispute, now: datetime) -> float:
 
 
 def _percentile(values: Sequence[float], percent: float) -> float | None:
+    import numpy as np  # noqa: PLC0415  (slow to import)
+
     return float(np.percentile(values, percent)) if values else None
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return float(np.mean(values)) if values else None
+    return fmean(values) if values else None
 
 
 def _increase(seconds: Sequence[float], compared: int) -> float | None:
     count = min(compared, len(seconds) // 2)
     if count < MIN_TASKS:
         return None
-    before, latest = np.median(seconds[-2 * count : -count]), np.median(seconds[-count:])
-    return float(latest / before - 1) if before else None
+    before, latest = median(seconds[-2 * count : -count]), median(seconds[-count:])
+    return latest / before - 1 if before else None
 
 
 def retrieval_precision(tasks: Sequence[TaskRecord]) -> float | None:
@@ -315,6 +317,8 @@ def periods(
 
 def _by_calendar(unit: Unit, first: datetime, now: datetime) -> Iterator[datetime]:
     """Yield the edges of the calendar's periods from the one with the first moment to now."""
+    import numpy as np  # noqa: PLC0415  (slow to import)
+
     shift = timedelta(days=4 if unit == "week" else 0)  # numpy's weeks begin with a Thursday
     begins = np.datetime64((first - shift).astimezone(UTC).replace(tzinfo=None)).astype(
         f"datetime64[{UNITS[unit]}]"

@@ -13,6 +13,8 @@ from mneme.models.embedding.absent import MULTILINGUAL, Absent
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.conflict_router import worth_comparing
 from mneme.nodes.chat.context import MemoryContext
+from mneme.prompts.chat.memory_agent.reading import Incoming
+from mneme.rules.chat.memory_agent import read_message
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
@@ -71,6 +73,17 @@ async def test_what_is_said_is_kept_and_nothing_is_lost(
     assert counts["lost"] == 0
     assert counts["kept"] >= 0.98 * counts["statements"], counts
     assert counts["nothing, stored"] <= stored * counts["nothing"], counts
+
+
+def test_single_messages_in_english_are_kept_and_small_talk_is_not() -> None:
+    """By somebody who has seen no rule; what is said of the world may be of the user's, and is kept."""
+    given, stored = Counter[bool](), Counter[bool]()
+    for message in lines("messages_unseen.jsonl"):
+        if message["kind"] != "general":
+            given[message["keep"]] += 1
+            stored[message["keep"]] += read_message(Incoming(message=message["text"])).route == "store"
+    assert stored[True] >= 0.98 * given[True], stored
+    assert stored[False] <= 0.10 * given[False], stored
 
 
 FRIENDS = enumerate(("Ann", "Bo", "Cy", "Di", "Ed", "Flo", "Gus", "Hal", "Ivy", "Jo", "Kim", "Lu"), start=1)

@@ -141,6 +141,19 @@ async def test_a_correction_keeps_the_rest_of_the_memory_and_the_messages_own_wo
     assert memory.memory.quote == "Max is a Labrador mix; he’s 5."
 
 
+async def test_a_memory_that_the_reader_was_shown_is_compared_whatever_its_language(
+    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mneme.nodes.chat.conflict_router.FLOOR", 1.1)  # the embedder knows no Spanish
+    for each in ("The user lives in Burgos.", "The user eats meat every day."):
+        await known(empty, Memory(content=each))
+    message = "Sigo en Burgos, pero la carne ya no la toco."
+    fact = FACT | {"content": "La usuaria de Burgos ya no come carne.", "quote": message, "entities": []}
+    said = script(read_message=reading(fact), compare_memories=NOTHING)
+    await tell(empty, said, monkeypatch, message)
+    assert "eats meat every day" in said.told_to("compare_memories")[0]
+
+
 async def test_a_fact_that_says_all_that_still_holds_takes_the_place_of_the_memory(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -350,7 +350,7 @@ async def test_many_replies_to_one_user_keep_no_other_waiting(tmp_path: Path) ->
 
 
 WORKFLOWS = (
-    ("share", "pool", "import", "--shipped"),
+    ("share", "pool", "import", "--shipped", "--agent", "limerick"),
     ("share", "ask", "--agent", "limerick", "A limerick about a librarian who is afraid of mice."),
     ("learn", "--suite", "story"),
     ("household", "run", "--task", "Set up Table", "--members", "2", "--seed", "4"),

@@ -148,8 +148,8 @@ def file_of(home: Path, version: Retriever) -> Path:
     return found
 
 
-async def test_what_was_stored_is_learned_and_logged(pool: MemoryPool) -> None:
-    retrievers, first = await kept_version(pool)
+async def test_what_was_stored_is_learned_and_logged(taught: MemoryPool) -> None:
+    retrievers, first = await kept_version(taught)
     assert (first.learning, first.seed, first.device) == ("projection", 0, "cpu")
     assert first.losses[-1] < first.losses[0] and first.seconds > 0
     assert first.after.held_out >= 8
@@ -158,10 +158,10 @@ async def test_what_was_stored_is_learned_and_logged(pool: MemoryPool) -> None:
     assert first.reason.startswith("Kept: ") and "of the asker's kind" in first.reason
     assert await retrievers.get(first.number) == first
     assert await retrievers.serving() == first.number
-    number, vector, *_ = await look_up(pool, QUESTION)
+    number, vector, *_ = await look_up(taught, QUESTION)
     assert number == first.number
-    assert vector != pytest.approx(await pool.ledger.vector_of(QUESTION))
-    assert len(await pool.retrieve(QUESTION, 3, vector=vector)) == 3
+    assert vector != pytest.approx(await taught.ledger.vector_of(QUESTION))
+    assert len(await taught.retrieve(QUESTION, 3, vector=vector)) == 3
 
 
 @pytest.mark.long

@@ -58,9 +58,13 @@ def until_forgotten(output: IO[str]) -> list[str]:
     return lines
 
 
-def files_with(folder: Path, token: str) -> list[str]:
-    found = [path for path in folder.rglob("*") if path.is_file() and token.encode() in path.read_bytes()]
-    return [str(path.relative_to(folder)) for path in found]
+def files_with(folder: Path, *tokens: str) -> list[str]:
+    """Return the files that have one of the words; each is read once."""
+    read = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    wanted = [token.encode() for token in tokens]
+    return [
+        str(path.relative_to(folder)) for path, text in read.items() if any(each in text for each in wanted)
+    ]
 
 
 async def check(ledger: Ledger, acknowledged: dict[str, int]) -> None:
@@ -325,7 +329,7 @@ class TestSuddenDeath:
         await ledger.close()
         assert forgotten
         assert not forgotten & left
-        assert not [key for key in forgotten if files_with(tmp_path, key)]
+        assert not files_with(tmp_path, *forgotten)
 
     async def killed(
         self, location: Path, kills: int, longest: float, forgetting: float = 0

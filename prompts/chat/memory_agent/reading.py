@@ -95,8 +95,8 @@ memories, none for "discard": each fact as one sentence in the third person, in 
 message, with names for pronouns (see <known>, <preceding>).
 - Keep names, numbers and how sure the user is; add nothing. Leave out small daily details and
   what is only asked.
-- One memory for each person or thing; each event, plan, taste and health fact is its own. A fact about two
-  people is one memory with both names.
+- One memory for all that lasts of another person, animal or thing, for each fact of the user, and for each
+  event or plan with what follows from it. A fact about two people is one memory with both names.
 - A change: what is true now, without the old value. Only an end says "no longer …".
 - Write "tomorrow" as a date; keep vague times vague.
 - since, until: first and last day it holds (YYYY-MM-DD, YYYY-MM or YYYY), if said.
