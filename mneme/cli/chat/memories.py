@@ -69,9 +69,9 @@ def dropped(letter: Letter, _: object) -> dict[str, object]:
 
 async def reread(user: User = "local", agents: Agents = "auto") -> int:
     """Let a model read again what was remembered without one; each change is a version with its reason."""
-    from mneme.client.session import open_session
     from rich.progress import Progress, TextColumn
 
+    from mneme.client.session import open_session
     from mneme.models.asking.responders import resolve
 
     if await resolve(agents) == RULES:
