@@ -63,6 +63,7 @@ OFTEN = [
     ["cards", "list"],
     ["disputes", "list"],
     ["share", "pool", "list"],
+    ["share", "agent", "list"],
     ["household", "list"],
     ["threads", "list"],
 ]

@@ -206,17 +206,15 @@ def _check_ways(episode: Episode, kinds: Mapping[int, Kind]) -> None:
         there = kinds.get(start.room) == "room"
         require(there, f"starts.{number}.room: there is no room {start.room}.", hint)
         check_position(f"starts.{number}.position", start.position, episode.by_id()[start.room])
-    import networkx  # noqa: PLC0415  (slow to import)
-
-    ways: networkx.Graph[int] = networkx.Graph()
-    ways.add_nodes_from(room.id for room in episode.rooms())
-    for first, second, _ in episode.doors:
-        for room in (first, second):
-            missing = f"doors: a door leads to the missing room {room}."
-            require(kinds.get(room) == "room", missing, "Add the room or drop the door.")
-        ways.add_edge(first, second)
+    ways = [{first, second} for first, second, _ in episode.doors]
+    rooms = {room.id for room in episode.rooms()}
+    for room in sorted(set[int]().union(*ways) - rooms):
+        raise BadInput(f"doors: a door leads to the missing room {room}.", "Add the room or drop the door.")
     check_agents(len(episode.starts))
-    for room in sorted({*ways} - {*networkx.node_connected_component(ways, episode.starts[0].room)}):
+    reached = {episode.starts[0].room}
+    for _ in ways:  # one step from room to room each
+        reached.update(*(way for way in ways if way & reached))
+    for room in sorted(rooms - reached):
         name = episode.by_id()[room].name
         raise BadInput(f"doors: {name} ({room}) cannot be reached.", "Add a door to that room.")
 

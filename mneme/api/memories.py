@@ -160,22 +160,15 @@ class Memories(Operations):
 
         One that is remembered already, word for word, is not written again. Raises BadInput.
         """
-        from mneme.api.write_gate import compared, entities_of  # noqa: PLC0415  (slow to import)
+        from mneme.api.write_gate import compared, entities_of, linked  # noqa: PLC0415  (slow to import)
 
         entities = list(entities) or entities_of(_filled(content))
-        known, beside = await compared(content, entities, (since, until), self._kept)
+        new = Memory(content=content, kind=kind, entities=entities, quote=content, since=since, until=until)
+        known, beside = await compared(new, self._kept)
         if known:
             return await self._written(known, beside, is_new=False)
-        memory = Memory(
-            content=content,
-            kind=kind,
-            entities=entities,
-            quote=content,
-            since=since,
-            until=until,
-            may_contradict=[each.key for each in beside],
-        )
-        added = await self._kept.insert(memory, change=self._change(reason, "added by hand"))
+        change = self._change(reason, "added by hand")
+        added = await self._kept.insert(linked(new, beside), change=change)
         return await self._written(added, beside)
 
     @changes("memories/{key}/update")
@@ -192,14 +185,17 @@ class Memories(Operations):
 
         Its names are those of the new text, its quote is the text. Raises NotFound, Conflict, BadInput.
         """
-        from mneme.api.write_gate import compared, entities_of, still_named  # noqa: PLC0415  (slow to import)
+        from mneme.api.write_gate import (  # noqa: PLC0415  (slow to import)
+            compared,
+            entities_of,
+            linked,
+            still_named,
+        )
 
         found = await self._kept.get(await self._whole(key))
         old = found.memory
         names = list(dict.fromkeys([*still_named(old.entities, content), *entities_of(_filled(content))]))
         period = (old.since if since is None else since, old.until if until is None else until)
-        known, beside = await compared(content, names, period, self._kept, but=found.key)
-        beside = [*filter(None, [known]), *beside]
         memory = Memory(
             **old.model_dump(include={"kind", "message_id", "thread", "time", "is_change"}),
             content=content,
@@ -207,11 +203,12 @@ class Memories(Operations):
             quote=content,
             since=period[0],
             until=period[1],
-            may_contradict=[each.key for each in beside],
         )
+        known, beside = await compared(memory, self._kept, but=found.key)
+        beside = [*filter(None, [known]), *beside]
         written = await self._kept.update(
             found.key,
-            memory,
+            linked(memory, beside),
             change=self._change(reason, "edited by hand"),
             expected_version=expected_version or found.version,
         )

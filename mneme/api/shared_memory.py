@@ -304,12 +304,11 @@ class SharedMemory(Operations):
         return await self._add(TeamFacts(self._ledger, own), Memory.model_validate(head.value), change)
 
     async def _add(self, facts: TeamFacts, memory: Memory, change: Change) -> Written:
-        from mneme.api.write_gate import compared  # noqa: PLC0415  (slow to import)
+        from mneme.api.write_gate import compared, linked  # noqa: PLC0415  (slow to import)
 
-        known, beside = await compared(memory.content, memory.entities, (memory.since, memory.until), facts)
+        known, beside = await compared(memory, facts)
         if known is None:
-            linked = memory.model_copy(update={"may_contradict": [each.key for each in beside]})
-            made = await facts.insert(linked, change=change)
+            made = await facts.insert(linked(memory, beside), change=change)
         record, *others = await facts.linked([known or made, *beside])
         return Written(**dict(record), is_new=known is None, beside=others)
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from mneme.prompts.chat.evidence import names
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact
 from mneme.rules.chat.memory_agent import compare_memories, entities_of
-from mneme.stores.users.memories import MAX_LINKS, MemoryRecord, UserMemories
+from mneme.stores.users.memories import MAX_LINKS, Memory, MemoryRecord, UserMemories
 from mneme.stores.users.valid_time import overlaps
 
-__all__ = ["compared", "entities_of", "still_named"]
+__all__ = ["compared", "entities_of", "linked", "still_named"]
 
 COMPARED = 12
 """Memories that a text is compared with at most."""
@@ -18,17 +18,19 @@ NEARLY_SAME = 0.8
 
 
 async def compared(
-    content: str, entities: Sequence[str], period: tuple[str, str], memories: UserMemories, but: str = ""
+    new: Memory, memories: UserMemories, but: str = ""
 ) -> tuple[MemoryRecord | None, Sequence[MemoryRecord]]:
-    """Return the memory that a text repeats, and those that it may contradict: the write gate.
+    """Return the memory that a new one repeats, and those that it may contradict: the write gate.
 
-    A memory that holds on no day of the text's period, from its first day to its last, is neither.
+    A memory that holds on no day of the new one's period is neither; nor do two events contradict one another
+    of which none has a time.
     """
-    found = await memories.related(content, "", entities, COMPARED)
+    found = await memories.related(new.content, "", new.entities, COMPARED)
+    period = (new.since, new.until)
     related = [
         each for each in found if each.key != but and overlaps(period, (each.memory.since, each.memory.until))
     ]
-    facts = [Fact(content=content, said=content)]
+    facts = [Fact(content=new.content, said=new.content)]
     given = Comparing(facts=facts, memories=[each.memory.content for each in related])
     judged = (await asyncio.to_thread(compare_memories, given)).judgements
     relations = {each.memory: each.relation for each in judged}
@@ -36,10 +38,22 @@ async def compared(
     beside = [
         each
         for number, each in enumerate(related)
-        if relations.get(number, "duplicate") != "duplicate"
-        or (number not in relations and (each.similarity or 0.0) >= NEARLY_SAME)
+        if not (_is_undated_event(new) and _is_undated_event(each.memory))
+        and (
+            relations.get(number, "duplicate") != "duplicate"
+            or (number not in relations and (each.similarity or 0.0) >= NEARLY_SAME)
+        )
     ]
     return next(same, None), beside[:MAX_LINKS]
+
+
+def linked(memory: Memory, beside: Sequence[MemoryRecord]) -> Memory:
+    """Return a memory with links to those that it may contradict."""
+    return memory.model_copy(update={"may_contradict": [each.key for each in beside]})
+
+
+def _is_undated_event(memory: Memory) -> bool:
+    return memory.kind == "episodic" and not (memory.since or memory.until)
 
 
 def still_named(entities: Sequence[str], content: str) -> Sequence[str]:

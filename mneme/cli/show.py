@@ -16,19 +16,11 @@ from contextvars import ContextVar
 from itertools import chain
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.prompt import Confirm
 from rich.segment import Segment
 from rich.text import Text
@@ -37,6 +29,9 @@ from mneme.api.rendering import Cell, cell_of, row_of
 from mneme.cli.tables import Table
 from mneme.core.errors import BadInput, MnemeError
 from mneme.models.asking.counting import NOTHING, Asked, in_words
+
+if TYPE_CHECKING:  # slow to import
+    from rich.progress import Progress
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters but tab and newline; without them the rest of a control sequence is plain text."""
@@ -229,11 +224,14 @@ def print_fields(what: Mapping[str, object]) -> None:
     console.print(", ".join(f"{name}: {value}" for name, value in what.items()), soft_wrap=True)
 
 
-def progress_bar(*, elapsed: bool = False) -> Progress:
+def progress_bar(*, elapsed: bool = False) -> "Progress":
     """Return a bar that says how many of how many are done, on the terminal's error stream."""
-    clock = TimeElapsedColumn() if elapsed else TimeRemainingColumn()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), clock)
-    return Progress(*columns, console=errors, transient=elapsed)
+    from rich import progress  # slow to import
+
+    clock = progress.TimeElapsedColumn() if elapsed else progress.TimeRemainingColumn()
+    named = progress.TextColumn("{task.description}")
+    columns = (named, progress.BarColumn(), progress.MofNCompleteColumn(), clock)
+    return progress.Progress(*columns, console=errors, transient=elapsed)
 
 
 def print_lines(text: str) -> None:

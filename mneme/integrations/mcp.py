@@ -1,7 +1,7 @@
 """The operations as tools of an MCP server: on the streams of a process, and under the LangGraph server.
 
 Tools, their parameters and their results are those of `offers`. Each result is there twice, as text and as
-data with a schema; an error is a result that says what to do.
+data; an error is a result that says what to do.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -90,7 +90,6 @@ def _tool(name: str) -> types.Tool:
         title=offer.title,
         description=offer.description,
         input_schema=offer.arguments.model_json_schema(),
-        output_schema=offer.result.model_json_schema(mode="serialization"),
         annotations=hints,
     )
 

@@ -94,14 +94,11 @@ class Offer:
         model: type[BaseModel] = create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
         return model
 
-    @cached_property
-    def result(self) -> type[BaseModel]:
-        """The type of the data that a model gets: the operation's own result, as `result`."""
-        model: type[BaseModel] = create_model(f"{self.name}_result", result=(self.operation.result_type, ...))
-        return model
-
     def data(self, result: Any) -> dict[str, Any]:
-        """Return a result as plain data, each text and list of it cut where it is too long."""
+        """Return a result as plain data without what is empty, each text and list cut where it is too long.
+
+        Some clients show a model this in place of the text.
+        """
         return {"result": bounded(self.operation.returns.dump_python(result, mode="json"))}
 
     def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:

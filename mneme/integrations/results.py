@@ -20,6 +20,7 @@ MAX_ITEMS = 20
 """Items that are shown of one list."""
 TEXTS = ("memory", "claim", "prompt", "answer", "text")
 """The columns with what a record says; they stand first in its line."""
+EMPTY: Sequence[Any] = ("", None, [], {})
 FOR_TABLES = {"v", "kind", "confidence", "standing", "recency", "success", "s/f", "versions", "not learned"}
 """Columns that tell a model nothing that it needs; a card's confidence is told where it is shown."""
 
@@ -31,11 +32,11 @@ def short(text: str) -> str:
 
 
 def bounded(value: Any) -> Any:
-    """Return JSON with each text and list cut where it is too long."""
+    """Return JSON with each text and list cut where it is too long, and no field that is empty."""
     if isinstance(value, str):
         return value if len(value) <= MAX_TEXT_CHARS else f"{value[: MAX_TEXT_CHARS - 1]}…"
     if isinstance(value, Mapping):
-        return {name: bounded(each) for name, each in value.items()}
+        return {name: bounded(each) for name, each in value.items() if each not in EMPTY}
     return [bounded(each) for each in value[:MAX_ITEMS]] if isinstance(value, list) else value
 
 

@@ -4,8 +4,8 @@ Both do all that the LangGraph server asks for: deletion by thread and by run, c
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
 from threading import local
 from typing import TYPE_CHECKING, Any, cast
@@ -105,8 +105,8 @@ async def opened_checkpointer(*, to_read: bool = False) -> AsyncIterator["Checkp
         return
     location = (await read_settings()).checkpoints_location
     with ExitStack() as copied:
-        if to_read:
-            location = await asyncio.to_thread(copied.enter_context, _readable(location))
+        if to_read and "://" not in location:
+            location = str(await asyncio.to_thread(copied.enter_context, readable(_path(location))))
         async with open_checkpointer(location) as saver:
             yield saver
 
@@ -121,22 +121,11 @@ async def kept_threads() -> Sequence[Kept]:
 
 def _threads(location: str) -> Sequence[Kept]:
     """Read the threads without LangGraph, which is slow to import."""
-    with (
-        _readable(location) as place,
-        closing(_database(place)[0]) as database,
-        database.reading() as cursor,
-    ):
-        return threads_of(cursor)
-
-
-@contextmanager
-def _readable(location: str) -> Iterator[str]:
-    """Give the location, or that of a copy where a file cannot be written."""
-    if "://" in location:
-        yield location
-        return
-    with readable(_path(location)) as path:
-        yield str(path)
+    with ExitStack() as opened:
+        if "://" not in location:
+            location = str(opened.enter_context(readable(_path(location))))
+        database = opened.enter_context(closing(_database(location)[0]))
+        return threads_of(opened.enter_context(database.reading()))
 
 
 async def thread_owner(thread_id: str) -> str | None:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from mneme.api.write_gate import compared
 from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.conflict_router import worth_comparing
 from mneme.stores.ledger.ledger import Ledger, open_ledger
@@ -55,4 +56,15 @@ async def test_a_touched_memory_is_found_by_content_words_or_names(
     found = await memories.related(content, said, names, 5)
     assert memory in [each.memory.content for each in found]
     assert found[0].similarity is not None
+    await ledger.close()
+
+
+@pytest.mark.parametrize(("since", "is_linked"), [("", False), ("2026-11-28", True)])
+async def test_events_without_a_time_contradict_no_other(ledger: Ledger, since: str, is_linked: bool) -> None:
+    memories = UserMemories(ledger, "ann")
+    first = Memory(content="Worked on proj: asked “Widen the wing.”; changed wing.py.", kind="episodic")
+    await memories.insert(first, change=Change(reason="known", actor="test"))
+    content = "Worked on proj: asked “Note the wing.”; ran make."
+    repeated, beside = await compared(Memory(content=content, kind="episodic", since=since), memories)
+    assert repeated is None and bool(beside) == is_linked
     await ledger.close()

@@ -269,6 +269,9 @@ export function Search({ label, value, set }: { label: string; value: string; se
   );
 }
 
+/** What is chosen among, in columns of one width; what follows from it stands below. */
+export const Choices = ({ children }: { children: ReactNode }) => <div className="choices">{children}</div>;
+
 /** Say how much was found, once it is there. */
 export function useFound(of: Loading<unknown[]>, asked: string) {
   useEffect(() => {

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 from rich.markup import escape
-from rich.progress import Progress, TextColumn
 
 from mneme.api.memories import Erased, Memories, Written
 from mneme.cli.options import Agents, Reason, User, Yes
@@ -70,6 +69,8 @@ def dropped(letter: Letter, _: object) -> dict[str, object]:
 
 async def reread(user: User = "local", agents: Agents = "auto") -> int:
     """Let a model read again what was remembered without one; each change is a version with its reason."""
+    from rich.progress import Progress, TextColumn
+
     from mneme.client.session import open_session
     from mneme.models.asking.responders import resolve
 
@@ -181,6 +182,8 @@ async def import_(
 
 async def reembed() -> None:
     """Compute every vector again with the embedder of the settings; after a crash the old ones remain."""
+    from rich.progress import Progress, TextColumn
+
     where, key = settings().ledger_location, settings().ledger_api_key.get_secret_value()
     embedder = await open_embedder(settings().embedder)
     with Progress(TextColumn("{task.completed} texts embedded"), console=errors) as progress:

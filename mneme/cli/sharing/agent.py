@@ -8,7 +8,6 @@ from rich.markup import escape
 
 from mneme.api.pools import Pools
 from mneme.cli.options import Agents, Team
-from mneme.cli.sharing import rubric
 from mneme.cli.show import console, emit, print_result, print_rows, say
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, MnemeError
@@ -44,6 +43,8 @@ async def new(
         async with open_operations(Pools, team, reading=True) as shared:
             known = {each.rubric.name for each in await shared.rubrics()}
         if agent.domain not in known:
+            from mneme.cli.sharing import rubric  # slow to import
+
             await rubric.design(agent.domain, {"team": team, "designer": agents}, [agent.task])
     except MnemeError as error:
         saved = f"{agent.name} is saved, but its domain {agent.domain} may lack a rubric: {error}"

@@ -6,6 +6,7 @@ import { type Schemas, change, part, read } from "../api";
 import { type Action, focusHeading, note, useAction, useCalm, useLoaded } from "../hooks";
 import {
   Cells,
+  Choices,
   Detail,
   Diff,
   Do,
@@ -93,17 +94,17 @@ export function Cards({ query: given }: { query: URLSearchParams }) {
         <Results task={calm} />
       ) : (
         <>
-          <NativeSelect
-            label="Status"
-            mt="sm"
-            w="14rem"
-            value={status}
-            onChange={(event) => {
-              setStatus(event.currentTarget.value);
-              setOffset(0);
-            }}
-            data={[{ value: "", label: "all" }, ...STATUSES]}
-          />
+          <Choices>
+            <NativeSelect
+              label="Status"
+              value={status}
+              onChange={(event) => {
+                setStatus(event.currentTarget.value);
+                setOffset(0);
+              }}
+              data={[{ value: "", label: "all" }, ...STATUSES]}
+            />
+          </Choices>
           <All status={status} offset={offset} goTo={setOffset} />
         </>
       )}

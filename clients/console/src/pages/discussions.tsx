@@ -1,10 +1,10 @@
 // Discussions: their turns, and what each agent kept in its memory after each.
 
-import { Group, NativeSelect } from "@mantine/core";
+import { NativeSelect } from "@mantine/core";
 import { useState } from "react";
 import { type Schemas, part, read } from "../api";
 import { useLoaded } from "../hooks";
-import { Detail, Diff, Facts, Listed, Loaded, Mark, Row, Section, Time, Title, plural } from "../parts";
+import { Choices, Detail, Diff, Facts, Listed, Loaded, Mark, Row, Section, Time, Title, plural } from "../parts";
 
 type Discussion = Schemas["Discussion"];
 type Turn = Schemas["Turn"];
@@ -48,7 +48,6 @@ function Memory({ discussion, agent }: { discussion: string; agent: string }) {
           <>
             <NativeSelect
               label="After turn"
-              w="8rem"
               value={String(now.version)}
               onChange={(event) => choose(Number(event.currentTarget.value))}
               data={versions.map((each) => ({ value: String(each.version), label: String(each.turn) }))}
@@ -69,15 +68,15 @@ function Agents({ discussion, speakers }: { discussion: string; speakers: string
   if (!agent) return null;
   return (
     <Section title="Memories by turn" id="memories">
-      <Group>
+      <Choices>
         <NativeSelect
           label="Agent"
           value={agent}
           onChange={(event) => choose(event.currentTarget.value)}
           data={speakers}
         />
-      </Group>
-      <Memory key={agent} discussion={discussion} agent={agent} />
+        <Memory key={agent} discussion={discussion} agent={agent} />
+      </Choices>
     </Section>
   );
 }

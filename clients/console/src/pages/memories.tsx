@@ -5,6 +5,7 @@ import { useEffect, useState } from "react";
 import { type Schemas, change, part, read } from "../api";
 import { note, say, useAction, useCalm, useLoaded } from "../hooks";
 import {
+  Choices,
   Confirm,
   Do,
   Failure,
@@ -224,7 +225,7 @@ function Filtering({ filters, setFilters, then, setThen, retired, setRetired }: 
   return (
     <details className="filters" open={filters !== NONE || Object.keys(then).length > 0}>
       <summary>Filter</summary>
-      <Group gap="sm" align="flex-end">
+      <Choices>
         {(Object.keys(FILTERS) as Filter[]).map((name) => (
           <NativeSelect
             key={name}
@@ -242,7 +243,7 @@ function Filtering({ filters, setFilters, then, setThen, retired, setRetired }: 
         />
         <TextInput
           type="date"
-          label="What was remembered at the end of"
+          label="What was known on"
           value={then.as_of?.slice(0, 10) ?? ""}
           onChange={(event) => given("as_of", event.currentTarget.value && `${event.currentTarget.value}T23:59:59`)}
         />
@@ -251,7 +252,7 @@ function Filtering({ filters, setFilters, then, setThen, retired, setRetired }: 
           checked={retired}
           onChange={(event) => setRetired(event.currentTarget.checked)}
         />
-      </Group>
+      </Choices>
     </details>
   );
 }
