@@ -34,10 +34,12 @@ SERVER = 'xdist_group("server")'
 BEFORE_OTHERS = (
     "tests/discussion/test_intrinsic_memory.py",
     "tests/environments/test_sql_tuning.py",
+    "tests/evals/test_compare.py",
     "tests/household/test_household_cli.py",
     "tests/household/test_mita.py",
     "tests/learning/test_compound_learning.py",
     "tests/mneme/test_cli.py",
+    "tests/mneme/test_editors.py",
     "tests/sharing/test_share_cli.py",
     "tests/stores/test_damage.py",
     "tests/stores/test_knowledge_cards.py",

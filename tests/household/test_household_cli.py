@@ -53,7 +53,7 @@ def ended(told: Done) -> dict[str, Any]:
 def tea(home: Path) -> dict[str, Any]:
     """Play one run that the tests look at."""
     return ended(
-        mneme(home, "run", "--task", "Prepare Tea", "--seed", "5", "--name", "tea", *RULES, "--json")
+        mneme(home, "run", "--task", "Prepare Tea", "--seed", "24", "--name", "tea", *RULES, "--json")
     )
 
 
@@ -110,9 +110,9 @@ class TestRuns:
     def test_another_method_plays_the_same_and_stands_beside_it(
         self, home: Path, tea: dict[str, Any], tmp_path: Path
     ) -> None:
-        words = ("run", "--task", "Prepare Tea", "--seed", "5", "--method", "proagent", "--json", *RULES)
+        words = ("run", "--task", "Prepare Tea", "--seed", "24", "--method", "proagent", "--json", *RULES)
         other = ended(mneme(home, *words))
-        assert other["name"] == "proagent-prepare-tea-3-5" and other["success"]
+        assert other["name"] == "proagent-prepare-tea-3-24" and other["success"]
         told = mneme(home, "replay", "tea", other["name"]).stdout
         assert f"done in {tea['steps']} steps" in told and f"done in {other['steps']} steps" in told
         drawn = tmp_path / "both.png"
@@ -177,25 +177,25 @@ class TestRuns:
         trace = here / "household" / "kk.jsonl"
         trace.parent.mkdir(parents=True)
         trace.write_text("".join(json.dumps(line) + "\n" for line in begun))
-        play = ("--name", "kk", "--task", "Prepare Tea", "--members", "4", "--seed", "5")
+        play = ("--name", "kk", "--task", "Prepare Tea", "--members", "4", "--seed", "24")
         told = refused(*play, "--no-allocation", "--manager", "auto", *RULES)
         assert told == "--manager, --allocation, --members: the run 'kk' was begun with another value."
         assert trace.read_text().count("\n") == 9
 
     def test_another_command_begins_another_run(self, home: Path, tea: dict[str, Any]) -> None:
         begun = lines(Path(tea["trace"]))[:9]
-        trace = home / "household" / "prepare-tea-3-5.jsonl"
+        trace = home / "household" / "prepare-tea-3-24.jsonl"
         trace.write_text("".join(json.dumps(line) + "\n" for line in begun))
-        told = mneme(home, "run", "--task", "Prepare Tea", "--seed", "5", "--no-summary", *RULES)
-        assert told.stdout.startswith("prepare-tea-3-5-2 begins")
+        told = mneme(home, "run", "--task", "Prepare Tea", "--seed", "24", "--no-summary", *RULES)
+        assert told.stdout.startswith("prepare-tea-3-24-2 begins")
         assert "0 repaired answers, 0 fallbacks." in told.stdout
-        cut_short = mneme(home, "replay", "prepare-tea-3-5")
+        cut_short = mneme(home, "replay", "prepare-tea-3-24")
         assert "was interrupted" in cut_short.stderr
         trace.unlink()
 
     def test_a_model_that_does_not_answer_leaves_no_run(self, home: Path, tea: dict[str, Any]) -> None:
         before = {*(home / "household").iterdir()}
-        told = mneme(home, "run", "--seed", "5", "--name", "mute", "--agents", "ollama:nope", status=1)
+        told = mneme(home, "run", "--seed", "24", "--name", "mute", "--agents", "ollama:nope", status=1)
         assert "Ollama" in told.stderr
         assert {*(home / "household").iterdir()} == before
 
@@ -219,7 +219,7 @@ class TestKilled:
     def test_a_killed_run_goes_on_to_the_same_end(
         self, home: Path, tea: dict[str, Any], tmp_path: Path
     ) -> None:
-        play = ("run", "--task", "Prepare Tea", "--seed", "5", "--name", "killed", *RULES, "--json")
+        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", "killed", *RULES, "--json")
         trace = home / "household" / "killed.jsonl"
         with Running(("household", *play), quiet(home), piped=True) as command:
             while not (trace.exists() and trace.read_text().count('"step"') > 12):
@@ -237,7 +237,7 @@ class TestKilled:
         trace = home / "household" / "early.jsonl"
         unknown = json.dumps(json.loads(begun) | {"thread": "household/early/nowhere"})
         trace.write_text("\n".join([unknown, *others[:6], others[6][:20]]))
-        play = ("run", "--task", "Prepare Tea", "--seed", "5", "--name", "early", *RULES, "--json")
+        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", "early", *RULES, "--json")
         again = ended(mneme(home, *play))
         assert {**again, "name": "tea", "trace": tea["trace"]} == tea
         assert [line["step"] for line in lines(trace) if line["kind"] == "step"] == [
@@ -249,7 +249,7 @@ class TestKilled:
     @pytest.mark.parametrize("more", [(), ("--method", "coela")])
     def test_a_trace_that_was_cut_short_is_written_anew(self, home: Path, more: tuple[str, ...]) -> None:
         name = "-".join(("whole", *more[1:]))
-        play = ("run", "--task", "Prepare Tea", "--seed", "6", "--name", name, *more, *RULES, "--json")
+        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", name, *more, *RULES, "--json")
         ended(mneme(home, *play))
         trace = home / "household" / f"{name}.jsonl"
         whole = trace.read_text()
@@ -353,11 +353,11 @@ def test_a_method_of_another_package_plays_by_entry_point(
     points = EntryPoints([EntryPoint("greedy", "greedy_method", graphs.PLUGGED)])
     for module in (graphs, household_runs):
         monkeypatch.setattr(module, "entry_points", lambda group: points.select(group=group))
-    play = ("household", "run", "--method", "greedy", "--task", "Prepare Tea", "--seed", "5", *RULES)
+    play = ("household", "run", "--method", "greedy", "--task", "Prepare Tea", "--seed", "24", *RULES)
     told = CliRunner().invoke(app, [*play, "--json"])
     assert told.exit_code == 0, told.output
     ended = json.loads(told.stdout.splitlines()[-1])
-    assert ended["success"] and ended["name"] == "greedy-prepare-tea-3-5"
+    assert ended["success"] and ended["name"] == "greedy-prepare-tea-3-24"
     assert {line["step"] for line in lines(Path(ended["trace"])) if line["kind"] == "decision"} == {"plan"}
     assert "There are: mita, coela, proagent, mhp, alone, greedy" in str(
         CliRunner().invoke(app, ["household", "run", "--method", "farthest", *RULES]).exception.hint  # type: ignore[union-attr]

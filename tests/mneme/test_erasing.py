@@ -98,7 +98,8 @@ async def test_a_forgotten_word_is_nowhere(tmp_path: Path, monkeypatch: pytest.M
             assert WORD in str(bobs["values"])
             key = await key_of(server, "bob", WORD)
             ok(server.mneme("memories", "forget", key, "--user", "bob", "--yes"))
-            await eventually(lambda: nowhere(home, WORD))  # the server writes its file every ten seconds
+            await eventually(lambda: nowhere(home / SERVED.parent, WORD))  # it writes them every ten seconds
+            await eventually(lambda: nowhere(home, WORD))
             await it_goes_on(client, threads)
             await threads_are_their_owner_s(server, threads)
             await tell(server, client, LATER, "ann")
