@@ -20,7 +20,9 @@ DEMAND = re.compile(
 PHRASE = re.compile(r"[,;:.]| and | of the ")
 PERSON = re.compile(r"^[^\n]*\(a person\)[^\n]*:\n")
 MOST_DUTIES = 4
-LONGEST_NAME, SHORTEST_LINE = 60, 90
+NAMED = re.compile(r"[^\W_](?:[\w'%/-]|[.,:](?=\w))*")
+"""A word, a number, a time or a date of a name."""
+LONGEST_NAME, SHORTEST_LINE = 80, 110
 CUT = " …"
 
 
@@ -110,5 +112,5 @@ def _item(text: str, choice: str, why: str) -> Item:
 
 
 def _name(text: str) -> str:
-    name = shorten(" ".join(re.findall(r"[^\W\d_][\w'-]*|\d+", text)), LONGEST_NAME, placeholder="")
+    name = shorten(" ".join(NAMED.findall(text.partition("; ")[0])), LONGEST_NAME, placeholder="…")
     return name[:1].upper() + name[1:]
