@@ -61,13 +61,15 @@ class Run:
 
     def owner(self) -> str | None:
         """Return who played it; None where that is not known, or it was played without a key."""
-        begun = self.began()
-        return begun.get("owner") if begun else None
+        return (self.began() or {}).get("owner")
+
+    def context(self) -> dict[str, Any]:
+        """Return the options that it was begun with."""
+        return dict((self.began() or {}).get("context", {}))
 
     def has_eyes(self) -> bool:
         """Return whether it was played in the visual setting."""
-        begun = self.began()
-        return begun is not None and begun.get("context", {}).get("setting") == "visual"
+        return bool(self.context().get("setting") == "visual")
 
     def missing(self) -> list[int]:
         """Return the steps that were played and are not in the trace."""

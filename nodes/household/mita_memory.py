@@ -32,13 +32,7 @@ from mneme.nodes.household.mita_state import (
     together,
     wanted_in,
 )
-from mneme.nodes.household.views import (
-    in_lines,
-    knowledge_of,
-    progress_in_words,
-    task_of,
-    worker_of,
-)
+from mneme.nodes.household.views import in_lines, knowledge_of, progress_in_words, task_of, worker_of
 from mneme.prompts.household.synopsis import NAMED, NARRATIVE, Passage, Synopsis, sentences
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory, experience_of, furniture_of
 
@@ -48,8 +42,6 @@ DATED = re.compile(r"\bstep \d")
 """What a sentence has that tells of what happened."""
 PAST = re.compile(rf"{DATED.pattern}|[+-]\d")
 """The same, or what a sentence has that tells of what changed."""
-GAP = r"(?:(?!\b(?:only|but|while)\b).)*"
-"""What may stand between a thing and what is said of it."""
 UNFOUND = r"\b(?:not|never|nobody|nowhere)(?: \w+){0,2} (?:found|seen|known)\b|\b(?:missing|to find)\b"
 """What a clause has that says of something that it was not found."""
 UNPLACED = (
@@ -173,51 +165,52 @@ def taught_by(state: State) -> EpisodeRecord:
         finds=finds,
         wanted=wanted_in(episode),
         looked=dict(Counter([*opened, *(team.rooms[each] for each in team.room_seen)])),
-        furniture=[_as_at_first(each) for each in team.things.values() if each.category != "object"],
+        furniture=[
+            as_json(each.model_copy(update={"is_open": None if each.is_open is None else False, "step": 0}))
+            for each in team.things.values()
+            if each.category != "object"
+        ],
     )
-
-
-def _as_at_first(known: Known) -> dict[str, Any]:
-    closed = None if known.is_open is None else False
-    return as_json(known.model_copy(update={"is_open": closed, "step": 0}))
 
 
 def outdated_in(state: State) -> re.Pattern[str]:
     """Return a pattern of clauses that say that what is found, in place or busy is not, by joint belief."""
-    episode, assessed, members = episode_of(state), state["assessed"], state["members"]
-    wanted, things = wanted_in(episode), together(beliefs_of(members)).things.values()
-    lacking = {goal.name for goal in episode.goals if assessed["placed"][goal.key] < goal.count}
-    in_place = (each for each in things if any(satisfies(each, goal) for goal in episode.goals))
+    episode, members = episode_of(state), state["members"]
+    things, wanted = together(beliefs_of(members)).objects(), wanted_in(episode)
+    in_place = [each for each in things if any(satisfies(each, goal) for goal in episode.goals)]
+    counts = [Counter(each.name for each in some) for some in (things, in_place)]
+    all_found, all_placed = ([name for name in wanted if wanted[name] <= count[name]] for count in counts)
+    gap = r"(?:(?!\b(?:only|but|while)\b).)*"  # between a thing and what is said of it
     found, placed, busy = (
         rf"(?<!\w)(?:{'|'.join(map(re.escape, each)) or '(?!)'})(?:e?s)?(?!\w)"
         for each in (
-            [name for name, count in wanted.items() if assessed["found"].get(name, 0) >= count],
-            [*(wanted.keys() - lacking), *(f"<{each.name}> ({each.id})" for each in in_place)],
+            all_found,
+            [*all_placed, *(f"<{each.name}> ({each.id})" for each in in_place)],
             [NAMES[n] for n, each in enumerate(members) if ": wait:" not in "".join(each["history"][-1:])],
         )
     )
     return re.compile(
-        f"{found}{GAP}(?:{UNFOUND})|(?:{UNFOUND}){GAP}{found}|{placed}{GAP}{UNPLACED}"
-        rf"|wait(?:s|ing)? for{GAP}{placed}|{busy} (?:is )?(?:still )?wait(?:s|ing)\b",
+        f"{found}{gap}(?:{UNFOUND})|(?:{UNFOUND}){gap}{found}|{placed}{gap}{UNPLACED}"
+        rf"|wait(?:s|ing)? for{gap}{placed}|{busy} (?:is )?(?:still )?wait(?:s|ing)\b",
         re.IGNORECASE,
     )
 
 
 def kept_short(
-    synopses: Sequence[DatedSynopsis], team: Beliefs, outdated: re.Pattern[str]
+    synopses: Sequence[DatedSynopsis], team: Beliefs, over: re.Pattern[str]
 ) -> list[DatedSynopsis]:
-    """Drop from synopses what `team` saw otherwise since, and put all but the latest together.
+    """Drop from synopses what `team` saw otherwise since or is `over`, and put all but the latest together.
 
     The last of the synopses is of what `team` saw, so that it stays as it is.
     """
     *earlier, latest = synopses
-    kept = [*(_still(each, team, outdated) for each in earlier), latest]
+    kept = [*(_still(each, team, over) for each in earlier), latest]
     if len(kept) <= RECENT + 1:
         return kept
     return [_put_together(kept[0], kept[1]), *kept[2:]]
 
 
-def _still(dated: DatedSynopsis, team: Beliefs, outdated: re.Pattern[str]) -> DatedSynopsis:
+def _still(dated: DatedSynopsis, team: Beliefs, over: re.Pattern[str]) -> DatedSynopsis:
     """Drop things that were moved or missed since, unchecked containers that were opened, and what was said.
 
     A clause with a step tells of what happened then: it stays so. A sentence stays or goes as a whole.
@@ -233,15 +226,15 @@ def _still(dated: DatedSynopsis, team: Beliefs, outdated: re.Pattern[str]) -> Da
     kept = [
         each
         for each in sentences(dated["synopsis"]["narrative"])
-        if all(_holds(clause, gone, outdated) for clause in each.split(";"))
+        if all(_holds(clause, gone, over) for clause in each.split(";"))
     ]
     return {**dated, "known": as_json(known), "synopsis": dated["synopsis"] | {"narrative": " ".join(kept)}}
 
 
-def _holds(clause: str, gone: set[str], outdated: re.Pattern[str]) -> bool:
+def _holds(clause: str, gone: set[str], over: re.Pattern[str]) -> bool:
     """Say whether a clause is dated, or still so; what is left may be moved on its way."""
     moved = gone.intersection(number for _, number in NAMED.findall(re.sub(UNPLACED, "", clause)))
-    return DATED.search(clause) is not None or not (moved or outdated.search(clause))
+    return DATED.search(clause) is not None or not (moved or over.search(clause))
 
 
 def _put_together(first: DatedSynopsis, last: DatedSynopsis) -> DatedSynopsis:

@@ -17,15 +17,7 @@ from mneme.environments.household.world import HANDS, Observation, World
 from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.household import CLAIMING
 from mneme.nodes.household.household_state import beliefs_of, episode_of, plans_of, world_of
-from mneme.nodes.household.mita_state import (
-    State,
-    in_order,
-    in_words,
-    merged,
-    option_of,
-    since,
-    wanted_in,
-)
+from mneme.nodes.household.mita_state import State, in_order, in_words, merged, option_of, since, wanted_in
 from mneme.prompts.household.household import (
     Container,
     Door,

@@ -101,6 +101,42 @@ class TestRuns:
         assert (listed["run"], listed["outcome"], listed["steps"]) == ("tea", "done", tea["steps"])
         assert "Prepare Tea" in mneme(home, "list").stdout
 
+    def test_it_is_of_a_team(self, home: Path, tea: dict[str, Any]) -> None:
+        assert "Prepare Tea" in mneme(home, "list", "--team", "local").stdout
+        assert "No runs yet" in mneme(home, "list", "--team", "others").stdout
+        assert "After step" in mneme(home, "replay", "tea", "--team", "local").stdout
+        refused = mneme(home, "replay", "tea", "--team", "others", status=1).stderr
+        assert refused.startswith("mneme: --team: the run tea is not of the team others.")
+
+    def test_it_says_why_a_proposal_was_overruled(self, home: Path, tea: dict[str, Any]) -> None:
+        told = mneme(home, "replay", "tea").stdout.splitlines()
+        overruled = [number for number, line in enumerate(told) if "(proposed " in line]
+        assert overruled and all("           manager: " in told[number + 1] for number in overruled)
+        assert sum("  manager: " in line for line in told) == len(overruled)
+
+    def test_it_shows_what_the_team_s_memories_told_until_it_is_forgotten(self, tmp_path: Path) -> None:
+        fact = "The waterglass must not go into the dishwasher."
+        added = run_mneme(("remember", fact, "--agents", "rules"), quiet(tmp_path))
+        assert added.returncode == 0, added.stderr
+        play = (
+            "run",
+            "--task",
+            "Wash Dishes",
+            "--seed",
+            "24",
+            "--method",
+            "alone",
+            "--name",
+            "glass",
+            *RULES,
+        )
+        assert fact in mneme(tmp_path, *play).stdout
+        assert f"shared   {fact}" in mneme(tmp_path, "replay", "glass").stdout
+        assert fact not in (tmp_path / "household" / "glass.jsonl").read_text(), "a trace has names alone"
+        erased = run_mneme(("memories", "forget", "--all", "--yes"), quiet(tmp_path))
+        assert erased.returncode == 0, erased.stderr
+        assert "what was shown is forgotten" in mneme(tmp_path, "replay", "glass").stdout
+
     def test_it_is_told_again_up_to_a_step(self, home: Path, tea: dict[str, Any]) -> None:
         whole, part = mneme(home, "replay", "tea").stdout, mneme(home, "replay", "tea", "--step", "6").stdout
         assert len(part.splitlines()) < len(whole.splitlines())

@@ -17,7 +17,7 @@ from langgraph.runtime import Runtime
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.beliefs import Beliefs, Known
-from mneme.environments.household.episode import CATEGORIES, Episode, parse_episode
+from mneme.environments.household.episode import CATEGORIES, Episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.macro import LONGEST_WAIT
 from mneme.environments.household.scene import NAMES
@@ -801,8 +801,7 @@ def outdated(*things: Known, did: Sequence[str] = ()) -> re.Pattern[str]:
         for each in did
     ] or [{"beliefs": team.model_dump(mode="json"), "plan": None, "history": []}]
     state = {"episode": episode, "digest": PLATES, "members": members}
-    assessed = assess(parse_episode(episode), [team])
-    return outdated_in(cast(State, state | {"assessed": assessed}))
+    return outdated_in(cast(State, state))
 
 
 SECOND, IN, ON = seen(11, "plate", 4), {"holder": 7}, {"relation": "on", "holder": 4}

@@ -202,7 +202,7 @@ async def test_a_replay_shows_the_frames_and_gives_them_to_the_console(played: A
         trace.append("episode", episode=episode.model_dump(mode="json"), context={"setting": setting})
         for frame in frames:
             trace.append("step", **frame.model_dump(mode="json"))
-        replay(setting, None, 4, tmp_path / f"{setting}.png", None)
+        await replay(setting, None, 4, tmp_path / f"{setting}.png", None)
         with Image.open(tmp_path / f"{setting}.png") as drawn:
             sizes[setting] = drawn.size
     assert sizes["visual"][0] > 1.3 * sizes["symbolic"][0] and sizes["visual"][1] == sizes["symbolic"][1]

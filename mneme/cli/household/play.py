@@ -182,6 +182,7 @@ class _Played:
         # the bound holds for our own rules: elsewhere a walk may take one step wherever it leads
         bound = None if self.context.get("simulator") else lower_bound(self.episode).steps
         told = {"bound": bound, "return": discounted_return(self.episode, self.run.frames())}
+        told |= {"shared": values.get("shared", [])}  # names alone: what is forgotten stands in no trace
         self.run.trace.append("end", **told, **ended)
         end = self.run.first("end")
         assert end is not None
@@ -227,8 +228,7 @@ def _print_result(found: Run, ended: Line) -> None:
     how = "[green]done[/]" if ended["success"] else "[red]not done[/]"
     cost = ", ".join(f"{counters.get(name, 0)} {words}" for name, words in COUNTED.items())
     if said := unallocated(counters):
-        said = f"{said}: proposals were followed, so this is not MiTa's play."
-        say(f"[yellow]{said}[/]")
+        say(f"[yellow]{said}: proposals were followed, so this is not MiTa's play.[/]")
     if blind := counters.get("blind", 0):
         seen = f"{blind} of {counters['frames']} frames got no usable answer: nothing was recognised in them."
         say(f"[yellow]{seen}[/]")

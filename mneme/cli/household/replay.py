@@ -12,24 +12,30 @@ from rich.table import Table
 from mneme.api.household import played, replayed
 from mneme.api.household_runs import GOING_ON, Line, Run, brief, run_named, runs
 from mneme.cli.show import console, emit, errors, print_result, print_rows, print_table, prints_json, say
+from mneme.client.home import opened
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.scene import NAMES
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.recall import read_again
 
 if TYPE_CHECKING:
     from mneme.environments.household.picture import Film
 
 
-def replay(
+async def replay(
     name: Annotated[str, "The name of a run (see `mneme household list`), or its file."],
     other: Annotated[str | None, typer.Argument(help="Another run, to be shown beside the first.")] = None,
     step: Annotated[int | None, "Up to this step (default: the last)."] = None,
     png: Annotated[Path | None, "Draw the floor plan at that step."] = None,
     gif: Annotated[Path | None, "Draw the whole run as an animation."] = None,
+    team: Annotated[str, "Refuse a run of another team; a run's name says whose it is."] = "",
 ) -> None:
     """Print or draw what happened in a run."""
     found = [run_named(each) for each in (name, other) if each]
     for run in found:
         run.episode()  # one that never began is refused
+        if team and run.context().get("team") != team:
+            raise BadInput(f"--team: the run {run.name} is not of the team {team}.", "Leave --team out.")
     lasts = [max((frame.step for frame in run.frames()), default=0) for run in found]
     last = max(lasts) if step is None else step
     if not 0 <= last <= max(lasts):
@@ -46,6 +52,7 @@ def replay(
     elif len(found) > 1:
         _print_beside(found, last)
     else:
+        await _print_shared(found[0])
         _print_run(found[0], last)
 
 
@@ -95,6 +102,15 @@ def _film(run: Run) -> "Film":
     return Film(run.episode(), run.frames(), synopses, run.name, strips)
 
 
+async def _print_shared(run: Run) -> None:
+    """Print what was shown of what other workflows remember, unless it was forgotten since."""
+    if names := (run.first("end") or {}).get("shared"):
+        async with opened(reading=True) as place:
+            known = await read_again(place, names) if isinstance(place, Ledger) else []
+        for line in [each.line for each in known] or ["what was shown is forgotten, or at a server"]:
+            say(f"  [cyan]shared[/]   {escape(line)}")
+
+
 def _print_run(run: Run, last: int) -> None:
     for line in run.lines():
         if line["kind"] == "decision" and line["at"] <= last:
@@ -113,17 +129,20 @@ def print_decision(line: Line) -> None:
         synopsis = line.get("synopsis") or f"none: {line['fallback']}"
         say(f"{at}[dim]synopsis: {escape(synopsis)}[/]")
         return
-    parts = []
+    parts, why = [], ""
     for number, proposed in enumerate(each["action"] for each in line["proposals"]):
         action = line["allocation"][number] if line.get("allocation") else proposed
-        if "under way" in action:
-            parts.append(f"[dim]{NAMES[number]} continues[/]")
-            continue
         instead = "" if brief(action) == brief(proposed) else f" [dim](proposed {escape(brief(proposed))})[/]"
+        why = line.get("reason", "") if instead else why
+        if "under way" in action:
+            parts.append(f"[dim]{NAMES[number]} continues[/]{instead}")
+            continue
         parts.append(f"[bold]{NAMES[number]}[/] {escape(brief(action))}{instead}")
     if "fallback" in line:
         say(f"{at}[yellow]no usable allocation: {escape(line['fallback'])}[/]")
     say(f"{at}{'; '.join(parts)}")
+    if why:
+        say(f"{'':11}[dim]manager: {escape(why)}[/]")
 
 
 def _print_beside(found: Sequence[Run], last: int) -> None:
@@ -163,9 +182,9 @@ def _end(run: Run) -> str:
     return f"{how} in {end['steps']} steps{least}\n{counted}"
 
 
-def list_() -> None:
+def list_(team: Annotated[str, "Only the runs of this team (default: all)."] = "") -> None:
     """List the runs, the latest first."""
-    found = [played(run) for run in runs()]
+    found = [played(run) for run in runs() if not team or run.context().get("team") == team]
     if not found:
         console.print("No runs yet. Start one: mneme household run")
         return
