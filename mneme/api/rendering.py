@@ -131,6 +131,7 @@ ROWS: Mapping[str, Callable[[Any], Row]] = {
         "v": step.version,
         "text": step.text,
         "made by": step.made,
+        "said": f"“{step.said}”" if step.said else "",
         "said in": ", ".join(step.said_in),
         "out of date": step.stale,
     },
