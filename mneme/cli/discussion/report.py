@@ -101,7 +101,7 @@ def ending(about: Discussion) -> str:
         else ""
     )
     withdrawn = (f"Withdrawn since: {each}" for each in about.withdrawn)
-    outdated = about.stale and f"Out of date: {about.stale}"
+    outdated = about.stale and f"Out of date: {about.stale.removesuffix('.')}."
     return " ".join(filter(None, (ENDINGS[about.ended], about.lacks or held, *withdrawn, outdated)))
 
 
