@@ -5,6 +5,7 @@ Records are told by the names of their classes, so that no store is imported for
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def cell_of(value: Any) -> Cell:
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {each}" for name, each in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(map(str, value))
+        sentences = [each.content for each in value if hasattr(each, "content")]
+        return "\n".join(sentences) or ", ".join(map(str, value))
     return value if isinstance(value, str | int | float) or value is None else str(value)
 
 
@@ -130,6 +132,7 @@ ROWS: Mapping[str, Callable[[Any], Row]] = {
         "v": step.version,
         "text": step.text,
         "made by": step.made,
+        "said": f"“{step.said}”" if step.said else "",
         "said in": ", ".join(step.said_in),
         "out of date": step.stale,
     },
@@ -165,7 +168,8 @@ ROWS: Mapping[str, Callable[[Any], Row]] = {
         "team": found.team["name"],
         "ended": found.ended or "not ended",
         "turns": found.turns,
-        "task": found.task.strip().splitlines()[0][:60],
+        "out of date": found.stale,
+        "task": shorten(found.task.strip().lstrip("# ").partition("\n")[0], 60, placeholder="…"),
     },
     "Attempt": lambda attempt: {
         "tag": attempt.tag,

@@ -15,7 +15,8 @@ from mneme.prompts.discussion.intrinsic_memory import ITEM, Speaking
 from mneme.rules.discussion.memory_update import SENTENCE_END, words
 
 DEMAND = re.compile(
-    r"^\s*[-*•]\s*(\S.+)$|([^.\n]*\b(?:must|should|needs? to|has to|have to)\b[^.\n]*)", re.MULTILINE
+    r"^\s*[-*•]\s*(\S.+)$|((?:[^.\n]|\.\d)*\b(?:must|should|needs? to|has to|have to)\b(?:[^.\n]|\.\d)*)",
+    re.MULTILINE,
 )
 PHRASE = re.compile(r"[,;:.]| and | of the ")
 PERSON = re.compile(r"^[^\n]*\(a person\)[^\n]*:\n")

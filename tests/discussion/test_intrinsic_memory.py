@@ -56,7 +56,7 @@ from mneme.rules.discussion.memory_update import words
 from mneme.rules.discussion.proposals import own_items
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.discussions.agent_memory import AgentMemory, MemoryVersion
-from mneme.stores.discussions.discussions import Discussions, Turn, acceptance
+from mneme.stores.discussions.discussions import Discussion, Discussions, Turn, acceptance
 from mneme.stores.discussions.discussions import Raised as Heard
 from mneme.stores.discussions.issues import issues_of
 from mneme.stores.ledger.base_store import LedgerStore
@@ -933,6 +933,22 @@ def test_a_proposal_is_read_however_name_and_choice_are_worded(line: str, name: 
     turn = Turn(number=1, speaker="cook", title="Cook", message=f"So be it.\n{said}\nDone.")
     assert [(each.name, each.choice) for each in proposals_of([turn])] == [(name, choice)]
     assert named(said) == name.lower()
+
+
+def test_an_agreement_labels_its_parts_and_stays_withdrawn_in_an_earlier_versions_words() -> None:
+    parts = {
+        "name": "Banner (red)",
+        "reason": "It is seen.",
+        "risk": "People stop reading it.",
+        "design": UNSAID,
+    }
+    talk = Discussion(
+        id="d", task="t", team={}, memory="", document={"Component 1": parts, "Alarm": "At 04:30."}
+    )
+    agreed = "Banner (red): reason: It is seen; risk: People stop reading it"
+    assert talk.agreements == [agreed, "Alarm: At 04:30."]
+    for withdrawn in (agreed, "Banner (red): It is seen.; People stop reading it."):
+        assert talk.model_copy(update={"withdrawn": [withdrawn]}).agreements == ["Alarm: At 04:30."]
 
 
 @pytest.mark.parametrize("prose", ["I accept. The alarm", "Agreed: you start none. Our cron", "pg_cron"])

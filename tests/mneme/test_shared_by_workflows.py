@@ -98,6 +98,9 @@ async def test_what_the_chat_was_told_reaches_three_workflows_and_a_correction_a
     assert [each.text for each in await shared.trace("d1")][1:] == [FACT]
     await memories.update(told.key, "Reporting runs on DuckDB since June.", reason="it moved")
     assert [each.key for each in await shared.stale()] == ["d1"]
+    (_, source) = await shared.trace("d1")
+    assert (source.version, source.text, source.said) == (1, FACT, FACT), "as it was then"
+    assert source.stale == "It says now: Reporting runs on DuckDB since June."
     assert not await shared.recall(TASK, kinds=["agreement"])
     assert (await learn(ledger))[0].startswith("Reporting runs on DuckDB since June.")
 
