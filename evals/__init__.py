@@ -32,9 +32,6 @@ EVALUATIONS = {
     "compound_learning": Evaluation(
         "learning.compound_learning", "Compare query tuning with cards and rivals (§7).", LEARNING
     ),
-    "learning_curve": Evaluation(
-        "learning.learning_curve", "Fit curves to what a task costs (§11.1).", LEARNING
-    ),
     "transfer": Evaluation("learning.transfer", "Try cards of one family in another (§11.2).", LEARNING),
     "private_sharing": Evaluation("learning.private_sharing", "Measure gain against ε (§11.4).", LEARNING),
     "governed": Evaluation(

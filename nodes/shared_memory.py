@@ -48,7 +48,7 @@ async def look_up(
         return []
     team = own_team(who, context.team, "read")
     user = str(who or getattr(context, "user", LOCAL))
-    is_private = own_facts and (who is None or is_own(who, team))
+    is_private = own_facts and (team not in roles().teams if who is None else is_own(who, team))
     asker = await asker_of(ledger_of(runtime), who, user if is_private else "", [team])
     asker = replace(asker, retrieves=tuple(but))
     kinds = roles().shown_to(agent, team)

@@ -11,6 +11,8 @@ from mneme.core.errors import BadInput, NotFound
 from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, MemoryVersion
 from mneme.stores.discussions.discussions import Discussion, Discussions, Turn
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import record_id
+from mneme.stores.provenance import stale
 
 DiscussionId = Annotated[str, Field(description="The discussion's whole id.")]
 AgentName = Annotated[str, Field(description="The agent's name.", examples=["Architect"])]
@@ -37,7 +39,7 @@ class TeamDiscussions(Operations):
     @reads("discussions")
     async def list(self, limit: Limit = 100) -> Sequence[Discussion]:
         """Return discussions in the order in which they were begun."""
-        return await self._discussions.all(limit)
+        return await self._as_now(await self._discussions.all(limit))
 
     @reads("discussions/starting")
     async def starting(
@@ -48,16 +50,28 @@ class TeamDiscussions(Operations):
         known = await self._discussions.all()
         found = [each for each in known if each.id.startswith(beginning)]
         if not found:
-            raise NotFound(f"There is no discussion {beginning or 'yet'}.", "See `mneme discuss list`.")
+            raise NotFound(
+                f"There is no discussion {beginning or 'yet'}.",
+                "See `mneme discuss list`; a team's need --owner TEAM.",
+            )
         exact = [each for each in found if each.id == beginning]
         if beginning and len(found) > 1 and not exact:
             raise BadInput(f"{len(found)} discussions begin with {beginning}.", "Give more of the id.")
-        return exact[0] if exact else found[-1]
+        return (await self._as_now(exact[:1] or found[-1:]))[0]
 
     @reads("discussions/{discussion_id}")
     async def get(self, discussion_id: DiscussionId) -> Discussion:
         """Return a discussion by its whole id. Raises NotFound."""
-        return await self._discussions.get(discussion_id)
+        return (await self._as_now([await self._discussions.get(discussion_id)]))[0]
+
+    async def _as_now(self, found: Sequence[Discussion]) -> builtins.list[Discussion]:
+        """Return discussions with the turns that were taken so far, and why they are out of date."""
+        records = {each.id: record_id(self._discussions.namespace, each.id) for each in found}
+        why, now = await stale(self._ledger, records.values()), builtins.list[Discussion]()
+        for each in found:
+            turns = each.turns if each.ended else await self._discussions.conversation(each.id).count()
+            now.append(each.model_copy(update={"turns": turns, "stale": why.get(records[each.id], "")}))
+        return now
 
     @reads("discussions/{discussion_id}/turns")
     async def turns(self, discussion_id: DiscussionId) -> Sequence[Turn]:

@@ -5,6 +5,7 @@ Records are told by the names of their classes, so that no store is imported for
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ ROWS: Mapping[str, Callable[[Any], Row]] = {
         "v": step.version,
         "text": step.text,
         "made by": step.made,
+        "said": f"“{step.said}”" if step.said else "",
         "said in": ", ".join(step.said_in),
         "out of date": step.stale,
     },
@@ -165,7 +167,8 @@ ROWS: Mapping[str, Callable[[Any], Row]] = {
         "team": found.team["name"],
         "ended": found.ended or "not ended",
         "turns": found.turns,
-        "task": found.task.strip().splitlines()[0][:60],
+        "out of date": found.stale,
+        "task": shorten(found.task.strip().lstrip("# ").partition("\n")[0], 60, placeholder="…"),
     },
     "Attempt": lambda attempt: {
         "tag": attempt.tag,

@@ -76,6 +76,8 @@ class Step(BaseModel):
     text: str = ""
     at: datetime | None = None
     made: str = ""
+    said: str = ""
+    """The words that somebody said."""
     said_in: Sequence[str] = ()
     """The messages and threads in which a person said it."""
     stale: str = ""
@@ -124,17 +126,25 @@ class SharedMemory(Operations):
         forward: Annotated[bool, Field(description="What was made of it, not what it was made of.")] = False,
         team: Team = LOCAL,
     ) -> Sequence[Step]:
-        """Return a record and the way back to what somebody said, or forward to what was made of it."""
+        """Return a record and the way back to what somebody said, or forward to what was made of it.
+
+        Back, each source is shown as it was then.
+        """
         head = await self._found(key, own_team(self._who, team, "read"))
         found = await steps(self._ledger, head.record, forward=forward)
         ids = {link.record if forward else link.source: distance for distance, link in reversed(found)}
         heads = await self._ledger.by_ids([*ids])
         old = await stale(self._ledger, [head.record, *heads])
+        used = [] if forward else [(link.source, link.number) for _, link in reversed(found)]
+        then = {record: version for (record, _), version in (await self._ledger.versions(used)).items()}
+        for record in then.keys() & heads.keys() - old.keys():
+            if then[record].text != heads[record].text:
+                old[record] = f"It says now: {heads[record].text}"
         nearest_first = sorted(ids.items(), key=lambda each: each[1])
         return [
             self._shown(0, head, old),
             *(
-                self._shown(distance, heads[record], old)
+                self._shown(distance, then.get(record, heads[record]), old)
                 if record in heads
                 else Step(distance=distance, kind="forgotten")
                 for record, distance in nearest_first
@@ -354,6 +364,7 @@ def _step(distance: int, version: Version, old: Mapping[str, str]) -> Step:
         text=version.text,
         at=version.at,
         made=f"{version.change.actor}: {version.change.reason}",
+        said=str(version.value.get("quote") or ""),
         said_in=[*filter(None, [*source.messages, source.thread]), *source.tasks],
         stale=old.get(version.record, ""),
     )

@@ -19,6 +19,7 @@ from mneme.models.embedding.absent import BUNDLED, Absent
 from mneme.models.embedding.embedders import open_embedder
 from mneme.models.ollama.catalogue import Facts, Loaded, Server, survey
 from mneme.nodes.background import MORE_WORKERS
+from mneme.stores.access import roles
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Layout
@@ -257,6 +258,10 @@ async def _settings() -> AsyncIterator[Finding]:
     else:
         missing = f"{users} does not exist: nobody can use the server."
         yield _found("users", missing, "mneme users add NAME", "failure")
+    if (path := settings().roles) is not None:
+        shared = f"{path} names {', '.join(roles().teams) or 'no team'}"
+        alone = "Set MNEME_AUTH: without keys whoever works here has all rights."
+        yield _found("roles", shared, "" if users else alone)
 
 
 CHECKS: tuple[tuple[str, State, Callable[[], AsyncIterator[Finding]]], ...] = (

@@ -239,6 +239,13 @@ def print_lines(text: str) -> None:
     sys.stdout.write(_escaped(text))
 
 
+def print_code(text: str, language: str) -> None:
+    """Print JSON, YAML or a diff in colours, its lines unwrapped, so that it can be copied."""
+    from rich.syntax import Syntax
+
+    console.print(Syntax("", language, background_color="default").highlight(text), soft_wrap=True, end="")
+
+
 def _escaped(text: str) -> str:
     """Escape, as JSON and YAML read it, the control characters that their writers leave in strings."""
     return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

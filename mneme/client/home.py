@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Union, cast
 from pydantic import BaseModel
 
 from mneme.api.operation import USER, Kind
+from mneme.core.errors import Forbidden
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.addresses import place_of
@@ -38,12 +39,12 @@ async def open_own_ledger(*, reading: bool = False, embedding: bool = True) -> L
 
 @asynccontextmanager
 async def opened(*, reading: bool = False, searching: bool = False) -> AsyncIterator[Place]:
-    """Open the ledger here, or a client of the server that has it open.
+    """Open the ledger here, or a client of the server that commands ask.
 
     Whoever is only `reading` can do so on a full or read-only disk, too, and loads no embedder, unless it is
     `searching`.
     """
-    if url := await asyncio.to_thread(running_server):
+    if url := await asyncio.to_thread(asked_server):
         from mneme.client.remote import client_of  # noqa: PLC0415  (an HTTP client is slow to import)
 
         async with client_of(url) as client:
@@ -79,6 +80,7 @@ class Announcement(BaseModel):
 
     url: str
     pid: int
+    has_keys: bool = False
 
 
 @asynccontextmanager
@@ -88,7 +90,8 @@ async def announced(url: str, name: str = LANGGRAPH_SERVER) -> AsyncIterator[Non
     if file is None:
         yield
         return
-    text = Announcement(url=url, pid=os.getpid()).model_dump_json()
+    has_keys = settings().auth is not None
+    text = Announcement(url=url, pid=os.getpid(), has_keys=has_keys).model_dump_json()
     await asyncio.to_thread(file.write_text, text)
     try:
         yield
@@ -103,13 +106,34 @@ def _withdraw(file: Path, text: str) -> None:
             file.unlink()
 
 
-def running_server(seconds: float = ANSWER_SECONDS, name: str = LANGGRAPH_SERVER) -> str | None:
-    """Return the address of the server that has the ledger open, if it answers within so many seconds."""
+def asked_server() -> str | None:
+    """Return the address of the server that commands ask: `langgraph dev`, or `mneme serve` if it has keys.
+
+    Raises Forbidden where a key is set and no server runs that could say whose it is.
+    """
+    url = running_server() or running_server(name=OWN_SERVER, with_keys=True)
+    if url is None and settings().key.get_secret_value():
+        raise Forbidden(
+            "MNEME_KEY is set, and no server runs that knows whose key it is.",
+            "Start the server, or unset MNEME_KEY to work on the files of this machine.",
+        )
+    return url
+
+
+def running_server(
+    seconds: float = ANSWER_SECONDS, name: str = LANGGRAPH_SERVER, with_keys: bool = False
+) -> str | None:
+    """Return the address of the server that has the ledger open, if it answers within so many seconds.
+
+    Of servers `with_keys` only one that has them.
+    """
     file = _announcement(name)
     if file is None:
         return None
     try:
         found = Announcement.model_validate_json(file.read_bytes())
+        if with_keys and not found.has_keys:
+            return None
         os.kill(found.pid, 0)  # left by a server that was killed, where there is no such process
         url = found.url
         import urllib.request  # noqa: PLC0415  (slow to import, and seldom is there a server)

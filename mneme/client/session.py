@@ -21,6 +21,7 @@ from mneme.nodes.background import MEMORY_THREAD, RECURSION_LIMIT
 from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.training_wake import TRAINING_THREAD
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.users.inbox import Inbox
 from mneme.stores.users.memories import RULES
 
 
@@ -63,9 +64,14 @@ async def background_of(flows: Workflows, user: str) -> RunnableConfig:
 
 
 async def remember_waiting(flows: Workflows, user: str, context: Values) -> Values:
-    """Run the memory agent until no message of a user waits, and return its report; continue a killed run."""
+    """Run the memory agent until no message of a user waits, and return its report; continue a killed run.
+
+    A run that another process is at is left to it, and waited for.
+    """
     config = await background_of(flows, user)
-    steps, _ = await flows.left_at("remember", config)
+    steps, values = await flows.left_at("remember", config)
+    if "memory_agent" in steps and isinstance(flows.place, Ledger):
+        steps = steps if await Inbox(flows.place).claim(user, values["message_id"]) else ()
     return await flows.invoke("remember", None if steps else {}, config, context | {"user": user})
 
 

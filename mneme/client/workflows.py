@@ -23,10 +23,10 @@ from langgraph_sdk.errors import APIError, RateLimitError
 
 from mneme.api.operation import Kind
 from mneme.api.threads import Threads
-from mneme.client.home import Place, opened, operations_at, running_server
+from mneme.client.home import Place, asked_server, opened, operations_at, running_server
 from mneme.client.remote import api_key, gone
 from mneme.core import errors
-from mneme.core.errors import MnemeError, TooMany
+from mneme.core.errors import Forbidden, MnemeError, TooMany
 from mneme.graphs import load
 from mneme.nodes.background import THREAD_NAME, known_id
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
@@ -146,6 +146,11 @@ def server_errors() -> Iterator[None]:
 async def open_workflows(*names: str) -> AsyncIterator[Workflows]:
     """Open graphs by name in this process, or on the server that has the ledger open."""
     if await asyncio.to_thread(running_server) is None:
+        if url := await asyncio.to_thread(asked_server):
+            raise Forbidden(
+                f"The server at {url} has keys, and runs no workflows for commands.",
+                "Use its chat, REST or MCP; or start `langgraph dev` with the same MNEME_AUTH in its place.",
+            )
         for name in names:  # imported before the ledger is open: others would wait for it
             load(name)
     async with opened() as place:

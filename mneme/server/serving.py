@@ -12,6 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import uvicorn
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mneme.api.server_state import ServerState
@@ -42,6 +45,7 @@ async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None
     url = f"http://{_here(host)}:{listening.getsockname()[1]}"
     used = _Used()
     app = api_of(ServerState(), _agents.remember, lambda ledger: _serving(ledger, url))
+    app.router.routes.insert(0, Route("/ok", _is_there))  # before the route that refuses all else
     server = uvicorn.Server(uvicorn.Config(used.around(app), log_level="warning", access_log=False))
     beside = [used.stop_when_idle(server, idle_minutes), _tell(server, ready, url)]
     tasks = [asyncio.create_task(each) for each in beside]
@@ -53,6 +57,10 @@ async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None
         await asyncio.gather(*tasks, return_exceptions=True)
     if not server.started:
         raise MnemeError("The server could not start.", "The lines above say why.")
+
+
+async def _is_there(_: Request) -> Response:
+    return JSONResponse({"ok": True})
 
 
 async def _tell(server: uvicorn.Server, ready: Ready, url: str) -> None:

@@ -143,7 +143,9 @@ async def _with_fact(memory: Memory, new: Memory, how: Judged, task: Task, runti
     times = {"since": new.since or told_at, "until": new.until}
     if how.relation == "correction":
         times = {"since": new.since or memory.since, "until": new.until or memory.until}
-    return new.model_copy(update=told | times | ({"flag": f"In doubt: {doubt}"} if doubt else {}))
+    left = doubt.partition(": ")[2]
+    flag = {"flag": f"It may leave out what still holds: {left}"} if doubt else {}
+    return new.model_copy(update=told | times | flag)
 
 
 def _as_updated(memory: Memory, new: Memory, content: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ A message waits in the inbox until its outcome is in the ledger, so a process th
 and a message that no model could make sense of is kept for another attempt.
 """
 
+import asyncio
 from operator import add
 from typing import Annotated, Any, Literal, cast
 
@@ -82,6 +83,8 @@ class State(Batch, Report, total=False):
     operations: list[OperationNote]
 
 
+PAUSE = 0.5
+"""Seconds between two looks whether another process has remembered a message."""
 Next = Command[Literal["memory_agent", "__end__"]]
 
 
@@ -107,18 +110,23 @@ async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
 async def take(state: State, runtime: MemoryRuntime) -> Next:
     """Take the oldest message that waits and has not failed in this run, else the oldest to be read again.
 
-    It ends where there is none.
+    While another process works on it, it waits: the next one may say the same. It ends where there is none.
     """
+    inbox, user = inbox_of(runtime), user_of(runtime)
+    while oldest := await _oldest(state, runtime):
+        if await inbox.claim(user, oldest["message_id"]):
+            return Command(goto="memory_agent", update={"rereads": "", "told_in": "", **oldest})
+        await asyncio.sleep(PAUSE)
+    return Command(goto="__end__")
+
+
+async def _oldest(state: State, runtime: MemoryRuntime) -> Message | None:
     failed, reread = {failure["message_id"] for failure in state["failed"]}, runtime.context.reread
     pending = await inbox_of(runtime).pending(user_of(runtime))
     waiting = [each for each in pending if each["message_id"] not in failed]
     again = [each for each in waiting if each.get("rereads") and reread]
     oldest = next(iter([*filter(is_new, waiting), *again]), None)
-    if oldest is None and not failed and reread:
-        oldest = await _read_by_rules(runtime)
-    if oldest is None:
-        return Command(goto="__end__")
-    return Command(goto="memory_agent", update={"rereads": "", "told_in": "", **oldest})
+    return await _read_by_rules(runtime) if oldest is None and not failed and reread else oldest
 
 
 async def _read_by_rules(runtime: MemoryRuntime) -> Message | None:

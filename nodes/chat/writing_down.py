@@ -36,8 +36,8 @@ def written(given: Incoming, memories: Iterable[Candidate], doubt: str = "") -> 
     """
     kept = [_kept(given, memory) for memory in memories]
     for number, memory in enumerate(kept):
-        if f"memories[{number}]" in doubt:
-            kept[number] = memory.model_copy(update={"flag": f"In doubt: {doubt}"})
+        if (what := f"memories[{number}].content") in doubt:
+            kept[number] = memory.model_copy(update={"flag": f"In doubt: {doubt.replace(what, 'it')}"})
     return list({each.content: each for each in kept}.values())
 
 

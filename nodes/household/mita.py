@@ -49,6 +49,7 @@ from mneme.nodes.household.mita_memory import (
     kept_short,
     memory_of,
     named_in,
+    outdated_in,
     passage_of,
     remembered,
     taught_by,
@@ -258,7 +259,7 @@ def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> U
         "last": state["assessed"],
         "last_step": step,
         "actions": [],
-        "synopses": kept_short([*state["synopses"], dated], team),
+        "synopses": kept_short([*state["synopses"], dated], team, outdated_in(state)),
     }
 
 

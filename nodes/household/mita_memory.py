@@ -1,8 +1,8 @@
 """What MiTa remembers: the record that a synopsis is made of, its synopses, and episodes in the ledger.
 
 Algorithm 1 only adds synopses to C, so that it would grow without end, and each would repeat what others say.
-The latest `RECENT` synopses stay as they were written, but for sentences that the world has contradicted
-since. Those before them become one: their sentences that still hold, without what happened then.
+The latest `RECENT` synopses stay as they were written, but for whole sentences that the world has
+contradicted since. Those before them become one: their sentences that still hold, without what happened then.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from mneme.environments.household.beliefs import Beliefs, Known, unexplored
+from mneme.environments.household.beliefs import Beliefs, Known, satisfies, unexplored
 from mneme.environments.household.scene import NAMES
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.household.context import HouseholdRuntime
@@ -48,6 +48,15 @@ DATED = re.compile(r"\bstep \d")
 """What a sentence has that tells of what happened."""
 PAST = re.compile(rf"{DATED.pattern}|[+-]\d")
 """The same, or what a sentence has that tells of what changed."""
+GAP = r"(?:(?!\b(?:only|but|while)\b).)*"
+"""What may stand between a thing and what is said of it."""
+UNFOUND = r"\b(?:not|never|nobody|nowhere)(?: \w+){0,2} (?:found|seen|known)\b|\b(?:missing|to find)\b"
+"""What a clause has that says of something that it was not found."""
+UNPLACED = (
+    r"(?:<[^<>]+> ?\(\d+\) )?\b(?:(?:is|are) (?:still )?(?:left|waited for)|remains?)\b"
+    r"(?! (?:on|in|inside|at)\b)"
+)
+"""What a clause has that says of something that it is left, or waited for."""
 MOST_DEEDS = 2
 """Entries that one round may add to a member's history: an interrupted plan, and the one in its place."""
 
@@ -173,22 +182,45 @@ def _as_at_first(known: Known) -> dict[str, Any]:
     return as_json(known.model_copy(update={"is_open": closed, "step": 0}))
 
 
-def kept_short(synopses: Sequence[DatedSynopsis], team: Beliefs) -> list[DatedSynopsis]:
+def outdated_in(state: State) -> re.Pattern[str]:
+    """Return a pattern of clauses that say that what is found, in place or busy is not, by joint belief."""
+    episode, assessed, members = episode_of(state), state["assessed"], state["members"]
+    wanted, things = wanted_in(episode), together(beliefs_of(members)).things.values()
+    lacking = {goal.name for goal in episode.goals if assessed["placed"][goal.key] < goal.count}
+    in_place = (each for each in things if any(satisfies(each, goal) for goal in episode.goals))
+    found, placed, busy = (
+        rf"(?<!\w)(?:{'|'.join(map(re.escape, each)) or '(?!)'})(?:e?s)?(?!\w)"
+        for each in (
+            [name for name, count in wanted.items() if assessed["found"].get(name, 0) >= count],
+            [*(wanted.keys() - lacking), *(f"<{each.name}> ({each.id})" for each in in_place)],
+            [NAMES[n] for n, each in enumerate(members) if ": wait:" not in "".join(each["history"][-1:])],
+        )
+    )
+    return re.compile(
+        f"{found}{GAP}(?:{UNFOUND})|(?:{UNFOUND}){GAP}{found}|{placed}{GAP}{UNPLACED}"
+        rf"|wait(?:s|ing)? for{GAP}{placed}|{busy} (?:is )?(?:still )?wait(?:s|ing)\b",
+        re.IGNORECASE,
+    )
+
+
+def kept_short(
+    synopses: Sequence[DatedSynopsis], team: Beliefs, outdated: re.Pattern[str]
+) -> list[DatedSynopsis]:
     """Drop from synopses what `team` saw otherwise since, and put all but the latest together.
 
     The last of the synopses is of what `team` saw, so that it stays as it is.
     """
     *earlier, latest = synopses
-    kept = [*(_still(each, team) for each in earlier), latest]
+    kept = [*(_still(each, team, outdated) for each in earlier), latest]
     if len(kept) <= RECENT + 1:
         return kept
     return [_put_together(kept[0], kept[1]), *kept[2:]]
 
 
-def _still(dated: DatedSynopsis, team: Beliefs) -> DatedSynopsis:
+def _still(dated: DatedSynopsis, team: Beliefs, outdated: re.Pattern[str]) -> DatedSynopsis:
     """Drop things that were moved or missed since, unchecked containers that were opened, and what was said.
 
-    A sentence with a step tells of what happened then: it stays so.
+    A clause with a step tells of what happened then: it stays so. A sentence stays or goes as a whole.
     """
     known = Beliefs.model_validate(dated["known"])
     now = together([known, team])
@@ -201,16 +233,22 @@ def _still(dated: DatedSynopsis, team: Beliefs) -> DatedSynopsis:
     kept = [
         each
         for each in sentences(dated["synopsis"]["narrative"])
-        if DATED.search(each) or gone.isdisjoint(number for _, number in NAMED.findall(each))
+        if all(_holds(clause, gone, outdated) for clause in each.split(";"))
     ]
     return {**dated, "known": as_json(known), "synopsis": dated["synopsis"] | {"narrative": " ".join(kept)}}
+
+
+def _holds(clause: str, gone: set[str], outdated: re.Pattern[str]) -> bool:
+    """Say whether a clause is dated, or still so; what is left may be moved on its way."""
+    moved = gone.intersection(number for _, number in NAMED.findall(re.sub(UNPLACED, "", clause)))
+    return DATED.search(clause) is not None or not (moved or outdated.search(clause))
 
 
 def _put_together(first: DatedSynopsis, last: DatedSynopsis) -> DatedSynopsis:
     """Make one synopsis of two that follow one another: what is so, not what happened, the latest first."""
     told = [each for dated in (first, last) for each in sentences(dated["synopsis"]["narrative"])]
     kept: list[str] = []
-    for each in reversed([*dict.fromkeys(each for each in told if not PAST.search(each))]):
+    for each in reversed([*dict.fromkeys(each for each in told if each and not PAST.search(each))]):
         if len(" ".join([each, *kept])) <= NARRATIVE:
             kept.insert(0, each)
     return DatedSynopsis(

@@ -354,7 +354,7 @@ def cross_context_of(
         **dict(knowledge),
         task=task_of(knowledge),
         progress=progress_in_words(state),
-        synopses="\n".join(in_words(dated) for dated in state["synopses"]),
+        synopses=in_lines(*(in_words(each) for each in state["synopses"] if each["synopsis"]["narrative"])),
         usual=usual_places(state),
         members=[
             _report(state, worker, beliefs[worker.number], options, oldest)

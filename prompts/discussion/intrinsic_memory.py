@@ -97,11 +97,16 @@ issue of your own, only when its answer satisfies you. The list is numbered anew
 say what an issue is about, not its number."""
 
 ITEM = re.compile(
-    r"^[\s\"\-*•]*(?:\[(?P<before>\d+)\] )?(?:(?P<label>[A-Z]\w+): )?(?P<name>[^\W_a-z][\w /&'-]{2,60}?) "
-    r"\((?P<choice>[^()]{1,80})\) because (?P<because>.*?)(?: \[(?P<after>[\d, ]+)\])?\"?,?$",
+    r"^[\s\"\-*•]*(?:\[(?P<before>\d+)\] )?(?:(?P<label>(?P<form>Proposal|Summary)|[A-Z]\w+):\** )?"
+    r"\**(?P<name>(?(form)\S.{2,200}?|[^\W_a-z](?:[^\n.:;!?\"()]|[.:!?](?=[^\s\"])|\([^()\n]*\)){2,200}?))"
+    r"\** \((?P<choice>(?:[^()]|\([^()]*\)){1,400})\) because (?P<because>.*?)"
+    r"(?: \[(?P<after>[\d, ]+)\])?\"?,?$",
     re.MULTILINE,
 )
-"""An item in the form that is asked for; its turn stands before it, or its turns after it."""
+"""An item in the form that is asked for; its turn stands before it, or its turns after it.
+
+After `Proposal:` or `Summary:` a name may have any character; elsewhere it is within one sentence.
+"""
 
 
 def named(text: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mneme.prompts.discussion.intrinsic_memory import named
 from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES, Slots, size
 from mneme.prompts.discussion.memory_update import Remembering, Updated, update_memory
 from mneme.rules.registry import rule
@@ -17,7 +18,7 @@ from mneme.rules.registry import rule
 Path = tuple[str, ...]
 LABELLED = re.compile(r"([A-Za-z][\w '/-]{1,40}):\s+(\S.*)")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
-SUBJECT = re.compile(r"([^:(.;,]{3,60})\s*[:(]")
+SUBJECT = re.compile(r"([^:(.;,]{3,60})\s*(?::\s|\()")
 WORD = re.compile(r"\b\w*\d\w*\b|[^\W\d_]{4,}")
 LABEL = 4.0
 """Weight of a label's word in a slot's name, beside a statement's word in its purpose."""
@@ -97,15 +98,14 @@ def _take_in(slots: Mapping[Path, Slot], statement: str) -> Path:
 
     path = max(slots, key=fit)
     slot, said = slots[path], said[:LONGEST_ENTRY]
-    subject = SUBJECT.match(said)
-    same = subject[1].strip().lower() if subject else None
-    kept = [
-        each
-        for each in slot.entries
-        if each != said and not (same and (old := SUBJECT.match(each)) and old[1].strip().lower() == same)
-    ]
+    kept = [each for each in slot.entries if each != said and _subject(each) != (_subject(said) or None)]
     slot.entries = [*kept, said][-slot.most :]
     return path
+
+
+def _subject(statement: str) -> str:
+    found = SUBJECT.match(statement)
+    return named(statement) or (found[1].strip().lower() if found else "")
 
 
 def _drop(slots: Mapping[Path, Slot], excess: int) -> None:

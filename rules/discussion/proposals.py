@@ -15,12 +15,15 @@ from mneme.prompts.discussion.intrinsic_memory import ITEM, Speaking
 from mneme.rules.discussion.memory_update import SENTENCE_END, words
 
 DEMAND = re.compile(
-    r"^\s*[-*•]\s*(\S.+)$|([^.\n]*\b(?:must|should|needs? to|has to|have to)\b[^.\n]*)", re.MULTILINE
+    r"^\s*[-*•]\s*(\S.+)$|((?:[^.\n]|\.\d)*\b(?:must|should|needs? to|has to|have to)\b(?:[^.\n]|\.\d)*)",
+    re.MULTILINE,
 )
 PHRASE = re.compile(r"[,;:.]| and | of the ")
 PERSON = re.compile(r"^[^\n]*\(a person\)[^\n]*:\n")
 MOST_DUTIES = 4
-LONGEST_NAME, SHORTEST_LINE = 60, 90
+NAMED = re.compile(r"[^\W_](?:[\w'%/-]|[.,:](?=\w))*")
+"""A word, a number, a time or a date of a name."""
+LONGEST_NAME, SHORTEST_LINE = 80, 110
 CUT = " …"
 
 
@@ -110,5 +113,5 @@ def _item(text: str, choice: str, why: str) -> Item:
 
 
 def _name(text: str) -> str:
-    name = shorten(" ".join(re.findall(r"[^\W\d_][\w'-]*|\d+", text)), LONGEST_NAME, placeholder="")
+    name = shorten(" ".join(NAMED.findall(text.partition("; ")[0])), LONGEST_NAME, placeholder="…")
     return name[:1].upper() + name[1:]

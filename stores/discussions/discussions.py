@@ -113,6 +113,8 @@ class Discussion(BaseModel):
     answered_by: dict[str, str] = {}
     complaints: list[str] = []
     at: datetime | None = None
+    stale: str = ""
+    """Why it no longer rests on what its agents were shown, where somebody asked."""
 
     @property
     def agreed(self) -> str:
@@ -122,8 +124,9 @@ class Discussion(BaseModel):
     @property
     def agreements(self) -> list[str]:
         """What the document says of the matter, part by part; nothing before it is written."""
-        said = [_said(name, part) for name, part in self.document.items()]
-        return [text for text in said if text and text not in self.withdrawn]
+        parts = self.document.items()
+        said = [(_said(*each), _said(*each, is_labelled=False)) for each in parts]
+        return [text for text, unlabelled in said if text and not {text, unlabelled} & {*self.withdrawn}]
 
     @classmethod
     def of(cls, version: Version) -> "Discussion":
@@ -131,14 +134,21 @@ class Discussion(BaseModel):
         return cls.model_validate({**version.value, "at": version.created})
 
 
-def _said(name: str, part: Any) -> str:
-    """Return one part of a document as a line; empty for what says nothing of the matter."""
+def _said(name: str, part: Any, is_labelled: bool = True) -> str:
+    """Return one part of a document as a line; empty for what says nothing of the matter.
+
+    Unlabelled as earlier versions worded what was withdrawn.
+    """
     if isinstance(part, str):
         return f"{name}: {part}" if part not in SAYS_NOTHING else ""
     if not isinstance(part, dict) or "name" not in part:
         return ""
     fields = {field: str(each) for field, each in part.items() if field not in {"name", "turns"}}
-    told = [each for each in fields.values() if each not in SAYS_NOTHING]
+    told = [
+        f"{field}: {each.strip().removesuffix('.')}" if is_labelled else each
+        for field, each in fields.items()
+        if each not in SAYS_NOTHING
+    ]
     return f"{part['name']}: {'; '.join(told)}" if told else str(part["name"])
 
 
@@ -158,7 +168,7 @@ def check_id(discussion_id: str) -> str:
 KIND = RecordKind[Discussion, Discussion](
     Discussion.of,
     text=lambda discussion: discussion.agreed,
-    outside=frozenset({"at"}),
+    outside=frozenset({"at", "stale"}),
     missing="There is no discussion {key}.",
     hint="See `mneme discuss list`.",
 )
@@ -237,6 +247,10 @@ class Conversation:
     async def all(self, upto: int) -> list[Turn]:
         """Return the turns up to a number, oldest first."""
         return await self.between(1, upto)
+
+    async def count(self) -> int:
+        """Return how many turns have been taken."""
+        return await self._turns.count()
 
     async def between(self, first: int, last: int) -> list[Turn]:
         """Return the turns of these numbers that have been taken, oldest first."""

@@ -6,10 +6,12 @@ text has been forgotten. One that no model could make sense of is tried again, t
 until somebody decides. Nothing here is found by search.
 """
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Annotated, Literal, cast
+from datetime import UTC, datetime, timedelta
+from socket import gethostname
+from typing import Annotated, Any, Literal, cast
 from uuid import uuid4
 
 from pydantic import Field
@@ -104,6 +106,8 @@ FORGOTTEN = _discarded("It was forgotten, and stays so.")
 
 MAX_TRIES = 5
 """Runs of the memory agent in which a message may fail before it is set aside."""
+CLAIMED_FOR = timedelta(hours=1)
+"""How long a message stays with the process that works on it, unless that ends earlier on this machine."""
 MAX_REPLY_CHARS = 2000
 """Characters kept of a reply that could not be used."""
 
@@ -200,6 +204,15 @@ class Inbox:
             raise NotFound(f"No message in the inbox is called {message_id!r}.", "See `mneme inbox list`.")
         return outcome_of(head), trouble_of(head.value)
 
+    async def claim(self, user: str, message_id: str) -> bool:
+        """Give an open message to this process, until it is closed or fails; False where another has it."""
+        head = await self._ledger.get(user_namespace(user, "inbox"), message_id)
+        if head is None or not head.live or _is_claimed(head.value):
+            return False
+        until = (datetime.now(UTC) + CLAIMED_FOR).isoformat()
+        claim: Value = {"host": gethostname(), "pid": os.getpid(), "until": until}
+        return await self._update(head, {**head.value, "claim": claim}, "a memory agent reads it")
+
     async def fail(
         self, user: str, message_id: str, error: str, reply: str = "", *, counts: bool = True
     ) -> None:
@@ -209,7 +222,7 @@ class Inbox:
             return
         before = trouble_of(head.value)
         trouble = Trouble(tries=before["tries"] + counts, error=error, reply=reply[:MAX_REPLY_CHARS])
-        if trouble != before:
+        if trouble != before or "claim" in head.value:
             await self._note(head, trouble, error)
 
     async def retry(self, user: str, message_id: str) -> Letter:
@@ -237,12 +250,17 @@ class Inbox:
         return found[0]
 
     async def _note(self, head: Version, trouble: Trouble, reason: str) -> None:
+        await self._update(head, untroubled(head.value) | {"trouble": cast(Value, trouble)}, reason)
+
+    async def _update(self, head: Version, value: Value, reason: str) -> bool:
+        """Write an open message anew; False where somebody else claimed, closed or forgot it a moment ago."""
         change = Change(reason=reason, actor=ACTOR, source=head.change.source)
-        value = {**head.value, "trouble": cast(Value, trouble)}
-        with suppress(Conflict, NotFound):  # somebody else closed or forgot it a moment ago
+        with suppress(Conflict, NotFound):
             await self._ledger.update(
                 head.namespace, head.key, value, text="", change=change, expected_version=head.version
             )
+            return True
+        return False
 
     async def users(self) -> list[str]:
         """Return the users who have open messages."""
@@ -314,8 +332,24 @@ NO_TROUBLE = Trouble(tries=0, error="", reply="")
 
 
 def untroubled(value: Value) -> Value:
-    """Return a message without what went wrong so far."""
-    return {name: each for name, each in value.items() if name != "trouble"}
+    """Return a message without what went wrong so far, and who works on it."""
+    return {name: each for name, each in value.items() if name not in {"trouble", "claim"}}
+
+
+def _is_claimed(value: Value) -> bool:
+    """Tell whether another process works on a message."""
+    claim = cast(dict[str, Any], value.get("claim") or {"until": ""})
+    if claim["until"] <= datetime.now(UTC).isoformat():
+        return False
+    if claim["host"] != gethostname():
+        return True
+    try:
+        os.kill(claim["pid"], 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is another user's
+    return bool(claim["pid"] != os.getpid())
 
 
 def _emptied(value: Value) -> Value:

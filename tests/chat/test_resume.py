@@ -68,6 +68,32 @@ def test_a_chat_that_is_killed_in_the_middle_of_a_turn_goes_on(
     assert sorted(versions.values()) == [1] * (kept[-1] - 1) + [2], "one insert each, one update"
 
 
+def test_two_commands_at_once_read_each_message_once_and_go_on_after_one_that_is_killed(
+    tmp_path: Path,
+) -> None:
+    """The second waits for the message that the first works on, and takes over that of a killed one."""
+    home = tmp_path / "home"
+    with OllamaDouble(brain=by_rules(read_message, compare_memories), seconds=0.5, parallel=4) as double:
+        how = quiet(home, MNEME_OLLAMA_URL=double.url, MNEME_PARALLEL="4")
+        remember = [partial(Running, ("remember", words, "--agents", MODEL, "--json"), how) for words in SAID]
+        with remember[0]() as killed:
+            wait_until(partial(is_asked, double, SAID[0]))
+            killed.kill()
+        with remember[1]() as first:
+            wait_until(lambda: times_read(double, SAID[0]) > 1)
+            with remember[2]() as second:
+                done = [first.end(), second.end()]
+
+    assert [json.loads(each.stdout)["remembered"] for each in done] == [1, 1], done
+    assert sorted(each["memory"]["content"] for each in listed(home, "list")) == sorted(SAID[:3])
+    assert [times_read(double, words) for words in SAID[:3]] == [2, 1, 1]
+
+
+def times_read(double: OllamaDouble, words: str) -> int:
+    """Return how often a model was asked to read a message of these words."""
+    return sum(f"{words}\\n</message>" in json.dumps(request.body) for request in double.chats)
+
+
 def is_asked(double: OllamaDouble, words: str) -> bool:
     """Tell whether these words have reached the model."""
     return any(words in json.dumps(request.body) for request in double.chats)

@@ -208,7 +208,7 @@ async def test_a_doubt_is_told_once_and_then_noted(
     assert await contents(ledger) == [MEMORY, odd["content"]]
     operations = Memories(ledger, "local")
     (flagged,) = await operations.flagged()
-    assert flagged.memory.flag.startswith("In doubt: ") and named in flagged.memory.flag
+    assert flagged.memory.flag.startswith("In doubt: it ") and named in flagged.memory.flag
     assert (result["operations"][0]["key"], result["asked"]["refused"]) == (flagged.key, 0)
     await operations.accept(flagged.key)
     assert await operations.flagged() == []
@@ -225,8 +225,19 @@ async def test_a_rewrite_that_may_lose_something_is_doubted_and_the_history_keep
     memories = UserMemories(empty, "local")
     (flagged,) = await memories.flagged()
     assert (flagged.key, flagged.memory.content) == (key, lossy["content"])
-    assert "born in Ulm" in flagged.memory.flag
+    assert flagged.memory.flag == "It may leave out what still holds: 'He was born in Ulm'."
     assert "born in Ulm" in str((await memories.history(key))[0].value["content"])
+
+
+async def test_since_when_a_memory_holds_is_not_left_out_of_its_text(
+    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await known(empty, Memory(content=MEMORY, since="2026-10", until="2027"))
+    said = script(compare_memories=judged({"updated": RENEWED["content"]}))
+    await tell(empty, said, monkeypatch)
+    (told,) = said.told_to("compare_memories")
+    assert f"{MEMORY} (from 2026-10, until 2027)" in told
+    assert await Memories(empty, "local").flagged() == []
 
 
 async def test_a_correction_must_show_what_it_makes_false(

@@ -66,7 +66,8 @@ def mneme(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.Monke
         settings.cache_clear()
         clear_endpoints()
         done = CliRunner().invoke(app, ["discuss", *words], input=stdin)
-        refused = str(done.exception) if isinstance(done.exception, MnemeError) else ""
+        error = done.exception
+        refused = f"{error} {error.hint}" if isinstance(error, MnemeError) else ""
         assert (done.exit_code != 0) == fails, (done.output, done.exception)
         return Done(done.exit_code, done.stdout, refused)
 
@@ -120,6 +121,10 @@ def test_a_person_speaks_stops_and_goes_on(mneme: Run) -> None:
     words = ("--agents", "rules", "--as", "business_objectives", "--max-turns", "5")
     waits = mneme("TASK.md", *words, "--id", "mine", stdin="", fails=True)
     assert waits.status == 3 and "waits for you" in waits.stdout
+    taken = len(mneme("show", "--json").stdout.splitlines()) - 1
+    assert taken and json.loads(mneme("list", "--json").stdout)["turns"] == taken
+    assert mneme("show").stdout.rstrip().endswith("The discussion has not ended.")
+    assert " Pipeline <script>" in mneme("list").stdout and "# Pipeline" not in mneme("list").stdout
     other = mneme("--id", "mine", "--as", "data_engineer", fails=True)
     assert "was begun with business_objectives" in other.refused
     done = mneme(
@@ -213,7 +218,28 @@ def test_an_issue_of_a_task_is_not_carried_beyond_it() -> None:
     assert left == {"progress": {"settled": [fact]}, "next_step": issue}
 
 
-def test_a_new_team_is_reviewed_before_it_is_used(mneme: Run, tmp_path: Path) -> None:
+def test_a_discussion_says_that_it_is_out_of_date(mneme: Run, tmp_path: Path) -> None:
+    mneme("list")
+    runner, word = CliRunner(), "The cameras of the cars send images in .jpg"
+    key = json.loads(runner.invoke(app, ["add", f"{word}.", "--json"]).stdout)["key"]
+    mneme("TASK.md", "--agents", "rules", "--max-turns", "6", "--id", "d1")
+    assert not json.loads(mneme("list", "--json").stdout)["stale"]
+    corrected = runner.invoke(
+        app, ["memories", "update", key, f"{word} and .png.", "--reason", "new cameras"]
+    )
+    assert corrected.exit_code == 0, corrected.output
+    why = "What it was made from was corrected: new cameras"
+    assert json.loads(mneme("list", "--json").stdout)["stale"] == why
+    assert "out of date" in mneme("list").stdout
+    for words in (["show"], ["report", "--out", "out"]):
+        assert f"Out of date: {why}" in mneme(*words).stdout
+    assert f"Out of date: {why}" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_a_new_team_is_reviewed_before_it_is_used(
+    mneme: Run, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    environment["COLUMNS"] = "40"
     made = mneme(
         *(
             "new-team",
@@ -227,6 +253,7 @@ def test_a_new_team_is_reviewed_before_it_is_used(mneme: Run, tmp_path: Path) ->
     )
     assert "set reviewed: true" in made.stdout
     file = tmp_path / "shop.yaml"
+    assert file.read_text() in made.stdout, "it can be copied"
     team = yaml.safe_load(file.read_text())
     template = next(role["memory"] for role in team["roles"] if role["name"] == "data_engineer")
     assert "ingestion" in template["duties"] and template["position"]
@@ -316,6 +343,7 @@ def test_a_team_is_designed_for_its_task(
         (["show", "one", "--id", "another"], "Two discussions are named"),
         (["memory", "solver"], "no discussion"),
         (["--id", "unheard-of"], "no discussion"),
+        (["--id", "unheard-of"], "--owner TEAM"),
         (["new-team", "t", "--task", "x", "--role", "No duties"], "give a title and duties"),
     ],
 )

@@ -47,6 +47,7 @@ from mneme.prompts.discussion.intrinsic_memory import (
     delegate,
     evaluate,
     integrate,
+    named,
 )
 from mneme.prompts.discussion.intrinsic_memory import Issue as Raised
 from mneme.prompts.discussion.memory_template import Slots, departures, entries, size
@@ -55,7 +56,7 @@ from mneme.rules.discussion.memory_update import words
 from mneme.rules.discussion.proposals import own_items
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.discussions.agent_memory import AgentMemory, MemoryVersion
-from mneme.stores.discussions.discussions import Discussions, Turn, acceptance
+from mneme.stores.discussions.discussions import Discussion, Discussions, Turn, acceptance
 from mneme.stores.discussions.discussions import Raised as Heard
 from mneme.stores.discussions.issues import issues_of
 from mneme.stores.ledger.base_store import LedgerStore
@@ -560,6 +561,11 @@ def proposed(*said: str) -> list[str]:
 def test_what_a_person_says_is_proposed_in_their_words() -> None:
     assert "Where is the data catalogue" in proposed("Where is the data catalogue?")
     assert "No data catalogue please" in proposed("No data catalogue, please.")
+    job = "The night job that refreshes the sales view must be done by 6:00"
+    assert job in proposed(f"{job}.")
+    assert "It runs since Monday 2026-11-23 at 1.5 GB" in proposed(
+        "It runs since Monday 2026-11-23 at 1.5 GB; slowly."
+    )
 
 
 async def test_rules_do_not_review(edge_ledger: Ledger) -> None:
@@ -903,6 +909,51 @@ def test_the_writer_is_shown_what_was_agreed_before_all_else_and_as_it_was_last_
     tight = told_by([*found.values()], [("Cook", history)], 75, tokens)
     assert "Soup (lentils)" in tight and "Pie (spinach)" in tight
     assert "guests" not in tight and tight.endswith(LEFT_OUT)
+
+
+WHICH = f"it shows {'which shops ' * 15}are missing"
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "choice"),
+    [
+        ("Proposal: {} because it is so.", "Start at 01:00 with a retry at 03:00", "pg_cron"),
+        ("- {} because it is so.", "Lateness alarm at 04:30, by page", "a check"),
+        ('  "[3] {} because it is so.",', "Pump of 2.5 kW", "electric"),
+        ("Summary: {} because it is so.", "Alarm (at 04:30) by pager", "pg_cron"),
+        ("{} because it is so. [1, 4]", "Storage", "S3 (Standard), 1,000 GB"),
+        ("Proposal: {} because it is so.", "pg_cron vs. cron: which?", "pg_cron"),
+        ("**Proposal:** {} because it is so.", "Soup", "lentils"),
+        ("Part: {} because it is so.", "Mother's 2 / 3-way tap & pipe", "brass"),
+        ("Proposal: {} because it is so.", "Banner", WHICH),
+    ],
+)
+def test_a_proposal_is_read_however_name_and_choice_are_worded(line: str, name: str, choice: str) -> None:
+    said = line.format(f"{name} ({choice})")
+    turn = Turn(number=1, speaker="cook", title="Cook", message=f"So be it.\n{said}\nDone.")
+    assert [(each.name, each.choice) for each in proposals_of([turn])] == [(name, choice)]
+    assert named(said) == name.lower()
+
+
+def test_an_agreement_labels_its_parts_and_stays_withdrawn_in_an_earlier_versions_words() -> None:
+    parts = {
+        "name": "Banner (red)",
+        "reason": "It is seen.",
+        "risk": "People stop reading it.",
+        "design": UNSAID,
+    }
+    talk = Discussion(
+        id="d", task="t", team={}, memory="", document={"Component 1": parts, "Alarm": "At 04:30."}
+    )
+    agreed = "Banner (red): reason: It is seen; risk: People stop reading it"
+    assert talk.agreements == [agreed, "Alarm: At 04:30."]
+    for withdrawn in (agreed, "Banner (red): It is seen.; People stop reading it."):
+        assert talk.model_copy(update={"withdrawn": [withdrawn]}).agreements == ["Alarm: At 04:30."]
+
+
+@pytest.mark.parametrize("prose", ["I accept. The alarm", "Agreed: you start none. Our cron", "pg_cron"])
+def test_prose_is_no_proposal(prose: str) -> None:
+    assert not named(f"{prose} (at night) because it is so.")
 
 
 class TestUnusableReplies:

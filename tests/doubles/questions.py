@@ -1,5 +1,6 @@
 """What every question to a model must hold, whatever its room."""
 
+import json
 from typing import Any
 
 from pydantic import BaseModel
@@ -29,6 +30,7 @@ def assert_examples_hold(prompt: Prompt[Any, Any]) -> None:
     for example in prompt.example_texts:
         reply = example[example.index("{") :]
         (said,) = objects(reply)
+        assert json.loads(reply) == said, "valid JSON, without raw line breaks in strings"
         read(reply, answer)
         assert said.keys() <= flat(answer)["properties"].keys()
         assert reply not in prompt.system

@@ -8,7 +8,7 @@ from glob import glob
 from itertools import pairwise, permutations, product
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
@@ -17,15 +17,15 @@ from langgraph.runtime import Runtime
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.beliefs import Beliefs, Known
-from mneme.environments.household.episode import CATEGORIES, Episode
+from mneme.environments.household.episode import CATEGORIES, Episode, parse_episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.macro import LONGEST_WAIT
 from mneme.environments.household.scene import NAMES
 from mneme.graphs.mita import builder
 from mneme.models.asking.budget import tokens
 from mneme.nodes.household.context import HouseholdContext
-from mneme.nodes.household.mita_memory import RECENT, kept_short
-from mneme.nodes.household.mita_state import DatedSynopsis, assess, in_words, together
+from mneme.nodes.household.mita_memory import RECENT, kept_short, outdated_in
+from mneme.nodes.household.mita_state import DatedSynopsis, State, assess, in_words, together
 from mneme.nodes.household.views import known_to_the_manager
 from mneme.prompts.household.household import (
     Container,
@@ -731,26 +731,31 @@ def test_a_synopsis_says_all_that_was_found_checked_and_is_under_way() -> None:
     assert "unchecked" not in made.narrative.lower() and "stove" not in made.narrative
 
 
+def seen(thing: int, name: str, step: int, **more: Any) -> Known:
+    box = {"center": (0, 0, 0), "size": (1, 1, 1), "is_open": None, "room": 1, "holder": None}
+    return Known.model_validate(
+        {
+            "id": thing,
+            "name": name,
+            "category": "object",
+            "relation": "inside",
+            "step": step,
+            **box,
+            **more,
+        }
+    )
+
+
+def dated(step: int, narrative: str, *things: Known) -> DatedSynopsis:
+    known = Beliefs(agent=-1, step=step, rooms={1: "kitchen"}, things={each.id: each for each in things})
+    told = Synopsis(narrative=narrative).model_dump(mode="json")
+    return DatedSynopsis(step=step, change="c", synopsis=told, known=known.model_dump(mode="json"))
+
+
+NOTHING = re.compile(r"(?!)")
+
+
 def test_sentences_that_the_world_contradicts_are_dropped_from_older_synopses() -> None:
-    def seen(thing: int, name: str, step: int, **more: Any) -> Known:
-        box = {"center": (0, 0, 0), "size": (1, 1, 1), "is_open": None, "room": 1, "holder": None}
-        return Known.model_validate(
-            {
-                "id": thing,
-                "name": name,
-                "category": "object",
-                "relation": "inside",
-                "step": step,
-                **box,
-                **more,
-            }
-        )
-
-    def dated(step: int, narrative: str, *things: Known) -> DatedSynopsis:
-        known = Beliefs(agent=-1, step=step, rooms={1: "kitchen"}, things={each.id: each for each in things})
-        told = Synopsis(narrative=narrative).model_dump(mode="json")
-        return DatedSynopsis(step=step, change="c", synopsis=told, known=known.model_dump(mode="json"))
-
     wine, plum = seen(61, "wine", 3, holder=40), seen(62, "plum", 3, holder=40)
     said = (
         "<wine> (61) is inside <fridge> (40). <plum> (62) is inside <fridge> (40). "
@@ -758,16 +763,86 @@ def test_sentences_that_the_world_contradicts_are_dropped_from_older_synopses() 
     )
     taken = seen(61, "wine", 9, relation="held by", holder=0)
     now = Beliefs(agent=-1, step=9, rooms={1: "kitchen"}, things={61: taken})
-    older, latest = kept_short([dated(3, said, wine, plum), dated(9, "Alice holds <wine> (61).", taken)], now)
+    both = [dated(3, said, wine, plum), dated(9, "Alice holds <wine> (61).", taken)]
+    older, latest = kept_short(both, now, NOTHING)
     assert (
         older["synopsis"]["narrative"]
         == "<plum> (62) is inside <fridge> (40). Bob found <wine> (61) at step 3."
     )
     assert latest["synopsis"]["narrative"] == "Alice holds <wine> (61)."
     many = [older, *(dated(9 + n, f"<kitchen> (1) was searched by M{n}.") for n in range(RECENT + 1))]
-    assert in_words(kept_short(many, now)[0]) == (
+    assert in_words(kept_short(many, now, NOTHING)[0]) == (
         "Up to step 9, put together: <plum> (62) is inside <fridge> (40). <kitchen> (1) was searched by M0."
     )
+
+
+PLATES = """{"id": "p", "source": "test", "apartment": "p", "category": "Wash Dishes",
+"goals": [{"relation": "inside", "name": "plate", "target": 7, "count": 2, "target_name": "dishwasher"},
+{"relation": "inside", "name": "waterglass", "target": 7, "count": 1, "target_name": "dishwasher"},
+{"relation": "on", "name": "apple", "target": 4, "count": 1, "target_name": "coffeetable"}],
+"starts": [{"room": 1, "position": [2, 2], "placed": "recorded"}],
+"things": [[1, "kitchen", "room", [2, 1, 2], [4, 2, 4]], [4, "coffeetable", "surface", [1, 1, 1], [1, 1, 1]],
+[5, "plate", "object", [1, 1, 1], [0, 0, 0]], [6, "waterglass", "object", [1, 1, 1], [0, 0, 0]],
+[7, "dishwasher", "container", [3, 1, 3], [1, 1, 1]], [9, "apple", "object", [1, 1, 1], [0, 0, 0]],
+[11, "plate", "object", [1, 1, 1], [0, 0, 0]]],
+"places": {"4": ["inside", 1], "5": ["on", 4], "6": ["on", 4], "7": ["inside", 1], "9": ["on", 4],
+"11": ["on", 4]}, "doors": [], "open": [], "seed": 0}"""
+
+
+def outdated(*things: Known, did: Sequence[str] = ()) -> re.Pattern[str]:
+    """Return what of a narrative is outdated where the team knows these things, and who did last what."""
+    team, episode = Beliefs(agent=0, things={each.id: each for each in things}), json.loads(PLATES)
+    members = [
+        {
+            "beliefs": team.model_dump(mode="json"),
+            "plan": None,
+            "history": [f"from step 1 to 2: {each}: done"],
+        }
+        for each in did
+    ] or [{"beliefs": team.model_dump(mode="json"), "plan": None, "history": []}]
+    state = {"episode": episode, "digest": PLATES, "members": members}
+    assessed = assess(parse_episode(episode), [team])
+    return outdated_in(cast(State, state | {"assessed": assessed}))
+
+
+SECOND, IN, ON = seen(11, "plate", 4), {"holder": 7}, {"relation": "on", "holder": 4}
+GLASS, APPLE = seen(6, "waterglass", 4, **ON), seen(9, "apple", 4, holder=8)
+ONLY_THE_GLASS = "Alice waits; only <waterglass> (6) is left, which must not go into the dishwasher."
+
+
+@pytest.mark.parametrize(("sentence", "things", "is_kept"), [
+    ("The second plate and the apple are not found.", [seen(5, "plate", 4), GLASS], True),
+    ("The second plate and the apple are not found.", [seen(5, "plate", 4), APPLE], False),
+    ("Two plates have not yet been found.", [seen(5, "plate", 4), GLASS], True),
+    ("Two plates have not yet been found.", [seen(5, "plate", 4), SECOND], False),
+    ("Nobody has found the apple.", [APPLE], False),
+    ("Bob took <pear> (3) and the apple is missing.", [APPLE], False),
+    ("The plate is there; a second plate is not found.", [seen(5, "plate", 4), SECOND], False),
+    ("At step 2 the apple was not found.", [APPLE], True),
+    ("Only the waterglass is left.", [GLASS], True),
+    ("Only the waterglass is left.", [seen(6, "waterglass", 9, **IN)], False),
+    (ONLY_THE_GLASS, [GLASS], True),
+    (ONLY_THE_GLASS, [seen(6, "waterglass", 9, relation="held by", holder=1)], True),
+    (ONLY_THE_GLASS, [seen(6, "waterglass", 9, **IN)], False),
+    ("The apple is in place and only the waterglass is left.", [seen(9, "apple", 4, **ON), GLASS], True),
+    ("<plate> (5) is left.", [seen(5, "plate", 4, **IN), SECOND], False),
+    ("<plate> (11) is left.", [seen(5, "plate", 4, **IN), SECOND], True),
+    ("Alice waits for the apple.", [APPLE], True),
+    ("Alice waits for the apple.", [seen(9, "apple", 4, **ON)], False),
+])  # fmt: skip
+def test_what_was_open_is_dropped_whole_once_it_is_not(
+    sentence: str, things: Sequence[Known], is_kept: bool
+) -> None:
+    team = Beliefs(agent=-1, step=9, rooms={1: "kitchen"}, things={each.id: each for each in things})
+    told = dated(4, f"It rained. {sentence}", *([GLASS] if sentence == ONLY_THE_GLASS else []))
+    older, _ = kept_short([told, dated(9, "So it is.")], team, outdated(*things, did=["wait"]))
+    assert older["synopsis"]["narrative"] == (f"It rained. {sentence}" if is_kept else "It rained.")
+
+
+def test_who_is_said_to_wait_and_acts_again_waits_no_longer() -> None:
+    told, now = dated(4, "Alice waits in <kitchen> (1). Bob is waiting."), Beliefs(agent=-1, step=9)
+    acts = outdated(did=["goexplore <kitchen> (1)", "wait"])
+    assert kept_short([told, told], now, acts)[0]["synopsis"]["narrative"] == "Bob is waiting."
 
 
 @pytest.mark.parametrize(

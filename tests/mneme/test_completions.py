@@ -113,3 +113,11 @@ def test_with_keys_each_user_has_a_memory_and_nobody_the_provider_s_key(
         of_bob = chat(server, user("Where do I live?"), headers=keys["bob"])
         assert of_bob.headers["x-mneme-recalled"] == "0"
         assert chat(server, user("Hi"), headers={**keys["bob"], "x-mneme-user": "ann"}).status_code == 403
+        failed(server.mneme("memories", "list"), "has users, and no key is set")
+        server.environment["MNEME_KEY"] = bob
+        assert server.mneme("add", "I own a harp.").returncode == 0
+        assert "harp" in server.mneme("memories", "list").stdout
+        failed(server.mneme("remember", "I own a harp."), "runs no workflows for commands")
+        server.environment["MNEME_KEY"] = ann
+        assert "harp" not in server.mneme("memories", "list").stdout, "the key says whose memory it is"
+    failed(server.mneme("add", "I own a harp."), "no server runs that knows whose key it is")

@@ -98,6 +98,9 @@ async def test_what_the_chat_was_told_reaches_three_workflows_and_a_correction_a
     assert [each.text for each in await shared.trace("d1")][1:] == [FACT]
     await memories.update(told.key, "Reporting runs on DuckDB since June.", reason="it moved")
     assert [each.key for each in await shared.stale()] == ["d1"]
+    (_, source) = await shared.trace("d1")
+    assert (source.version, source.text, source.said) == (1, FACT, FACT), "as it was then"
+    assert source.stale == "It says now: Reporting runs on DuckDB since June."
     assert not await shared.recall(TASK, kinds=["agreement"])
     assert (await learn(ledger))[0].startswith("Reporting runs on DuckDB since June.")
 
@@ -176,7 +179,9 @@ async def test_the_agents_of_a_pool_are_shown_facts(ledger: Ledger) -> None:
 async def test_the_roles_file_says_which_kinds_an_agent_is_shown(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "roles.yaml").write_text("agents: {local: {researcher: [agreement], expert: [fact]}}")
+    (tmp_path / "roles.yaml").write_text(
+        "agents: {local: {researcher: [agreement], expert: [fact]}}\nteams: {analysts: {rob: [read]}}"
+    )
     monkeypatch.setenv("MNEME_ROLES", str(tmp_path / "roles.yaml"))
     settings.cache_clear()
     await Memories(ledger, "local").add(FACT)
@@ -189,6 +194,7 @@ async def test_the_roles_file_says_which_kinds_an_agent_is_shown(
     shown, _ = await run(ledger, "memory_sharing", {"question": "A limerick about our reporting"}, limerick)
     assert shown == [], "an agent that is not named"
     assert await learn(ledger, team="another") != [], "a team that the file does not name"
+    assert await learn(ledger, team="analysts") == [], "one's own facts, in a team that others are of, too"
 
 
 async def test_nothing_is_shown_of_what_does_not_bear_on_the_task_or_where_it_is_switched_off(

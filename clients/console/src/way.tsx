@@ -21,7 +21,7 @@ function Links({ title, id, links }: { title: string; id: string; links: Link[] 
                 <p className="quiet">
                   <span>{each.kind}</span> {each.key && <Key of={each.key} />} <span>{each.owner}</span>{" "}
                   <Time at={each.at} /> <span>{each.made}</span>
-                  {each.said_in.length > 0 && <span>said in {each.said_in.join(", ")}</span>}
+                  {each.said && <q>{each.said}</q>} {each.said_in.length > 0 && <span>in {each.said_in.join(", ")}</span>}
                   {each.stale && (
                     <>
                       <Mark>out of date</Mark> <span>{each.stale}</span>

@@ -15,14 +15,13 @@ import typer
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 from rich.markup import escape
-from rich.syntax import Syntax
 
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.discussion.show import WAITING, print_end, print_step, write_files
 from mneme.cli.options import by_role
-from mneme.cli.show import console, emit, prints_json, read_file, say
+from mneme.cli.show import console, emit, print_code, prints_json, read_file, say
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable
 from mneme.library.teams.team import load_team
@@ -192,7 +191,7 @@ def answer_of(question: Values) -> Values | None:
 
 def _print_question(question: Values) -> None:
     if "document" in question:
-        console.print(Syntax(json.dumps(question["document"], indent=1, ensure_ascii=False), "json"))
+        print_code(json.dumps(question["document"], indent=1, ensure_ascii=False), "json")
         return
     console.print(f"\n[bold]You speak as {escape(question['role'])}.[/] Your memory:")
     say(escape(question["memory"] or "nothing"))

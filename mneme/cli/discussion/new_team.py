@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from rich.syntax import Syntax
 
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.discussion.discuss import agrees, task_of
 from mneme.cli.options import Agents
-from mneme.cli.show import console, emit, prints_json, say
+from mneme.cli.show import emit, print_code, prints_json, say
 from mneme.core.errors import BadInput, StorageFailure
 from mneme.library.teams.team import Delegated, Document, RoundRobin, Team, load_team, read_team
 from mneme.models.asking.asking import ask, resolve
@@ -65,7 +64,7 @@ async def new_team(
         made.append({**each, "memory": template})
     team = _team(name, made, model)
     text = f"{REVIEW}\n{yaml.safe_dump(team, sort_keys=False, allow_unicode=True, width=100)}"
-    console.print(Syntax(text, "yaml", word_wrap=True))
+    print_code(text, "yaml")
     asks = sys.stdin.isatty() and not prints_json()
     accepted = "Have you read the templates, and may they be used?"
     reviewed = yes or (asks and await asyncio.to_thread(agrees, accepted))

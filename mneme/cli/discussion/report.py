@@ -94,14 +94,15 @@ ENDINGS = {
 
 
 def ending(about: Discussion) -> str:
-    """Return how a discussion ended, whether it has a document, and what was taken back of it since."""
+    """Return how a discussion ended, whether it has a document, what was taken back, and why it is stale."""
     held = (
         "The document has what was agreed until then."
         if about.ended == "turn limit" and about.document
         else ""
     )
     withdrawn = (f"Withdrawn since: {each}" for each in about.withdrawn)
-    return " ".join(filter(None, (ENDINGS[about.ended], about.lacks or held, *withdrawn)))
+    outdated = about.stale and f"Out of date: {about.stale.removesuffix('.')}."
+    return " ".join(filter(None, (ENDINGS[about.ended], about.lacks or held, *withdrawn, outdated)))
 
 
 def _head(about: Discussion, team: Team) -> Iterator[str]:

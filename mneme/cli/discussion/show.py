@@ -8,13 +8,12 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.syntax import Syntax
 
 from mneme.api.copies import note_reports
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.discussion.report import ending, write_report
 from mneme.cli.options import Owner
-from mneme.cli.show import console, count_of, emit, print_result, print_rows, print_shared, say
+from mneme.cli.show import console, count_of, emit, print_code, print_result, print_rows, print_shared, say
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.library.teams.team import load_team, shipped
@@ -49,7 +48,8 @@ async def show(discussion: Which = "", named: Named = "", owner: Owner = "local"
         emit(turn)
         print_turn(turn)
     console.print(f"\n[bold]{escape(ending(about))}[/]")
-    console.print(_as_json(about.document))
+    if about.document:
+        _print_json(about.document)
 
 
 async def report(
@@ -88,17 +88,16 @@ async def memory(
             print_result(versions, lambda _: None)
         elif since is not None:
             diff = await done.memory_diff(about.id, agent, since, last)
-            shown = Syntax(diff, "diff", word_wrap=True) if diff else "[dim]nothing changed[/]"
-            print_result(diff, lambda _: console.print(shown), "diff")
+            print_result(diff, lambda _: print_code(diff or "nothing changed", "diff"), "diff")
         else:
             found = await done.memory_at(about.id, agent, last)
             after = f"[bold]{escape(found.agent)}[/] after turn {found.turn}"
             console.print(f"{after} [dim](version {found.version})[/]")
-            print_result(found, lambda _: console.print(_as_json(found.memory)))
+            print_result(found, lambda _: _print_json(found.memory))
 
 
-def _as_json(value: Any) -> Syntax:
-    return Syntax(json.dumps(value, indent=1, ensure_ascii=False), "json", word_wrap=True)
+def _print_json(value: Any) -> None:
+    print_code(json.dumps(value, indent=1, ensure_ascii=False), "json")
 
 
 def teams() -> None:
@@ -115,7 +114,7 @@ def print_carried(found: Sequence[CarriedMemory]) -> None:
     """Print what each agent carries."""
     for each in found:
         console.print(f"[bold]{each.agent}[/] [dim]from {each.discussion}, version {each.version}[/]")
-        console.print(_as_json(each.memory))
+        _print_json(each.memory)
 
 
 def print_erased(agents: Sequence[str]) -> None:

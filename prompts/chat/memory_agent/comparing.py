@@ -1,5 +1,6 @@
 """Conflict router (§3.1): judge how new facts stand to similar memories, all in one question."""
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
@@ -10,6 +11,8 @@ from mneme.prompts.prompt import Line, Prompt, Reason, Schemas, one_of
 
 MAX_PAIRS = 24
 """Relations that one answer names at most."""
+PERIOD = re.compile(r" \((from|until) [\d-]+(, until [\d-]+)?\)$")
+"""Since when and until when a memory holds, which stands behind its text and is no part of it."""
 Relation = Literal["change", "later", "correction", "duplicate", "addition", "unclear"]
 """How a fact stands to a memory. A change, now or later, and a correction are the paper's conflict."""
 
@@ -116,7 +119,8 @@ def judgement_bounds(given: Comparing) -> Schemas:
 def doubt_judgements(given: Comparing, answer: Judgements) -> None:
     """Doubt an updated memory that may leave out what is still true."""
     for each in answer.judgements:
-        if each.updated and (left := left_out(given.memories[each.memory], each.outdated, each.updated)):
+        memory = PERIOD.sub("", given.memories[each.memory])
+        if each.updated and (left := left_out(memory, each.outdated, each.updated)):
             raise ValueError(f"updated of memory {each.memory} may leave out what is still true: {left!r}.")
 
 

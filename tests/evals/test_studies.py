@@ -1,4 +1,4 @@
-"""Studies of learning: fits and the test of transfer on data with known answers, and small runs."""
+"""Studies of learning: the test of transfer on data with known answers, and small runs."""
 
 from pathlib import Path
 from types import ModuleType
@@ -6,35 +6,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from mneme.evals.learning import learning_curve, private_sharing, transfer
-from mneme.evals.learning.learning_curve import fit_all, weights
+from mneme.evals.learning import private_sharing, transfer
 from mneme.evals.learning.studies import StudyOptions
 from mneme.evals.learning.transfer import correlation
 from tests.doubles.embedding import WordEmbedder
-
-
-def test_the_shape_that_made_the_data_fits_best_and_noise_is_no_learning() -> None:
-    dice, n = np.random.default_rng(0), np.arange(1, 401, dtype=float)
-    made = {
-        "constant": np.full(400, 2.0),
-        "power law": 4 * n**-0.5,
-        "exponential": 4 * np.exp(-n / 120),
-        "ceiling": 1 + 3 * np.exp(-n / 40),
-    }
-    for shape, curve in made.items():
-        fits = fit_all(n, curve + dice.normal(0, 0.2, 400), "normal")
-        near = {fit.shape for fit in fits if fit.aic < fits[0].aic + 2}
-        assert shape in near, [(fit.shape, fit.aic) for fit in fits]
-        assert shape == "constant" or near <= {shape, "ceiling"}, "a ceiling holds an exponential"
-        assert sum(weights(fits)) == pytest.approx(1)
-    assert fit_all(n[:10], made["ceiling"][:10], "normal"), "few tasks have shorter spans to begin with"
-    best = fit_all(n, made["ceiling"] * dice.lognormal(0, 0.1, 400), "lognormal")[0]
-    assert best.shape == "ceiling" and best.figures["t"] == pytest.approx(40, rel=0.2)
-    failing = (dice.random(400) < 0.1 + 0.8 * np.exp(-n / 30)).astype(float)
-    yes = fit_all(n, failing, "binomial")
-    assert yes[0].shape == "ceiling" and yes[0].figures["c"] == pytest.approx(0.1, abs=0.05)
-    assert all(fit.at(n).min() >= 0 and fit.at(n).max() <= 1 + 1e-6 for fit in yes)
-    assert fit_all(n, (dice.random(400) < 0.3).astype(float), "binomial")[0].shape == "constant"
 
 
 def test_similarity_foretells_a_gain_only_where_it_does() -> None:
@@ -51,7 +26,6 @@ def test_similarity_foretells_a_gain_only_where_it_does() -> None:
 SMALL = {
     transfer: transfer.Options(families=["join", "top_k", "time_range"], learned=1, tried=1),
     private_sharing: private_sharing.Options(learned=2, tried=1, epsilons=[1.0], repeats=2),
-    learning_curve: learning_curve.Options(tasks=20),
 }
 
 
