@@ -34,7 +34,8 @@ def cell_of(value: Any) -> Cell:
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {each}" for name, each in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(map(str, value))
+        sentences = [each.content for each in value if hasattr(each, "content")]
+        return "\n".join(sentences) or ", ".join(map(str, value))
     return value if isinstance(value, str | int | float) or value is None else str(value)
 
 

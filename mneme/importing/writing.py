@@ -123,6 +123,8 @@ class Sent(BaseModel):
     stopped: str = ""
     """Why the rest was not tried: no model can be asked."""
     asked: Asked = NOTHING
+    earlier: set[str] = set()
+    """The ids of those that an earlier run dealt with."""
     outcomes: dict[str, MessageOutcome] = {}
     """What became of messages, by their ids, as far as it is known."""
     underway: int = 0
@@ -166,6 +168,7 @@ async def _send(
 ) -> AsyncIterator[Sent]:
     known = await _outcomes(session, [each["message_id"] for each in batch])
     report.outcomes |= known
+    report.earlier |= known.keys()
     fresh = [each for each in batch if each["message_id"] not in known]
     report.known += len(batch) - len(fresh)
     if fresh:

@@ -42,7 +42,7 @@ def in_words(asked: Asked) -> str:
     """Say what was asked, for the last line of a command."""
     unanswered = f"{asked['refused']} without a usable answer"
     questions = f"{asked['questions']} question{'s' * (asked['questions'] != 1)}"
-    return f"{questions}, {asked['repaired']} repaired, {unanswered}."
+    return f"{questions} to agents, {asked['repaired']} repaired, {unanswered}."
 
 
 @contextmanager

@@ -48,7 +48,12 @@ def test_a_conversation_is_remembered_searched_changed_and_forgotten(mneme: Run,
 
 
 def test_a_sentence_is_remembered_and_words_are_written_as_they_stand(mneme: Run) -> None:
-    assert "1 message: 1 remembered" in mneme("remember", "I moved to Porto.").stderr
+    told = mneme("remember", "I moved to Porto.")
+    assert "1 message: 1 remembered" in told.stderr and "1 question to agents, " in told.stderr
+    (moved,) = [json.loads(each)["key"] for each in mneme("memories", "list", "--json").stdout.splitlines()]
+    assert told.stdout == f"  + insert {moved[:8]}  I moved to Porto.\n"
+    assert "content=" not in (shown := mneme("memories", "show", moved).stdout)
+    assert shown.count("I moved to Porto.") == 3, "as its content, its quote and its one statement"
     failed(mneme("remember", "notes.txt"), "notes.txt", "text file")
     rent = mneme("add", "Ann's rent is 900 euros.", "--until", "2026-12")
     assert "until 2026-12" in rent.stdout
@@ -233,7 +238,7 @@ def test_a_chat_ends_with_how_many_answers_were_repaired_or_never_came(tmp_path:
         done = run_mneme(("chat",), environment, stdin="I live in Austin.\n")
         attempts = sum(bool(each.body.get("format")) for each in double.chats)
         told = run_mneme(("chat", "--json"), environment, stdin="I live in Austin.\n").stdout
-    said = re.search(r"(\d) questions, 1 repaired, (\d) without a usable answer\.", done.stdout)
+    said = re.search(r"(\d) questions to agents, 1 repaired, (\d) without a usable answer\.", done.stdout)
     assert said is not None, done.stderr
     assert int(said[1]) == 1 + int(said[2]) and 3 <= 3 * int(said[2]) <= attempts, done.stdout
     assert json.loads(told.splitlines()[-1])["asked"]["repaired"] == 0
@@ -244,7 +249,7 @@ def test_a_command_that_fails_says_what_it_asked_before(tmp_path: Path) -> None:
         environment = quiet(tmp_path / "home", MNEME_OLLAMA_URL=double.url)
         words = ("learn", "How many eggs?", "--agents", "ollama:llama3.1:8b")
         done, told = (run_mneme((*words, *more), environment) for more in ((), ("--json",)))
-    assert done.stderr.splitlines()[-3] == "1 question, 0 repaired, 1 without a usable answer."
+    assert done.stderr.splitlines()[-3] == "1 question to agents, 0 repaired, 1 without a usable answer."
     assert json.loads(told.stderr.splitlines()[-1])["asked"]["refused"] == 1
     failed(done, "no usable answer to draft_solution")
 

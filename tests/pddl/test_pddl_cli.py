@@ -98,7 +98,9 @@ def test_a_run_ends_with_how_many_answers_were_repaired_or_never_came(tmp_path: 
         done = run_mneme(words, quiet(tmp_path / "home", MNEME_OLLAMA_URL=double.url))
     assert done.returncode == 0, done.stderr
     assert "not solved in 30 steps" in done.stdout
-    assert "questions, 1 repaired, " in done.stdout and " 0 without a usable answer" not in done.stdout
+    assert (
+        "questions to agents, 1 repaired, " in done.stdout and " 0 without a usable answer" not in done.stdout
+    )
 
 
 def test_a_problem_is_played_step_by_step_and_its_end_is_told_again(mneme: Run) -> None:
