@@ -59,7 +59,9 @@ async def stale(ledger: Lookup, records: Iterable[str]) -> dict[str, str]:
     for source in spreading:  # it grows, and ends: each record is added once
         for record in made_of[source]:
             if record not in why:
-                why[record] = f"It was made from what is stale itself: {why[source]}"
+                why[record] = why[source].replace(
+                    "What it was made from", "Something that its source rests on", 1
+                )
                 spreading.append(record)
     return {record: why[record] for record in records if record in why}
 

@@ -355,7 +355,7 @@ def _help(schema: Schema) -> str:
         said.append(f"{least} to {most}." if most < LARGEST else f"{least} or more." if least else "")
     elif schema.get("examples") and item["type"] == "string" and not schema.get("default"):
         example = next(filter(None, schema["examples"]))
-        said.append(f"E.g. {example[0] if isinstance(example, list) else example}.")
+        said.append(f"E.g. {example[0] if isinstance(example, list) else example}".rstrip(".") + ".")
     if "items" in _given(schema):
         said.append("Repeatable.")
     return " ".join(filter(None, said))
