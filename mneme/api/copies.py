@@ -1,4 +1,4 @@
-"""Where texts were copied to: the folders in which servers ran, and the backups; noted in MNEME_HOME."""
+"""Where texts were copied to: servers' folders, backups, files of discussions; noted in MNEME_HOME."""
 
 import zipfile
 import zlib
@@ -38,6 +38,8 @@ class Copies(BaseModel):
 
     backups: list[Made] = []
     servers: list[Ran] = []
+    reports: dict[str, str] = {}
+    """Files of discussions, and the names of their threads."""
 
 
 def noted() -> Copies:
@@ -59,6 +61,28 @@ def note_server() -> None:
     """Note that this process serves from its working directory."""
     copies, ran = noted(), Ran(folder=str(Path.cwd()))
     _write(copies.model_copy(update={"servers": [*(each for each in copies.servers if each != ran), ran]}))
+
+
+def note_reports(files: Collection[Path], thread: str) -> None:
+    """Note that files were written of a discussion, by its thread's name."""
+    copies, new = noted(), dict.fromkeys((str(each.absolute()) for each in files), thread)
+    _write(copies.model_copy(update={"reports": copies.reports | new}))
+
+
+def erase_files(threads: Collection[str]) -> list[str]:
+    """Erase traces and reports in MNEME_HOME; name folders elsewhere, with keys by their last part."""
+    home, elsewhere = settings().home.absolute(), set[Path]()
+    for thread in threads:
+        trace = home / "household" / f"{thread.split('/')[1]}.jsonl"  # a later run may have the name
+        if trace.exists() and thread in trace.read_text("utf-8", "replace"):
+            trace.unlink()
+    for file in (Path(name) for name, thread in noted().reports.items() if thread in threads):
+        if file.is_relative_to(home):
+            file.unlink(missing_ok=True)
+        elif file.exists():
+            elsewhere.add(file.parent)
+    advice = "written of a discussion that repeats it: delete it"
+    return [f"{each if settings().auth is None else each.name}: {advice}" for each in sorted(elsewhere)]
 
 
 def backups_with(names: Collection[str]) -> list[Made]:

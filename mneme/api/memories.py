@@ -1,7 +1,8 @@
 """Operations on what is remembered about one user."""
 
 import asyncio
-from collections.abc import Sequence, Set
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,12 +22,13 @@ from mneme.stores.ledger.records import Version, check_name, unescaped
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.ledger.writing import Forgotten
 from mneme.stores.provenance import told_again
+from mneme.stores.recall import kind_in
 from mneme.stores.users.inbox import Inbox, complete
 from mneme.stores.users.memories import Kind, Memory, MemoryRecord, UserMemories, both_sides
 
 if TYPE_CHECKING:  # slow to import
     from mneme.api.server_state import ServerState
-    from mneme.api.threads import Threads
+    from mneme.api.threads import Cleaned, Threads
 
 Content = Annotated[
     str, Field(min_length=1, max_length=8000, description="What is remembered.", examples=["Ann has a dog."])
@@ -78,6 +80,8 @@ class Erased(Forgotten):
     """
 
     records: int = 1
+    kinds: Mapping[str, int] = {}
+    """How many of what: facts, discussions with their turns, household runs, cards, …"""
     turns: int = 0
     threads: Sequence[str] = ()
     """The threads from which something was taken, or which were deleted."""
@@ -360,21 +364,20 @@ class Memories(Operations):
         """Erase a memory, the messages that it came from, and the turns in which it was told or repeated.
 
         What was made of it goes, too, where it tells the same again: a fact that was shared with a team, a
-        discussion that repeats it. What does not stays, out of date, and is named. It cannot be undone. The
-        ledger comes after the threads, so that after a failure it can be done again.
+        discussion that repeats it, with its thread and its files in MNEME_HOME; and household runs. What does
+        not stays, out of date, and is named. It cannot be undone. The ledger comes after the threads, so that
+        after a failure it can be done again.
         Raises NotFound, Conflict where a reply does not end.
         """
         found = await self._whole(key)
         told = await self._kept.told([found])
-        source = (await self._kept.head(found)).record
-        derived, rest = await told_again(self._ledger, [source], told.is_in)
-        async with self._threads().erasing(told, whole=whole) as cleaned:
+        source = await self._kept.head(found)
+        derived, rest = await told_again(self._ledger, [source.record], told.is_in)
+        async with self._threads().erasing(told, [source, *derived], whole=whole) as cleaned:
             await self._ledger.forget_records(derived, reason=reason, actor=self._caller)
             mark = await self._kept.forget(found, reason=reason, actor=self._caller)
-        backups = await _backups({found, *told.messages, *(each.key for each in derived)})
-        cleaned.add(_left(rest))
-        count = 1 + len(derived)
-        return Erased(**mark.model_dump(), **cleaned.model_dump(), records=count, backups=backups)
+        names = {found, *told.messages, *(each.key for each in derived)}
+        return await _erased(mark, cleaned, [source, *derived], rest, names)
 
     @changes("memories/forget-everything", erases=True)
     async def forget_everything(
@@ -388,18 +391,17 @@ class Memories(Operations):
         """
         keys = await self._kept.keys("")
         told = await self._kept.told(keys)
-        sources = [each.record for each in await self._kept.heads(include_retired=True)]
-        derived, rest = await told_again(self._ledger, sources, told.is_in)
-        kept = self._threads()
-        async with kept.deleting_all() if threads else kept.erasing(told) as cleaned:
+        sources = await self._kept.heads(include_retired=True)
+        derived, rest = await told_again(self._ledger, [each.record for each in sources], told.is_in)
+        kept, made = self._threads(), [*sources, *derived]
+        async with kept.erasing(told, made, everything=threads) as cleaned:
             await self._ledger.forget_records(derived, reason=reason, actor=self._caller)
             count = len(derived) + await self._kept.forget_all(reason=reason, actor=self._caller)
-        cleaned.add(_left(rest))
         if threads:
             await kept.forget_ids(reason=reason, actor=self._caller)
         mark = Forgotten(at=datetime.now(UTC), reason=reason, actor=self._caller)
-        backups = await _backups({*keys, *told.messages})
-        return Erased(**mark.model_dump(), **cleaned.model_dump(), records=count, backups=backups)
+        erased = await _erased(mark, cleaned, made, rest, {*keys, *told.messages})
+        return erased.model_copy(update={"records": count})
 
     @reads("memories/export")
     async def export(self) -> Sequence[str]:
@@ -441,8 +443,20 @@ def _filled(text: str) -> str:
     return text
 
 
-def _left(rest: Sequence[Version]) -> Sequence[str]:
-    return [f"{each.key}, which was made knowing it, in other words: see `mneme stale`" for each in rest]
+NOUNS = {"agreement": "discussion", "synopsis": "episode", "turns": "turn", "proposals": "proposal"}
+
+
+async def _erased(
+    mark: Forgotten, cleaned: "Cleaned", made: Sequence[Version], rest: Sequence[Version], names: Set[str]
+) -> Erased:
+    """Say how many of what were erased, what is left of it, and in which backups these names are."""
+    places = [each.namespace for each in made]
+    kinds = ["agent memory" if "agents" in each else kind_in(each) or each[-1] for each in places]
+    counted = Counter(NOUNS.get(each, each) for each in kinds)
+    counted["household run"] = sum(each.startswith("household/") for each in cleaned.threads)
+    cleaned.add([f"{each.key}, made knowing it, in other words: see `mneme stale`" for each in rest])
+    told, backups = mark.model_dump() | cleaned.model_dump(), await _backups(names)
+    return Erased(**told, records=len(made), kinds=+counted, backups=backups)
 
 
 async def _backups(names: Set[str]) -> Sequence[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from mneme.api.copies import erase_files
 from mneme.api.operation import LARGEST, USER, Operations, changes, reads
 from mneme.api.server_state import ServerState
 from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
@@ -22,7 +23,7 @@ from mneme.nodes.background import MEMORY_THREAD, THREAD_NAME, known_id, named_t
 from mneme.stores.checkpoints.checkpointer import kept_threads, opened_checkpointer
 from mneme.stores.checkpoints.tables import Kept
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import LOCAL
+from mneme.stores.ledger.records import LOCAL, Version, unescaped
 from mneme.stores.ledger.words import words_of
 from mneme.stores.users.threads import ThreadIds
 from mneme.stores.users.traces import Told
@@ -137,34 +138,29 @@ class Threads(Operations):
             await saver.give_back()
         return Pruned(threads=len(found), checkpoints=sum(gone))
 
-    def deleting_all(self) -> AbstractAsyncContextManager[Cleaned]:
-        """Delete all threads of the user, and again at the end of the `with`, in which the ledger is erased.
-
-        Raises Conflict where a reply does not end.
-        """
-
-        async def delete(_: Set[str]) -> Cleaned:
-            return await self._deleted(await self._all())
-
-        return self._cleaning(delete)
-
-    def erasing(self, told: Told, *, whole: bool = False) -> AbstractAsyncContextManager[Cleaned]:
+    def erasing(
+        self, told: Told, made: Sequence[Version], *, whole: bool = False, everything: bool = False
+    ) -> AbstractAsyncContextManager[Cleaned]:
         """Take what was told, and the replies that repeat it, out of all threads of the user.
 
-        It is done again at the end of the `with`, in which the ledger is erased: till then a reply can recall
-        it. The thread on which is remembered is deleted: nothing on it is needed again. With `whole`, so is
-        every conversation in which it was said. Raises Conflict where a reply does not end.
+        Discussions among what is `made` of it go, and the household runs that were shown any of that and
+        repeat it, with their files, whosever they are. It is done again at the end of the `with`, in which
+        the ledger is erased: till then a reply can recall it. The thread on which is remembered is deleted:
+        nothing on it is needed again. With `whole`, so is every conversation in which it was said, with
+        `everything` each thread of the user. Raises Conflict where a reply does not end.
         """
 
         from mneme.stores.checkpoints.erasing import Eraser  # noqa: PLC0415  (LangGraph is slow to import)
 
         async def erase(background: Set[str]) -> Cleaned:
-            others, eraser = await self._all() - background, Eraser(told, repeating(told))
-            telling, changed = await _rewritten(others, eraser)
+            runs = await self._erase_runs(told, made, await self._all() if everything else background)
+            eraser = Eraser(told, repeating(told))
+            telling, changed = await _rewritten(await self._all(), eraser)
             left = await self._state.renew(changed)
-            gone = await self._deleted(background | telling if whole else background)
-            cleaned = Cleaned(turns=eraser.turns, threads=sorted(changed), left=left)
-            cleaned.add(gone.left)
+            gone = await self._deleted(telling if whole else set())
+            threads = {*changed, *runs.threads} - (set() if everything else background)
+            cleaned = Cleaned(turns=eraser.turns, threads=sorted(threads), left=left)
+            cleaned.add([*runs.left, *gone.left])
             return cleaned
 
         return self._cleaning(erase)
@@ -189,6 +185,36 @@ class Threads(Operations):
     async def forget_ids(self, *, reason: str, actor: str) -> None:
         """Erase the root of the user's thread ids, once the threads are deleted."""
         await ThreadIds(self._ledger, self._owner).forget(reason=reason, actor=actor)
+
+    async def _erase_runs(self, told: Told, made: Sequence[Version], also: Set[str]) -> Cleaned:
+        """Erase discussions and household runs with their files, as `erasing` says, and `also` these threads.
+
+        The threads go last, by which all is found again after a kill.
+        """
+        names = {each.id: str(each.metadata.get(THREAD_NAME) or "") for each in await kept_threads()}
+        places = [(each.namespace, each.key) for each in made if each.namespace[2:] == ("discussions",)]
+        discussed = {f"discuss/{unescaped(place[1])}/{key}" for place, key in places}
+        played = {thread for thread, name in names.items() if name.startswith("household/")}
+        runs = await self._repeating(played, told, made) | (played & also)
+        left = await asyncio.to_thread(erase_files, {*discussed, *(names[each] for each in runs)})
+        gone = runs | also | {thread for thread, name in names.items() if name in discussed}
+        done = await self._deleted(gone)
+        done.add(left)
+        return done.model_copy(update={"threads": [names[each] if each in runs else each for each in gone]})
+
+    async def _repeating(self, played: Set[str], told: Told, made: Sequence[Version]) -> Set[str]:
+        """Return the runs that were shown what is erased and repeat it, or are the user's and say it."""
+        from mneme.stores.checkpoints.erasing import texts_of  # noqa: PLC0415  (LangGraph is slow to import)
+
+        mine, repeats, found = await self._all(), repeating(told), set[str]()
+        async with opened_checkpointer() as saver:
+            for thread in played:
+                values = await saver.values(thread)
+                is_shown = any(each.record.encode() in bytes(data) for _, data in values for each in made)
+                said = map(repeats if is_shown else told.is_in, texts_of(values))
+                if (is_shown or thread in mine) and await asyncio.to_thread(any, said):
+                    found.add(thread)
+        return found
 
     async def _deleted(self, threads: Set[str]) -> Cleaned:
         """Delete threads, whatever is known of them."""

@@ -6,7 +6,7 @@ and Python give the same error.
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import datetime
 from functools import cached_property
 from importlib import import_module
@@ -142,6 +142,20 @@ class Fields:
         return {name: plain[name] for name in self.schemas}
 
 
+async def _quietly_ended(work: Coroutine[Any, Any, Any]) -> Any:
+    """Await a command's work; where nobody reads its output any more, report nothing of what stays open.
+
+    Of streams within streams that a server still sends, asyncio cannot close all, and would print why.
+    """
+    try:
+        return await work
+    except (SystemExit, BrokenPipeError):
+        import asyncio
+
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        raise
+
+
 class Command:
     """A function for Typer in place of a coroutine or function, whose options come from its parameters.
 
@@ -192,7 +206,7 @@ class Command:
                 import asyncio  # `--help` needs none
 
                 try:
-                    done = asyncio.run(done)
+                    done = asyncio.run(_quietly_ended(done))
                 except KeyboardInterrupt:
                     raise typer.Exit(130) from None
         raise typer.Exit(done or 0)

@@ -4,7 +4,7 @@ Two passes: `find` looks for the messages that told something, and for the repli
 a value without what was found. A conversation can then be continued as before.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from mneme.stores.checkpoints.packing import Extension, Value, pack, unpack
@@ -109,6 +109,15 @@ class Eraser:
     def _erase(self) -> str:
         self.hits += 1
         return ERASED
+
+
+def texts_of(values: Iterable[Value]) -> Iterator[str]:
+    """Yield all texts in stored values."""
+    parts = [unpack(kind, data) for kind, data in values]
+    for part in parts:  # it grows by what is inside of each
+        if isinstance(part, str):
+            yield part
+        parts += _parts(part)
 
 
 def _message(value: Any) -> Mapping[str, Any] | None:

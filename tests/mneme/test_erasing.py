@@ -3,6 +3,7 @@
 import json
 import pickle
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,6 +19,7 @@ from mneme.client.home import open_operations
 from mneme.core.errors import NotFound
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
+from mneme.stores.ledger.ledger import Ledger
 from tests.doubles.command_line import Done, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.waiting import eventually
@@ -210,3 +212,67 @@ def test_backups_that_may_hold_it_are_known(tmp_path: Path) -> None:
     assert [each.file for each in backups_with(["a key"])] == [str(tmp_path / "moved")]
     (settings().home / "copies.json").write_text("{broken")
     assert backups_with([str(uuid4())]) == []
+
+
+async def killed(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+FACT = f"Reporting runs on {WORD} since May."
+TASK = "Design the reporting database for the sales team. It must answer within a second."
+
+
+@pytest.fixture
+def mneme(tmp_path: Path) -> Callable[..., Done]:
+    return lambda *words: run_mneme(words, quiet(tmp_path / "home"))
+
+
+async def test_a_discussion_that_repeats_it_goes_from_its_thread_and_its_files(
+    tmp_path: Path, mneme: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files elsewhere are named; where it ends before the ledger is erased, the same again does the rest."""
+    (added,) = lines(mneme("add", FACT, "--json"))
+    inside, outside = tmp_path / "home" / "written", tmp_path / "outside"
+    given = ("--agents", "rules", "--id", "d1", "--max-turns", "4")
+    ok(mneme("discuss", TASK, *given, "--out", str(inside)))
+    ok(mneme("discuss", "report", "d1", "--out", str(outside)))
+    ok(
+        mneme(
+            "discuss",
+            "A name for the new cat of the office",
+            "--agents",
+            "rules",
+            "--id",
+            "d2",
+            "--out",
+            str(inside / "d2"),
+        )
+    )
+    assert holding(tmp_path / "home", WORD) and holding(inside, WORD)
+    with monkeypatch.context() as here:
+        here.setenv("MNEME_HOME", str(tmp_path / "home"))
+        here.setattr(Ledger, "forget_records", killed)
+        settings.cache_clear()
+        async with open_operations(Memories, "local") as memories:
+            with pytest.raises(KeyboardInterrupt):
+                await memories.forget(added["key"])
+    done = mneme("memories", "forget", added["key"], "--yes")
+    assert done.returncode == 1, done.stdout
+    assert done.stdout.startswith("forgotten: 1 fact, 1 discussion, "), done.stdout
+    assert f"- not erased: {outside}: written of a discussion" in " ".join(done.stdout.split()), done.stdout
+    assert holding(tmp_path / "home", WORD) == [] and [*inside.iterdir()] == [inside / "d2"]
+    assert [each["name"] for each in lines(mneme("threads", "list", "--json"))] == ["discuss/local/d2"]
+
+
+def test_a_household_run_that_was_shown_it_and_repeats_it_goes(
+    tmp_path: Path, mneme: Callable[..., Done]
+) -> None:
+    (added,) = lines(mneme("add", "At home we keep the wine in the fridge.", "--json"))
+    for name, tokens in (("shown", "300"), ("alone", "0")):
+        given = ("--agents", "rules", "--name", name, "--shared-tokens", tokens)
+        mneme("household", "run", "--task", "Prepare Tea", "--seed", "0", *given)
+    erased = ok(mneme("memories", "forget", added["key"], "--yes"))
+    assert erased.startswith("forgotten: 1 fact, 1 household run; "), erased
+    assert [each.name for each in (tmp_path / "home" / "household").iterdir()] == ["alone.jsonl"]
+    (thread,) = lines(mneme("threads", "list", "--json"))
+    assert thread["name"].startswith("household/alone/")

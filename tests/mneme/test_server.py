@@ -194,6 +194,17 @@ class TestAlone:
         assert json.loads(again.stdout)["remembered"] == 0
         assert any("Zoe" in each for each in await remembered(client, user))
 
+    def test_a_discussion_that_nobody_reads_any_more_ends_quietly(
+        self, server: Server, tmp_path: Path
+    ) -> None:
+        words = [sys.executable, "-m", "mneme", "discuss", "Plan a pipeline for orders.", "--agents", "rules"]
+        how: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": tmp_path}
+        with subprocess.Popen(words, env=server.environment, **how) as process:
+            assert process.stdout is not None and process.stderr is not None
+            assert process.stdout.readline().startswith(b"discussion ")
+            process.stdout.close()
+            assert (process.stderr.read(), process.wait()) == (b"", 1)
+
     async def test_wrong_requests_to_the_memories_route_are_refused(self, server: Server) -> None:
         async with httpx.AsyncClient(base_url=f"{server.url}{API_PATH}", timeout=None) as client:
             broken = await client.post("/memories", content=b"{broken")

@@ -13,6 +13,7 @@ from mneme.cli.show import (
     SHORT,
     confirmed,
     console,
+    count_of,
     emit,
     errors,
     is_written,
@@ -122,8 +123,9 @@ async def forget(
     """Erase a memory for good, with its history, the messages that it came from and the turns that repeat it.
 
     In conversations, this removes the text of each message that said it, of the reply to that message, and
-    of replies that repeat it. It does not reach other messages that say the same in other words, traces sent
-    to LangSmith, the model server's logs, exports and backups; backups that may contain it are listed.
+    of replies that repeat it. Discussions, household runs and team records that repeat it are erased, too. It
+    does not reach other messages that say the same in other words, traces sent to LangSmith, the model
+    server's logs, exports and backups; backups that may contain it are listed.
     """
     if not everything_of and bool(key) == everything:
         raise BadInput(
@@ -145,7 +147,8 @@ async def forget(
 def print_erased(erased: Erased) -> int:
     """Print what was erased and what may still hold it; return 1 if that is more than backups."""
     emit(erased)
-    say(f"forgotten: {erased.records}, messages: {erased.turns}, threads: {len(erased.threads)}")
+    what = ", ".join(count_of(number, noun) for noun, number in erased.kinds.items()) or "nothing"
+    say(f"forgotten: {what}; messages: {erased.turns}, threads: {len(erased.threads)}")
     for each in erased.left:
         say(f"- not erased: {escape(each)}")
     for each in erased.backups:

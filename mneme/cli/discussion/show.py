@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from mneme.api.copies import note_reports
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.discussion.report import ending, write_report
 from mneme.cli.options import Owner
@@ -170,4 +171,6 @@ async def write_files(done: TeamDiscussions, about: Discussion, out: Path | None
     memories = []
     if about.memory == INTRINSIC:
         memories = [await done.memory_now(about.id, role["name"]) for role in about.team["roles"]]
-    return await asyncio.to_thread(write_report, out or FOLDER / about.id, about, turns, memories)
+    files = await asyncio.to_thread(write_report, out or FOLDER / about.id, about, turns, memories)
+    await asyncio.to_thread(note_reports, files, f"discuss/{await done.whose()}/{about.id}")
+    return files
