@@ -143,10 +143,7 @@ class Fields:
 
 
 async def _quietly_ended(work: Coroutine[Any, Any, Any]) -> Any:
-    """Await a command's work; where nobody reads its output any more, report nothing of what stays open.
-
-    Of streams within streams that a server still sends, asyncio cannot close all, and would print why.
-    """
+    """Await a command's work; once nobody reads its output, asyncio prints nothing of open streams."""
     try:
         return await work
     except (SystemExit, BrokenPipeError):

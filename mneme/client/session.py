@@ -64,10 +64,7 @@ async def background_of(flows: Workflows, user: str) -> RunnableConfig:
 
 
 async def remember_waiting(flows: Workflows, user: str, context: Values) -> Values:
-    """Run the memory agent until no message of a user waits, and return its report; continue a killed run.
-
-    A run that another process is at is left to it, and waited for.
-    """
+    """Run the memory agent until no message of a user waits, and return its report; continue a killed run."""
     config = await background_of(flows, user)
     steps, values = await flows.left_at("remember", config)
     if "memory_agent" in steps and isinstance(flows.place, Ledger):

@@ -143,8 +143,7 @@ async def _with_fact(memory: Memory, new: Memory, how: Judged, task: Task, runti
     times = {"since": new.since or told_at, "until": new.until}
     if how.relation == "correction":
         times = {"since": new.since or memory.since, "until": new.until or memory.until}
-    left = doubt.partition(": ")[2]
-    flag = {"flag": f"It may leave out what still holds: {left}"} if doubt else {}
+    flag = {"flag": f"It may leave out what still holds: {doubt.partition(': ')[2]}"} if doubt else {}
     return new.model_copy(update=told | times | flag)
 
 

@@ -223,12 +223,13 @@ class Inbox:
         before = trouble_of(head.value)
         trouble = Trouble(tries=before["tries"] + counts, error=error, reply=reply[:MAX_REPLY_CHARS])
         if trouble != before or "claim" in head.value:
-            await self._note(head, trouble, error)
+            await self._update(head, untroubled(head.value) | {"trouble": cast(Value, trouble)}, error)
 
     async def retry(self, user: str, message_id: str) -> Letter:
         """Let a message that was set aside wait again. Raises NotFound."""
         head = await self._find(user, message_id)
-        await self._note(head, trouble_of(head.value) | {"tries": 0}, "to be tried again")
+        trouble = cast(Value, trouble_of(head.value) | {"tries": 0})
+        await self._update(head, untroubled(head.value) | {"trouble": trouble}, "to be tried again")
         return await self.letter(user, head.key)
 
     async def drop(self, user: str, message_id: str) -> Letter:
@@ -248,9 +249,6 @@ class Inbox:
             many = "Several messages begin" if found else "No message in the inbox begins"
             raise NotFound(f"{many} with {message_id!r}.", "See `mneme inbox list`.")
         return found[0]
-
-    async def _note(self, head: Version, trouble: Trouble, reason: str) -> None:
-        await self._update(head, untroubled(head.value) | {"trouble": cast(Value, trouble)}, reason)
 
     async def _update(self, head: Version, value: Value, reason: str) -> bool:
         """Write an open message anew; False where somebody else claimed, closed or forgot it a moment ago."""
@@ -343,13 +341,10 @@ def _is_claimed(value: Value) -> bool:
         return False
     if claim["host"] != gethostname():
         return True
-    try:
+    with suppress(OSError):  # where there is no such process any more
         os.kill(claim["pid"], 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # it is another user's
-    return bool(claim["pid"] != os.getpid())
+        return bool(claim["pid"] != os.getpid())
+    return False
 
 
 def _emptied(value: Value) -> Value:

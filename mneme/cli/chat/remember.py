@@ -8,26 +8,11 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
-from rich.markup import escape
 
-from mneme.api.memories import Memories
 from mneme.api.messages import ChatMessage, to_remember
-from mneme.cli.chat.talk import get_ready, with_contents
+from mneme.cli.chat.talk import get_ready, print_remembered
 from mneme.cli.options import Agents, User
-from mneme.cli.show import (
-    SHORT,
-    SIGNS,
-    console,
-    count_of,
-    emit,
-    errors,
-    print_error,
-    prints_json,
-    progress_bar,
-    read_file,
-    say,
-)
-from mneme.client.home import open_operations
+from mneme.cli.show import console, count_of, emit, errors, print_error, progress_bar, read_file, say
 from mneme.core.errors import BadInput, MnemeError, first_fault
 from mneme.importing.writing import Sent, send
 from mneme.models.asking.counting import in_words
@@ -68,22 +53,11 @@ async def remember(
             progress.update(bar, completed=report.done)
     outcomes = [{"message_id": name, **each} for name, each in report.outcomes.items()]
     broken = len(conversation.broken)
-    await print_remembered(report, user)
+    await print_remembered([each for each in outcomes if each["message_id"] not in report.earlier], user)
     status = print_sent(report, {"outcomes": outcomes, "broken_lines": broken}, is_aside=True)
     if traces := dict.fromkeys(str(each["trace"]) for each in outcomes if each["trace"]):
         say(f"Traces: {' '.join(traces)}", errors)
     return int(status or broken > 0)
-
-
-async def print_remembered(report: Sent, user: str) -> None:
-    """Print each memory that was written or changed in this run, in one line."""
-    done = [each for name, each in report.outcomes.items() if name not in report.earlier]
-    if prints_json() or not any(each["operations"] for each in done):
-        return
-    async with open_operations(Memories, user, reading=True) as memories:
-        for outcome in done:
-            for each in (await with_contents(outcome, memories))["operations"]:
-                say(f"  {SIGNS[each['event']]} {each['key'][:SHORT]}  {escape(each['content'])}")
 
 
 def print_sent(report: Sent, more: dict[str, Any], *, is_aside: bool = False) -> int:

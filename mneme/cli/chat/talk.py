@@ -1,7 +1,7 @@
 """A conversation with the chatbot, and the memory agent in the background."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -9,8 +9,8 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 from rich.markup import escape
 
 from mneme.api.memories import Memories
-from mneme.cli.show import errors, say
-from mneme.client.home import running_server
+from mneme.cli.show import SHORT, SIGNS, errors, prints_json, say
+from mneme.client.home import open_operations, running_server
 from mneme.client.session import MemoryAgent, Session, remember_waiting
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, NotFound
 from mneme.models.asking.asking import auto_notice, by_rules, resolve
@@ -186,3 +186,13 @@ async def _with_contents(operation: OperationNote, memories: Memories) -> dict[s
             beside.append((await memories.show(str(key))).memory.content)
     contents = {"content": str(value.get("content", "")), "before": str(before.get("content", ""))}
     return {**operation, **contents, "beside": beside}
+
+
+async def print_remembered(outcomes: Sequence[Context], user: str) -> None:
+    """Print each memory that was written or changed, in one line."""
+    if prints_json() or not any(each["operations"] for each in outcomes):
+        return
+    async with open_operations(Memories, user, reading=True) as memories:
+        for each in [note for outcome in outcomes for note in outcome["operations"]]:
+            content = (await _with_contents(each, memories))["content"]
+            say(f"  {SIGNS[each['event']]} {each['key'][:SHORT]}  {escape(content)}")
