@@ -153,7 +153,8 @@ class Threads(Operations):
         from mneme.stores.checkpoints.erasing import Eraser  # noqa: PLC0415  (LangGraph is slow to import)
 
         async def erase(background: Set[str]) -> Cleaned:
-            runs = await self._erase_runs(told, made, await self._all() if everything else background)
+            mine = await self._all()
+            runs = await self._erase_runs(told, made, mine, mine if everything else background)
             eraser = Eraser(told, repeating(told))
             telling, changed = await _rewritten(await self._all(), eraser)
             left = await self._state.renew(changed)
@@ -186,7 +187,9 @@ class Threads(Operations):
         """Erase the root of the user's thread ids, once the threads are deleted."""
         await ThreadIds(self._ledger, self._owner).forget(reason=reason, actor=actor)
 
-    async def _erase_runs(self, told: Told, made: Sequence[Version], also: Set[str]) -> Cleaned:
+    async def _erase_runs(
+        self, told: Told, made: Sequence[Version], mine: Set[str], also: Set[str]
+    ) -> Cleaned:
         """Erase discussions and household runs with their files, as `erasing` says, and `also` these threads.
 
         The threads go last, by which all is found again after a kill.
@@ -195,26 +198,12 @@ class Threads(Operations):
         places = [(each.namespace, each.key) for each in made if each.namespace[2:] == ("discussions",)]
         discussed = {f"discuss/{unescaped(place[1])}/{key}" for place, key in places}
         played = {thread for thread, name in names.items() if name.startswith("household/")}
-        runs = await self._repeating(played, told, made) | (played & also)
+        runs = await _repeating(played, mine, told, made) | (played & also)
         left = await asyncio.to_thread(erase_files, {*discussed, *(names[each] for each in runs)})
         gone = runs | also | {thread for thread, name in names.items() if name in discussed}
         done = await self._deleted(gone)
         done.add(left)
         return done.model_copy(update={"threads": [names[each] if each in runs else each for each in gone]})
-
-    async def _repeating(self, played: Set[str], told: Told, made: Sequence[Version]) -> Set[str]:
-        """Return the runs that were shown what is erased and repeat it, or are the user's and say it."""
-        from mneme.stores.checkpoints.erasing import texts_of  # noqa: PLC0415  (LangGraph is slow to import)
-
-        mine, repeats, found = await self._all(), repeating(told), set[str]()
-        async with opened_checkpointer() as saver:
-            for thread in played:
-                values = await saver.values(thread)
-                is_shown = any(each.record.encode() in bytes(data) for _, data in values for each in made)
-                said = map(repeats if is_shown else told.is_in, texts_of(values))
-                if (is_shown or thread in mine) and await asyncio.to_thread(any, said):
-                    found.add(thread)
-        return found
 
     async def _deleted(self, threads: Set[str]) -> Cleaned:
         """Delete threads, whatever is known of them."""
@@ -255,6 +244,21 @@ async def damaged_threads() -> list[str]:
                 whose = "" if owner == LOCAL else f" --user {owner}"
                 remedy = f"Restore a backup, or delete the thread: `mneme threads delete {name}{whose}`."
                 found.append(f"{name}: {damage}. {remedy}")
+    return found
+
+
+async def _repeating(played: Set[str], mine: Set[str], told: Told, made: Sequence[Version]) -> Set[str]:
+    """Return the runs that were shown what is erased and repeat it, or are `mine` and say it."""
+    from mneme.stores.checkpoints.erasing import texts_of  # noqa: PLC0415  (LangGraph is slow to import)
+
+    repeats, found = repeating(told), set[str]()
+    async with opened_checkpointer() as saver:
+        for thread in played:
+            values = await saver.values(thread)
+            is_shown = any(each.record.encode() in bytes(data) for _, data in values for each in made)
+            said = map(repeats if is_shown else told.is_in, texts_of(values))
+            if (is_shown or thread in mine) and await asyncio.to_thread(any, said):
+                found.add(thread)
     return found
 
 

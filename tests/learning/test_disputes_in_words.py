@@ -21,20 +21,10 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import Run, run_mneme
+from tests.doubles.greetings import WORLD
 from tests.doubles.scripts import script
 
 CHANGE = Change(reason="a test", actor="test")
-WORLD = """
-name: greetings
-may_change: ["a.txt"]
-check: grep -q hello a.txt && echo score=$(wc -c < a.txt)
-metrics: [{name: score, better: lower, wanted: 2}]
-runs: 1
-tasks:
-  - {id: one, task: Shorten it., files: {a.txt: "hello, hello, hello, hello"}}
-  - {id: two, task: Shorten it too., files: {a.txt: "hello, my dear and wide world"}}
-  - {id: three, task: Shorten that., files: {a.txt: "hello to all of you out there"}}
-"""
 
 
 async def disputed(ledger: Ledger, solution: str = "a long text -> say it once") -> tuple[Card, Dispute]:

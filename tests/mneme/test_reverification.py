@@ -19,21 +19,11 @@ from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory
+from tests.doubles.greetings import WORLD
 from tests.doubles.scripts import script
 
 WHY = Change(reason="a test", actor="test")
 SHORT, LONG = "hello", "hello, hello, hello and hello again"
-WORLD = """
-name: greetings
-may_change: ["a.txt"]
-check: grep -q hello a.txt && echo score=$(wc -c < a.txt)
-metrics: [{name: score, better: lower, wanted: 2}]
-runs: 1
-tasks:
-  - {id: one, task: Shorten it., files: {a.txt: "hello, hello, hello, hello"}}
-  - {id: two, task: Shorten it too., files: {a.txt: "hello, my dear and wide world"}}
-  - {id: three, task: Shorten that., files: {a.txt: "hello to all of you out there"}}
-"""
 TASKS = ("one", "two", "three")
 
 
