@@ -134,7 +134,7 @@ class Fields:
         except ValidationError as error:
             first = error.errors()[0]
             option = self.declared(str(first["loc"][0]))[0].partition("/")[0]
-            wrong = f"{option} {first['input']}: {first['msg']}."
+            wrong = f"{option} {str(first['input']) or '“”'}: {first['msg']}."
             raise BadInput(wrong, f"See `{command} --help`.") from error
         if self._whole:
             return found
