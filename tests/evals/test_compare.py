@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from mneme.core.errors import BadInput
+from mneme.evals.compare.code import CHUNKS, FUNCTIONS, HALVES, PIPELINES, SET, cost
 from mneme.evals.compare.course import UNKNOWN, Family, Score, Situation
 from mneme.evals.compare.evaluation import Options, run, table_of, tasks_of
 from mneme.evals.compare.finding import FAMILIES, KNOWN, memory_named
@@ -16,6 +17,7 @@ from mneme.evals.compare.memory import Event, Memory, Outcome
 from mneme.evals.compare.playing import fitted
 from mneme.evals.compare.public import of_folder
 from mneme.evals.compare.rivals import RIVALS
+from mneme.evals.compare.work import WANTED
 from mneme.evals.measuring import holm
 from mneme.models.asking.budget import tokens
 from tests.doubles.ollama_streams import Answer
@@ -75,6 +77,15 @@ def test_a_conversation_asks_about_now_then_and_what_was_to_be_forgotten() -> No
                 break
     assert any(" did " in each or " was " in each for each in asked), "then"
     assert right == {True, False}, "sometimes it is right that nothing is known"
+
+
+def test_the_lesson_of_one_piece_of_code_misleads_where_the_data_is_not_alike() -> None:
+    for shape in (FUNCTIONS["a look-up in a list"], PIPELINES["a search of the whole file for each key"]):
+        as_it_is = {data: cost(shape, data, "seed") for data in shape.data}
+        gains = {data: as_it_is[data] / cost(shape, data, "seed", SET) for data in shape.data}
+        assert gains["the values are numbers"] > WANTED and gains["the values are lists"] == 0
+        assert as_it_is["the values are lists"] / cost(shape, "the values are lists", "seed", HALVES) > WANTED
+        assert cost(shape, shape.data[0], "seed", CHUNKS) == as_it_is[shape.data[0]], "it fits no shape"
 
 
 async def test_every_memory_plays_within_the_budget_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
