@@ -1,9 +1,8 @@
 """What a model writes is checked against the message; what is only doubted stands, with a flag."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +18,10 @@ from mneme.nodes.chat.context import ChatContext, MemoryContext
 from mneme.nodes.chat.memory_operations import MAX_STATEMENTS
 from mneme.prompts.every import questions
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import MAX_TRIES, Inbox
 from mneme.stores.users.memories import Memory, Statement, UserMemories
-from tests.doubles.embedding import WordEmbedder
 from tests.doubles.ollama import Model
 from tests.doubles.served import served
 
@@ -53,16 +51,9 @@ NOTHING: dict[str, Any] = {"look": "", "judgements": []}
 
 
 @pytest.fixture
-async def empty(tmp_path: Path) -> AsyncIterator[Ledger]:
-    opened = await open_ledger(str(tmp_path / "ledger"), WordEmbedder())
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
-async def ledger(empty: Ledger) -> Ledger:
-    await known(empty, Memory(content=MEMORY))
-    return empty
+async def ledger(edge_ledger: Ledger) -> Ledger:
+    await known(edge_ledger, Memory(content=MEMORY))
+    return edge_ledger
 
 
 async def known(ledger: Ledger, memory: Memory) -> str:
@@ -142,15 +133,15 @@ async def test_a_correction_keeps_the_rest_of_the_memory_and_the_messages_own_wo
 
 
 async def test_a_memory_that_the_reader_was_shown_is_compared_whatever_its_language(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mneme.nodes.chat.conflict_router.FLOOR", 1.1)  # the embedder knows no Spanish
     for each in ("The user lives in Burgos.", "The user eats meat every day."):
-        await known(empty, Memory(content=each))
+        await known(edge_ledger, Memory(content=each))
     message = "Sigo en Burgos, pero la carne ya no la toco."
     fact = FACT | {"content": "La usuaria de Burgos ya no come carne.", "quote": message, "entities": []}
     said = script(read_message=reading(fact), compare_memories=NOTHING)
-    await tell(empty, said, monkeypatch, message)
+    await tell(edge_ledger, said, monkeypatch, message)
     assert "eats meat every day" in said.told_to("compare_memories")[0]
 
 
@@ -215,14 +206,14 @@ async def test_a_doubt_is_told_once_and_then_noted(
 
 
 async def test_a_rewrite_that_may_lose_something_is_doubted_and_the_history_keeps_it(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = await known(empty, Memory(content=f"{MEMORY} He was born in Ulm."))
+    key = await known(edge_ledger, Memory(content=f"{MEMORY} He was born in Ulm."))
     lossy = RENEWED | {"content": "Max is a Labrador mix and loves fetch."}
     said = script(rewrite_memory=lossy)
-    await tell(empty, said, monkeypatch)
+    await tell(edge_ledger, said, monkeypatch)
     assert "born in Ulm" in said.told_to("rewrite_memory")[1]
-    memories = UserMemories(empty, "local")
+    memories = UserMemories(edge_ledger, "local")
     (flagged,) = await memories.flagged()
     assert (flagged.key, flagged.memory.content) == (key, lossy["content"])
     assert flagged.memory.flag == "It may leave out what still holds: 'He was born in Ulm'."
@@ -230,14 +221,14 @@ async def test_a_rewrite_that_may_lose_something_is_doubted_and_the_history_keep
 
 
 async def test_since_when_a_memory_holds_is_not_left_out_of_its_text(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await known(empty, Memory(content=MEMORY, since="2026-10", until="2027"))
+    await known(edge_ledger, Memory(content=MEMORY, since="2026-10", until="2027"))
     said = script(compare_memories=judged({"updated": RENEWED["content"]}))
-    await tell(empty, said, monkeypatch)
+    await tell(edge_ledger, said, monkeypatch)
     (told,) = said.told_to("compare_memories")
     assert f"{MEMORY} (from 2026-10, until 2027)" in told
-    assert await Memories(empty, "local").flagged() == []
+    assert await Memories(edge_ledger, "local").flagged() == []
 
 
 async def test_a_correction_must_show_what_it_makes_false(
@@ -277,13 +268,13 @@ async def test_what_is_unclear_is_linked_until_somebody_accepts_it(
 
 @pytest.mark.parametrize("read_by", ["ollama:small", "ollama:another", ""])
 async def test_an_unchanged_rewrite_of_what_is_known_is_no_failure_and_no_version(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch, read_by: str
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch, read_by: str
 ) -> None:
-    key = await known(empty, Memory(content=MEMORY, read_by=read_by))
+    key = await known(edge_ledger, Memory(content=MEMORY, read_by=read_by))
     said = script(rewrite_memory=RENEWED | {"content": MEMORY})
-    assert done(await tell(empty, said, monkeypatch)) == ["discard"]
-    assert await contents(empty) == [MEMORY]
-    assert len(await UserMemories(empty, "local").history(key)) == 1
+    assert done(await tell(edge_ledger, said, monkeypatch)) == ["discard"]
+    assert await contents(edge_ledger) == [MEMORY]
+    assert len(await UserMemories(edge_ledger, "local").history(key)) == 1
 
 
 async def test_nothing_written_down_is_asked_again_and_then_said(
@@ -319,9 +310,9 @@ async def test_each_statement_of_a_memory_keeps_its_own_quote_and_message(
 
 
 async def test_each_of_two_facts_on_one_memory_uses_its_own_outdated_words(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await known(empty, Memory(content="Max, a golden retriever, lives in Ulm and loves fetch."))
+    await known(edge_ledger, Memory(content="Max, a golden retriever, lives in Ulm and loves fetch."))
     breed = FACT | {"content": "Max is a Labrador mix.", "quote": "Max is a Labrador mix"}
     home = FACT | {"content": "Max lives in Bonn.", "quote": "he lives in Bonn"}
     both = judged({}, {"fact": 1, "relation": "change", "outdated": "lives in Ulm"})
@@ -331,9 +322,9 @@ async def test_each_of_two_facts_on_one_memory_uses_its_own_outdated_words(
     )
     rewrites = [RENEWED | {"content": each} for each in steps]
     said = script(read_message=reading(breed, home), compare_memories=both, rewrite_memory=rewrites)
-    result = await tell(empty, said, monkeypatch, "Max is a Labrador mix, and now he lives in Bonn.")
+    result = await tell(edge_ledger, said, monkeypatch, "Max is a Labrador mix, and now he lives in Bonn.")
     assert done(result) == ["update"]
-    assert await contents(empty) == [steps[1]]
+    assert await contents(edge_ledger) == [steps[1]]
     first, second = said.told_to("rewrite_memory")
     assert "No longer true in the memory: a golden retriever" in first
     assert "No longer true in the memory: lives in Ulm" in second and steps[0] in second
@@ -349,19 +340,19 @@ async def test_each_of_two_facts_on_one_memory_uses_its_own_outdated_words(
     ],
 )
 async def test_an_addition_is_appended_word_for_word_while_the_memory_has_room(
-    empty: Ledger,
+    edge_ledger: Ledger,
     monkeypatch: pytest.MonkeyPatch,
     memory: dict[str, Any],
     told: dict[str, Any],
     operation: str,
 ) -> None:
-    await known(empty, Memory(content=MEMORY, entities=["Max"], since="2020", **memory))
+    await known(edge_ledger, Memory(content=MEMORY, entities=["Max"], since="2020", **memory))
     adds = judged({"relation": "addition", "outdated": ""})
     said = script(read_message=reading(FACT | told), compare_memories=adds)
-    assert done(await tell(empty, said, monkeypatch)) == [operation]
+    assert done(await tell(edge_ledger, said, monkeypatch)) == [operation]
     assert said.asked == ["read_message", "compare_memories"]
-    assert " ".join(await contents(empty)) == f"{MEMORY} {FACT['content']}"
-    first = (await UserMemories(empty, "local").list())[0].memory
+    assert " ".join(await contents(edge_ledger)) == f"{MEMORY} {FACT['content']}"
+    first = (await UserMemories(edge_ledger, "local").list())[0].memory
     assert (first.since, first.kind) == ("2020", memory.get("kind", "semantic"))
 
 
@@ -386,69 +377,73 @@ async def valid_at(ledger: Ledger, *day: int) -> list[str]:
     return [each.memory.content for each in found]
 
 
-async def test_a_change_ends_what_was_true_until_then(empty: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    await known(empty, Memory(content=HOME))
-    assert await moved(empty, monkeypatch) == ["update"]
-    assert await valid_at(empty, 2026, 3, 1) == [HOME]
-    assert await valid_at(empty, 2026, 3, 2) == await contents(empty) == [MOVES["content"]]
+async def test_a_change_ends_what_was_true_until_then(
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await known(edge_ledger, Memory(content=HOME))
+    assert await moved(edge_ledger, monkeypatch) == ["update"]
+    assert await valid_at(edge_ledger, 2026, 3, 1) == [HOME]
+    assert await valid_at(edge_ledger, 2026, 3, 2) == await contents(edge_ledger) == [MOVES["content"]]
 
 
 async def test_a_future_change_leaves_the_memory_and_limits_it(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = await known(empty, Memory(content=HOME))
-    assert await moved(empty, monkeypatch, "later", since="2026-06") == ["insert", "update"]
-    assert await contents(empty) == [HOME, MOVES["content"]]
-    assert (await UserMemories(empty, "local").get(key)).memory.until == "2026-05-31"
-    assert await valid_at(empty, 2026, 5, 31) == [HOME]
-    assert await valid_at(empty, 2026, 6, 1) == [MOVES["content"]]
+    key = await known(edge_ledger, Memory(content=HOME))
+    assert await moved(edge_ledger, monkeypatch, "later", since="2026-06") == ["insert", "update"]
+    assert await contents(edge_ledger) == [HOME, MOVES["content"]]
+    assert (await UserMemories(edge_ledger, "local").get(key)).memory.until == "2026-05-31"
+    assert await valid_at(edge_ledger, 2026, 5, 31) == [HOME]
+    assert await valid_at(edge_ledger, 2026, 6, 1) == [MOVES["content"]]
 
 
 async def test_a_temporary_change_leaves_the_memory_as_it_is(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = await known(empty, Memory(content=HOME))
-    assert await moved(empty, monkeypatch, "later", until="2026-04") == ["insert"]
-    assert len(await UserMemories(empty, "local").history(key)) == 1
-    assert await valid_at(empty, 2026, 4, 30) == [HOME, MOVES["content"]]
-    assert await valid_at(empty, 2026, 5, 1) == [HOME]
+    key = await known(edge_ledger, Memory(content=HOME))
+    assert await moved(edge_ledger, monkeypatch, "later", until="2026-04") == ["insert"]
+    assert len(await UserMemories(edge_ledger, "local").history(key)) == 1
+    assert await valid_at(edge_ledger, 2026, 4, 30) == [HOME, MOVES["content"]]
+    assert await valid_at(edge_ledger, 2026, 5, 1) == [HOME]
 
 
 async def test_what_says_when_a_memory_ends_or_ended_changes_it(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await known(empty, Memory(content=HOME))
+    await known(edge_ledger, Memory(content=HOME))
     ends = "The user lives in Porto until April."
-    assert await moved(empty, monkeypatch, until="2026-04", content=ends) == ["update"]
-    assert await valid_at(empty, 2026, 4, 30) == [ends]
-    assert await valid_at(empty, 2026, 5, 1) == []
+    assert await moved(edge_ledger, monkeypatch, until="2026-04", content=ends) == ["update"]
+    assert await valid_at(edge_ledger, 2026, 4, 30) == [ends]
+    assert await valid_at(edge_ledger, 2026, 5, 1) == []
     over = "The user had a flat in Porto until May 2025."
-    assert await moved(empty, monkeypatch, until="2025-05", content=over) == ["update"]
+    assert await moved(edge_ledger, monkeypatch, until="2025-05", content=over) == ["update"]
 
 
 async def test_a_new_date_in_place_of_another_one_changes_the_memory(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await known(empty, Memory(content="The auditors come on 5 May.", since="2026-05-05", until="2026-05-05"))
+    await known(
+        edge_ledger, Memory(content="The auditors come on 5 May.", since="2026-05-05", until="2026-05-05")
+    )
     put_off = {"content": "The auditors come on 26 May.", "since": "2026-05-26", "until": "2026-05-26"}
     changes = judged({"relation": "change", "outdated": "5 May", "updated": put_off["content"]})
     said = script(read_message=reading(FACT | MOVES | put_off), compare_memories=changes)
-    told = await tell(empty, said, monkeypatch, "I live in Bergen.", time="2026-03-02T10:00:00+00:00")
+    told = await tell(edge_ledger, said, monkeypatch, "I live in Bergen.", time="2026-03-02T10:00:00+00:00")
     assert done(told) == ["update"]
-    assert await valid_at(empty, 2026, 5, 5) == []
-    assert await valid_at(empty, 2026, 5, 26) == [put_off["content"]]
+    assert await valid_at(edge_ledger, 2026, 5, 5) == []
+    assert await valid_at(edge_ledger, 2026, 5, 26) == [put_off["content"]]
 
 
 # Whom a name means, and what is to be forgotten.
 
 
 async def test_the_memories_nearest_to_a_message_are_shown_to_its_reader(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for memory in (Memory(content=MEMORY), Memory(content=HOME, until="2026-05")):
-        await known(empty, memory)
+        await known(edge_ledger, memory)
     said = script(compare_memories=NOTHING)
-    await tell(empty, said, monkeypatch)
+    await tell(edge_ledger, said, monkeypatch)
     assert f"<known>\n[0] {MEMORY}\n[1] {HOME} (until 2026-05)\n</known>" in said.told[0]
 
 
@@ -537,13 +532,13 @@ async def test_a_message_may_want_one_thing_forgotten_and_tell_another(
     ],
 )
 async def test_rules_retire_what_says_all_that_is_to_be_forgotten(
-    empty: Ledger, message: str, left: Sequence[str]
+    edge_ledger: Ledger, message: str, left: Sequence[str]
 ) -> None:
     for content in ("The user likes jazz.", "The user lives in Ulm."):
-        await known(empty, Memory(content=content))
-    graph = memory_agent.compile(store=LedgerStore(empty))
+        await known(edge_ledger, Memory(content=content))
+    graph = memory_agent.compile(store=LedgerStore(edge_ledger))
     await graph.ainvoke({"message": message}, context=RULES)
-    assert await contents(empty) == left
+    assert await contents(edge_ledger) == left
 
 
 # The inbox.

@@ -16,9 +16,9 @@ from mneme.library import EXAMPLES
 from mneme.models.asking.responders import check
 from mneme.models.tuning.base import Base, find_base, fingerprint
 from mneme.models.tuning.judging import Judged, judge
-from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Recipe, Trained, Training, open_tuned
+from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Trained, Training, open_tuned
 from mneme.models.tuning.paired import not_worse
-from mneme.models.tuning.pairs import Progress, Question
+from mneme.models.tuning.pairs import Progress, Question, Recipe
 from mneme.nodes.learning.consolidation.sources import card_pairs, memory_pairs
 from mneme.nodes.learning.consolidation.state import (
     State,
@@ -122,8 +122,7 @@ async def train(state: State, runtime: TuningRuntime) -> Update:
     """Train the adapter (§8, step 2); what a killed process had trained is not trained again."""
     folder, told = await folder_of(state["tag"], runtime), runtime.context
     tell = _teller("train", runtime)
-    same = told.model_dump(include={"rank", "epochs", "batch", "rate", "longest", "seed"})
-    recipe = Recipe(alpha=2 * told.rank, **same)
+    recipe = Recipe.model_validate(told.model_dump(include={*Recipe.model_fields}))
 
     def run() -> Trained:
         training = Training(Base(find_base(state["base"])), folder, recipe)
