@@ -84,11 +84,9 @@ class Script:
         return [told for asked, told in zip(self.asked, self.told, strict=True) if asked == name]
 
 
-async def tell(
-    ledger: Ledger, script: Script, monkeypatch: pytest.MonkeyPatch, message: str = MESSAGE, **given: str
-) -> dict[str, Any]:
+async def tell(ledger: Ledger, script: Script, message: str = MESSAGE, **given: str) -> dict[str, Any]:
     graph: Any = memory_agent.compile(store=LedgerStore(ledger))
-    with served(monkeypatch, Model("small"), brain=script):
+    with pytest.MonkeyPatch.context() as patched, served(patched, Model("small"), brain=script):
         result: dict[str, Any] = await graph.ainvoke({"message": message, **given}, context=SMALL)
     return result
 
@@ -120,9 +118,9 @@ def done(result: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize(("updated", "asked"), [("", 3), (RENEWED["content"], 2)])
 async def test_a_correction_keeps_the_rest_of_the_memory_and_the_messages_own_words(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, updated: str, asked: int
+    ledger: Ledger, updated: str, asked: int
 ) -> None:
-    result = await tell(ledger, script(compare_memories=judged({"updated": updated})), monkeypatch)
+    result = await tell(ledger, script(compare_memories=judged({"updated": updated})))
     assert result["asked"]["questions"] == asked
     assert result["asked"]["repaired"] == result["asked"]["refused"] == 0
     assert result["asked"]["prompt_tokens"] > 0
@@ -141,25 +139,21 @@ async def test_a_memory_that_the_reader_was_shown_is_compared_whatever_its_langu
     message = "Sigo en Burgos, pero la carne ya no la toco."
     fact = FACT | {"content": "La usuaria de Burgos ya no come carne.", "quote": message, "entities": []}
     said = script(read_message=reading(fact), compare_memories=NOTHING)
-    await tell(edge_ledger, said, monkeypatch, message)
+    await tell(edge_ledger, said, message)
     assert "eats meat every day" in said.told_to("compare_memories")[0]
 
 
-async def test_a_fact_that_says_all_that_still_holds_takes_the_place_of_the_memory(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_fact_that_says_all_that_still_holds_takes_the_place_of_the_memory(ledger: Ledger) -> None:
     fact = FACT | {"content": "The user's dog Max, a Labrador mix, loves fetch."}
     said = script(read_message=reading(fact))
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert (done(result), said.asked) == (["update"], ["read_message", "compare_memories"])
     assert await contents(ledger) == [fact["content"]]
 
 
-async def test_a_quote_that_the_message_does_not_have_is_asked_for_again(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_quote_that_the_message_does_not_have_is_asked_for_again(ledger: Ledger) -> None:
     said = script(read_message=[reading(FACT | {"quote": "Max is a poodle"}), reading(FACT)])
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert "memories[0].quote is not in the message" in said.told_to("read_message")[1]
     assert (result["asked"]["repaired"], await Memories(ledger, "local").flagged()) == (1, [])
 
@@ -172,10 +166,10 @@ async def test_a_quote_that_the_message_does_not_have_is_asked_for_again(
     ],
 )
 async def test_what_is_never_put_right_is_kept_with_a_flag(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str], kept: str
+    ledger: Ledger, wrong: dict[str, str], kept: str
 ) -> None:
     said = script(read_message=reading(FACT | wrong), compare_memories=NOTHING)
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert await contents(ledger) == [MEMORY, kept]
     (flagged,) = await Memories(ledger, "local").flagged()
     assert "memories[0]" not in kept and "Not as it should be" in flagged.memory.flag
@@ -189,11 +183,9 @@ async def test_what_is_never_put_right_is_kept_with_a_flag(
         ({"content": "Max is a Labrador mix and 6 years old."}, "has 6:"),
     ],
 )
-async def test_a_doubt_is_told_once_and_then_noted(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, odd: dict[str, Any], named: str
-) -> None:
+async def test_a_doubt_is_told_once_and_then_noted(ledger: Ledger, odd: dict[str, Any], named: str) -> None:
     said = script(read_message=reading(FACT | odd), compare_memories=NOTHING)
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     first, again = said.told_to("read_message")
     assert named not in first and named in again
     assert await contents(ledger) == [MEMORY, odd["content"]]
@@ -206,12 +198,12 @@ async def test_a_doubt_is_told_once_and_then_noted(
 
 
 async def test_a_rewrite_that_may_lose_something_is_doubted_and_the_history_keeps_it(
-    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    edge_ledger: Ledger,
 ) -> None:
     key = await known(edge_ledger, Memory(content=f"{MEMORY} He was born in Ulm."))
     lossy = RENEWED | {"content": "Max is a Labrador mix and loves fetch."}
     said = script(rewrite_memory=lossy)
-    await tell(edge_ledger, said, monkeypatch)
+    await tell(edge_ledger, said)
     assert "born in Ulm" in said.told_to("rewrite_memory")[1]
     memories = UserMemories(edge_ledger, "local")
     (flagged,) = await memories.flagged()
@@ -220,42 +212,36 @@ async def test_a_rewrite_that_may_lose_something_is_doubted_and_the_history_keep
     assert "born in Ulm" in str((await memories.history(key))[0].value["content"])
 
 
-async def test_since_when_a_memory_holds_is_not_left_out_of_its_text(
-    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_since_when_a_memory_holds_is_not_left_out_of_its_text(edge_ledger: Ledger) -> None:
     await known(edge_ledger, Memory(content=MEMORY, since="2026-10", until="2027"))
     said = script(compare_memories=judged({"updated": RENEWED["content"]}))
-    await tell(edge_ledger, said, monkeypatch)
+    await tell(edge_ledger, said)
     (told,) = said.told_to("compare_memories")
     assert f"{MEMORY} (from 2026-10, until 2027)" in told
     assert await Memories(edge_ledger, "local").flagged() == []
 
 
-async def test_a_correction_must_show_what_it_makes_false(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_correction_must_show_what_it_makes_false(ledger: Ledger) -> None:
     said = script(compare_memories=[judged({"outdated": "a poodle"}), judged({})])
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert said.asked.count("compare_memories") == 2
     assert (result["asked"]["questions"], result["asked"]["repaired"]) == (3, 1)
     assert await contents(ledger) == [RENEWED["content"]]
 
 
 async def test_a_change_that_shows_nothing_outdated_is_kept_beside_the_memory_and_linked(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger,
 ) -> None:
-    result = await tell(ledger, script(compare_memories=judged({"outdated": "a poodle"})), monkeypatch)
+    result = await tell(ledger, script(compare_memories=judged({"outdated": "a poodle"})))
     old, new = await UserMemories(ledger, "local").list()
     assert (old.memory.content, new.memory.content) == (MEMORY, FACT["content"])
     assert new.memory.may_contradict == [old.key]
     assert result["asked"]["refused"] == 1
 
 
-async def test_what_is_unclear_is_linked_until_somebody_accepts_it(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_unclear_is_linked_until_somebody_accepts_it(ledger: Ledger) -> None:
     said = script(compare_memories=judged({"relation": "unclear", "outdated": ""}))
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert (done(result), said.asked) == (["insert"], ["read_message", "compare_memories"])
     memories = UserMemories(ledger, "local")
     old, new = await memories.list()
@@ -268,39 +254,33 @@ async def test_what_is_unclear_is_linked_until_somebody_accepts_it(
 
 @pytest.mark.parametrize("read_by", ["ollama:small", "ollama:another", ""])
 async def test_an_unchanged_rewrite_of_what_is_known_is_no_failure_and_no_version(
-    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch, read_by: str
+    edge_ledger: Ledger, read_by: str
 ) -> None:
     key = await known(edge_ledger, Memory(content=MEMORY, read_by=read_by))
     said = script(rewrite_memory=RENEWED | {"content": MEMORY})
-    assert done(await tell(edge_ledger, said, monkeypatch)) == ["discard"]
+    assert done(await tell(edge_ledger, said)) == ["discard"]
     assert await contents(edge_ledger) == [MEMORY]
     assert len(await UserMemories(edge_ledger, "local").history(key)) == 1
 
 
-async def test_nothing_written_down_is_asked_again_and_then_said(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await tell(ledger, script(read_message=[reading(), reading(FACT)]), monkeypatch)
+async def test_nothing_written_down_is_asked_again_and_then_said(ledger: Ledger) -> None:
+    await tell(ledger, script(read_message=[reading(), reading(FACT)]))
     assert await contents(ledger) == [RENEWED["content"]]
-    nothing = await tell(ledger, script(read_message=reading()), monkeypatch)
+    nothing = await tell(ledger, script(read_message=reading()))
     assert nothing["operations"] == []
     assert "could be written down" in nothing["rationale"]
 
 
-async def test_what_is_written_down_is_kept_whatever_the_route_says(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_written_down_is_kept_whatever_the_route_says(ledger: Ledger) -> None:
     said = script(read_message=reading(FACT, route="discard"))
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert said.asked.count("read_message") == 3
     assert result["route"] == "store"
     assert await contents(ledger) == [RENEWED["content"]]
 
 
-async def test_each_statement_of_a_memory_keeps_its_own_quote_and_message(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    result = await tell(ledger, script(), monkeypatch)
+async def test_each_statement_of_a_memory_keeps_its_own_quote_and_message(ledger: Ledger) -> None:
+    result = await tell(ledger, script())
     (memory,) = await UserMemories(ledger, "local").list()
     before, new = memory.memory.statements
     assert before.content == MEMORY
@@ -309,9 +289,7 @@ async def test_each_statement_of_a_memory_keeps_its_own_quote_and_message(
     assert result["operations"][0]["version"] == 2
 
 
-async def test_each_of_two_facts_on_one_memory_uses_its_own_outdated_words(
-    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_each_of_two_facts_on_one_memory_uses_its_own_outdated_words(edge_ledger: Ledger) -> None:
     await known(edge_ledger, Memory(content="Max, a golden retriever, lives in Ulm and loves fetch."))
     breed = FACT | {"content": "Max is a Labrador mix.", "quote": "Max is a Labrador mix"}
     home = FACT | {"content": "Max lives in Bonn.", "quote": "he lives in Bonn"}
@@ -322,7 +300,7 @@ async def test_each_of_two_facts_on_one_memory_uses_its_own_outdated_words(
     )
     rewrites = [RENEWED | {"content": each} for each in steps]
     said = script(read_message=reading(breed, home), compare_memories=both, rewrite_memory=rewrites)
-    result = await tell(edge_ledger, said, monkeypatch, "Max is a Labrador mix, and now he lives in Bonn.")
+    result = await tell(edge_ledger, said, "Max is a Labrador mix, and now he lives in Bonn.")
     assert done(result) == ["update"]
     assert await contents(edge_ledger) == [steps[1]]
     first, second = said.told_to("rewrite_memory")
@@ -341,7 +319,6 @@ async def test_each_of_two_facts_on_one_memory_uses_its_own_outdated_words(
 )
 async def test_an_addition_is_appended_word_for_word_while_the_memory_has_room(
     edge_ledger: Ledger,
-    monkeypatch: pytest.MonkeyPatch,
     memory: dict[str, Any],
     told: dict[str, Any],
     operation: str,
@@ -349,7 +326,7 @@ async def test_an_addition_is_appended_word_for_word_while_the_memory_has_room(
     await known(edge_ledger, Memory(content=MEMORY, entities=["Max"], since="2020", **memory))
     adds = judged({"relation": "addition", "outdated": ""})
     said = script(read_message=reading(FACT | told), compare_memories=adds)
-    assert done(await tell(edge_ledger, said, monkeypatch)) == [operation]
+    assert done(await tell(edge_ledger, said)) == [operation]
     assert said.asked == ["read_message", "compare_memories"]
     assert " ".join(await contents(edge_ledger)) == f"{MEMORY} {FACT['content']}"
     first = (await UserMemories(edge_ledger, "local").list())[0].memory
@@ -363,13 +340,11 @@ MOVES = {"content": "The user lives in Bergen.", "quote": "I live in Bergen", "e
 CHANGES = {"relation": "change", "outdated": "lives in Porto"}
 
 
-async def moved(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, relation: str = "change", **when: str
-) -> list[str]:
+async def moved(ledger: Ledger, relation: str = "change", **when: str) -> list[str]:
     """Tell of a move on 2 March 2026, and return what was done."""
     changes = judged(CHANGES | {"relation": relation})
     said = script(read_message=reading(FACT | MOVES | when), compare_memories=changes)
-    return done(await tell(ledger, said, monkeypatch, "I live in Bergen.", time="2026-03-02T10:00:00+00:00"))
+    return done(await tell(ledger, said, "I live in Bergen.", time="2026-03-02T10:00:00+00:00"))
 
 
 async def valid_at(ledger: Ledger, *day: int) -> list[str]:
@@ -377,58 +352,48 @@ async def valid_at(ledger: Ledger, *day: int) -> list[str]:
     return [each.memory.content for each in found]
 
 
-async def test_a_change_ends_what_was_true_until_then(
-    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_change_ends_what_was_true_until_then(edge_ledger: Ledger) -> None:
     await known(edge_ledger, Memory(content=HOME))
-    assert await moved(edge_ledger, monkeypatch) == ["update"]
+    assert await moved(edge_ledger) == ["update"]
     assert await valid_at(edge_ledger, 2026, 3, 1) == [HOME]
     assert await valid_at(edge_ledger, 2026, 3, 2) == await contents(edge_ledger) == [MOVES["content"]]
 
 
-async def test_a_future_change_leaves_the_memory_and_limits_it(
-    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_future_change_leaves_the_memory_and_limits_it(edge_ledger: Ledger) -> None:
     key = await known(edge_ledger, Memory(content=HOME))
-    assert await moved(edge_ledger, monkeypatch, "later", since="2026-06") == ["insert", "update"]
+    assert await moved(edge_ledger, "later", since="2026-06") == ["insert", "update"]
     assert await contents(edge_ledger) == [HOME, MOVES["content"]]
     assert (await UserMemories(edge_ledger, "local").get(key)).memory.until == "2026-05-31"
     assert await valid_at(edge_ledger, 2026, 5, 31) == [HOME]
     assert await valid_at(edge_ledger, 2026, 6, 1) == [MOVES["content"]]
 
 
-async def test_a_temporary_change_leaves_the_memory_as_it_is(
-    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_temporary_change_leaves_the_memory_as_it_is(edge_ledger: Ledger) -> None:
     key = await known(edge_ledger, Memory(content=HOME))
-    assert await moved(edge_ledger, monkeypatch, "later", until="2026-04") == ["insert"]
+    assert await moved(edge_ledger, "later", until="2026-04") == ["insert"]
     assert len(await UserMemories(edge_ledger, "local").history(key)) == 1
     assert await valid_at(edge_ledger, 2026, 4, 30) == [HOME, MOVES["content"]]
     assert await valid_at(edge_ledger, 2026, 5, 1) == [HOME]
 
 
-async def test_what_says_when_a_memory_ends_or_ended_changes_it(
-    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_says_when_a_memory_ends_or_ended_changes_it(edge_ledger: Ledger) -> None:
     await known(edge_ledger, Memory(content=HOME))
     ends = "The user lives in Porto until April."
-    assert await moved(edge_ledger, monkeypatch, until="2026-04", content=ends) == ["update"]
+    assert await moved(edge_ledger, until="2026-04", content=ends) == ["update"]
     assert await valid_at(edge_ledger, 2026, 4, 30) == [ends]
     assert await valid_at(edge_ledger, 2026, 5, 1) == []
     over = "The user had a flat in Porto until May 2025."
-    assert await moved(edge_ledger, monkeypatch, until="2025-05", content=over) == ["update"]
+    assert await moved(edge_ledger, until="2025-05", content=over) == ["update"]
 
 
-async def test_a_new_date_in_place_of_another_one_changes_the_memory(
-    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_new_date_in_place_of_another_one_changes_the_memory(edge_ledger: Ledger) -> None:
     await known(
         edge_ledger, Memory(content="The auditors come on 5 May.", since="2026-05-05", until="2026-05-05")
     )
     put_off = {"content": "The auditors come on 26 May.", "since": "2026-05-26", "until": "2026-05-26"}
     changes = judged({"relation": "change", "outdated": "5 May", "updated": put_off["content"]})
     said = script(read_message=reading(FACT | MOVES | put_off), compare_memories=changes)
-    told = await tell(edge_ledger, said, monkeypatch, "I live in Bergen.", time="2026-03-02T10:00:00+00:00")
+    told = await tell(edge_ledger, said, "I live in Bergen.", time="2026-03-02T10:00:00+00:00")
     assert done(told) == ["update"]
     assert await valid_at(edge_ledger, 2026, 5, 5) == []
     assert await valid_at(edge_ledger, 2026, 5, 26) == [put_off["content"]]
@@ -437,42 +402,39 @@ async def test_a_new_date_in_place_of_another_one_changes_the_memory(
 # Whom a name means, and what is to be forgotten.
 
 
-async def test_the_memories_nearest_to_a_message_are_shown_to_its_reader(
-    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_memories_nearest_to_a_message_are_shown_to_its_reader(edge_ledger: Ledger) -> None:
     for memory in (Memory(content=MEMORY), Memory(content=HOME, until="2026-05")):
         await known(edge_ledger, memory)
     said = script(compare_memories=NOTHING)
-    await tell(edge_ledger, said, monkeypatch)
+    await tell(edge_ledger, said)
     assert f"<known>\n[0] {MEMORY}\n[1] {HOME} (until 2026-05)\n</known>" in said.told[0]
 
 
-async def test_an_unclear_name_is_marked_and_asked_about_in_the_next_reply(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unclear_name_is_marked_and_asked_about_in_the_next_reply(ledger: Ledger) -> None:
     question = "Which Max: your dog or your neighbour?"
     said = script(read_message=reading(FACT | {"unclear": question}), compare_memories=NOTHING)
-    await tell(ledger, said, monkeypatch, message_id="m1")
+    await tell(ledger, said, message_id="m1")
     operations = Memories(ledger, "local")
     (marked,) = await operations.flagged()
-    assert question in await unclear(ledger, monkeypatch)
+    assert question in await unclear(ledger)
     await operations.accept(marked.key)
-    assert question not in await unclear(ledger, monkeypatch)
+    assert question not in await unclear(ledger)
 
 
-async def unclear(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> str:
+async def unclear(ledger: Ledger) -> str:
     """Return what the chatbot's model reads after the message that was remembered."""
     chat: Any = chatbot.compile(store=LedgerStore(ledger))
     told = [HumanMessage(MESSAGE, id="m1"), AIMessage("Noted."), HumanMessage("And now?", id="m2")]
     context = ChatContext(chatbot="ollama:small", memory_agent="rules")
-    with served(monkeypatch, Model("small"), brain=lambda _: "Hm.") as double:
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        served(patched, Model("small"), brain=lambda _: "Hm.") as double,
+    ):
         await chat.ainvoke({"messages": told}, context=context)
         return str(double.chats[-1].body["messages"][-1]["content"])
 
 
-async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(ledger: Ledger) -> None:
     memories = Memories(ledger, "local")
     other = await memories.add("The user sails.")
     (max_,) = [
@@ -484,38 +446,34 @@ async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
         read_message=reading(route="forget"),
         choose_forgotten={"rationale": "It is of Max.", "numbers": [max_, max_], "rest": []},
     )
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert done(result) == ["retire"]
     assert await contents(ledger) == ["The user sails."]
     await memories.undo()
     assert MEMORY in await contents(ledger)
 
 
-async def test_a_memory_keeps_what_it_says_beside_what_is_to_be_forgotten(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_memory_keeps_what_it_says_beside_what_is_to_be_forgotten(ledger: Ledger) -> None:
     rest = {"memory": 0, "content": "The user sails."}
     said = script(
         read_message=reading(route="forget"),
         choose_forgotten={"rationale": "It is of Max.", "numbers": [0], "rest": [rest]},
     )
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert done(result) == ["update"]
     assert await contents(ledger) == ["The user sails."]
     (left,) = await Memories(ledger, "local").list()
     assert not (left.memory.entities or left.memory.quote or left.memory.relations)
 
 
-async def test_a_message_may_want_one_thing_forgotten_and_tell_another(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_message_may_want_one_thing_forgotten_and_tell_another(ledger: Ledger) -> None:
     again = FACT | {"content": "The user wants Max forgotten."}
     said = script(
         read_message=reading(FACT, again, route="forget"),
         choose_forgotten={"rationale": "It is of Max.", "numbers": [0, 2], "rest": []},
         compare_memories=NOTHING,
     )
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert done(result) == ["retire", "insert"]
     assert await contents(ledger) == [FACT["content"]], "what says again what is to be forgotten is left out"
 
@@ -605,6 +563,6 @@ async def test_what_another_writer_said_meanwhile_is_not_lost(
     both = "Max, a Labrador mix, loves fetch. Max snores."
     compared = judged({"updated": "Max, a Labrador mix, loves fetch."})
     said = script(compare_memories=compared, rewrite_memory=RENEWED | {"content": both})
-    await tell(ledger, said, monkeypatch)
+    await tell(ledger, said)
     assert await contents(ledger) == [both]
     assert said.asked.count("rewrite_memory") == 1
