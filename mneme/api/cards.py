@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from mneme.api.operation import LARGEST, USER, Limit, Offset, Operations, Reason, changes, only, reads
+from mneme.api.operation import LARGEST, Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.nodes.learning.verdicts import Verdict, decided
@@ -19,7 +19,6 @@ from mneme.stores.cards.lifecycle import Approval, Care, PromotionRubric
 from mneme.stores.cards.metrics import Metrics, Period, TaskRecord, Unit
 from mneme.stores.cards.sharing import BUDGET, Shared
 from mneme.stores.cards.upkeep import Kept
-from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import unescaped
 from mneme.stores.tuned_models import Archive, Attempt
 
@@ -30,15 +29,9 @@ DisputeId = Annotated[
 ]
 Person = Annotated[str, Field(max_length=100, description="Who says so; none: the caller.")]
 Owner = Annotated[str | None, Field(max_length=200, description="Who looks after the card.")]
-
-
-def _in_utc(moment: datetime | None) -> datetime | None:
-    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
-
-
 Expiry = Annotated[
     datetime | None,
-    AfterValidator(_in_utc),
+    AfterValidator(lambda at: at.replace(tzinfo=UTC) if at and at.tzinfo is None else at),
     Field(
         description="From when on it is not retrieved any more; a day begins in UTC.",
         examples=["2027-01-31T00:00:00Z"],
@@ -66,10 +59,9 @@ class Cards(Operations):
 
     OWNER = "team"
 
-    def __init__(self, ledger: Ledger, team: str, caller: str = USER) -> None:
-        super().__init__(ledger, team, caller)
-        self._cards = KnowledgeCards(ledger, team)
-        self._cycle = ConsolidationCycle(ledger, self._cards)
+    def _prepare(self) -> None:
+        self._cards = KnowledgeCards(self._ledger, self._owner)
+        self._cycle = ConsolidationCycle(self._ledger, self._cards)
 
     @reads("team")
     async def whose(self) -> str:

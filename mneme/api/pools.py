@@ -5,12 +5,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, reads
+from mneme.api.operation import LARGEST, Key, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.library.agents.rubric import Rubric
 from mneme.nodes.sharing.choosing import found_by
 from mneme.nodes.sharing.pools import FrozenRubric, look_up, opened, retrievers_of, rubrics_of, watch
-from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Version, team_namespace
 from mneme.stores.pools.lessons import RetrieverLessons, keep
 from mneme.stores.pools.memory_pool import Added, MemoryPool, Pooled, read_lines
@@ -50,9 +49,8 @@ class Pools(Operations):
 
     OWNER = "team"
 
-    def __init__(self, ledger: Ledger, team: str, caller: str = USER) -> None:
-        super().__init__(ledger, team, caller)
-        self._rubrics = rubrics_of(ledger, team)
+    def _prepare(self) -> None:
+        self._rubrics = rubrics_of(self._ledger, self._owner)
 
     @reads("pools/whose")
     async def whose(self) -> str:

@@ -183,10 +183,6 @@ class Threads(Operations):
             except Conflict:
                 cleaned.add(["a reply that began meanwhile may repeat it: delete its conversation"])
 
-    async def forget_ids(self, *, reason: str, actor: str) -> None:
-        """Erase the root of the user's thread ids, once the threads are deleted."""
-        await ThreadIds(self._ledger, self._owner).forget(reason=reason, actor=actor)
-
     async def _erase_runs(
         self, told: Told, made: Sequence[Version], mine: Set[str], also: Set[str]
     ) -> Cleaned:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from mneme.api.household import played, replayed
 from mneme.api.household_runs import GOING_ON, Line, Run, brief, run_named, runs
 from mneme.cli.show import console, emit, errors, print_result, print_rows, print_table, prints_json, say
+from mneme.cli.tables import Table
 from mneme.client.home import opened
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.scene import NAMES
@@ -147,13 +147,11 @@ def print_decision(line: Line) -> None:
 
 def _print_beside(found: Sequence[Run], last: int) -> None:
     """Print the decisions of runs in a column each, up to a step, and below what each came to."""
-    table = Table("step", *(run.name for run in found), title="Side by side", show_lines=True)
     columns = [_decisions(run, last) for run in found]
-    for step in sorted({step for column in columns for step in column}):
-        table.add_row(str(step), *(column.get(step, "") for column in columns))
-    table.add_section()
-    table.add_row("end", *map(_end, found))
-    console.print(table)
+    steps = sorted({step for column in columns for step in column})
+    rows = [[str(step), *(column.get(step, "") for column in columns)] for step in steps]
+    names, rows = ["step", *(run.name for run in found)], [*rows, ["end", *map(_end, found)]]
+    console.print(Table("Side by side", names, rows, lines=True))
 
 
 def _decisions(run: Run, last: int) -> dict[int, str]:

@@ -27,8 +27,8 @@ class Wanted(BaseModel):
 
     base: str = Field("", description="What is tuned: a GGUF file, a folder of safetensors, or smollm2.")
     served_base: str = Field("", description="The same model's name in Ollama.")
-    force: bool = Field(False, description="Though nothing makes it due.")
-    anew: bool = Field(False, description="Give up one that was begun.")
+    force: bool = Field(False, description="Consolidate although nothing makes it due.")
+    anew: bool = Field(False, description="Begin anew, and give up a consolidation that was begun.")
     status: bool = Field(False, description="Only say what is due and what was.")
     rollback: bool = Field(
         False,
