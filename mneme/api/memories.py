@@ -22,7 +22,6 @@ from mneme.stores.ledger.records import Version, check_name, unescaped
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.ledger.writing import Forgotten
 from mneme.stores.provenance import told_again
-from mneme.stores.recall import kind_in
 from mneme.stores.users.inbox import Inbox, complete
 from mneme.stores.users.memories import Kind, Memory, MemoryRecord, UserMemories, both_sides
 from mneme.stores.users.threads import ThreadIds
@@ -451,6 +450,8 @@ async def _erased(
     mark: Forgotten, cleaned: "Cleaned", made: Sequence[Version], rest: Sequence[Version], names: Set[str]
 ) -> Erased:
     """Say how many of what were erased, what is left of it, and in which backups these names are."""
+    from mneme.stores.recall import kind_in  # noqa: PLC0415  (slow to import)
+
     places = [each.namespace for each in made]
     kinds = ["agent memory" if "agents" in each else kind_in(each) or each[-1] for each in places]
     counted = Counter(NOUNS.get(each, each) for each in kinds)

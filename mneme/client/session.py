@@ -297,6 +297,4 @@ class Training:
 
     async def leave(self) -> None:
         """Stop at once; memories that were not learned are used by the next training."""
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await _ended(self._task)

@@ -32,7 +32,7 @@ from mneme.api.household_runs import (
 from mneme.api.memories import Memories
 from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
-from mneme.cli.household.replay import print_decision
+from mneme.cli.household.replay import ending, print_decision
 from mneme.cli.household.screen import Screen
 from mneme.cli.show import console, emit, errors, print_shared, prints_json, say
 from mneme.client.remote import api_key
@@ -227,29 +227,15 @@ class _Played:
             )
 
 
-COUNTED = {
-    "conflicts": "conflicts",
-    "redundant": "redundant actions",
-    "messages": "messages",
-    "calls": "calls",
-    "repaired": "repaired answers",
-    "fallbacks": "fallbacks",
-}
-"""The counters of the last line, with their names there."""
-
-
 def _print_result(found: Run, ended: Line) -> None:
     emit({**ended, "name": found.name, "trace": str(found.trace.path)})
     counters = ended["counters"]
-    how = "[green]done[/]" if ended["success"] else "[red]not done[/]"
-    cost = ", ".join(f"{counters.get(name, 0)} {words}" for name, words in COUNTED.items())
     if said := unallocated(counters):
         say(f"[yellow]{said}: proposals were followed, so this is not MiTa's play.[/]")
     if blind := counters.get("blind", 0):
         seen = f"{blind} of {counters['frames']} frames got no usable answer: nothing was recognised in them."
         say(f"[yellow]{seen}[/]")
-    least = "" if ended["bound"] is None else f" (lower bound: {ended['bound']})"
-    console.print(f"{how} in {ended['steps']} steps{least}; {cost}.")
+    console.print(ending(ended), style="green" if ended["success"] else "red")
     say(f"[dim]{escape('; '.join(ended['answered_by']))}[/]")
     say(f"To see it: mneme household replay {escape(found.name)} --gif {escape(found.name)}.gif")
     if missing := found.missing():

@@ -150,7 +150,10 @@ def _print_beside(found: Sequence[Run], last: int) -> None:
     columns = [_decisions(run, last) for run in found]
     steps = sorted({step for column in columns for step in column})
     rows = [[str(step), *(column.get(step, "") for column in columns)] for step in steps]
-    names, rows = ["step", *(run.name for run in found)], [*rows, ["end", *map(_end, found)]]
+    names, rows = (
+        ["step", *(run.name for run in found)],
+        [*rows, ["end", *(ending(run.first("end")) for run in found)]],
+    )
     console.print(Table("Side by side", names, rows, lines=True))
 
 
@@ -169,15 +172,24 @@ def _decisions(run: Run, last: int) -> dict[int, str]:
     return decided
 
 
-def _end(run: Run) -> str:
-    """Say how a run ended, with the same figures for all."""
-    end = run.first("end")
+COUNTED = {
+    "conflicts": "conflicts",
+    "redundant": "redundant actions",
+    "messages": "messages",
+    "calls": "calls",
+    "repaired": "repaired answers",
+    "fallbacks": "fallbacks",
+}
+"""The counters of how a run ended, with their names there."""
+
+
+def ending(end: Line | None) -> str:
+    """Say how a run ended, by the last line of its trace, with the same figures for all."""
     if end is None:
         return "interrupted"
-    how, names = "done" if end["success"] else "not done", ("conflicts", "redundant", "messages", "calls")
-    counted = ", ".join(f"{end['counters'].get(name, 0)} {name}" for name in names)
-    least = "" if end["bound"] is None else f" (bound {end['bound']})"
-    return f"{how} in {end['steps']} steps{least}\n{counted}"
+    least = "" if end["bound"] is None else f" (lower bound: {end['bound']})"
+    counted = ", ".join(f"{end['counters'].get(name, 0)} {words}" for name, words in COUNTED.items())
+    return f"{'done' if end['success'] else 'not done'} in {end['steps']} steps{least}; {counted}."
 
 
 def list_(team: Annotated[str, "Only the runs of this team (default: all)."] = "") -> None:
