@@ -80,7 +80,7 @@ def _add(app: typer.Typer, about: dict[str, Any]) -> None:
     for each in about.get("runs", ()):
         name, _, place = each.rpartition("=")
         name = name or place.partition(":")[2].strip("_").replace("_", "-")
-        how = {"hidden": name in hidden, "rich_help_panel": panels.get(name)}
+        how: dict[str, Any] = {"hidden": name in hidden, "rich_help_panel": panels.get(name)}
         _built(app, name, partial(_function, place, name not in without_json), place, **how)
     for name, below in about.items():
         if not isinstance(below, dict):
