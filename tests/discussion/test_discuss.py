@@ -339,6 +339,7 @@ def test_a_team_is_designed_for_its_task(
         (["x", "--agents", "martian"], "martian"),
         (["show"], "no discussion"),
         (["show", "unheard-of"], "no discussion unheard-of"),
+        (["show", "one", "--id", "another"], "Two discussions are named"),
         (["memory", "solver"], "no discussion"),
         (["--id", "unheard-of"], "no discussion"),
         (["--id", "unheard-of"], "--team TEAM"),

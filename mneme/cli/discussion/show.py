@@ -15,6 +15,7 @@ from mneme.cli.discussion.report import ending, write_report
 from mneme.cli.options import Team
 from mneme.cli.show import console, count_of, emit, print_code, print_result, print_rows, print_shared, say
 from mneme.client.home import open_operations
+from mneme.core.errors import BadInput
 from mneme.library.teams.team import load_team, shipped
 from mneme.models.asking.counting import Asked, in_words
 from mneme.stores.discussions.agent_memory import CarriedMemory
@@ -23,16 +24,24 @@ from mneme.stores.discussions.discussions import Discussion, Turn
 MANY = 1_000_000
 
 
+def one_of(discussion: str, named: str) -> str:
+    """Return the id that was given as an argument or as `--id`. Raises BadInput where the two differ."""
+    if discussion and named and discussion != named:
+        raise BadInput(f"Two discussions are named: {discussion} and {named}.", "Name one.")
+    return discussion or named
+
+
 Which = Annotated[
     str,
     typer.Argument(metavar="[ID]", help="A discussion's id, or its first letters; default: the latest."),
 ]
+Named = Annotated[str, typer.Option("--id", "--discussion", "-d", help="The same as the argument ID.")]
 
 
-async def show(discussion: Which = "", team: Team = "local") -> None:
+async def show(discussion: Which = "", named: Named = "", team: Team = "local") -> None:
     """Show a discussion: how it ended, the document, the transcript."""
     async with open_operations(TeamDiscussions, team, reading=True) as done:
-        about = await done.starting(discussion)
+        about = await done.starting(one_of(discussion, named))
         turns = await done.turns(about.id)
     emit(about)
     for turn in turns:
@@ -45,12 +54,13 @@ async def show(discussion: Which = "", team: Team = "local") -> None:
 
 async def report(
     discussion: Which = "",
+    named: Named = "",
     out: Annotated[Path | None, "Folder; default: discussions/ID."] = None,
     team: Team = "local",
 ) -> None:
     """Write a discussion's document, transcript, memories and report again."""
     async with open_operations(TeamDiscussions, team, reading=True) as done:
-        about = await done.starting(discussion)
+        about = await done.starting(one_of(discussion, named))
         files = await write_files(done, about, out)
     print_end(about, None, files)
 
@@ -58,6 +68,7 @@ async def report(
 async def memory(
     agent: Annotated[str, "A role's name, e.g. data_engineer."],
     discussion: Which = "",
+    named: Named = "",
     turn: Annotated[
         int | None, typer.Option("--turn", "-n", min=0, help="The memory after this turn.")
     ] = None,
@@ -69,7 +80,7 @@ async def memory(
 ) -> None:
     """Show an agent's memory now, after a turn, or what changed between two turns."""
     async with open_operations(TeamDiscussions, team, reading=True) as done:
-        about = await done.starting(discussion)
+        about = await done.starting(one_of(discussion, named))
         last = MANY if turn is None else turn
         if history:
             for each in (versions := await done.memory_history(about.id, agent)):
