@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from mneme.api.operation import LARGEST, Limit, Offset, Operations, Reason, changes, only, reads
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
 from mneme.nodes.learning.verdicts import Verdict, decided
 from mneme.stores.cards.card import Card, CardVersion, Frozen, Lesson, Rating, Retrieved, Rule, Status
@@ -20,6 +20,8 @@ from mneme.stores.cards.metrics import Metrics, Period, TaskRecord, Unit
 from mneme.stores.cards.sharing import BUDGET, Shared
 from mneme.stores.cards.upkeep import Kept
 from mneme.stores.ledger.records import unescaped
+from mneme.stores.pools.memory_pool import MemoryPool
+from mneme.stores.pools.tuned import PoolModels
 from mneme.stores.tuned_models import Archive, Attempt
 
 APPROVED = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
@@ -41,6 +43,7 @@ ValidFor = Annotated[
     str | None,
     Field(max_length=200, description="For which version it holds.", examples=["sqlite>=3.40"]),
 ]
+Tuned = Annotated[str, Field(description="The pool that is consolidated; none: the team's cards.")]
 Sentence = Annotated[str, Field(max_length=2000)]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
 
@@ -263,24 +266,36 @@ class Cards(Operations):
         return await self._cards.trend(tasks or by, last=last, now=now)
 
     @reads("consolidations")
-    async def consolidations(self) -> Sequence[Attempt]:
+    async def consolidations(self, pool: Tuned = "") -> Sequence[Attempt]:
         """Return the consolidations into a model that came to their end, oldest first."""
-        return await self._cycle.attempts()
+        return await (await self._models(pool)).attempts()
 
     @reads("consolidations/due")
-    async def consolidation_due(self) -> Sequence[str]:
-        """Return why a consolidation is due; nothing where it is not."""
-        return await self._cycle.due()
+    async def consolidation_due(self, pool: Tuned = "") -> Sequence[str]:
+        """Return why a consolidation is due; nothing where it is not. Raises NotFound for an empty pool."""
+        return await (await self._models(pool)).due()
 
     @reads("consolidations/serving")
-    async def serving(self) -> str:
-        """Return the tuned model that answers for the team; empty where none was promoted."""
-        return await self._cycle.serving()
+    async def serving(self, pool: Tuned = "") -> str:
+        """Return the tuned model that answers where the model is `auto`; empty where none was promoted."""
+        return await (await self._models(pool)).serving()
 
     @changes("consolidations/rollback")
-    async def roll_back_consolidation(self, reason: Reason = "") -> Archive:
-        """Undo the latest consolidation in one step: model and cards are as before. Raises BadInput."""
-        return await self._cycle.take_back(change=self._change(reason, "taken back by a person"))
+    async def roll_back_consolidation(self, pool: Tuned = "", reason: Reason = "") -> Archive:
+        """Undo the latest consolidation in one step: the model before it answers again, cards are as before.
+
+        Raises BadInput.
+        """
+        change = self._change(reason, "taken back by a person")
+        return await (await self._models(pool)).take_back(change=change)
+
+    async def _models(self, pool: str) -> ConsolidationCycle | PoolModels:
+        if not pool:
+            return self._cycle
+        of = MemoryPool(self._ledger, self._owner, pool)
+        if not await of.count():
+            raise NotFound(f"The pool {pool} holds no pairs.", "See `mneme share pool list`.")
+        return PoolModels(of)
 
     @reads("tasks")
     async def list_tasks(self, limit: Limit = 100, offset: Offset = 0) -> Sequence[TaskRecord]:
