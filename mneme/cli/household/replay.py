@@ -10,7 +10,17 @@ from rich.markup import escape
 
 from mneme.api.household import played, replayed
 from mneme.api.household_runs import GOING_ON, Line, Run, brief, run_named, runs
-from mneme.cli.show import console, emit, errors, print_result, print_rows, print_table, prints_json, say
+from mneme.cli.show import (
+    console,
+    emit,
+    errors,
+    print_beside,
+    print_result,
+    print_rows,
+    print_table,
+    prints_json,
+    say,
+)
 from mneme.cli.tables import Table
 from mneme.client.home import opened
 from mneme.core.errors import BadInput, needs
@@ -123,26 +133,27 @@ def _print_run(run: Run, last: int) -> None:
 
 
 def print_decision(line: Line) -> None:
-    """Print each member's action, or the manager's synopsis."""
+    """Print each member's action on a line of its own, or the manager's synopsis."""
     at = f"  [cyan]step {line['at']:>3}[/] "
     if line["step"] == "summarise":
         synopsis = line.get("synopsis") or f"none: {line['fallback']}"
         say(f"{at}[dim]synopsis: {escape(synopsis)}[/]")
         return
-    parts, why = [], ""
+    parts, going_on, why = list[str](), list[str](), ""
     for number, proposed in enumerate(each["action"] for each in line["proposals"]):
         action = line["allocation"][number] if line.get("allocation") else proposed
         instead = "" if brief(action) == brief(proposed) else f" [dim](proposed {escape(brief(proposed))})[/]"
         why = line.get("reason", "") if instead else why
-        if "under way" in action:
-            parts.append(f"[dim]{NAMES[number]} continues[/]{instead}")
+        if "under way" in action and not instead:
+            going_on.append(NAMES[number])
             continue
-        parts.append(f"[bold]{NAMES[number]}[/] {escape(brief(action))}{instead}")
+        does = "continues" if "under way" in action else escape(brief(action))
+        parts.append(f"[bold]{NAMES[number]}[/] {does}{instead}")
     if "fallback" in line:
         say(f"{at}[yellow]no usable allocation: {escape(line['fallback'])}[/]")
-    say(f"{at}{'; '.join(parts)}")
-    if why:
-        say(f"{'':11}[dim]manager: {escape(why)}[/]")
+    parts += [f"[dim]{' and '.join(going_on)} continue{'s' * (len(going_on) == 1)}[/]"] * bool(going_on)
+    parts += [f"[dim]manager: {escape(why)}[/]"] * bool(why)
+    print_beside(at, "\n".join(parts))
 
 
 def _print_beside(found: Sequence[Run], last: int) -> None:
