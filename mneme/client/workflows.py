@@ -28,11 +28,12 @@ from mneme.client.remote import api_key, gone
 from mneme.core import errors
 from mneme.core.errors import BadInput, Forbidden, MnemeError, ModelUnavailable, TooMany
 from mneme.graphs import load
-from mneme.nodes.background import THREAD_NAME
+from mneme.nodes.background import THREAD_NAME, known_id
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import LOCAL
+from mneme.stores.users.threads import ThreadIds
 
 Graph = PregelProtocol[Any, Any, Any, Any]
 Values = dict[str, Any]
@@ -66,10 +67,15 @@ class Workflows:
         Name and owner are noted in the checkpoints; without an owner the thread is this machine's or the
         key's user's.
         """
-        thread = await self.operations(Threads, owner or LOCAL).named(name)
         if self.server is not None:
+            thread = await self.operations(Threads, owner or LOCAL).named(name)
             with server_errors():
                 await self.server.threads.create(thread_id=thread, graph_id=graph, if_exists="do_nothing")
+        else:
+            thread = known_id(name)
+            state = await self.graphs[graph].aget_state({"configurable": {"thread_id": thread}})
+            if state.created_at is None and isinstance(self.place, Ledger):  # no earlier version kept it
+                thread = await ThreadIds(self.place, owner or LOCAL).of(name)
         metadata = {THREAD_NAME: name} | ({"owner": owner} if owner else {})
         return {"configurable": {"thread_id": thread}, "metadata": metadata}
 
