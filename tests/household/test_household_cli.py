@@ -109,10 +109,10 @@ class TestRuns:
         assert refused.startswith("mneme: --team: the run tea is not of the team others.")
 
     def test_it_says_why_a_proposal_was_overruled(self, home: Path, tea: dict[str, Any]) -> None:
-        told = mneme(home, "replay", "tea").stdout.splitlines()
-        overruled = [number for number, line in enumerate(told) if "(proposed " in line]
-        assert overruled and all("           manager: " in told[number + 1] for number in overruled)
-        assert sum("  manager: " in line for line in told) == len(overruled)
+        decisions = mneme(home, "replay", "tea").stdout.split("\n  step ")
+        overruled = [each for each in decisions if "(proposed" in each]
+        assert overruled and all(each.count("\n           manager: ") == 1 for each in overruled)
+        assert sum("manager: " in each for each in decisions) == len(overruled)
 
     def test_it_shows_what_the_team_s_memories_told_until_it_is_forgotten(self, tmp_path: Path) -> None:
         fact = "The waterglass must not go into the dishwasher."
