@@ -49,6 +49,11 @@ class EdgeIndex:
         self._copy: EdgeEngine | None = None
         self._has_remains = False
 
+    @property
+    def followed(self) -> int:
+        """The last entry up to which the index is known to have followed the log."""
+        return self._opened().seq
+
     def follow(self) -> int:
         """Bring the copy to the end of the log; return up to which entry it has followed it."""
         copy = self._opened()

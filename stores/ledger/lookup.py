@@ -20,7 +20,7 @@ from mneme.stores.ledger.filters import conditions
 from mneme.stores.ledger.hints import Hints, hints_of
 from mneme.stores.ledger.index import concealed
 from mneme.stores.ledger.listing import CREATED, Link, Order
-from mneme.stores.ledger.log import heads_of
+from mneme.stores.ledger.log import heads_of, state_of
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
     MAX_QUERY,
@@ -185,39 +185,41 @@ class Lookup:
         scopes = (scope("+", prefix, shelf),) if prefix else ()
         where = Where(scopes, conditions(filter), sections=tuple(map(section_name, sections)))
         asked = Query(where, mode, dense, words, limit, offset, min_score, ranking, days)
-        if mode == "blend":
-            hints = hints_of(query, now.astimezone().date())
-            return await self._log.thread(lambda: self._blended(asked, hints))
+        hints = hints_of(query, now.astimezone().date()) if mode == "blend" else None
         try:
-            hits = await self._log.thread(lambda: self._found(asked))
+            hits = await self._log.thread(lambda: self._found(asked, hints))
         except StorageFailure as failure:
             raise await self._unrankable(asked) or failure from None
         if ranking is not None:
-            return [hit.model_copy(update={"parts": ranking.parts(hit, days)}) for hit in hits]
-        return [hit.model_copy(update={"score": likeness(hit.score)}) for hit in hits] if by_words else hits
+            return [hit._replace(parts=ranking.parts(hit, days)) for hit in hits]
+        return [hit._replace(score=likeness(hit.score)) for hit in hits] if by_words and mode == "bm25" else hits
 
-    def _found(self, asked: Query) -> list[Hit]:
-        """Search, and join what was found with the log: one that changed just now is looked for again."""
-        for _ in range(ATTEMPTS):
-            followed = self._store.index.follow()
-            found = self._store.index.search(concealed(asked, self._store.key))
-            with self._store.log.database.reading() as cursor:
-                heads = heads_of(cursor, [each.record for each in found])
-            now = {record: head.version for record, head in heads.items() if head.seq <= followed}
+    def _found(self, asked: Query, hints: Hints | None) -> list[Hit]:
+        """Search, and join what was found with the log: one that changed just now is looked for again.
+
+        Where the log ends at the entry to which the index had followed it, the index had all of it.
+        """
+        index, hits, wanted = self._store.index, list[Hit](), concealed(asked, self._store.key)
+        for attempt in range(ATTEMPTS):
+            followed = index.follow() if attempt else index.followed
+            if hints is not None:
+                pool = index.pool(wanted)
+                with self._log.database.reading(snapshot=True) as cursor:
+                    if attempt or state_of(cursor).seq == followed:
+                        return blended(cursor, pool, asked, hints)
+                continue
+            found = index.search(wanted)
+            with self._log.database.reading() as cursor:
+                heads = heads_of(cursor, [record for record, *_ in found])
+                latest = state_of(cursor).seq
             hits = [
-                Hit(version=now[each.record], score=each.score, parts=each.parts)
-                for each in found
-                if each.record in now
+                Hit(head.version, score, parts)
+                for record, score, parts in found
+                if (head := heads.get(record)) and head.seq <= followed
             ]
-            if len(hits) == len(found):
+            if len(hits) == len(found) and (attempt or latest == followed):
                 break
         return hits
-
-    def _blended(self, asked: Query, hints: Hints) -> list[Hit]:
-        self._store.index.follow()
-        pool = self._store.index.pool(concealed(asked, self._store.key))
-        with self._store.log.database.reading(snapshot=True) as cursor:
-            return blended(cursor, pool, asked, hints)
 
     async def _unrankable(self, asked: Query) -> BadInput | None:
         """Return the error for a record that has several numbers to be ranked by, over which engines fail."""

@@ -6,7 +6,7 @@ import threading
 import uuid
 from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
@@ -110,14 +110,12 @@ class Version(BaseModel):
         return f"{self.record}@{self.version}"
 
 
-class Hit(BaseModel):
+class Hit(NamedTuple):
     """A found record with its score; `parts` holds the cosine and the BM25 score where known."""
-
-    model_config = ConfigDict(frozen=True)
 
     version: Version
     score: float
-    parts: dict[str, float] = {}
+    parts: dict[str, float]
 
 
 class Write(BaseModel):
