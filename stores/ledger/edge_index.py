@@ -24,7 +24,7 @@ from pathlib import Path
 
 from mneme.core.errors import Damaged, MnemeError
 from mneme.core.private import make_private_file, make_private_folder
-from mneme.stores.ledger.database import Database
+from mneme.stores.database import Database
 from mneme.stores.ledger.edge_engine import EdgeEngine, unseen
 from mneme.stores.ledger.folder import is_sealed, unseal
 from mneme.stores.ledger.index import Scores, agrees, build, changes, differences

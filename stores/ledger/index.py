@@ -18,7 +18,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
-from mneme.stores.ledger.database import Cursor, Database
+from mneme.stores.database import Cursor, Database
 from mneme.stores.ledger.listing import vectors_by_ids
 from mneme.stores.ledger.log import SUM, Head, State, drop_kept, heads_of, state_of
 from mneme.stores.ledger.query import (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mneme.core.errors import Damaged
-from mneme.stores.ledger.database import REPAIR, Cursor
+from mneme.stores.database import REPAIR, Cursor
 from mneme.stores.ledger.filters import passes
 from mneme.stores.ledger.log import BODY, HEADS, dense_of, each_value, heads_of, state_of, versions_in
 from mneme.stores.ledger.query import LAST, Where

@@ -29,7 +29,7 @@ from uuid import uuid4
 from pydantic import TypeAdapter
 
 from mneme.core.errors import Damaged, LedgerMismatch, MnemeError
-from mneme.stores.ledger.database import REPAIR, Cursor, Database, Sqlite, Worker, make, upsert
+from mneme.stores.database import REPAIR, Cursor, Database, Sqlite, Worker, make, upsert
 from mneme.stores.ledger.query import FORMAT, scope
 from mneme.stores.ledger.records import Version, microseconds, receipt_id, tombstone_id
 

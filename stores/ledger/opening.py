@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotWritable, StorageFailure, needs
+from mneme.stores.database import REPAIR, Database, Sqlite, storage_errors
 from mneme.stores.ledger.addresses import Place, place_of
 from mneme.stores.ledger.checking import problems_of
-from mneme.stores.ledger.database import REPAIR, Database, Sqlite
 from mneme.stores.ledger.edge_index import EdgeIndex, copies_in
 from mneme.stores.ledger.folder import (
     GENERATIONS,
@@ -24,7 +24,6 @@ from mneme.stores.ledger.folder import (
     is_sealed,
     refuse_gone,
     seal,
-    storage_errors,
     unseal,
 )
 from mneme.stores.ledger.log import Log, check_embedder, current_state, make_tables, write_log
@@ -118,7 +117,7 @@ def _opened(place: Place, embedder: str, dimension: int, api_key: str) -> Store:
     with ExitStack() as opened:
         if place.folder is None:
             with needs("A ledger in Postgres", "postgres"):
-                module: Any = import_module("mneme.stores.ledger.postgres")
+                module: Any = import_module("mneme.stores.postgres")
             database = module.Postgres(place.log)
             opened.callback(database.close)
             with database.writing() as cursor:

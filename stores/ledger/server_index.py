@@ -17,8 +17,8 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from mneme.core.errors import LedgerMismatch, StorageFailure
+from mneme.stores.database import Database
 from mneme.stores.ledger.addresses import address_of
-from mneme.stores.ledger.database import Database
 from mneme.stores.ledger.index import (
     BATCH_SIZE,
     STAMP_ID,

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
 
 from mneme.core.errors import Conflict, Damaged, NotFound
-from mneme.stores.ledger.database import REPAIR
+from mneme.stores.database import REPAIR
 from mneme.stores.ledger.listing import versions_of
 from mneme.stores.ledger.log import (
     NEVER,
