@@ -19,7 +19,7 @@ import secrets
 import zlib
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -164,10 +164,12 @@ class Transaction:
         """Let a row be written, in place of one with the same key."""
         self.rows.setdefault(table, []).append(row)
 
-    def delete(self, table: str, column: str, values: Iterable[str]) -> None:
-        """Delete rows at once."""
-        for some, marks in listed([*values]):
-            self.cursor.execute(f"DELETE FROM ledger_{table} WHERE {column} IN ({marks})", some)
+    def delete(self, table: str, records: Collection[str]) -> None:
+        """Delete the rows of records at once; heads and vectors that wait to be written, too."""
+        if rows := self.rows.get(table):
+            self.rows[table] = [row for row in rows if row[0] not in records]
+        for some, marks in listed([*records]):
+            self.cursor.execute(f"DELETE FROM ledger_{table} WHERE record IN ({marks})", some)
 
     def flush(self) -> None:
         """Write what was put, and the state."""

@@ -177,19 +177,16 @@ def _seal_log(folder: Folder) -> None:
         seal(folder.path, LOG_FILES)
 
 
-def open_to_read(location: str, api_key: str = "") -> Store:
-    """Open what is at a location, or a copy of it where it cannot be written. Blocks.
-
-    Raises LedgerMismatch, Damaged, StorageFailure.
-    """
+def open_to_read(location: str, embedder: str = "", dimension: int = 0, api_key: str = "") -> Store:
+    """Open what is at a location, or a copy of it where it cannot be written: see `open_store`. Blocks."""
     try:
-        return open_store(location, "", 0, api_key)
+        return open_store(location, embedder, dimension, api_key)
     except NotWritable as why:
-        return open_copy(location, "", 0, why)
+        return _copy(location, embedder, dimension, why)
 
 
-def open_copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Store:
-    """Open a copy of the ledger at a location, which cannot be written for this reason. Blocks.
+def _copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Store:
+    """Open a copy of the ledger at a location, which cannot be written for this reason.
 
     The copy of the log is in a temporary folder (in memory, where no disk has room for it), which is removed
     on closing. Writes are refused, and the index is made with the first search. Raises LedgerMismatch,

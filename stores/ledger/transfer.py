@@ -204,7 +204,7 @@ def _brought_in(
         for each in missing:
             transaction.add_version(each)
         if missing:
-            transaction.delete("vectors", "record", [root])
+            transaction.delete("vectors", [root])
         if missing and vector is not None and missing[-1].live:
             put_vector(transaction, root, vector)
         return len(missing)

@@ -61,7 +61,7 @@ def _verify(location: str, api_key: str = "") -> Verified:
     if place.folder is not None:
         refuse_gone(place.folder)
     try:
-        store = open_to_read(location, api_key)
+        store = open_to_read(location, api_key=api_key)
     except Damaged as damage:
         return Verified(location=place.shown, problems=[str(damage)])
     try:
