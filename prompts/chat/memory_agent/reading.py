@@ -85,7 +85,7 @@ Write down what to remember of a user's message.
 
 route, after a short rationale:
 - "store": it tells of the user, their people, animals, things, work, health, plans, tastes or habits (also in
-  a question), how the assistant should work, or what to remember. A "yes" alone says what the assistant asked.
+  a question), how the assistant should work, or what to remember. A "yes" says what the assistant asked.
 - "forget": something is to be forgotten; what else is told goes into memories.
 - "discard": all else: questions, tasks, small talk, jokes, imagined cases, moods, what not to write down,
   texts by others unless agreed to or news of their people.
