@@ -186,7 +186,7 @@ class LangMem(OfStore):
 
 
 class Mem0(OfStore):
-    """The package `mem0ai` with the ids of its memories kept: a change updates, a message names who says it."""
+    """The package `mem0ai`, with its memories' ids kept: a change updates, a message names who says it."""
 
     def __init__(self, story: str, embedder: Embedder) -> None:
         super().__init__(story, embedder)
