@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from mneme.core.errors import BadInput, NotFound
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace, team_namespace
+from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace, team_namespace, texts_in
 from mneme.stores.provenance import made_from
 from mneme.stores.shelf import RecordKind, Shelf, kind_of
 
@@ -237,7 +237,7 @@ class Discussions(Shelf[Discussion, Discussion]):
         await self.head(discussion_id)
         found = dict[str, AgreementChange]()
         for version in await self.ledger.history(self.namespace, discussion_id):
-            texts = version.value.get("withdrawn", [])
+            texts = texts_in(version.value.get("withdrawn"))
             found = {each: found.get(each) or AgreementChange.of(each, version) for each in texts}
         return [*found.values()]
 
