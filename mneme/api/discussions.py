@@ -9,7 +9,7 @@ from pydantic import Field
 from mneme.api.operation import LARGEST, USER, Limit, Operations, changes, reads
 from mneme.core.errors import BadInput, NotFound
 from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, MemoryVersion
-from mneme.stores.discussions.discussions import Discussion, Discussions, Turn
+from mneme.stores.discussions.discussions import AgreementChange, Discussion, Discussions, Turn
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import record_id
 from mneme.stores.provenance import stale
@@ -80,6 +80,11 @@ class TeamDiscussions(Operations):
         while turns := await conversation.between(len(found) + 1, len(found) + PAGE):
             found += turns
         return found
+
+    @reads("discussions/{discussion_id}/withdrawn")
+    async def withdrawn(self, discussion_id: DiscussionId) -> Sequence[AgreementChange]:
+        """Return the agreements that are taken back, with the version that did so. Raises NotFound."""
+        return await self._discussions.withdrawn(discussion_id)
 
     @reads("discussions/{discussion_id}/memories/{agent}")
     async def memory_now(self, discussion_id: DiscussionId, agent: AgentName) -> MemoryVersion:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mneme.api.discussions import DiscussionId
 from mneme.api.memories import Query, Written
 from mneme.api.operation import USER, Key, Limit, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.budget import tokens
 from mneme.stores.access import asker_of, may, may_read, own_team
+from mneme.stores.discussions.discussions import AgreementChange, Discussions
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import (
     LOCAL,
@@ -262,6 +264,19 @@ class SharedMemory(Operations):
         change = self._change(reason, f"looked at what contradicts it: {keep}")
         await all_of_them.settle(found[whole], keep, change)
         return found[whole].model_copy(update={"why": change.reason})
+
+    @changes("agreements/{discussion_id}/restore")
+    async def restore_agreement(
+        self,
+        discussion_id: DiscussionId,
+        agreement: Annotated[str, Field(description="Its text, as the list of withdrawn ones has it.")],
+        team: Team = LOCAL,
+        reason: Reason = "",
+    ) -> AgreementChange:
+        """Let an agreement of a discussion hold again that was taken back. Raises Forbidden, NotFound."""
+        talks = Discussions(self._ledger, own_team(self._who, team, "review"))
+        change = self._change(reason, "brought back: it holds all the same")
+        return await talks.restore(discussion_id, agreement, change=change)
 
     async def _contradictions(self, teams: Sequence[str]) -> "Contradictions":
         from mneme.api.contradictions import Contradictions  # noqa: PLC0415  (slow to import)

@@ -316,6 +316,9 @@ class BlockingTeamDiscussions:
     def turns(
         self, discussion_id: builtins.str
     ) -> collections.abc.Sequence[mneme.stores.discussions.discussions.Turn]: ...
+    def withdrawn(
+        self, discussion_id: builtins.str
+    ) -> collections.abc.Sequence[mneme.stores.discussions.discussions.AgreementChange]: ...
     def memory_now(
         self, discussion_id: builtins.str, agent: builtins.str
     ) -> mneme.stores.discussions.agent_memory.MemoryVersion: ...
@@ -353,6 +356,13 @@ class BlockingSharedMemory:
     def reverify(
         self, team: builtins.str = ..., tried_by: builtins.str = ..., limit: builtins.int = ...
     ) -> collections.abc.Sequence[mneme.api.shared_memory.Step]: ...
+    def restore_agreement(
+        self,
+        discussion_id: builtins.str,
+        agreement: builtins.str,
+        team: builtins.str = ...,
+        reason: builtins.str = ...,
+    ) -> mneme.stores.discussions.discussions.AgreementChange: ...
     def settle_contradiction(
         self,
         key: builtins.str,

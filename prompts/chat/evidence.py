@@ -124,10 +124,11 @@ def _stems(text: str) -> set[str]:
     return {stem(word) for word in words(text) if len(word) > 2 or word.isdigit() or UNSPACED.search(word)}
 
 
-def changed_number(content: str, quote: str) -> str:
+def changed_number(content: str, quote: str, before: Sequence[str] = ()) -> str:
     """Return a number of a content that stands for another one of the quote, which it lacks; or empty.
 
-    It may be a part of the other (98, 1998), the same hour of the afternoon, or of a date worked out.
+    It may be a part of the other (98, 1998), the same hour of the afternoon, or of a date worked out, or
+    stand in what was said before.
     """
 
     def other_than(numbers: list[str], others: list[str]) -> list[str]:
@@ -135,7 +136,8 @@ def changed_number(content: str, quote: str) -> str:
 
     said, wrote = NUMBER.findall(folded(quote)), NUMBER.findall(folded(content))
     dated = YEAR.search(content) is not None and YEAR.search(quote) is None
-    return next(iter(other_than(wrote, said)), "") if other_than(said, wrote) and not dated else ""
+    new = other_than(wrote, [*said, *NUMBER.findall(folded(" ".join(before)))])
+    return new[0] if new and other_than(said, wrote) and not dated else ""
 
 
 def _one_number(one: str, other: str) -> bool:

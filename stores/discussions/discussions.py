@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, NotFound
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace, team_namespace
+from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace, team_namespace, texts_in
 from mneme.stores.provenance import made_from
 from mneme.stores.shelf import RecordKind, Shelf, kind_of
 
@@ -128,6 +128,26 @@ class Discussion(BaseModel, frozen=True):
         return cls.model_validate({**version.value, "at": version.created})
 
 
+class AgreementChange(BaseModel):
+    """A version of a discussion that took an agreement back, or let it hold again: by whom, when and why."""
+
+    model_config = ConfigDict(frozen=True)
+
+    agreement: str
+    version: int
+    reason: str
+    actor: str
+    at: datetime
+
+    @classmethod
+    def of(cls, agreement: str, version: Version) -> "AgreementChange":
+        """Return what a version did to an agreement."""
+        made = version.change
+        return cls(
+            agreement=agreement, version=version.version, reason=made.reason, actor=made.actor, at=version.at
+        )
+
+
 def _said(name: str, part: Any, is_labelled: bool = True) -> str:
     """Return one part of a document as a line; empty for what says nothing of the matter.
 
@@ -203,6 +223,30 @@ class Discussions(Shelf[Discussion, Discussion]):
             return now.model_copy(update={"withdrawn": [*now.withdrawn, agreement]}), change.reason
 
         return await self.change(discussion_id, decide, change)
+
+    async def withdrawn(self, discussion_id: str) -> list[AgreementChange]:
+        """Return the agreements that are taken back now, with the versions that did so. Raises NotFound."""
+        await self.head(discussion_id)
+        found = dict[str, AgreementChange]()
+        for version in await self.ledger.history(self.namespace, discussion_id):
+            texts = texts_in(version.value.get("withdrawn"))
+            found = {each: found.get(each) or AgreementChange.of(each, version) for each in texts}
+        return [*found.values()]
+
+    async def restore(self, discussion_id: str, agreement: str, *, change: Change) -> AgreementChange:
+        """Let an agreement hold again that was taken back. Raises NotFound."""
+
+        def decide(now: Discussion) -> tuple[Discussion, str]:
+            if agreement not in now.withdrawn:
+                raise NotFound(
+                    f"Discussion {discussion_id} has no such agreement that was taken back: {agreement}",
+                    f"See `mneme discuss withdrawn {discussion_id}`.",
+                )
+            left = [each for each in now.withdrawn if each != agreement]
+            return now.model_copy(update={"withdrawn": left}), change.reason
+
+        await self.change(discussion_id, decide, change)
+        return AgreementChange.of(agreement, await self.head(discussion_id))
 
     async def heads(self, limit: int | None = None, **options: Any) -> list[Version]:
         """Return discussions in the order in which they were begun, without what is below each."""
