@@ -128,10 +128,8 @@ class Discussion(BaseModel, frozen=True):
         return cls.model_validate({**version.value, "at": version.created})
 
 
-class AgreementChange(BaseModel):
+class AgreementChange(BaseModel, frozen=True):
     """A version of a discussion that took an agreement back, or let it hold again: by whom, when and why."""
-
-    model_config = ConfigDict(frozen=True)
 
     agreement: str
     version: int
