@@ -268,17 +268,19 @@ class Cards(Operations):
     @reads("consolidations")
     async def consolidations(self, pool: Tuned = "") -> Sequence[Attempt]:
         """Return the consolidations into a model that came to their end, oldest first."""
-        return await (await self._models(pool)).attempts()
+        return await self._models(pool).attempts()
 
     @reads("consolidations/due")
     async def consolidation_due(self, pool: Tuned = "") -> Sequence[str]:
         """Return why a consolidation is due; nothing where it is not. Raises NotFound for an empty pool."""
-        return await (await self._models(pool)).due()
+        if pool and not await MemoryPool(self._ledger, self._owner, pool).count():
+            raise NotFound(f"The pool {pool} holds no pairs.", "See `mneme share pool list`.")
+        return await self._models(pool).due()
 
     @reads("consolidations/serving")
     async def serving(self, pool: Tuned = "") -> str:
         """Return the tuned model that answers where the model is `auto`; empty where none was promoted."""
-        return await (await self._models(pool)).serving()
+        return await self._models(pool).serving()
 
     @changes("consolidations/rollback")
     async def roll_back_consolidation(self, pool: Tuned = "", reason: Reason = "") -> Archive:
@@ -287,15 +289,10 @@ class Cards(Operations):
         Raises BadInput.
         """
         change = self._change(reason, "taken back by a person")
-        return await (await self._models(pool)).take_back(change=change)
+        return await self._models(pool).take_back(change=change)
 
-    async def _models(self, pool: str) -> ConsolidationCycle | PoolModels:
-        if not pool:
-            return self._cycle
-        of = MemoryPool(self._ledger, self._owner, pool)
-        if not await of.count():
-            raise NotFound(f"The pool {pool} holds no pairs.", "See `mneme share pool list`.")
-        return PoolModels(of)
+    def _models(self, pool: str) -> ConsolidationCycle | PoolModels:
+        return PoolModels(MemoryPool(self._ledger, self._owner, pool)) if pool else self._cycle
 
     @reads("tasks")
     async def list_tasks(self, limit: Limit = 100, offset: Offset = 0) -> Sequence[TaskRecord]:
