@@ -59,6 +59,7 @@ from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory,
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
+from tests.doubles import apartment
 from tests.doubles.ollama import Answer, Json, Model, Reply
 from tests.doubles.served import served
 
@@ -369,8 +370,11 @@ async def test_no_room_is_offered_to_who_knows_where_all_is() -> None:
                 return
             found = re.findall(r"(\d+) of (\d+)", inputs.progress.partition("Found so far")[2])
             loose = [each.name for each in inputs.items if each.held_by is None and not each.placed]
-            if all(n == of for n, of in found) and all(
-                n <= loose.count(k) for k, n in inputs.missing().items()
+            is_known = all(each.room > 0 for each in inputs.needs if each.placed < each.wanted)
+            if (
+                is_known
+                and all(n == of for n, of in found)
+                and all(n <= loose.count(k) for k, n in inputs.missing().items())
             ):
                 offered.append(any(o.kind == "goexplore" and not o.under_way for o in inputs.options))
 
@@ -378,6 +382,25 @@ async def test_no_room_is_offered_to_who_knows_where_all_is() -> None:
     for seed in (5, 9, 12):
         await builder.compile().ainvoke(given(generate(seed, None, 3)), config, context=context())
     assert offered and not any(offered)
+
+
+async def test_who_holds_something_does_not_wait_for_its_target_to_be_found() -> None:
+    home, table = apartment, ("on", apartment.TABLE)
+    on_desk = {"relation": "on", "target": home.DESK, "count": 1, "target_name": "desk"}
+    lying = {home.APPLE: table, home.WINE: table, home.PEAR: ("inside", home.FRIDGE)}
+    episode = home.standing(
+        *((home.KITCHEN, 3.0, 3.0), (home.KITCHEN, 4.0, 3.0)),
+        goals=[on_desk | {"name": "apple"}, on_desk | {"name": "wine"}],
+        places=home.values()["places"] | lying,
+    )
+    acted = [event["frames"] for event in await events(episode) if event["step"] == "execute"]
+    frames = [frame for part in acted for frame in part]
+    assert not [
+        (frame["step"], who)
+        for frame in frames
+        for who, action in enumerate(frame["actions"])
+        if action["kind"] == "wait" and frame["hands"][who]
+    ]
 
 
 async def test_the_memory_in_a_prompt_stops_growing() -> None:
