@@ -40,17 +40,15 @@ class TuningContext(OwnedByTeam):
     seed: int = Field(0, ge=0, description="Seed of the training.")
 
 
+TUNED = described(
+    "The model that is tuned: a GGUF file, a folder of safetensors, or smollm2.", "smollm2", ...
+)
+
+
 class Wanted(TypedDict, total=False):
     """Which base is tuned, and where it is served."""
 
-    base: Required[
-        Annotated[
-            str,
-            described(
-                "The model that is tuned: a GGUF file, a folder of safetensors, or smollm2.", "smollm2", ...
-            ),
-        ]
-    ]
+    base: Required[Annotated[str, TUNED]]
     served_base: Required[
         Annotated[str, described("The same model in Ollama, by its name there.", "smollm2", ...)]
     ]
