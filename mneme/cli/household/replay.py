@@ -141,6 +141,8 @@ def print_decision(line: Line) -> None:
     if "fallback" in line:
         say(f"{at}[yellow]no usable allocation: {escape(line['fallback'])}[/]")
     say(f"{at}{'; '.join(parts)}")
+    if wish := line.get("forbidden"):
+        say(f"{'':11}[yellow]the manager says that a wish forbids the task: {escape(wish)}[/]")
     if why:
         say(f"{'':11}[dim]manager: {escape(why)}[/]")
 
