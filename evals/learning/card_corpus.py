@@ -13,7 +13,7 @@ from mneme.environments.sql_tuning.tasks import tasks
 from mneme.environments.workspace.world import tactics
 from mneme.environments.worlds import find_world
 from mneme.prompts.learning.compound_learning.task import about
-from mneme.rules.learning.tuning import claim
+from mneme.rules.learning.compound_learning import claim
 from mneme.stores.cards.card import Lesson, Rule
 
 TASKS_PER_SEED = 48

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mneme.api.discussions import TeamDiscussions
 from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
 from mneme.cli.discussion.report import ending
@@ -238,6 +239,22 @@ async def test_a_fact_is_compared_with_cards_and_agreements_and_each_is_taken_ba
     assert await rob.contradictions(["analysts"]) == []
     assert storage not in [each.text for each in await rob.recall(DUCKDB, teams=["analysts"])]
     assert (await memories.list())[0].key == told.key
+
+    agreement, there = f"Storage: {storage}", TeamDiscussions(ledger, "analysts")
+    (back,) = await there.withdrawn("d1")
+    assert (back.agreement, back.reason, back.actor, back.version) == (agreement, "it moved", "user", 2)
+    with pytest.raises(NotFound, match="no such agreement"):
+        await rob.restore_agreement("d1", f"Menu: {menu}", "analysts")
+    with pytest.raises(Forbidden, match="ann may not review"):
+        await SharedMemory(ledger, "ann").restore_agreement("d1", agreement, "analysts")
+    with pytest.raises(NotFound, match="There is no discussion d1"):
+        await SharedMemory(ledger, "eve").restore_agreement("d1", agreement, "analysts")
+    restored = await rob.restore_agreement("d1", agreement, "analysts", "it did not move")
+    assert (restored.reason, restored.version) == ("it did not move", 3)
+    assert await there.withdrawn("d1") == []
+    assert (await talks.get("d1")).agreements == [agreement, f"Menu: {menu}"]
+    again = [{each.newer.kind, each.older.kind} for each in await rob.contradictions(["analysts"])]
+    assert again == [{"fact", "agreement"}], "it contradicts the fact as before"
 
 
 async def test_what_another_team_linked_is_for_that_team_to_settle(ledger: Ledger) -> None:
