@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from mneme.core.errors import NotFound
 from mneme.environments.sql_tuning.analysis import Column
@@ -27,14 +27,12 @@ MEDIAN_AMOUNT = 4_000
 AMOUNT_SPREAD = 1.0  # of the amount's logarithm
 
 
-class Schema(BaseModel):
+class Schema(BaseModel, frozen=True):
     """One business: the names of its tables and columns, by role, and the words of its values.
 
     It has one large table of facts and one small table of what the facts are about. The roles (`time`,
     `group`, `status`, …) say what a column is for, so that a query's shape can be written once for all.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     subject: str

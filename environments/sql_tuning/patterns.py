@@ -207,7 +207,9 @@ class _Maker:
             columns = list(dict.fromkeys([*columns, *self._rest(table, columns)]))
         where = self._filters(step.where, table)
         condition = " AND ".join(each.predicate for each in where)
-        fixed = {each.column.column for each in where if is_fixed(each)}  # which the index need not hold
+        fixed = {  # one value only, which the index need not hold
+            each.column.column for each in where if each.kind == "equality" and " IN " not in each.predicate
+        }
         kept = [column for column in columns if column not in fixed]
         for group in [[c] for c in columns] if step.shape == "EACH INDEX" else [kept or columns]:
             name = f"idx_{table}_{len(self._statements) + 1}"
@@ -248,11 +250,6 @@ class _Maker:
         if parts and not found:
             raise DoesNotApply(f"The query has none of {', '.join(parts)}.")
         return found
-
-
-def is_fixed(filtered: Filter) -> bool:
-    """Say whether a filter lets through one value only."""
-    return filtered.kind == "equality" and " IN " not in filtered.predicate
 
 
 def _how(structure: Structure) -> Rewriting:

@@ -225,10 +225,8 @@ class SqlTuning:
         if baseline.rows is None:
             measured.rows, wrong = self._on_fewer_rows(original, rewritten, statements)
         else:
-            measured.rows = len(baseline.rows)
-            wrong = differences(
-                baseline.rows, found, order_of(original, self.dialect), partial(self._whole, original)
-            )
+            order, whole = order_of(original, self.dialect), partial(self._whole, original)
+            measured.rows, wrong = len(baseline.rows), differences(baseline.rows, found, order, whole)
         if wrong:
             return wrong
         with self._database.twin(original, self.limits) as twin:
@@ -283,10 +281,10 @@ class SqlTuning:
         if len(statements) > self.limits.statements:
             raise Refused(f"{len(statements)} statements; {self.limits.statements} may prepare a query.")
         kept = [each for each in statements if without_explain(each) == each]
+        for each in kept:
+            check_preparation(each, self.dialect, self._database.catalogue)
         for each in statements:
-            if each in kept:
-                check_preparation(each, self.dialect, self._database.catalogue)
-            else:
+            if each not in kept:
                 self._checked_query(each)
         return kept
 

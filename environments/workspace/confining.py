@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 import psutil
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 POLL_SECONDS = 0.1
 """Seconds between two looks at what a command's processes have used."""
@@ -30,10 +30,8 @@ ENVIRONMENT_VARIABLES = ("PATH", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH",
 """Variables that a command gets of the environment: no key, no password."""
 
 
-class Bounds(BaseModel):
+class Bounds(BaseModel, frozen=True, extra="forbid"):
     """What a command may use."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     seconds: float = Field(60.0, gt=0, le=3600, description="Processor seconds of all its processes.")
     memory_mb: int = Field(2048, ge=64, description="Address space of each process.")

@@ -309,11 +309,7 @@ def _report(journal: Journal, cases: Mapping[str, Case], who: str, parallel: int
             "left: background messages that were still being worked on after the last chat.",
         ],
         rows,
-    ).with_plots(
-        "Time to the first token, and to remember",
-        partial(_plot_chats, chats, single),
-        partial(_plot_remembering, remembering),
-    )
+    ).with_plots("Time to the first token", partial(_plot_chats, chats, single))
 
 
 def _plot_chats(chats: pd.DataFrame, single: float, axes: Axes) -> None:
@@ -321,8 +317,3 @@ def _plot_chats(chats: pd.DataFrame, single: float, axes: Axes) -> None:
     table.plot(ax=axes, style="o-", xlabel="background messages pending", ylabel="seconds to the first token")
     axes.axhline(single, color="black", linestyle="--")
     axes.axhline(TARGET * single, color="gray", linestyle=":")
-
-
-def _plot_remembering(remembering: pd.DataFrame, axes: Axes) -> None:
-    bars = remembering.set_index("what")["seconds"]
-    bars.plot.barh(ax=axes, xlabel="seconds to remember one message (median)", ylabel="")

@@ -162,7 +162,7 @@ async def recall(state: Given, runtime: PddlRuntime) -> Update:
             "Raise `window`, or lower `memory_tokens`.",
         )
     held = await _kept(memory, memory.recall(task), {})
-    begun = {"problem": problem.model_dump(), "task_id": trial, "held": held, "valid_steps": 0}
+    begun = {"problem": problem.model_dump(), "task_id": trial, "held": held}
     return begun | _standing(world) | {"complaints": services.complaints}
 
 
@@ -211,8 +211,7 @@ async def act(state: State, runtime: PddlRuntime) -> Update:
     )
     shown = {name: value for name, value in step.items() if name in SHOWN}
     runtime.stream_writer({"step": step["number"], **shown})
-    valid = {"valid_steps": state["valid_steps"] + observed.valid}
-    return {"transcript": [step]} | _standing(world) | valid
+    return {"transcript": [step]} | _standing(world)
 
 
 SHOWN = ("agent", "action", "observation", "progress")
@@ -244,12 +243,8 @@ async def remember(state: State, runtime: PddlRuntime) -> Update:
 
 def _standing(world: PddlWorld) -> Update:
     """Say how a world stands."""
-    return {
-        "world": world.state(),
-        "progress": world.progress,
-        "success": world.success,
-        "steps": world.steps,
-    }
+    stands = {name: value for name, value in world.state().items() if name != "literals"}
+    return {"world": world.state(), "success": world.success, **stands}
 
 
 async def _kept(memory: TaskMemory, work: Awaitable[T], otherwise: T) -> T:

@@ -216,7 +216,7 @@ async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:
         raise
     except MnemeError as missing:  # the library is an extra
         return "", [Fault(where="not checked", what=str(missing))]
-    return exchange.agent.form, [*found.faults]
+    return exchange.agent.form, found
 
 
 async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it goes)

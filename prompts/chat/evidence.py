@@ -18,7 +18,7 @@ ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…)\s*")
 UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 """Letters of scripts that put no space between words: Thai, Lao, Japanese, Chinese."""
 SENTENCE_END = re.compile(
-    r"(?<=[.!?…])(?<![\s.][A-Za-z]\.)(?<!Mrs\.)(?<!Prof\.)(?<!Col\.)(?<!Mr\.)(?<!Ms\.)(?<!Dr\.)(?<!St\.)"
+    r"(?<=[.!?…؟।])(?<![\s.][A-Za-z]\.)(?<!Mrs\.)(?<!Prof\.)(?<!Col\.)(?<!Mr\.)(?<!Ms\.)(?<!Dr\.)(?<!St\.)"
     r"(?!(?<=\d\.)\s+(?:[^\W\dA-ZÄÖÜ_]|(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)))\s+"
     r"|\s*\n\s*|(?<=[。！？])"
 )
@@ -30,9 +30,9 @@ STEM = 4
 
 
 def folded(text: str) -> str:
-    """Return a text without case, accents and variants of one letter."""
+    """Return a text without case, accents, vowel signs and variants of one letter."""
     parted = unicodedata.normalize("NFKD", text.replace("’", "'")).casefold()
-    return "".join(each for each in parted if not unicodedata.combining(each))
+    return "".join(each for each in parted if unicodedata.category(each)[0] != "M")
 
 
 def words(text: str) -> list[str]:

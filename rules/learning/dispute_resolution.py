@@ -12,7 +12,7 @@ from mneme.prompts.learning.dispute_resolution import (
     Guideline,
     Recommendation,
 )
-from mneme.rules.learning import tuning
+from mneme.rules.learning.compound_learning import claim
 from mneme.rules.registry import rule
 
 WINNING_SHARE = 0.6
@@ -46,20 +46,16 @@ def _for_new(given: Contest, said: str) -> Recommendation:
     if given.conflict_type == "contradiction" or given.old_tasks == 0:
         return Recommendation(
             rationale=f"The new approach is better wherever the old one applies ({said}).",
-            claim=tuning.claim(given.new.condition, given.new.pattern, given.noun),
-            rules=[_rule(given.new)],
+            claim=claim(given.new.condition, given.new.pattern, given.noun),
+            rules=[ConditionalRule(**dict(given.new))],
             recommendation="deprecate_old",
         )
     return Recommendation(
         rationale=f"The new approach is better under its narrower condition ({said}).",
         claim=f"{about(given.old.condition, given.noun)}, choose the remedy by what else the query does",
-        rules=[_rule(each) for each in (given.old, given.new, *_exceptions(given))],
+        rules=[ConditionalRule(**dict(each)) for each in (given.old, given.new, *_exceptions(given))],
         recommendation="merge",
     )
-
-
-def _rule(side: Guideline) -> ConditionalRule:
-    return ConditionalRule(condition=side.condition, pattern=side.pattern)
 
 
 def _exceptions(given: Contest) -> list[Guideline]:

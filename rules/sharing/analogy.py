@@ -24,26 +24,6 @@ def topic(question: str) -> list[str]:
     return [each for each in dict.fromkeys(words(question)) if each not in FUNCTION_WORDS | ASKING]
 
 
-def likeness(one: str, other: str) -> float:
-    """Return ROUGE-L's F of two texts over words: 1 where they are the same, 0 where nothing is shared."""
-    a, b = words(one), words(other)
-    common = _longest_common(a, b)
-    return 2 * common / (len(a) + len(b)) if common else 0.0
-
-
-def _longest_common(a: Sequence[str], b: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence, a row of the table at a time (Hyyrö 2004)."""
-    places: dict[str, int] = {}
-    for at, word in enumerate(a):
-        places[word] = places.get(word, 0) | 1 << at
-    whole = (1 << len(a)) - 1
-    row = whole
-    for word in b:
-        met = row & places.get(word, 0)
-        row = (row + met | row - met) & whole
-    return len(a) - row.bit_count()
-
-
 def compose(question: str, examples: Sequence[tuple[str, str]]) -> str:
     """Answer a question after the fashion of that of its examples which can say most of the question.
 

@@ -23,7 +23,7 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from mneme.stores.cards.card import Card, CardVersion, Frozen, Rating, Status
 from mneme.stores.cards.disputes import Dispute
@@ -33,14 +33,12 @@ from mneme.stores.ledger.records import Change, Version, team_namespace
 from mneme.stores.shelf import RecordKind, Shelf
 
 
-class TaskRecord(BaseModel):
+class TaskRecord(BaseModel, frozen=True, extra="forbid"):
     """One finished task.
 
     `mistakes` names what went wrong in a draft, each by a name that is the same whenever the same thing
     goes wrong again (for instance "kind: approach"): a mistake that an earlier task made is a duplicate.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str = Field(min_length=1)
     task: str = Field("", description="The task in words.")

@@ -291,7 +291,7 @@ async def test_the_latest_task_of_a_card_is_replayed_and_not_trained_on(edge_led
     assert {each.key for each in pairs.held_out} == {key for key, card in known.items() if is_held_out(card)}
     assert not {each.key for each in pairs.train} & {each.key for each in pairs.held_out}
     assert all(each.answer == lesson_of(known[each.key]) for each in pairs.train)
-    assert all(len(each.shown) == 3 for each in pairs.replays)
+    assert {1, 2, 3} >= {len(each.shown) for each in pairs.replays} >= {3}, "as many as are like the task"
     left = {known[each.key].claim for each in pairs.held_out}
     assert all({*each.delta} <= left for each in pairs.replays)
 

@@ -209,10 +209,10 @@ def test_errors_are_json_where_results_are(mneme: Run) -> None:
 def test_the_inbox_and_what_to_look_at_are_listed(mneme: Run) -> None:
     for words in (("inbox", "list"), ("memories", "review")):
         listed = mneme(*words)
-        assert (listed.returncode, listed.stdout.strip()) == (0, "nothing")
+        assert (listed.returncode, listed.stdout.split()[-1]) == (0, "nothing")
     for command in ("show", "retry", "drop"):
         failed(mneme("inbox", command, "zz"), "zz", "mneme inbox list")
-    failed(mneme("memories", "review", "--accept", "zz"), "zz", "mneme memories list")
+    failed(mneme("memories", "accept", "zz"), "zz", "mneme memories list")
 
 
 def test_a_chat_says_what_is_wrong_and_goes_on(mneme: Run) -> None:

@@ -68,6 +68,8 @@ async def test_one_question_finds_facts_cards_and_agreements_with_their_origins(
     assert not any("Rex" in each.text or "Soup" in each.text for each in found)
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
     assert "ann said" in next(each.line for each in found if each.kind == "fact")
+    verbatim = await asked.recall(next(each.text for each in found if each.kind == "fact"))
+    assert verbatim[0].score == 1, "no score is above 1, however the words agree"
     few = await asked.recall(QUESTION, teams=["analysts"], budget=30)
     assert 0 < len(few) < len(found)
     assert await asked.recall("Who won the cup in 1954?", teams=["analysts"]) == []
@@ -180,6 +182,7 @@ async def test_what_is_shared_names_its_owner_and_is_forgotten_with_it(ledger: L
     memories, shared = Memories(ledger, "ines"), SharedMemory(ledger, "ines")
     told = await memories.add("The user's report uses the database PostgreSQL. Tomas and the user share it.")
     copy = await shared.promote(told.key, "analysts", reason="all ask for it")
+    assert copy.memory.time == f"{told.at.astimezone():%Y-%m-%d}", "the day alone on which it was told"
     assert copy.memory.content == "ines's report uses the database PostgreSQL. Tomas and ines share it."
     assert [each.kind for each in await shared.recall(QUESTION, teams=["analysts"])] == ["fact"]
     (found,) = await SharedMemory(ledger, "bob").recall(QUESTION, teams=["analysts"])
@@ -220,7 +223,7 @@ class TestRoles:
         assert await bob.recall(QUESTION, teams=["analysts"]) == [], "private until she shares it"
         await ann.promote(told.key, "analysts")
         assert await bob.recall(QUESTION, teams=["analysts"]) == [], "and until somebody reviewed it"
-        with pytest.raises(Forbidden, match="ann may not review"):
+        with pytest.raises(Forbidden, match=r"ann may not review .* rob may"):
             await ann.proposals("analysts")
         (proposed,) = await rob.proposals("analysts")
         accepted = await rob.review(proposed.key, "analysts", True)

@@ -320,7 +320,7 @@ def test_scores_tell_good_pairs_from_bad_ones(agent: str) -> None:
 
 def scored(agent: str, question: str, answer: str, examples: list[str] | None = None) -> int:
     own = load_agent(agent)
-    faults = check_form(own.form, answer).faults if own.form else ()
+    faults = check_form(own.form, answer) if own.form else []
     given = Judgeable(
         question=question,
         answer=answer,

@@ -108,7 +108,7 @@ def shipped(*agents: str, few: int | None = None) -> list[Pair]:
 async def store(pool: MemoryPool, pairs: list[Pair]) -> None:
     for pair in pairs:
         await pool.add(pair, change=STORED)
-        await RetrieverLessons(pool).open(Pooled(key=pair.key, pair=pair), change=STORED)
+        await RetrieverLessons(pool).open_all([Pooled(key=pair.key, pair=pair)], change=STORED)
 
 
 async def train(pool: MemoryPool, **context: Any) -> dict[str, Any]:

@@ -99,35 +99,32 @@ Update = dict[str, Any]
 TuningRuntime = Runtime[TuningContext]
 
 
-def cards_of(runtime: TuningRuntime) -> KnowledgeCards:
-    return KnowledgeCards(ledger_of(runtime), team_of(runtime))
+class Consolidating:
+    """What a run consolidates: the cards of its team, or the pool that its context names."""
 
+    def __init__(self, runtime: TuningRuntime) -> None:
+        self.context, self.tell = runtime.context, runtime.stream_writer
+        self._ledger, self._team = ledger_of(runtime), team_of(runtime)
+        self.limits = Consolidation(successes=self.context.successes)
+        self.cards = KnowledgeCards(self._ledger, self._team)
+        self.pool = MemoryPool(self._ledger, self._team, self.context.pool) if self.context.pool else None
 
-def pool_of(runtime: TuningRuntime) -> MemoryPool:
-    return MemoryPool(ledger_of(runtime), team_of(runtime), runtime.context.pool)
+    @property
+    def cycle(self) -> ConsolidationCycle | PoolModels:
+        """Return the consolidations so far."""
+        return (
+            PoolModels(self.pool) if self.pool else ConsolidationCycle(self._ledger, self.cards, self.limits)
+        )
 
+    def owner(self, between: str = "-") -> str:
+        """Return the name of what is consolidated: the team, or the team's pool."""
+        return between.join(filter(None, [self._team, self.context.pool]))
 
-def cycle_of(runtime: TuningRuntime) -> ConsolidationCycle | PoolModels:
-    """Return the consolidations of the team's cards, or of the pool that is named."""
-    if runtime.context.pool:
-        return PoolModels(pool_of(runtime))
-    return ConsolidationCycle(ledger_of(runtime), cards_of(runtime), limits_of(runtime))
-
-
-def owner_of(runtime: TuningRuntime, between: str = "-") -> str:
-    """Return the name of what is consolidated: the team, or the team's pool."""
-    return between.join(filter(None, [team_of(runtime), runtime.context.pool]))
-
-
-def limits_of(runtime: TuningRuntime) -> Consolidation:
-    return Consolidation(successes=runtime.context.successes)
-
-
-async def folder_of(tag: str, runtime: TuningRuntime) -> Path:
-    """Return the folder of one version: its pairs, its training, its adapter."""
-    home = (await read_settings()).home
-    named = hashlib.sha256(owner_of(runtime, "\n").encode()).hexdigest()[:16]  # it may be named like no file
-    return home / "consolidations" / named / tag
+    async def folder(self, tag: str) -> Path:
+        """Return the folder of one version: its pairs, its training, its adapter."""
+        home = (await read_settings()).home
+        named = hashlib.sha256(self.owner("\n").encode()).hexdigest()[:16]  # it may be named like no file
+        return home / "consolidations" / named / tag
 
 
 def read_pairs(folder: Path) -> Pairs:
