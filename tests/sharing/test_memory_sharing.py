@@ -34,7 +34,7 @@ from mneme.prompts.sharing.examples import Criterion, words
 from mneme.prompts.sharing.scoring import Fault, Judgeable, score_pair
 from mneme.prompts.sharing.standard_answers import Question
 from mneme.rules.registry import answer as by_rule
-from mneme.rules.sharing.analogy import compose, topic
+from mneme.rules.sharing.memory_sharing import compose, topic
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change

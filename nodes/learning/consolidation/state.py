@@ -34,17 +34,15 @@ class TuningContext(Recipe, OwnedByTeam):
     successes: int = Field(3, ge=1, description="Successes that a card needs to be trained on (§8, step 1).")
 
 
+TUNED = described(
+    "The model that is tuned: a GGUF file, a folder of safetensors, or smollm2.", "smollm2", ...
+)
+
+
 class Wanted(TypedDict, total=False):
     """Which base is tuned, and where it is served."""
 
-    base: Required[
-        Annotated[
-            str,
-            described(
-                "The model that is tuned: a GGUF file, a folder of safetensors, or smollm2.", "smollm2", ...
-            ),
-        ]
-    ]
+    base: Required[Annotated[str, TUNED]]
     served_base: Required[
         Annotated[str, described("The same model in Ollama, by its name there.", "smollm2", ...)]
     ]
