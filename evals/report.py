@@ -43,6 +43,8 @@ LIBRARIES = (
     "rapidfuzz",
     "torch",
     "transformers",
+    "langmem",
+    "mem0ai",
 )
 
 

@@ -362,6 +362,7 @@ def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int])
 
     Score per token decides, so that a synopsis of a task takes no room of several facts that fit as well.
     What a kind has shown counts against its next, but for facts. A fact and its team's copy are shown once.
+    A score above 1, of a text that repeats the question's words, is 1.
     """
     shown, of_kind, told = list[Recalled](), Counter[Recallable](), set[str]()
     by_kind = {kind: sorted((each for each in ranked if each.kind == kind), key=_order) for kind in KINDS}
@@ -378,7 +379,8 @@ def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int])
             told |= says
             of_kind[best.kind] += best.kind != "fact"
             budget -= tokens
-    return sorted(shown, key=_order)
+    best_first = sorted(shown, key=_order)
+    return [each.model_copy(update={"score": min(each.score, 1.0)}) for each in best_first]
 
 
 def _order(each: Recalled) -> tuple[bool, float]:

@@ -1,39 +1,32 @@
 """Work that repeats, on code: functions under tests, and pipelines whose output has to stay the same.
 
-A task is slow Python code of one shape, on data of which one thing is told. A remedy is carried out where it
-fits the shape, and changes nothing elsewhere. Comparisons of values are counted, which are the same in every
-run; where the output is not the original's, the test fails. What helped helps the next of its shape, and
-misleads where the data is not alike: a list is no key of a table.
+A task is slow Python code of one shape, on data of which one thing is told (`code.yaml`). A remedy is carried
+out where it fits the shape, and changes nothing elsewhere. Comparisons of values are counted, which are the
+same in every run; where the output is not the original's, the test fails. What helped helps the next of its
+shape, and misleads where the data is not alike: a list is no key of a table.
 """
 
 import heapq
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from math import inf
+from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
 
 from mneme.evals.compare.course import Family, drawing
 from mneme.evals.compare.work import AGENT, TABLES, Job, repeated
 
 ROWS, COSTLY = 300, 20
 """Values of a list, and comparisons that a costly call takes."""
-SET, COUNTS, HALVES = "a table for look-ups", "a table of counts", "a sort, then halving"
-HEAP, CACHE, ONCE, LOCAL = "a heap", "a cache of the calls", "one sort", "local names"
-FILTER, LEAST, CHUNKS, THREADS = "the filter first", "the least alone", "reading in chunks", "two threads"
-KINDS, SPREAD = ("the values are numbers", "the values are lists"), ("values repeat", "all values differ")
-DATA: Mapping[str, Mapping[str, int]] = {
-    "the values are lists": {"is_list": True},
-    "values repeat": {"spread": 6},
-    "few rows pass the filter": {"passing": 3},
-    "three rows are read": {"read": 3},
-}
-"""What is told of the data, and how it then differs from different numbers, all of which count."""
 
 
-class Shape(NamedTuple):
+class Shape(BaseModel):
     """Slow code, the two kinds of data that it runs on, and as code the remedies that fit it."""
 
     data: tuple[str, str]
@@ -41,62 +34,27 @@ class Shape(NamedTuple):
     remedies: Mapping[str, str]
 
 
-FUNCTIONS = {
-    "a look-up in a list": Shape(
-        KINDS,
-        "return [x for x in a if x in b]",
-        {
-            SET: "s = {*b}; return [x for x in a if x in s]",
-            HALVES: "s = sorted(b); return [x for x in a if s[bisect_left(s, x, 0, len(s) - 1)] == x]",
-        },
-    ),
-    "a count of each value": Shape(
-        KINDS,
-        "return [x for x in a if a.count(x) > 1]",
-        {
-            COUNTS: "s = Counter(a); return [x for x in a if s[x] > 1]",
-            HALVES: "s = sorted(a); return [x for x in a if bisect_right(s, x) - bisect_left(s, x) > 1]",
-        },
-    ),
-    "a costly call for each value": Shape(
-        SPREAD,
-        "return [costly(x) for x in a]",
-        {CACHE: "known = cache(costly); return [known(x) for x in a]"},
-    ),
-    "the least value, taken out again and again": Shape(
-        KINDS,
-        "s = [*a]; return [s.pop(s.index(min(s))) for _ in a]",
-        {HEAP: "s = [*a]; heapify(s); return [heappop(s) for _ in a]", ONCE: "return sorted(a)"},
-    ),
-}
-PIPELINES = {
-    "a join, then a filter": Shape(
-        ("few rows pass the filter", "all rows pass the filter"),
-        "joined = [x for x in a for y in b if x == y]; return [x for x in joined if x.number < passing]",
-        {
-            FILTER: "s = [x for x in a if x.number < passing]; return [x for x in s for y in b if x == y]",
-            SET: "s = {*b}; return [x for x in a if x in s and x.number < passing]",
-        },
-    ),
-    "a costly stage, then a filter": Shape(
-        ("few rows pass the filter", "all rows pass the filter"),
-        "made = [(x, costly(x)) for x in a]; return [each for each in made if each[0].number < passing]",
-        {FILTER: "return [(x, costly(x)) for x in a if x.number < passing]"},
-    ),
-    "a sort, of which the first rows are read": Shape(
-        ("three rows are read", "all rows are read"),
-        "return sorted(a)[:read]",
-        {LEAST: "return nsmallest(read, a)"},
-    ),
-    "a search of the whole file for each key": Shape(
-        KINDS,
-        "return [x for y in b for x in a if x == y]",
-        {
-            SET: "s = {x: x for x in a}; return [s[y] for y in b if y in s]",
-            HALVES: "s = sorted(a); return [y for y in b if s[bisect_left(s, y, 0, len(s) - 1)] == y]",
-        },
-    ),
-}
+class Kind(BaseModel):
+    """The shapes of functions, or of pipelines, and remedies that fit none of them."""
+
+    noun: str
+    idle: list[str]
+    shapes: Mapping[str, Shape]
+
+    @property
+    def remedies(self) -> tuple[str, ...]:
+        known = [each for shape in self.shapes.values() for each in shape.remedies]
+        return tuple(dict.fromkeys([*known, *self.idle]))
+
+
+class Code(BaseModel):
+    """All that `code.yaml` says."""
+
+    data: Mapping[str, Mapping[str, int]]
+    families: Mapping[str, Kind]
+
+
+CODE = Code.model_validate(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")))
 
 
 class Value:
@@ -132,14 +90,16 @@ def costly(value: Value) -> int:
 def ran(code: str, data: str, seed: str) -> tuple[Any, int]:
     """Return what code returns on the data of a seed, and the comparisons that it takes."""
     chance, told = drawing(seed), {"is_list": 0, "spread": 0, "passing": ROWS, "read": ROWS}
-    told |= DATA.get(data, {})
+    told |= CODE.data.get(data, {})
     few = range(told["spread"] or ROWS)
     numbers = chance.choices(few, k=ROWS) if told["spread"] else chance.sample(few, ROWS)
-    a = [Value(number, told["is_list"]) for number in numbers]
-    b = [Value(number, told["is_list"]) for number in chance.sample(range(ROWS), ROWS)]
-    tools = (bisect_left, bisect_right, cache, costly, Counter, heapq.heapify, heapq.heappop)
-    names: dict[str, Any] = {each.__name__: each for each in (*tools, heapq.nsmallest)} | told
-    exec(f"def solve(a, b): {code}", names)  # noqa: S102  (code of this module)
+    a, b = (
+        [Value(number, told["is_list"]) for number in each]
+        for each in (numbers, chance.sample(range(ROWS), ROWS))
+    )
+    tools = (bisect_left, bisect_right, cache, costly, Counter, heapq.heapify, heapq.heappop, heapq.nsmallest)
+    names: dict[str, Any] = {each.__name__: each for each in tools} | told
+    exec(f"def solve(a, b): {code}", names)  # noqa: S102  (code of this package)
     Value.compared = 0
     return names["solve"](a, b), Value.compared
 
@@ -154,22 +114,17 @@ def cost(shape: Shape, data: str, seed: str, remedy: str = "") -> float:
     return compared if made == right else inf
 
 
-def _jobs(shapes: Mapping[str, Shape], noun: str, seed: int, chance: Random) -> Iterator[Job]:
+def _jobs(kind: Kind, seed: int, chance: Random) -> Iterator[Job]:
     """Draw tasks; one shape on one name has the same data throughout a course."""
     while True:
-        name, said = chance.choice(TABLES), chance.choice([*shapes])
-        shape, key = shapes[said], f"{noun} {seed} {name} {said}"
+        name, said = chance.choice(TABLES), chance.choice([*kind.shapes])
+        shape, key = kind.shapes[said], f"{kind.noun} {seed} {name} {said}"
         data = drawing(key).choice(shape.data)
-        task = f"A {noun} of the {name} is slow. It has {said} ({data}): def solve(a, b): {shape.code}"
+        task = f"A {kind.noun} of the {name} is slow. It has {said} ({data}): def solve(a, b): {shape.code}"
         yield Job(task, said, data, name, partial(cost, shape, data, key))
 
 
-def _family(name: str, noun: str, shapes: Mapping[str, Shape], idle: Sequence[str]) -> Family:
-    remedies = (*dict.fromkeys([*(each for shape in shapes.values() for each in shape.remedies), *idle]),)
-    return Family(name, partial(repeated, name, partial(_jobs, shapes, noun), remedies), (AGENT,))
-
-
-CODE = (
-    _family("functions", "function", FUNCTIONS, (LOCAL, CHUNKS, THREADS)),
-    _family("pipelines", "pipeline", PIPELINES, (CACHE, CHUNKS, THREADS)),
-)
+ON_CODE = [
+    Family(name, partial(repeated, name, partial(_jobs, kind), kind.remedies), (AGENT,))
+    for name, kind in CODE.families.items()
+]

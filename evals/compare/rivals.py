@@ -9,10 +9,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import FakeListChatModel
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
 
 from mneme.environments.turns import Turn
 from mneme.evals.compare.memory import Event, Memory, Outcome, Place
@@ -106,21 +107,26 @@ def _text(content: Any) -> str:
     return str(content.get("content", content)) if isinstance(content, dict) else str(content)
 
 
+def open_mem0(folder: Path, embedder: Embedder, chat: BaseChatModel) -> Any:
+    """Open the memory of the package `mem0ai` in a folder, with our embedder and who extracts for it."""
+    os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder / "mem0")}
+    embed = _Embeddings(embedder, asyncio.get_running_loop())
+    qdrant = {"path": str(folder / "qdrant"), "embedding_model_dims": embedder.dimension, "on_disk": True}
+    return import_module(MEM0).Memory.from_config({
+        "embedder": {"provider": "langchain", "config": {"model": embed}},
+        "llm": {"provider": "langchain", "config": {"model": chat}},
+        "vector_store": {"provider": "qdrant", "config": qdrant},
+        "history_db_path": str(folder / "mem0.sqlite"),
+    })  # fmt: skip
+
+
 class Mem0(Memory):
     """The package `mem0ai` on a local Qdrant, with our embedder."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
-        os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(place.folder / "mem0")}
-        embed = _Embeddings(place.embedder, asyncio.get_running_loop())
         chat = FakeListChatModel(responses=["{}"]) if place.who == RULES else _chat_model(place.who)
-        qdrant = {"path": str(place.folder / "qdrant"), "embedding_model_dims": place.embedder.dimension}
-        self._memory = import_module(MEM0).Memory.from_config({
-            "embedder": {"provider": "langchain", "config": {"model": embed}},
-            "llm": {"provider": "langchain", "config": {"model": chat}},
-            "vector_store": {"provider": "qdrant", "config": {**qdrant, "on_disk": True}},
-            "history_db_path": str(place.folder / "mem0.sqlite"),
-        })  # fmt: skip
+        self._memory = open_mem0(place.folder, place.embedder, chat)
 
     async def observe(self, event: Event) -> None:
         """Add it as a message; what is inferred from it is the package's matter."""

@@ -1,12 +1,21 @@
-"""The memories that are compared: ours, and four ways in which teams keep one today."""
+"""The memories that are compared: ours, and the ways in which teams keep one today.
 
+`langmem` and `mem0ai` are played where they are installed.
+"""
+
+import asyncio
+import json
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from langchain_core.language_models import FakeListChatModel
+
 from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
+from mneme.core.settings import settings
+from mneme.evals.compare.rivals import LANGMEM, MEM0, open_mem0
 from mneme.evals.governed.stories import TEAMS, Fact
 from mneme.evals.measuring import searched_store
 from mneme.models.embedding.embedders import Embedder
@@ -17,11 +26,14 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.provenance import made_from
 from mneme.stores.team_facts import TeamFacts
 
-LANGMEM = "langmem"
-"""A package that nothing of ours needs, and that is compared where somebody has installed it."""
 SHOWN = 5
 """Texts that a rival shows at most; ours has as many tokens as these have at most."""
 BUDGET = 150
+
+
+Scope = tuple[str, ...]
+Hit = tuple[float, str, str]
+"""How well a text fits, the text, and whose it is."""
 
 
 class Shown(NamedTuple):
@@ -81,32 +93,32 @@ class OfStore:
         self._story = story
         self.store = searched_store(embedder)
 
-    def own(self, person: str) -> tuple[str, ...]:
+    def own(self, person: str) -> Scope:
         """Return where a person's texts are."""
         return ("users", person)
 
-    def together(self, person: str) -> tuple[str, ...]:
+    def together(self, person: str) -> Scope:
         """Return where those of the person's team are."""
         return ("teams", TEAMS[person])
 
-    async def put(self, place: tuple[str, ...], key: str, text: str) -> None:
+    async def put(self, place: Scope, key: str, text: str, who: str) -> None:
         await self.store.aput(place, key, {"text": text})
 
-    async def found(self, place: tuple[str, ...], question: str) -> list[tuple[float, str]]:
+    async def found(self, place: Scope, question: str) -> list[Hit]:
         hits = await self.store.asearch(place, query=question, limit=SHOWN)
-        return [(each.score or 0.0, each.value["text"]) for each in hits]
+        return [(each.score or 0.0, each.value["text"], place[-1]) for each in hits]
 
-    async def delete(self, place: tuple[str, ...], key: str) -> None:
+    async def delete(self, place: Scope, key: str) -> None:
         await self.store.adelete(place, key)
 
     async def say(self, fact: Fact) -> None:
-        await self.put(self.own(fact.owner), fact.about, fact.text)
+        await self.put(self.own(fact.owner), fact.about, fact.text, fact.owner)
 
     async def share(self, fact: Fact) -> None:
-        await self.put(self.together(fact.owner), fact.about, fact.text)
+        await self.put(self.together(fact.owner), fact.about, fact.text, fact.owner)
 
     async def decide(self, fact: Fact, text: str) -> None:
-        await self.put(self.together(fact.owner), text, text)
+        await self.put(self.together(fact.owner), text, text, fact.owner)
 
     async def forget(self, fact: Fact) -> None:
         await self.delete(self.own(fact.owner), fact.about)
@@ -114,19 +126,19 @@ class OfStore:
     async def ask(self, person: str, question: str) -> Sequence[Shown]:
         places = dict.fromkeys([self.own(person), self.together(person)])
         found = [each for place in places for each in await self.found(place, question)]
-        return [Shown(text) for _, text in sorted(found, reverse=True)[:SHOWN]]
+        return [Shown(text, origin) for _, text, origin in sorted(found, reverse=True)[:SHOWN]]
 
 
 class OnePool(OfStore):
     """One vector pool for all: what is said anew is added, and nobody is told apart."""
 
-    def own(self, person: str) -> tuple[str, ...]:
+    def own(self, person: str) -> Scope:
         return ("pool",)
 
     together = own
 
     async def say(self, fact: Fact) -> None:
-        await self.put(("pool",), f"{fact.about}, {len(fact.values)}", fact.text)
+        await self.put(("pool",), f"{fact.about}, {len(fact.values)}", fact.text, fact.owner)
 
     async def share(self, fact: Fact) -> None:
         """Do nothing: everybody has it."""
@@ -139,7 +151,7 @@ class OnePool(OfStore):
 class Isolated(OfStore):
     """Everybody has a memory of their own, and nobody another's."""
 
-    def together(self, person: str) -> tuple[str, ...]:
+    def together(self, person: str) -> Scope:
         return self.own(person)
 
     async def share(self, fact: Fact) -> None:
@@ -153,24 +165,64 @@ class LangMem(OfStore):
         super().__init__(story, embedder)
         self._ids: dict[Any, str] = {}
 
-    async def _manage(self, place: tuple[str, ...], **said: str) -> str:
+    async def _manage(self, place: Scope, **said: str) -> str:
         make: Any = import_module(LANGMEM).create_manage_memory_tool
         return str(await make(namespace=place, store=self.store).ainvoke(said))
 
-    async def put(self, place: tuple[str, ...], key: str, text: str) -> None:
+    async def put(self, place: Scope, key: str, text: str, who: str) -> None:
         if known := self._ids.get((place, key)):
             await self._manage(place, content=text, action="update", id=known)
         else:
             told = await self._manage(place, content=text, action="create")
             self._ids[place, key] = told.rsplit(" ", 1)[-1]
 
-    async def found(self, place: tuple[str, ...], question: str) -> list[tuple[float, str]]:
+    async def found(self, place: Scope, question: str) -> list[Hit]:
         hits = await self.store.asearch(place, query=question, limit=SHOWN)
-        return [(each.score or 0.0, str(each.value["content"])) for each in hits]
+        return [(each.score or 0.0, str(each.value["content"]), place[-1]) for each in hits]
 
-    async def delete(self, place: tuple[str, ...], key: str) -> None:
+    async def delete(self, place: Scope, key: str) -> None:
         if known := self._ids.pop((place, key), None):
             await self._manage(place, action="delete", id=known)
+
+
+class Mem0(OfStore):
+    """The package `mem0ai`, with its memories' ids kept: a change updates, a message names who says it."""
+
+    def __init__(self, story: str, embedder: Embedder) -> None:
+        super().__init__(story, embedder)
+        self._chat = FakeListChatModel(responses=["{}"])
+        self._memory = open_mem0(settings().home / f"{type(self).__name__} {story}", embedder, self._chat)
+        self._ids: dict[Any, list[str]] = {}
+
+    async def _add(self, place: Scope, key: str, text: str, *, who: str, infer: bool) -> None:
+        message = [{"role": "user", "name": who, "content": text}]
+        made = await asyncio.to_thread(self._memory.add, message, user_id=place[-1], infer=infer)
+        self._ids.setdefault((place, key), []).extend(each["id"] for each in made["results"])
+
+    async def put(self, place: Scope, key: str, text: str, who: str) -> None:
+        if known := self._ids.get((place, key)):
+            await asyncio.to_thread(self._memory.update, known[0], text)
+        else:
+            await self._add(place, key, text, who=who, infer=False)
+
+    async def found(self, place: Scope, question: str) -> list[Hit]:
+        filters = {"user_id": place[-1]}
+        hits = await asyncio.to_thread(self._memory.search, question, top_k=SHOWN, filters=filters)
+        return [
+            (each["score"], each["memory"], each.get("actor_id") or place[-1]) for each in hits["results"]
+        ]
+
+    async def delete(self, place: Scope, key: str) -> None:
+        for known in self._ids.pop((place, key), []):
+            await asyncio.to_thread(self._memory.delete, known)
+
+
+class Mem0Told(Mem0):
+    """The package `mem0ai` told each message, as by default: a scripted model extracts what it says."""
+
+    async def put(self, place: Scope, key: str, text: str, who: str) -> None:
+        self._chat.responses = [json.dumps({"memory": [{"id": "0", "text": text}]})]
+        await self._add(place, key, text, who=who, infer=True)
 
 
 Memory = Mneme | OfStore
@@ -179,5 +231,6 @@ RIVALS: Mapping[str, Callable[[str, Embedder], OfStore]] = {
     "isolated memories": Isolated,
     "LangGraph's store": OfStore,
     **({"langmem": LangMem} if find_spec(LANGMEM) else {}),
+    **({"mem0ai, ids kept": Mem0, "mem0ai, told": Mem0Told} if find_spec(MEM0) else {}),
 }
-"""By name; `langmem` where its package is installed."""
+"""By name; packages where they are installed."""

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_type_hi
 from pydantic import Field, TypeAdapter, ValidationError
 
 from mneme.core.errors import BadInput, MnemeError, NotFound
-from mneme.stores.ledger.answers import KeptAnswers
+from mneme.stores.answers import KeptAnswers
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, check_name, team_namespace, user_namespace
 
@@ -94,6 +94,10 @@ class Operations:
 
     def __init__(self, ledger: Ledger, owner: str, caller: str = USER) -> None:
         self._ledger, self._owner, self._caller = ledger, owner, caller
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Open what the operations of a class work on."""
 
     @property
     def answers(self) -> KeptAnswers:

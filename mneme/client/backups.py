@@ -23,10 +23,10 @@ from mneme.core.settings import settings
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.checkpoints.files import check_sqlite, copy_sqlite, refuse_gone
 from mneme.stores.checkpoints.tally import KEPT
+from mneme.stores.database import Sqlite, storage_errors
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import problems_in
-from mneme.stores.ledger.database import Sqlite
-from mneme.stores.ledger.folder import GENERATIONS, LOG, MANIFEST, storage_errors
+from mneme.stores.ledger.folder import GENERATIONS, LOG, MANIFEST
 from mneme.stores.ledger.log import check_format, write_log
 from mneme.stores.ledger.opening import open_store, open_to_read
 from mneme.stores.ledger.reembedding import reembed

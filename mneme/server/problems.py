@@ -38,7 +38,7 @@ from mneme.core.errors import (
     StorageFailure,
     TooMany,
 )
-from mneme.stores.ledger.answers import Answer
+from mneme.stores.answers import Answer
 
 log = logging.getLogger(__name__)
 

@@ -262,8 +262,9 @@ def _options_of(
     missing, all_found = knowledge.missing(), state["assessed"]["found"] == wanted_in(episode)
     loose = Counter(each.name for each in knowledge.items if each.held_by is None and not each.placed)
     needless = {"gocheck"} if all_found else set()
-    if all_found and all(count <= loose[name] for name, count in missing.items()):
-        needless.add("goexplore")  # who does not know where it was found may have to look for it
+    are_seen = all(need.room != NOWHERE for need in knowledge.needs if need.placed < need.wanted)
+    if all_found and are_seen and all(count <= loose[name] for name, count in missing.items()):
+        needless.add("goexplore")  # who does not know where a thing or its target is may have to look for it
     return [
         option
         for option in options

@@ -18,7 +18,7 @@ ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…)\s*")
 UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 """Letters of scripts that put no space between words: Thai, Lao, Japanese, Chinese."""
 SENTENCE_END = re.compile(
-    r"(?<=[.!?…])(?<![\s.][A-Za-z]\.)(?<!Mrs\.)(?<!Prof\.)(?<!Col\.)(?<!Mr\.)(?<!Ms\.)(?<!Dr\.)(?<!St\.)"
+    r"(?<=[.!?…؟।])(?<![\s.][A-Za-z]\.)(?<!Mrs\.)(?<!Prof\.)(?<!Col\.)(?<!Mr\.)(?<!Ms\.)(?<!Dr\.)(?<!St\.)"
     r"(?!(?<=\d\.)\s+(?:[^\W\dA-ZÄÖÜ_]|(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)))\s+"
     r"|\s*\n\s*|(?<=[。！？])"
 )
@@ -30,9 +30,9 @@ STEM = 4
 
 
 def folded(text: str) -> str:
-    """Return a text without case, accents and variants of one letter."""
+    """Return a text without case, accents, vowel signs and variants of one letter."""
     parted = unicodedata.normalize("NFKD", text.replace("’", "'")).casefold()
-    return "".join(each for each in parted if not unicodedata.combining(each))
+    return "".join(each for each in parted if unicodedata.category(each)[0] != "M")
 
 
 def words(text: str) -> list[str]:
@@ -124,10 +124,11 @@ def _stems(text: str) -> set[str]:
     return {stem(word) for word in words(text) if len(word) > 2 or word.isdigit() or UNSPACED.search(word)}
 
 
-def changed_number(content: str, quote: str) -> str:
+def changed_number(content: str, quote: str, before: Sequence[str] = ()) -> str:
     """Return a number of a content that stands for another one of the quote, which it lacks; or empty.
 
-    It may be a part of the other (98, 1998), the same hour of the afternoon, or of a date worked out.
+    It may be a part of the other (98, 1998), the same hour of the afternoon, or of a date worked out, or
+    stand in what was said before.
     """
 
     def other_than(numbers: list[str], others: list[str]) -> list[str]:
@@ -135,7 +136,8 @@ def changed_number(content: str, quote: str) -> str:
 
     said, wrote = NUMBER.findall(folded(quote)), NUMBER.findall(folded(content))
     dated = YEAR.search(content) is not None and YEAR.search(quote) is None
-    return next(iter(other_than(wrote, said)), "") if other_than(said, wrote) and not dated else ""
+    new = other_than(wrote, [*said, *NUMBER.findall(folded(" ".join(before)))])
+    return new[0] if new and other_than(said, wrote) and not dated else ""
 
 
 def _one_number(one: str, other: str) -> bool:

@@ -18,30 +18,26 @@ from mneme.prompts.chat.evidence import UNSPACED, sentences, words
 MAX_READ = 20_000  # characters of a message: what is longer is a document
 MAX_CHARS = 1000  # characters of a statement that stands in one memory; a longer one is split between words
 ENGLISH = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-WORDS = {name: frozenset(words(listed)) for name, listed in ENGLISH["words"].items()}
-GRAMMAR, REACTION, TALK, ASKING, TASK, WANTED = (
-    WORDS[name] for name in ("grammar", "reaction", "talk", "asking", "task", "wanted")
+GRAMMAR, REACTION, ASKING, TASK, WANTED = (
+    frozenset(words(ENGLISH["words"][name])) for name in ("grammar", "reaction", "asking", "task", "wanted")
 )
 EMPTY = GRAMMAR | REACTION
 PATTERNS = {name: "".join(parts) for name, parts in ENGLISH["patterns"].items()}
-COURTESY, PERSON, FIRST, NAMED, IS, LASTING, THAT, SEARCHING, MAKING, ONCE, EVER, STANDING = (
+PERSON, NAMED, IS, THAT, SEARCHING, MAKING, EVER, CLAUSES, PASTED, WISHING, REFERRING, VERBATIM = (
     re.compile(PATTERNS[name])
     for name in (
-        *("courtesy", "person", "first", "named", "is", "lasting", "that", "searching"),
-        *("making", "once", "ever", "standing"),
+        *("person", "named", "is", "that", "searching", "making", "ever"),
+        *("clauses", "pasted", "wishing", "referring", "verbatim"),
     )
 )
 TIED = re.compile(PATTERNS["person"] + PATTERNS["tied"])
-CLAUSES, PASTED, WISHING, TAG, REFERRING, VERBATIM = (
-    re.compile(PATTERNS[name]) for name in ("clauses", "pasted", "wishing", "tag", "referring", "verbatim")
-)
+STANDING = re.compile(PATTERNS["ever"] + PATTERNS["standing"])
+TAG = re.compile(r", \w+\?+$")  # `No jokes, ok?`
 OPENING = REACTION | {"so", "and", "but", "now", "then", "btw", "also", "kindly"}
 ALWAYS_ASKING = frozenset(words("is are does"))
 INVERTED = ALWAYS_ASKING | frozenset(words("can could would should"))
 AUXILIARY = INVERTED | frozenset(words("do did will shall may am was were has have had"))
-DETAIL = EMPTY | TASK | frozenset(words("put end add use include start finish close cover"))
-ENGLISH_ALONE = frozenset(words("the and with which that this what how your you"))
-IMAGINED = frozenset(words("imagine pretend suppose"))
+DETAIL = EMPTY | TASK | frozenset(words("put end use include start finish close cover"))
 PRONOUN = frozenset(words("i you u ya we he she it they this that there any"))
 
 
@@ -89,7 +85,7 @@ def asks(sentence: str) -> bool:
     first, second, *rest = read = [_core(each) for each in words(opened)[:9]] + ["", ""]
     if first in {"can", "could", "will"} and second in {"you", "u"} and STANDING.search(opened):
         return False
-    if VERBATIM.fullmatch(sentence) or said.endswith(("?", "？")) or SEARCHING.search(said):
+    if VERBATIM.fullmatch(sentence) or SEARCHING.search(said):
         return True
     if {first, first.removesuffix("s")} & ASKING:  # but `What I hate most is …`, `How I like it: …`
         return not (second in {"i", "we"} and ({"is", "are"} & {*rest} or ": " in opened))
@@ -99,8 +95,7 @@ def asks(sentence: str) -> bool:
     is_when = first in {"when", "where"} and second in AUXILIARY | {""}
     is_bare = PERSON.search(opened) is None and IS.search(opened) is None
     is_task = first in TASK or MAKING.match(opened) or (is_bare and not WANTED.isdisjoint(read[:4]))
-    lasting = EVER if first in TASK and ONCE.match(opened) else STANDING
-    is_once = is_task and not lasting.search(VERBATIM.sub(" ", opened))
+    is_once = is_task and not STANDING.search(VERBATIM.sub(" ", opened))
     return first in ALWAYS_ASKING or is_inverted or is_when or bool(is_once)
 
 
@@ -119,12 +114,9 @@ def says(sentence: str, known: bool = False) -> bool:
 
 def says_beside(question: str) -> bool:
     """Tell whether a clause of a question states something about the user or somebody they speak of."""
-    if not IMAGINED.isdisjoint(words(_opened(question).lower())[:1]):
-        return False
     own = question.partition(":")[0] if PASTED.search(question) else question
     clauses = CLAUSES.split(VERBATIM.sub(" ", own))
-    is_english = not ENGLISH_ALONE.isdisjoint(words(question.lower()))
-    said = [each for each in clauses[:-1] if not is_english and EMPTY.isdisjoint(words(each))]
+    said = [each for each in clauses[:-1] if EMPTY.isdisjoint(words(each))]
     said += [each.rstrip("? ") for each in clauses if PERSON.search(each) and len(words(each)) > 1]
     return any(says(each) and (NAMED.search(each) or not asks(each)) for each in said)
 
@@ -132,14 +124,13 @@ def says_beside(question: str) -> bool:
 def details(sentence: str) -> bool:
     """Tell whether a sentence after a task only says more of it: `Around 300 words, with a sad ending.`"""
     read = [_core(each) for each in words(sentence)[:1]]
-    return not (FIRST.search(sentence) or EVER.search(sentence) or DETAIL.isdisjoint(read))
+    return not (PERSON.search(sentence) or EVER.search(sentence) or DETAIL.isdisjoint(read))
 
 
 def content_of(text: str) -> list[str]:
-    """Return the words of a text that are neither of grammar nor of courtesy, nor of the talk alone."""
-    empty = EMPTY if LASTING.search(text) else EMPTY | TALK
-    found = map(_core, words(COURTESY.sub(" ", text)))
-    return [each for each in found if each not in empty and not re.fullmatch("[a-z]?", each)]
+    """Return the words of a text that are neither of grammar nor of courtesy."""
+    found = map(_core, words(text))
+    return [each for each in found if each not in EMPTY and not re.fullmatch("[a-z]?", each)]
 
 
 def _core(word: str) -> str:

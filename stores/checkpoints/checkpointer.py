@@ -14,8 +14,8 @@ from mneme.core.errors import BadInput, needs
 from mneme.core.settings import read_settings
 from mneme.stores.checkpoints.files import RUN, open_file, readable
 from mneme.stores.checkpoints.tables import Kept, threads_of
+from mneme.stores.database import Database
 from mneme.stores.ledger.addresses import POSTGRES
-from mneme.stores.ledger.database import Database
 
 if TYPE_CHECKING:  # slow to import
     from mneme.stores.checkpoints.saver import Checkpoints

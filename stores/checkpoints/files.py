@@ -25,8 +25,7 @@ from mneme.stores.checkpoints.tally import (
     newest_gone,
     noted,
 )
-from mneme.stores.ledger.database import Cursor, Sqlite, make
-from mneme.stores.ledger.folder import storage_errors
+from mneme.stores.database import Cursor, Sqlite, make, storage_errors
 
 _JSON = "CAST(metadata AS TEXT)"
 RUN = f"CASE WHEN json_valid({_JSON}) THEN json_extract({_JSON}, '$.run_id') END"

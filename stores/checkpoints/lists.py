@@ -16,7 +16,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from mneme.stores.checkpoints.tables import Place
-from mneme.stores.ledger.database import Cursor
+from mneme.stores.database import Cursor
 
 COUNT = "mneme: items of a list that is stored apart"
 """The only key of the dict that stands in a checkpoint where the list was."""

@@ -5,8 +5,8 @@ program.
 """
 
 from mneme.stores.checkpoints.tables import TABLES
-from mneme.stores.ledger.database import make
-from mneme.stores.ledger.postgres import Postgres
+from mneme.stores.database import make
+from mneme.stores.postgres import Postgres
 
 SCHEMA = "mneme_checkpoints"
 RUN = """substring(metadata from '"run_id": "([^"]*)"')"""

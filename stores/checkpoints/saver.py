@@ -35,7 +35,7 @@ from mneme.stores.checkpoints.packing import MSGPACK, PlainSerializer, Value
 from mneme.stores.checkpoints.tables import COLUMNS, VALUES, Kept, Place, metadata_of, threads_of
 from mneme.stores.checkpoints.tally import KEYS, ROWS_MADE, UNCOUNT, note_made
 from mneme.stores.checkpoints.turns import At, Known, Past
-from mneme.stores.ledger.database import Cursor, Database, Worker, upsert
+from mneme.stores.database import Cursor, Database, Worker, upsert
 from mneme.stores.ledger.log import each_value
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ commit: where the newest writes are lost with the write-ahead log, the database 
 import sqlite3
 from pathlib import Path
 
-from mneme.stores.ledger.database import Cursor
+from mneme.stores.database import Cursor
 
 KEPT = "-kept"
 """What follows the file's name in that of the note beside it: that it was made, and how much was written."""

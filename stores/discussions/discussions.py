@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Collection, Iterable
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, NotFound
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace, team_namespace
+from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace, team_namespace, texts_in
 from mneme.stores.provenance import made_from
 from mneme.stores.shelf import RecordKind, Shelf, kind_of
 
@@ -25,22 +25,18 @@ SAYS_NOTHING = {"not discussed", "left out for length"}
 Ending = Literal["", "consensus", "turn limit"]
 
 
-class Raised(BaseModel):
+class Raised(BaseModel, frozen=True):
     """An issue that a turn raises, and the roles that it concerns; empty: all of them."""
-
-    model_config = ConfigDict(frozen=True)
 
     about: str
     concerns: list[str] = []
 
 
-class Turn(BaseModel):
+class Turn(BaseModel, frozen=True):
     """t_m: what was said, by whom, on how large a context, and what it cost.
 
     `complaint` says what of the speaker's reply could not be used; who `passed` gave nothing usable at all.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     number: int
     speaker: str
@@ -86,10 +82,8 @@ def acceptance(turns: Iterable[Turn], role: str) -> tuple[int, int]:
     return accepted, ended
 
 
-class Discussion(BaseModel):
+class Discussion(BaseModel, frozen=True):
     """A discussion: its task, team and settings, and how and with what it ended."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     task: str
@@ -134,6 +128,24 @@ class Discussion(BaseModel):
         return cls.model_validate({**version.value, "at": version.created})
 
 
+class AgreementChange(BaseModel, frozen=True):
+    """A version of a discussion that took an agreement back, or let it hold again: by whom, when and why."""
+
+    agreement: str
+    version: int
+    reason: str
+    actor: str
+    at: datetime
+
+    @classmethod
+    def of(cls, agreement: str, version: Version) -> "AgreementChange":
+        """Return what a version did to an agreement."""
+        made = version.change
+        return cls(
+            agreement=agreement, version=version.version, reason=made.reason, actor=made.actor, at=version.at
+        )
+
+
 def _said(name: str, part: Any, is_labelled: bool = True) -> str:
     """Return one part of a document as a line; empty for what says nothing of the matter.
 
@@ -144,11 +156,9 @@ def _said(name: str, part: Any, is_labelled: bool = True) -> str:
     if not isinstance(part, dict) or "name" not in part:
         return ""
     fields = {field: str(each) for field, each in part.items() if field not in {"name", "turns"}}
-    told = [
-        f"{field}: {each.strip().removesuffix('.')}" if is_labelled else each
-        for field, each in fields.items()
-        if each not in SAYS_NOTHING
-    ]
+    said = {field: each for field, each in fields.items() if each not in SAYS_NOTHING}
+    labelled = [f"{field}: {each.strip().removesuffix('.')}" for field, each in said.items()]
+    told = labelled if is_labelled else [*said.values()]
     return f"{part['name']}: {'; '.join(told)}" if told else str(part["name"])
 
 
@@ -211,6 +221,30 @@ class Discussions(Shelf[Discussion, Discussion]):
             return now.model_copy(update={"withdrawn": [*now.withdrawn, agreement]}), change.reason
 
         return await self.change(discussion_id, decide, change)
+
+    async def withdrawn(self, discussion_id: str) -> list[AgreementChange]:
+        """Return the agreements that are taken back now, with the versions that did so. Raises NotFound."""
+        await self.head(discussion_id)
+        found = dict[str, AgreementChange]()
+        for version in await self.ledger.history(self.namespace, discussion_id):
+            texts = texts_in(version.value.get("withdrawn"))
+            found = {each: found.get(each) or AgreementChange.of(each, version) for each in texts}
+        return [*found.values()]
+
+    async def restore(self, discussion_id: str, agreement: str, *, change: Change) -> AgreementChange:
+        """Let an agreement hold again that was taken back. Raises NotFound."""
+
+        def decide(now: Discussion) -> tuple[Discussion, str]:
+            if agreement not in now.withdrawn:
+                raise NotFound(
+                    f"Discussion {discussion_id} has no such agreement that was taken back: {agreement}",
+                    f"See `mneme discuss withdrawn {discussion_id}`.",
+                )
+            left = [each for each in now.withdrawn if each != agreement]
+            return now.model_copy(update={"withdrawn": left}), change.reason
+
+        await self.change(discussion_id, decide, change)
+        return AgreementChange.of(agreement, await self.head(discussion_id))
 
     async def heads(self, limit: int | None = None, **options: Any) -> list[Version]:
         """Return discussions in the order in which they were begun, without what is below each."""

@@ -8,6 +8,7 @@ items without text are not found by a query; namespaces without items are not li
 import asyncio
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from functools import lru_cache
 from itertools import count
 from typing import Any, cast
@@ -156,7 +157,7 @@ def _fields(version: Version) -> dict[str, Any]:
     return {
         "namespace": version.namespace,
         "key": version.key,
-        "value": version.value,
+        "value": deepcopy(version.value),  # callers may change it, and read versions are shared
         "created_at": version.created,
         "updated_at": version.at,
     }

@@ -17,7 +17,7 @@ from itertools import chain
 from operator import mul
 from typing import NamedTuple
 
-from mneme.stores.ledger.database import Cursor
+from mneme.stores.database import Cursor
 from mneme.stores.ledger.filters import passes
 from mneme.stores.ledger.hints import Hints
 from mneme.stores.ledger.index import Scores

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mneme.core.errors import MnemeError
-from mneme.stores.ledger.database import Cursor, Database, Sqlite
+from mneme.stores.database import Cursor, Database, Sqlite
 from mneme.stores.ledger.log import SUM, Entry, Transaction, chained, is_whole, make_tables, state_of
 from mneme.stores.ledger.records import Version, gaps
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import qdrant_edge as edge
 
 from mneme.core.errors import Damaged, MnemeError
-from mneme.stores.ledger.database import REPAIR
+from mneme.stores.database import REPAIR
 from mneme.stores.ledger.folder import seal
 from mneme.stores.ledger.index import (
     BATCH_SIZE,

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from mneme.core.errors import Damaged, MnemeError
 from mneme.core.private import make_private_file, make_private_folder
-from mneme.stores.ledger.database import Database
+from mneme.stores.database import Database
 from mneme.stores.ledger.edge_engine import EdgeEngine, unseen
 from mneme.stores.ledger.folder import is_sealed, unseal
 from mneme.stores.ledger.index import Scores, agrees, build, changes, differences
@@ -48,6 +48,11 @@ class EdgeIndex:
         self._watch: threading.Thread | None = None
         self._copy: EdgeEngine | None = None
         self._has_remains = False
+
+    @property
+    def followed(self) -> int:
+        """The last entry up to which the index is known to have followed the log."""
+        return self._opened().seq
 
     def follow(self) -> int:
         """Bring the copy to the end of the log; return up to which entry it has followed it."""

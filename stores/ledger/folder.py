@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mneme.core.durable import sync, write_durably
-from mneme.core.errors import Damaged, LedgerInUse, LedgerMismatch, NotWritable, StorageFailure
+from mneme.core.errors import Damaged, LedgerInUse, LedgerMismatch, NotWritable
 from mneme.core.private import (
     close_to_others,
     is_open_to_all,
@@ -28,7 +28,7 @@ from mneme.core.private import (
     make_private_file,
     make_private_folder,
 )
-from mneme.stores.ledger.database import SPACE
+from mneme.stores.database import storage_errors
 
 LOCK, LOG, MANIFEST = "mneme.lock", "log.sqlite", "mneme.json"
 GENERATIONS = "generation-*"
@@ -40,20 +40,8 @@ ASIDE = "set-aside-"
 RESERVE = 64 * 1024 * 1024
 OPENING_SECONDS = 300.0
 """The longest that a process waits while another upgrades or repairs the ledger."""
-NO_WRITING = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 log = logging.getLogger(__name__)
-
-
-@contextmanager
-def storage_errors(what: str) -> Iterator[None]:
-    """Turn an operating-system refusal into one line for the user."""
-    try:
-        yield
-    except OSError as refusal:
-        reason = refusal.strerror or str(refusal)
-        kind = NotWritable if refusal.errno in NO_WRITING else StorageFailure
-        raise kind(f"Cannot {what}: {reason}.", SPACE) from refusal
 
 
 def has_ledger(path: Path) -> bool:

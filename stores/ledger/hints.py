@@ -95,19 +95,15 @@ def _periods(question: str, today: date) -> Iterator[Period]:
 
 def _relative(words: str, today: date) -> Sequence[Period]:
     if words in ("today", "yesterday"):
-        return [_period(today - timedelta(days=words == "yesterday"))]
+        return [Period(*(today - timedelta(days=words == "yesterday")).timetuple()[:3])]
     which, unit = words.split()
     if unit == "week":
         monday = today - timedelta(days=today.weekday() + 7 * (which == "last"))
-        return [_period(monday + timedelta(days=number)) for number in range(7)]
+        return [Period(*(monday + timedelta(days=number)).timetuple()[:3]) for number in range(7)]
     if unit == "year":
         return [Period(today.year - (which == "last"))]
     within = today.replace(day=1) - timedelta(days=which == "last")
     return [Period(within.year, within.month)]
-
-
-def _period(day: date) -> Period:
-    return Period(day.year, day.month, day.day)
 
 
 def _day_of(time: Any) -> date | None:

@@ -18,9 +18,9 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
-from mneme.stores.ledger.database import Cursor, Database
+from mneme.stores.database import Cursor, Database
 from mneme.stores.ledger.listing import vectors_by_ids
-from mneme.stores.ledger.log import SUM, Head, State, heads_of, state_of
+from mneme.stores.ledger.log import SUM, Head, State, drop_kept, heads_of, state_of
 from mneme.stores.ledger.query import (
     CHANGED,
     DENSE,
@@ -80,7 +80,9 @@ def changes(cursor: Cursor, after: int) -> Changes:
             touched |= dict.fromkeys(each for ids in json.loads(body).values() for each in ids)
     points = points_of(cursor, touched, state)
     gone = touched.keys() - {point.id for point in points}
-    return Changes(state, points, [*gone], any(kind in ("forget", "drop") for kind, *_ in rows))
+    if erases := any(kind in ("forget", "drop") for kind, *_ in rows):
+        drop_kept()
+    return Changes(state, points, [*gone], erases)
 
 
 def build(database: Database, upsert: Callable[[list[Point]], object]) -> State:

@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from mneme.core.errors import Conflict, NotWritable
+from mneme.core.errors import Conflict
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger import listing
 from mneme.stores.ledger.log import Transaction
 from mneme.stores.ledger.lookup import Lookup, known_version, log, where_below
-from mneme.stores.ledger.opening import open_copy, open_store
+from mneme.stores.ledger.opening import open_store, open_to_read
 from mneme.stores.ledger.records import (
     Change,
     Namespace,
@@ -132,11 +132,10 @@ class Ledger(Lookup):
         The embedded index is built anew without it: some seconds for 20,000 records.
         """
         head = await self.get(namespace, key)
-        marks = [] if head is None else await self.forget_records([head], reason=reason, actor=actor)
-        for mark in marks:
-            if mark is not None:
-                return mark
-        raise missing(namespace, key)
+        [mark] = [None] if head is None else await self.forget_records([head], reason=reason, actor=actor)
+        if mark is None:
+            raise missing(namespace, key)
+        return mark
 
     async def forget_all(
         self, namespace_prefix: Namespace, *, reason: str, actor: str, dropped: Sequence[Version] = ()
@@ -238,17 +237,14 @@ async def open_ledger(
     is only `reading` can open a folder that cannot be written, too: a copy of it, whose writes raise
     NotWritable. Raises LedgerMismatch, Damaged or StorageFailure.
     """
-    given = (location, embedder.name, embedder.dimension, api_key)
+    opened = open_to_read if reading else open_store
+    store = await asyncio.to_thread(opened, location, embedder.name, embedder.dimension, api_key)
+    ledger = Ledger(store, embedder)
     try:
-        ledger = Ledger(await asyncio.to_thread(open_store, *given), embedder)
-    except NotWritable as why:
-        if not reading:
-            raise
-        return Ledger(await asyncio.to_thread(open_copy, *given[:3], why), embedder)
-    try:
-        if not ledger.goes_by_words and (count := await embed_waiting(ledger._store, embedder)):
+        is_due = store.refusal is None and not ledger.goes_by_words
+        if is_due and (count := await embed_waiting(store, embedder)):
             log.info("Embedded %d records that had no vectors.", count)
-            await ledger._log.thread(ledger._store.index.written)
+            await store.log.thread(store.index.written)
     except BaseException:
         await ledger.close()
         raise

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mneme.core.errors import Damaged
-from mneme.stores.ledger.database import REPAIR, Cursor
+from mneme.stores.database import REPAIR, Cursor
 from mneme.stores.ledger.filters import passes
 from mneme.stores.ledger.log import BODY, HEADS, dense_of, each_value, heads_of, state_of, versions_in
 from mneme.stores.ledger.query import LAST, Where
@@ -19,9 +19,6 @@ PUSHED: dict[tuple[str, ...], tuple[str, Any]] = {
     ("may_contradict",): ("h.contradicts", str),
 }
 """Fields that conditions find few records of many by; the database has indexes of them."""
-EMBEDDED = """SELECT h.record, v.dense, v.sum FROM ledger_heads h JOIN ledger_vectors v
-    ON v.record = h.record AND v.embedder = ? WHERE h.searched = 1"""
-
 Sides = tuple[Sequence[str], Sequence[str]]
 """The ids of the records before and after a record, the nearest first."""
 
@@ -85,43 +82,10 @@ def records(
     return found[offset:]
 
 
-def links(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list[Link]:
-    """Return what records were made from; `forward`, what was made from them."""
-    column = "source" if forward else "record"
-    asked = f"SELECT record, source, number FROM ledger_sources WHERE {column} IN ({{}})"
-    return [Link(*row) for row in each_value(cursor, asked, records)]
-
-
-def derived(cursor: Cursor, where: Where) -> list[Version]:
-    """Return the records that were made from others, in the order in which they were first written."""
-    tests, given = _selected(where)
-    statement = (
-        f"{HEADS}{tests} AND h.record IN (SELECT record FROM ledger_sources) ORDER BY h.created, h.record"
-    )
-    return versions_in(cursor.execute(statement, given).fetchall())
-
-
-def count(cursor: Cursor, where: Where) -> int:
-    """Return how many records there are."""
-    tests, given = _selected(where)
-    if where.conditions:
-        rows = cursor.execute(HEADS + tests, given)
-        return sum(passes(version.value, where.conditions) for row in rows for version in versions_in([row]))
-    counted: int = cursor.execute(f"SELECT count(*) FROM ledger_heads h{tests}", given).fetchone()[0]
-    return counted
-
-
-def ids(cursor: Cursor, where: Where, order: Order = CREATED) -> list[str]:
-    """Return the ids of records, in the order of their creation."""
+def column(cursor: Cursor, asked: str, where: Where, order: Order = CREATED, end: str = "") -> list[Any]:
+    """Return what is asked of the heads that are meant, such as `h.record`, as one column."""
     tests, given = _selected(where, order)
-    rows = cursor.execute(f"SELECT h.record FROM ledger_heads h{tests} ORDER BY h.created, h.record", given)
-    return [row[0] for row in rows]
-
-
-def scopes(cursor: Cursor, where: Where) -> list[str]:
-    """Return the scopes in which there are records."""
-    tests, given = _selected(where)
-    return [row[0] for row in cursor.execute(f"SELECT DISTINCT h.scope FROM ledger_heads h{tests}", given)]
+    return [row[0] for row in cursor.execute(f"SELECT {asked} FROM ledger_heads h{tests}{end}", given)]
 
 
 def versions_of(cursor: Cursor, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Version]:
@@ -173,17 +137,11 @@ def around(cursor: Cursor, places: Mapping[str, tuple[str, int]], reach: int) ->
     return found
 
 
-def vectors(cursor: Cursor, where: Where) -> dict[str, "array[float]"]:
-    """Return the vectors of live records by their ids."""
-    tests, given = _selected(where)
-    statement = EMBEDDED + tests.replace(" WHERE ", " AND ", 1)
-    rows = cursor.execute(statement, [state_of(cursor).embedder, *given])
-    return {record: dense_of(blob, checksum, record) for record, blob, checksum in rows}
-
-
 def vectors_by_ids(cursor: Cursor, wanted: Iterable[str]) -> dict[str, "array[float]"]:
     """Return the vectors of these records; those that have none are left out."""
-    rows = each_value(cursor, f"{EMBEDDED} AND h.record IN ({{}})", wanted, state_of(cursor).embedder)
+    statement = """SELECT h.record, v.dense, v.sum FROM ledger_heads h JOIN ledger_vectors v
+        ON v.record = h.record AND v.embedder = ? WHERE h.searched = 1 AND h.record IN ({})"""
+    rows = each_value(cursor, statement, wanted, state_of(cursor).embedder)
     return {record: dense_of(blob, checksum, record) for record, blob, checksum in rows}
 
 
@@ -195,9 +153,3 @@ def unembedded(cursor: Cursor, embedder: str, limit: int) -> dict[str, Version]:
         (embedder, limit),
     ).fetchall()
     return {row[1]: version for row, version in zip(rows, versions_in(rows), strict=True)}
-
-
-def tombstones(cursor: Cursor, prefix: str) -> list[str]:
-    """Return the notes of forgotten records whose scope begins with a prefix, the oldest first."""
-    asked = "SELECT body FROM ledger_tombstones WHERE scope >= ? AND scope < ? ORDER BY created, id"
-    return [row[0] for row in cursor.execute(asked, (prefix, prefix + LAST))]

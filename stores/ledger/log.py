@@ -19,7 +19,7 @@ import secrets
 import zlib
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +29,7 @@ from uuid import uuid4
 from pydantic import TypeAdapter
 
 from mneme.core.errors import Damaged, LedgerMismatch, MnemeError
-from mneme.stores.ledger.database import REPAIR, Cursor, Database, Sqlite, Worker, make, upsert
+from mneme.stores.database import REPAIR, Cursor, Database, Sqlite, Worker, make, upsert
 from mneme.stores.ledger.query import FORMAT, scope
 from mneme.stores.ledger.records import Version, microseconds, receipt_id, tombstone_id
 
@@ -67,6 +67,9 @@ CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {bl
 BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
 """What is read of an entry to take its body from it: see `body_of`."""
 VERSIONS = TypeAdapter(list[Version])
+KEPT_VERSIONS, KEPT_CHARS = 4096, 1_000_000
+"""How many versions are kept in memory once they were read, and how long what is read at once may be."""
+_kept: dict[bytes, Version] = {}
 HEADS = """SELECT e.seq, h.record, e.nonce, e.body, e.digest, h.scope FROM ledger_heads h
     LEFT JOIN ledger_entries e ON e.seq = h.seq AND e.record = h.record"""
 """Reads records as they are now: see `versions_in`."""
@@ -161,10 +164,12 @@ class Transaction:
         """Let a row be written, in place of one with the same key."""
         self.rows.setdefault(table, []).append(row)
 
-    def delete(self, table: str, column: str, values: Iterable[str]) -> None:
-        """Delete rows at once."""
-        for some, marks in listed([*values]):
-            self.cursor.execute(f"DELETE FROM ledger_{table} WHERE {column} IN ({marks})", some)
+    def delete(self, table: str, records: Collection[str]) -> None:
+        """Delete the rows of records at once; heads and vectors that wait to be written, too."""
+        if rows := self.rows.get(table):
+            self.rows[table] = [row for row in rows if row[0] not in records]
+        for some, marks in listed([*records]):
+            self.cursor.execute(f"DELETE FROM ledger_{table} WHERE record IN ({marks})", some)
 
     def flush(self) -> None:
         """Write what was put, and the state."""
@@ -215,6 +220,7 @@ class Log(Worker):
         self._writer.submit(self._drain)
         result: T = await asyncio.wrap_future(job.done)
         if erases:
+            drop_kept()
             await asyncio.wrap_future(self._writer.submit(self.database.erased))
         return result
 
@@ -365,7 +371,10 @@ def digest_of(nonce: bytes, body: str) -> bytes:
 
 def is_whole(nonce: bytes | None, body: str | None, digest: bytes) -> bool:
     """Say whether a body is as it was written."""
-    return isinstance(nonce, bytes) and isinstance(body, str) and digest_of(nonce, body) == digest
+    try:
+        return digest_of(nonce, body) == digest  # type: ignore[arg-type]
+    except (TypeError, AttributeError):  # a damaged database gives other types
+        return False
 
 
 def chained(before: bytes, seq: int, entry: Entry, digest: bytes) -> bytes:
@@ -406,8 +415,25 @@ def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: An
 
 
 def versions_in(rows: Iterable[Sequence[Any]]) -> list[Version]:
-    """Return the versions in entries, of which `BODY` was read; all are read at once. Raises Damaged."""
-    return VERSIONS.validate_json(f"[{','.join(map(body_of, rows))}]")
+    """Return the versions in entries, of which `BODY` was read. Raises Damaged.
+
+    Those read last are kept by their digests: to parse a version takes as long as to find ten. Their values
+    are shared, so nobody may change what is in them.
+    """
+    found = [(row, _kept.get(row[4])) for row in rows]
+    bodies = [body_of(row) for row, version in found if version is None]
+    parsed = iter(VERSIONS.validate_json(f"[{','.join(bodies)}]") if bodies else ())
+    versions = [version or next(parsed) for _, version in found]
+    if bodies and sum(map(len, bodies)) < KEPT_CHARS:
+        if len(_kept) > KEPT_VERSIONS:
+            _kept.clear()
+        _kept.update((row[4], version) for (row, _), version in zip(found, versions, strict=True))
+    return versions
+
+
+def drop_kept() -> None:
+    """Let go of the versions that are kept in memory: one of them was erased."""
+    _kept.clear()
 
 
 def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Head]:

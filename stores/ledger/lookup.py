@@ -20,9 +20,10 @@ from mneme.stores.ledger.filters import conditions
 from mneme.stores.ledger.hints import Hints, hints_of
 from mneme.stores.ledger.index import concealed
 from mneme.stores.ledger.listing import CREATED, Link, Order
-from mneme.stores.ledger.log import heads_of
+from mneme.stores.ledger.log import each_value, heads_of, state_of
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
+    LAST,
     MAX_QUERY,
     LedgerInfo,
     Mark,
@@ -78,8 +79,7 @@ class Lookup:
     async def get(self, namespace: Namespace, key: str) -> Version | None:
         """Return the record as it is now, live or retired."""
         record = record_id(check_namespace(namespace), check_name(key, "key"))
-        head = (await self._log.read(heads_of, [record])).get(record)
-        return head and head.version
+        return (await self.by_ids([record])).get(record)
 
     async def history(self, namespace: Namespace, key: str) -> list[Version]:
         """Return every version, oldest first. Raises NotFound."""
@@ -185,39 +185,43 @@ class Lookup:
         scopes = (scope("+", prefix, shelf),) if prefix else ()
         where = Where(scopes, conditions(filter), sections=tuple(map(section_name, sections)))
         asked = Query(where, mode, dense, words, limit, offset, min_score, ranking, days)
-        if mode == "blend":
-            hints = hints_of(query, now.astimezone().date())
-            return await self._log.thread(lambda: self._blended(asked, hints))
+        hints = hints_of(query, now.astimezone().date()) if mode == "blend" else None
         try:
-            hits = await self._log.thread(lambda: self._found(asked))
+            hits = await self._log.thread(lambda: self._found(asked, hints))
         except StorageFailure as failure:
             raise await self._unrankable(asked) or failure from None
         if ranking is not None:
-            return [hit.model_copy(update={"parts": ranking.parts(hit, days)}) for hit in hits]
-        return [hit.model_copy(update={"score": likeness(hit.score)}) for hit in hits] if by_words else hits
-
-    def _found(self, asked: Query) -> list[Hit]:
-        """Search, and join what was found with the log: one that changed just now is looked for again."""
-        for _ in range(ATTEMPTS):
-            followed = self._store.index.follow()
-            found = self._store.index.search(concealed(asked, self._store.key))
-            with self._store.log.database.reading() as cursor:
-                heads = heads_of(cursor, [each.record for each in found])
-            now = {record: head.version for record, head in heads.items() if head.seq <= followed}
-            hits = [
-                Hit(version=now[each.record], score=each.score, parts=each.parts)
-                for each in found
-                if each.record in now
-            ]
-            if len(hits) == len(found):
-                break
+            return [hit._replace(parts=ranking.parts(hit, days)) for hit in hits]
+        if by_words and hints is None:
+            return [hit._replace(score=likeness(hit.score)) for hit in hits]
         return hits
 
-    def _blended(self, asked: Query, hints: Hints) -> list[Hit]:
-        self._store.index.follow()
-        pool = self._store.index.pool(concealed(asked, self._store.key))
-        with self._store.log.database.reading(snapshot=True) as cursor:
-            return blended(cursor, pool, asked, hints)
+    def _found(self, asked: Query, hints: Hints | None) -> list[Hit]:
+        """Search, and join what was found with the log: one that changed just now is looked for again.
+
+        Where the log ends at the entry to which the index had followed it, the index had all of it.
+        """
+        index, hits, wanted = self._store.index, list[Hit](), concealed(asked, self._store.key)
+        for attempt in range(ATTEMPTS):
+            followed = index.follow() if attempt else index.followed
+            if hints is not None:
+                pool = index.pool(wanted)
+                with self._log.database.reading(snapshot=True) as cursor:
+                    if attempt or state_of(cursor).seq == followed:
+                        return blended(cursor, pool, asked, hints)
+                continue
+            found = index.search(wanted)
+            with self._log.database.reading() as cursor:
+                heads = heads_of(cursor, [record for record, *_ in found])
+                latest = state_of(cursor).seq
+            hits = [
+                Hit(head.version, score, parts)
+                for record, score, parts in found
+                if (head := heads.get(record)) and head.seq <= followed
+            ]
+            if len(hits) == len(found) and (attempt or latest == followed):
+                break
+        return hits
 
     async def _unrankable(self, asked: Query) -> BadInput | None:
         """Return the error for a record that has several numbers to be ranked by, over which engines fail."""
@@ -292,7 +296,8 @@ class Lookup:
 
     async def vectors(self, namespace: Namespace, shelf: str) -> dict[str, Sequence[float]]:
         """Return the vectors of the live records on a shelf, by the ids of the records."""
-        return dict(await self._log.read(listing.vectors, where_below(namespace, shelf=shelf)))
+        where = where_below(namespace, shelf=shelf)
+        return await self.vectors_by_ids(await self._log.read(listing.column, "h.record", where))
 
     async def vectors_by_ids(self, ids: Sequence[str]) -> dict[str, Sequence[float]]:
         """Return the vectors of these records, by their ids; those that have none are left out."""
@@ -309,16 +314,23 @@ class Lookup:
 
     async def links(self, records: Iterable[str], *, forward: bool = False) -> list[Link]:
         """Return what records were made from, whenever; `forward`, what was made from them."""
-        return await self._log.read(listing.links, [*records], forward)
+        column = "source" if forward else "record"
+        asked = f"SELECT record, source, number FROM ledger_sources WHERE {column} IN ({{}})"  # noqa: S608
+        return [Link(*row) for row in await self._log.read(each_value, asked, [*records])]
 
     async def derived(self, namespace_prefix: Namespace) -> list[Version]:
         """Return the live records below a prefix that were made from others."""
-        return await self._log.read(listing.derived, where_below(check_namespace(namespace_prefix)))
+        where = where_below(check_namespace(namespace_prefix))
+        made = " AND h.record IN (SELECT record FROM ledger_sources) ORDER BY h.created, h.record"
+        ids = await self._log.read(listing.column, "h.record", where, end=made)
+        found = await self.by_ids(ids)
+        return [found[each] for each in ids if each in found and found[each].live]
 
     async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
         """Return the namespaces that hold records, sorted."""
         where = where_below(prefix, retired=include_retired)
-        return sorted({namespace_of(word) for word in await self._log.read(listing.scopes, where)})
+        scopes = await self._log.read(listing.column, "DISTINCT h.scope", where)
+        return sorted({*map(namespace_of, scopes)})
 
     async def count(
         self,
@@ -330,14 +342,17 @@ class Lookup:
     ) -> int:
         """Return the number of records; a shelf's are always live."""
         where = where_below(prefix, filter, retired=include_retired, shelf=shelf)
-        return await self._log.read(listing.count, where)
+        if where.conditions:
+            return len(await self._log.read(listing.records, where))
+        [counted] = await self._log.read(listing.column, "count(*)", where)
+        return int(counted)
 
     async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
         """Return the log of erasures."""
         below = scope("x", check_namespace(namespace_prefix, prefix=True))
-        return [
-            Forgotten.model_validate_json(each) for each in await self._log.read(listing.tombstones, below)
-        ]
+        asked = "SELECT body FROM ledger_tombstones WHERE scope < ? AND scope >= ({}) ORDER BY created, id"
+        notes = await self._log.read(each_value, asked, [below], below + LAST)
+        return [Forgotten.model_validate_json(note) for [note] in notes]
 
     async def export(self, namespace_prefix: Namespace = ()) -> AsyncIterator[str]:
         """Yield every version as a line of JSON, record by record, oldest first."""
@@ -378,7 +393,8 @@ class Lookup:
 
     async def _pages(self, where: Where, order: Order = CREATED) -> AsyncIterator[dict[str, list[Version]]]:
         """Go through the histories of records in the order of their creation, some at a time."""
-        ids = await self._log.read(listing.ids, where, order)
+        in_order = " ORDER BY h.created, h.record"
+        ids = await self._log.read(listing.column, "h.record", where, order, in_order)
         for start in range(0, len(ids), PAGE_SIZE):
             yield await self._log.read(listing.histories, ids[start : start + PAGE_SIZE])
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotWritable, StorageFailure, needs
+from mneme.stores.database import REPAIR, Database, Sqlite, storage_errors
 from mneme.stores.ledger.addresses import Place, place_of
 from mneme.stores.ledger.checking import problems_of
-from mneme.stores.ledger.database import REPAIR, Database, Sqlite
 from mneme.stores.ledger.edge_index import EdgeIndex, copies_in
 from mneme.stores.ledger.folder import (
     GENERATIONS,
@@ -24,7 +24,6 @@ from mneme.stores.ledger.folder import (
     is_sealed,
     refuse_gone,
     seal,
-    storage_errors,
     unseal,
 )
 from mneme.stores.ledger.log import Log, check_embedder, current_state, make_tables, write_log
@@ -118,7 +117,7 @@ def _opened(place: Place, embedder: str, dimension: int, api_key: str) -> Store:
     with ExitStack() as opened:
         if place.folder is None:
             with needs("A ledger in Postgres", "postgres"):
-                module: Any = import_module("mneme.stores.ledger.postgres")
+                module: Any = import_module("mneme.stores.postgres")
             database = module.Postgres(place.log)
             opened.callback(database.close)
             with database.writing() as cursor:
@@ -178,19 +177,16 @@ def _seal_log(folder: Folder) -> None:
         seal(folder.path, LOG_FILES)
 
 
-def open_to_read(location: str, api_key: str = "") -> Store:
-    """Open what is at a location, or a copy of it where it cannot be written. Blocks.
-
-    Raises LedgerMismatch, Damaged, StorageFailure.
-    """
+def open_to_read(location: str, embedder: str = "", dimension: int = 0, api_key: str = "") -> Store:
+    """Open what is at a location, or a copy of it where it cannot be written: see `open_store`. Blocks."""
     try:
-        return open_store(location, "", 0, api_key)
+        return open_store(location, embedder, dimension, api_key)
     except NotWritable as why:
-        return open_copy(location, "", 0, why)
+        return _copy(location, embedder, dimension, why)
 
 
-def open_copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Store:
-    """Open a copy of the ledger at a location, which cannot be written for this reason. Blocks.
+def _copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Store:
+    """Open a copy of the ledger at a location, which cannot be written for this reason.
 
     The copy of the log is in a temporary folder (in memory, where no disk has room for it), which is removed
     on closing. Writes are refused, and the index is made with the first search. Raises LedgerMismatch,

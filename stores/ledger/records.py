@@ -1,12 +1,12 @@
 """What the ledger keeps: versions of records, the reason for each, and how their ids are made."""
 
-import math
+import json
 import re
 import threading
 import uuid
 from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
@@ -110,14 +110,12 @@ class Version(BaseModel):
         return f"{self.record}@{self.version}"
 
 
-class Hit(BaseModel):
+class Hit(NamedTuple):
     """A found record with its score; `parts` holds the cosine and the BM25 score where known."""
-
-    model_config = ConfigDict(frozen=True)
 
     version: Version
     score: float
-    parts: dict[str, float] = {}
+    parts: dict[str, float]
 
 
 class Write(BaseModel):
@@ -254,32 +252,24 @@ def unescaped(part: str) -> str:
 
 def check_value(value: Value, text: str) -> None:
     """Refuse what cannot be kept without loss: non-finite or huge numbers, broken text, huge values."""
-    size = _size(value) + _size(text)
+    _check_numbers(value)
+    try:
+        size = len(json.dumps([value, text], ensure_ascii=False, allow_nan=False).encode())
+    except (TypeError, ValueError) as fault:
+        raise BadInput(f"A value must be plain JSON: {fault}.") from fault
     if size > MAX_VALUE_BYTES:
         raise BadInput(f"A record's value may have {MAX_VALUE_BYTES} bytes; this one has {size}.")
 
 
-def _size(value: Any, depth: int = 0) -> int:
-    """Return about how many bytes a value takes as JSON; refuse what JSON cannot hold."""
+def _check_numbers(value: Any, depth: int = 0) -> None:
+    """Refuse integers that a reader may round, and what is nested too deeply for one."""
     if depth > MAX_VALUE_DEPTH:
         raise BadInput(f"A value may be nested {MAX_VALUE_DEPTH} levels deep.")
-    match value:
-        case str():
-            try:
-                return len(value.encode()) + 2
-            except UnicodeEncodeError as broken:
-                raise BadInput(f"A value cannot hold broken Unicode: {broken.reason}.") from broken
-        case dict():
-            return 2 + sum(1 + _size(each, depth + 1) for item in value.items() for each in item)
-        case list():
-            return 2 + sum(1 + _size(item, depth + 1) for item in value)
-        case float() if not math.isfinite(value):
-            raise BadInput(f"A value cannot hold the number {value}.")
-        case int() if not -(2**63) <= value < 2**63:
-            raise BadInput(f"A value cannot hold an integer beyond 64 bits: {value}.")
-        case None | float() | int():
-            return 8
-    raise BadInput(f"A value holds plain JSON, not {type(value).__name__}.")
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            _check_numbers(each, depth + 1)
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise BadInput(f"A value cannot hold an integer beyond 64 bits: {value}.")
 
 
 def make_write(**fields: Any) -> Write:

@@ -17,8 +17,8 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from mneme.core.errors import LedgerMismatch, StorageFailure
+from mneme.stores.database import Database
 from mneme.stores.ledger.addresses import address_of
-from mneme.stores.ledger.database import Database
 from mneme.stores.ledger.index import (
     BATCH_SIZE,
     STAMP_ID,
@@ -64,6 +64,7 @@ class ServerIndex(Engine):
         self._nodes = Nodes(self._address, api_key)
         self.name = f"{self._address.collection}-index"
         self._following = threading.Lock()
+        self.followed = 0  # the last entry up to which the index is known to have followed the log
         state = current_state(database)
         self._made_with = (state.embedder, state.dimension)
 
@@ -97,6 +98,7 @@ class ServerIndex(Engine):
         if state.indexed < state.seq:
             with self._following:
                 self._catch_up()
+        self.followed = state.seq
         return state.seq
 
     def written(self) -> None:

@@ -83,49 +83,47 @@ class Import:
     async def run(self, lines: Iterable[str] | AsyncIterable[str]) -> ImportReport:
         """Import record after record, some hundred at a time."""
         waiting: list[Record] = []
-        async for record in self._records(lines):
-            waiting.append(record)
+        async for number, line in self._parsed(lines):
+            version = Version(**{name: getattr(line, name) for name in Version.model_fields})
+            if waiting and version.record == waiting[-1].id:
+                waiting[-1].versions.append(version)
+                waiting[-1].lines.append(number)
+                continue
             if len(waiting) == BATCH_SIZE:
                 await self._bring_in(waiting)
                 waiting = []
+            waiting.append(Record([version], line.of, [number]))
         await self._bring_in(waiting)
         self.report.refused.sort(key=lambda refused: refused.line)
         return self.report
 
-    async def _records(self, lines: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[Record]:
-        """Gather consecutive lines of one record; refuse lines that are broken."""
-        record: Record | None = None
+    async def _parsed(self, lines: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[tuple[int, Line]]:
+        """Yield the lines that can be read, by their numbers; refuse those that are broken."""
         number = 0
         async for text in _each(lines):
             number += 1
-            if not text.strip() or (line := self._parsed(number, text)) is None:
+            if not text.strip():
                 continue
-            version = Version(**{name: getattr(line, name) for name in Version.model_fields})
-            if record is not None and version.record == record.id:
-                record.versions.append(version)
-                record.lines.append(number)
-                continue
-            if record is not None:
-                yield record
-            record = Record([version], line.of, [number])
-        if record is not None:
-            yield record
+            try:
+                line = self._line(text)
+            except ValidationError as broken:
+                self._refuse([number], first_fault(broken).removesuffix("."))
+            except BadInput as broken:
+                self._refuse([number], str(broken))
+            else:
+                yield number, line
 
-    def _parsed(self, number: int, text: str) -> Line | None:
-        try:
-            line = Line.model_validate_json(text)
-            _check_within(check_namespace(line.namespace), self.within)
-            check_name(line.key, "key")
-            check_value(line.value, line.text)
-            if self.check is not None:
-                self.check(line.value)
-        except ValidationError as broken:
-            self._refuse([number], first_fault(broken).removesuffix("."))
-        except BadInput as broken:
-            self._refuse([number], str(broken))
-        else:
-            return line
-        return None
+    def _line(self, text: str) -> Line:
+        """Read a line. Raises ValidationError, BadInput."""
+        line = Line.model_validate_json(text)
+        if check_namespace(line.namespace)[: len(self.within)] != self.within:
+            place, within = "/".join(line.namespace), "/".join(self.within)
+            raise BadInput(f"it belongs to {place}, not to {within}")
+        check_name(line.key, "key")
+        check_value(line.value, line.text)
+        if self.check is not None:
+            self.check(line.value)
+        return line
 
     async def _bring_in(self, records: Sequence[Record]) -> None:
         whole = [record for record in records if self._is_whole(record)]
@@ -168,11 +166,6 @@ class Import:
         self.report.refused += [Refused(line=number, reason=reason) for number in lines]
 
 
-def _check_within(namespace: Namespace, within: Namespace) -> None:
-    if namespace[: len(within)] != within:
-        raise BadInput(f"it belongs to {'/'.join(namespace)}, not to {'/'.join(within)}")
-
-
 async def _each(lines: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[str]:
     if isinstance(lines, AsyncIterable):
         async for line in lines:
@@ -204,7 +197,7 @@ def _brought_in(
         for each in missing:
             transaction.add_version(each)
         if missing:
-            transaction.delete("vectors", "record", [root])
+            transaction.delete("vectors", [root])
         if missing and vector is not None and missing[-1].live:
             put_vector(transaction, root, vector)
         return len(missing)

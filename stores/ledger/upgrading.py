@@ -15,8 +15,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mneme.core.errors import Damaged, LedgerMismatch, StorageFailure
+from mneme.stores.database import storage_errors
 from mneme.stores.ledger.checking import problems_in
-from mneme.stores.ledger.folder import GENERATIONS, MAKING, MANIFEST, Folder, storage_errors
+from mneme.stores.ledger.folder import GENERATIONS, MAKING, MANIFEST, Folder
 from mneme.stores.ledger.log import Entry, Transaction, check_format, write_log
 from mneme.stores.ledger.query import FORMAT, Payload
 from mneme.stores.ledger.records import Version

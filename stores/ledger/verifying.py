@@ -14,9 +14,9 @@ from pydantic import BaseModel
 
 from mneme.core.errors import Damaged, MnemeError
 from mneme.models.embedding.embedders import Embedder
+from mneme.stores.database import Database
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import ENTRIES, problems_in, problems_of, replay
-from mneme.stores.ledger.database import Database
 from mneme.stores.ledger.folder import LOG, MANIFEST, Folder, refuse_gone, unseal
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.log import Entry, Transaction, write_log
@@ -61,7 +61,7 @@ def _verify(location: str, api_key: str = "") -> Verified:
     if place.folder is not None:
         refuse_gone(place.folder)
     try:
-        store = open_to_read(location, api_key)
+        store = open_to_read(location, api_key=api_key)
     except Damaged as damage:
         return Verified(location=place.shown, problems=[str(damage)])
     try:

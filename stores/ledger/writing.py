@@ -5,14 +5,14 @@ Of a forgotten record the bodies are erased; a note that it happened stays, with
 # ruff: noqa: S608  (all that is put into these statements are constants, and marks)
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from pydantic import BaseModel, ConfigDict
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
 
 from mneme.core.errors import Conflict, Damaged, NotFound
-from mneme.stores.ledger.database import REPAIR
+from mneme.stores.database import REPAIR
 from mneme.stores.ledger.listing import versions_of
 from mneme.stores.ledger.log import (
     NEVER,
@@ -90,9 +90,7 @@ def _store(transaction: Transaction, record: str, version: Version, dense: Seque
     if version.live and dense is not None:
         put_vector(transaction, record, dense)
     elif version.version > version.first:
-        others = [row for row in transaction.rows.get("vectors", ()) if row[0] != record]
-        transaction.rows["vectors"] = others
-        transaction.delete("vectors", "record", [record])
+        transaction.delete("vectors", [record])
 
 
 def next_version(write: Write, head: Version | None, now: datetime, last: int) -> Version:
@@ -225,7 +223,7 @@ def _noted(transaction: Transaction, gone: dict[str, Version], mark: Forgotten) 
     return notes
 
 
-def _erase(transaction: Transaction, records: Sequence[str], unnoted: Iterable[str]) -> None:
+def _erase(transaction: Transaction, records: Sequence[str], unnoted: Collection[str]) -> None:
     """Take the content of records out of all tables."""
     for some, marks in listed(records):
         transaction.cursor.execute(
@@ -233,10 +231,9 @@ def _erase(transaction: Transaction, records: Sequence[str], unnoted: Iterable[s
             WHERE record IN ({marks}) AND kind = 'version'""",
             some,
         )
-    for table in ("heads", "sources"):
-        transaction.delete(table, "record", records)
-    transaction.delete("vectors", "record", records)
-    transaction.delete("receipts", "record", unnoted)
+    for table in ("heads", "sources", "vectors"):
+        transaction.delete(table, records)
+    transaction.delete("receipts", unnoted)
 
 
 def _written_anew(head: Version, value: Value, now: datetime) -> Version:

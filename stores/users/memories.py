@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mneme.core.errors import Conflict
-from mneme.stores.ledger.answers import KeptAnswers
+from mneme.stores.answers import KeptAnswers
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import DENSE, Mode
 from mneme.stores.ledger.records import Change, Namespace, Version, user_namespace

@@ -1,6 +1,7 @@
 """Generated text beside its sources: quotes are located, and only what is surely different is doubted."""
 
 import time
+from contextlib import nullcontext
 
 import pytest
 
@@ -144,6 +145,16 @@ def test_an_honest_answer_is_neither_refused_nor_doubted(
     assert read_message.verify(given, answer) == answer
     for doubt in read_message.doubts:
         doubt(given, answer)
+
+
+@pytest.mark.parametrize("known", [["The user's old flat is number 12."], ["The user likes tea."]])
+def test_a_number_is_not_doubted_that_was_known_before(known: list[str]) -> None:
+    message = "flat 3 is sold, we're back in the old one"
+    memory = Read(content="The user lives in flat 12 again.", quote=message, kind="semantic")
+    answer = Reading(rationale="It is said.", route="store", memories=[memory])
+    (doubt,) = read_message.doubts
+    with nullcontext() if "12" in known[0] else pytest.raises(ValueError, match="12"):
+        doubt(Incoming(message=message, known=known), answer)
 
 
 def test_the_sentence_around_a_quote_is_its_context() -> None:

@@ -17,6 +17,8 @@ from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Write, make_write, user_namespace
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.pools.retrievers import Judged, Retriever, Retrievers
+from mneme.stores.provenance import made_from
+from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.inbox import MAX_TRIES, Inbox, Message
 from mneme.stores.users.memories import Memory
 from tests.doubles.embedding import WordEmbedder
@@ -77,13 +79,17 @@ async def _set_aside(ledger: Ledger, user: str, texts: tuple[str, ...]) -> None:
 
 
 def with_a_team(home: Path, team: str) -> None:
-    """Fill a home with two cards, a dispute, a discussion, and a pool whose retriever has learned."""
+    """Fill a home with two cards, a dispute, discussions, and a pool whose retriever has learned.
+
+    The second discussion rests on a fact that was corrected since, and one of its agreements is taken back.
+    """
     _fill(home, lambda ledger: _work(ledger, team, home), is_quick=False)  # cards are found by likeness
 
 
 async def _work(ledger: Ledger, team: str, home: Path) -> None:
     await _learn(KnowledgeCards(ledger, team))
     await _discuss(Discussions(ledger, team))
+    await _correct(ledger, team)
     await _share(MemoryPool(ledger, team, "limericks"), home / "retrievers")
 
 
@@ -117,6 +123,20 @@ async def _discuss(discussions: Discussions) -> None:
         first = await memory.update(
             {"goal": goal}, turn=number, change=CHANGE, expected_version=first.version
         )
+
+
+async def _correct(ledger: Ledger, team: str) -> None:
+    facts, talks = TeamFacts(ledger, team), Discussions(ledger, team)
+    known = await facts.insert(Memory(content="The budget is 900."), change=CHANGE)
+    told = await facts.head(known.key)
+    held = Discussion(id="d2", task="Plan a feast.", team={}, memory="intrinsic", ended="consensus")
+    agreed = held.model_copy(update={"document": {"Food": "There is soup.", "Budget": "We spend 900."}})
+    await talks.insert(agreed, change=made_from(CHANGE, [told.reference]), key="d2")
+    await talks.withdraw("d2", "Food: There is soup.", change=CHANGE.model_copy(update={"reason": "too hot"}))
+    corrected = Change(reason="it was cut", actor="test")
+    await facts.update(
+        known.key, Memory(content="The budget is 500."), change=corrected, expected_version=told.version
+    )
 
 
 async def _share(pool: MemoryPool, folder: Path) -> None:

@@ -93,6 +93,34 @@ def test_a_discussion_shows_what_changed_in_a_memory_by_turn(page: Page, team_se
     expect(memories.locator("del")).to_contain_text("unknown")
 
 
+def test_a_discussion_says_why_it_is_out_of_date_and_gets_an_agreement_back(
+    page: Page, team_server: Server
+) -> None:
+    opened(page, team_server, "ann", "discussions")
+    why = "out of date What it was made from was corrected: it was cut"
+    rows = page.get_by_role("list", name="Discussions").get_by_role("listitem")
+    expect(rows.filter(has_text="Plan a feast.")).to_contain_text(why)
+    expect(rows.filter(has_text="Plan a pipeline.")).not_to_contain_text("out of date")
+    page.get_by_role("link", name="Plan a feast.").click()
+    expect(page.get_by_role("main")).to_contain_text(why)
+
+    taken_back = page.get_by_role("region", name="Taken back")
+    soup = taken_back.get_by_role("article", name="Food: There is soup.")
+    expect(soup).to_contain_text("by test, version 2: too hot")
+    check(page, team_server, "discussions/d2")
+    taken_back.get_by_label("Why it holds").fill("It is winter.")
+    soup.get_by_role("button", name="Bring it back").click()
+    notice(page, "It holds again, since version 3.")
+    expect(taken_back).to_be_hidden()
+    expect(page.get_by_role("main")).to_contain_text(why)
+    page.get_by_role("link", name="Look at its sources, and settle it").click()
+    expect(page.get_by_role("region", name="What it was made from")).to_contain_text("The budget is 500.")
+    page.get_by_role("button", name="It still holds").click()
+    notice(page, "It holds all the same.")
+    turned(page, team_server, "discussions/d2")
+    expect(page.get_by_text("out of date")).to_be_hidden()
+
+
 def test_a_retriever_is_rolled_back(page: Page, team_server: Server) -> None:
     opened(page, team_server, "ann", "pools")
     page.get_by_role("link", name="limericks").click()

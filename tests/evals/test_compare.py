@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.evals.compare.code import CHUNKS, FUNCTIONS, HALVES, PIPELINES, SET, cost
+from mneme.evals.compare.code import CODE, cost
 from mneme.evals.compare.course import UNKNOWN, Family, Score, Situation
 from mneme.evals.compare.evaluation import Options, run, table_of, tasks_of
 from mneme.evals.compare.finding import FAMILIES, KNOWN, memory_named
@@ -80,12 +81,13 @@ def test_a_conversation_asks_about_now_then_and_what_was_to_be_forgotten() -> No
 
 
 def test_the_lesson_of_one_piece_of_code_misleads_where_the_data_is_not_alike() -> None:
-    for shape in (FUNCTIONS["a look-up in a list"], PIPELINES["a search of the whole file for each key"]):
-        as_it_is = {data: cost(shape, data, "seed") for data in shape.data}
-        gains = {data: as_it_is[data] / cost(shape, data, "seed", SET) for data in shape.data}
-        assert gains["the values are numbers"] > WANTED and gains["the values are lists"] == 0
-        assert as_it_is["the values are lists"] / cost(shape, "the values are lists", "seed", HALVES) > WANTED
-        assert cost(shape, shape.data[0], "seed", CHUNKS) == as_it_is[shape.data[0]], "it fits no shape"
+    functions, pipelines = (CODE.families[each].shapes for each in ("functions", "pipelines"))
+    for shape in (functions["a look-up in a list"], pipelines["a search of the whole file for each key"]):
+        numbers, lists = (partial(cost, shape, data, "seed") for data in shape.data)
+        table, halving = shape.remedies
+        assert numbers() / numbers(table) > WANTED and numbers() / numbers(halving) > WANTED
+        assert lists() / lists(table) == 0 and lists() / lists(halving) > WANTED
+        assert numbers("two threads") == numbers(), "it fits no shape"
 
 
 async def test_every_memory_plays_within_the_budget_and_goes_on_where_it_stopped(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from mneme.evals.governed.evaluation import OURS, Options, run
 from mneme.evals.governed.memories import Shown
 from mneme.evals.governed.stories import TEAMS, Event, Fact, story
@@ -17,6 +19,15 @@ async def test_ours_leaks_nothing_shows_nothing_old_and_names_who_said_it(tmp_pa
     assert report.summary["isolated memories"]["missed"] > 0
     again = await run(Options(stories=3, out=tmp_path))
     assert again.rows == report.rows, "nothing is told twice"
+
+
+async def test_mem0ai_keeps_what_is_outdated_unless_somebody_keeps_its_ids(tmp_path: Path) -> None:
+    pytest.importorskip("mem0")
+    report = await run(Options(stories=3, out=tmp_path))
+    kept, told = report.summary["mem0ai, ids kept"], report.summary["mem0ai, told"]
+    assert (kept["both"], kept["no origin"]) == (0, 0)
+    assert told["both"] > 0 and told["no origin"] > 0
+    assert kept["leak"] == told["leak"] == 0
 
 
 def test_a_story_knows_who_may_know_what_at_every_step() -> None:

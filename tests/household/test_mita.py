@@ -15,6 +15,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 
+from mneme.api.memories import Memories
 from mneme.core.errors import BadInput
 from mneme.environments.household.beliefs import Beliefs, Known
 from mneme.environments.household.episode import CATEGORIES, Episode
@@ -59,6 +60,7 @@ from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory,
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
+from tests.doubles import apartment
 from tests.doubles.ollama import Answer, Json, Model, Reply
 from tests.doubles.served import served
 
@@ -369,8 +371,11 @@ async def test_no_room_is_offered_to_who_knows_where_all_is() -> None:
                 return
             found = re.findall(r"(\d+) of (\d+)", inputs.progress.partition("Found so far")[2])
             loose = [each.name for each in inputs.items if each.held_by is None and not each.placed]
-            if all(n == of for n, of in found) and all(
-                n <= loose.count(k) for k, n in inputs.missing().items()
+            is_known = all(each.room > 0 for each in inputs.needs if each.placed < each.wanted)
+            if (
+                is_known
+                and all(n == of for n, of in found)
+                and all(n <= loose.count(k) for k, n in inputs.missing().items())
             ):
                 offered.append(any(o.kind == "goexplore" and not o.under_way for o in inputs.options))
 
@@ -378,6 +383,25 @@ async def test_no_room_is_offered_to_who_knows_where_all_is() -> None:
     for seed in (5, 9, 12):
         await builder.compile().ainvoke(given(generate(seed, None, 3)), config, context=context())
     assert offered and not any(offered)
+
+
+async def test_who_holds_something_does_not_wait_for_its_target_to_be_found() -> None:
+    home, table = apartment, ("on", apartment.TABLE)
+    on_desk = {"relation": "on", "target": home.DESK, "count": 1, "target_name": "desk"}
+    lying = {home.APPLE: table, home.WINE: table, home.PEAR: ("inside", home.FRIDGE)}
+    episode = home.standing(
+        *((home.KITCHEN, 3.0, 3.0), (home.KITCHEN, 4.0, 3.0)),
+        goals=[on_desk | {"name": "apple"}, on_desk | {"name": "wine"}],
+        places=home.values()["places"] | lying,
+    )
+    acted = [event["frames"] for event in await events(episode) if event["step"] == "execute"]
+    frames = [frame for part in acted for frame in part]
+    assert not [
+        (frame["step"], who)
+        for frame in frames
+        for who, action in enumerate(frame["actions"])
+        if action["kind"] == "wait" and frame["hands"][who]
+    ]
 
 
 async def test_the_memory_in_a_prompt_stops_growing() -> None:
@@ -406,7 +430,7 @@ def sensible(body: Json) -> Answer:
     if "You are the manager" in system:
         user = str(body["messages"][1]["content"])
         count = user.count("may do:")
-        return {"reason": "The first.", "choices": {NAMES[n]: n for n in range(count)}}
+        return {"reason": "The first.", "forbidden": "", "choices": {NAMES[n]: n for n in range(count)}}
     if "You keep the memory" in system:
         return {"narrative": "Something happened.", "found": [], "placed": [], "checked": [],
                 "unchecked": [], "explored": []}  # fmt: skip
@@ -462,12 +486,49 @@ async def test_a_duplicate_allocation_is_repaired(monkeypatch: pytest.MonkeyPatc
             if line.strip().startswith("[") and "goexplore <kitchen>" in line
         ]
         picks = {NAMES[n]: int(number) for n, number in enumerate(numbers)}
-        return {"reason": "All there.", "choices": picks}
+        return {"reason": "All there.", "forbidden": "", "choices": picks}
 
     with served(monkeypatch, Model("large"), brain=confused):
         state = await first_rounds(1, manager="ollama:large")
     assert any("both go for" in words or "exactly one choice" in words for words in told)
     assert state["counters"]["repaired"] >= 1 and state["counters"].get("fallbacks", 0) == 0
+
+
+async def test_a_wish_that_forbids_the_task_ends_it_early_and_is_said(
+    monkeypatch: pytest.MonkeyPatch, edge_ledger: Ledger
+) -> None:
+    wish = "Nobody may put anything on the coffeetable."
+    await Memories(edge_ledger, "local").add(wish)
+
+    def heeding(body: Json) -> Answer:
+        answer = sensible(body)
+        if "You are the manager" not in str(body["messages"][0]["content"]):
+            return answer
+        user = str(body["messages"][-1]["content"])
+        waits = re.findall(r"^    \[(\d+)\] wait$", user, re.M)
+        choices = {name: int(number) for name, number in zip(NAMES, waits, strict=False)}
+        return {"reason": "It is not wished.", "forbidden": wish * (wish in user), "choices": choices}
+
+    graph = builder.compile(store=LedgerStore(edge_ledger))
+    with served(monkeypatch, Model("large"), brain=heeding):
+        stream = graph.astream(
+            given(generate(0, "Prepare Tea", 2)),
+            context=context(manager="ollama:large"),
+            stream_mode="custom",
+        )
+        told = [event async for event in stream]
+    (decision,) = [event for event in told if event["step"] == "allocate"]
+    assert decision["forbidden"] == wish
+    assert told[-1] == {"step": "finish", "success": False, "steps": LONGEST_WAIT}
+
+
+def test_a_wish_that_nobody_told_forbids_nothing() -> None:
+    made_up = Allocation(reason="So.", forbidden="Nobody may enter.", choices={"M0": 0})
+    with pytest.raises(ValueError, match="No wish was told"):
+        allocate_actions.verify(insisting(1), made_up)
+    allocate_actions.verify(
+        insisting(1).model_copy(update={"shared": ["Nobody may enter. [local said]"]}), made_up
+    )
 
 
 async def test_nonsense_falls_back_to_the_members_own_proposals(monkeypatch: pytest.MonkeyPatch) -> None:

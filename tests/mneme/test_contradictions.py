@@ -1,21 +1,20 @@
 """What may not hold together, across users, teams and organisations, and who may settle it."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from mneme.api.discussions import TeamDiscussions
 from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
 from mneme.cli.discussion.report import ending
 from mneme.core.errors import BadAnswer, BadInput, Forbidden, NotFound
 from mneme.core.settings import settings
-from mneme.models.embedding.embedders import open_embedder
 from mneme.prompts.chat.memory_agent.comparing import Judgement, Judgements
 from mneme.stores.cards.card import Lesson, Rule
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.discussions.discussions import Discussion, Discussions, Turn
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.recall import Keep
 from mneme.stores.team_facts import TeamFacts
@@ -39,14 +38,11 @@ organisations:
 
 
 @pytest.fixture
-async def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ledger]:
+def ledger(bundled: Ledger, users: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     (tmp_path / "roles.yaml").write_text(ROLES)
-    monkeypatch.setenv("MNEME_AUTH", str(tmp_path / "users.json"))
     monkeypatch.setenv("MNEME_ROLES", str(tmp_path / "roles.yaml"))
     settings.cache_clear()
-    opened = await open_ledger(str(tmp_path / "ledger"), await open_embedder("bundled"))
-    yield opened
-    await opened.close()
+    return bundled
 
 
 async def test_a_private_memory_that_contradicts_the_teams_fact_is_shown_until_it_is_settled(
@@ -238,6 +234,22 @@ async def test_a_fact_is_compared_with_cards_and_agreements_and_each_is_taken_ba
     assert await rob.contradictions(["analysts"]) == []
     assert storage not in [each.text for each in await rob.recall(DUCKDB, teams=["analysts"])]
     assert (await memories.list())[0].key == told.key
+
+    agreement, there = f"Storage: {storage}", TeamDiscussions(ledger, "analysts")
+    (back,) = await there.withdrawn("d1")
+    assert (back.agreement, back.reason, back.actor, back.version) == (agreement, "it moved", "user", 2)
+    with pytest.raises(NotFound, match="no such agreement"):
+        await rob.restore_agreement("d1", f"Menu: {menu}", "analysts")
+    with pytest.raises(Forbidden, match="ann may not review"):
+        await SharedMemory(ledger, "ann").restore_agreement("d1", agreement, "analysts")
+    with pytest.raises(NotFound, match="There is no discussion d1"):
+        await SharedMemory(ledger, "eve").restore_agreement("d1", agreement, "analysts")
+    restored = await rob.restore_agreement("d1", agreement, "analysts", "it did not move")
+    assert (restored.reason, restored.version) == ("it did not move", 3)
+    assert await there.withdrawn("d1") == []
+    assert (await talks.get("d1")).agreements == [agreement, f"Menu: {menu}"]
+    again = [{each.newer.kind, each.older.kind} for each in await rob.contradictions(["analysts"])]
+    assert again == [{"fact", "agreement"}], "it contradicts the fact as before"
 
 
 async def test_what_another_team_linked_is_for_that_team_to_settle(ledger: Ledger) -> None:

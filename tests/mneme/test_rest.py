@@ -26,8 +26,8 @@ from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.core.settings import settings
 from mneme.server import opened
 from mneme.server.routes import KINDS, api_of
-from mneme.stores.ledger import answers
-from mneme.stores.ledger.answers import drop_old_answers
+from mneme.stores import answers
+from mneme.stores.answers import drop_old_answers
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.shelf import Shelf
 from tests.mneme.test_erasing import holding

@@ -30,9 +30,9 @@ from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput, MnemeError, StorageFailure
 from mneme.core.settings import settings
+from mneme.stores import database as sql
+from mneme.stores import postgres
 from mneme.stores.checkpoints.checkpointer import checkpointer, open_checkpointer
-from mneme.stores.ledger import database as sql
-from mneme.stores.ledger import postgres
 
 NOBODY = 65534
 Saver = BaseCheckpointSaver[str]

@@ -10,8 +10,8 @@ from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
 from mneme.core.errors import StorageFailure
+from mneme.stores import postgres
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
-from mneme.stores.ledger import postgres
 from tests.doubles.postgres import PostgresServer
 from tests.doubles.waiting import until
 

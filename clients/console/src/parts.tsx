@@ -6,13 +6,18 @@ import {
   Badge,
   Button,
   type ButtonProps,
+  Checkbox,
+  type CheckboxProps,
   Code,
   CopyButton,
   Group,
   Modal,
+  NativeSelect,
+  type NativeSelectProps,
   Paper,
   Text,
   TextInput,
+  type TextInputProps,
   Tooltip,
 } from "@mantine/core";
 import { IconCheck, IconCopy, IconSearch } from "@tabler/icons-react";
@@ -74,6 +79,41 @@ export const Mark = ({ children }: { children: ReactNode }) => (
   <Badge variant="outline" tt="none" radius="sm" className="mark">
     {children}
   </Badge>
+);
+
+/** Why a record no longer rests on what it was made from, where it does not. */
+export const Stale = ({ why }: { why?: string }) =>
+  why ? (
+    <>
+      <Mark>out of date</Mark> <span>{why}</span>
+    </>
+  ) : null;
+
+interface Typed extends TextInputProps {
+  value: string;
+  set: (value: string) => void;
+}
+
+export const Field = ({ set, ...rest }: Typed) => (
+  <TextInput maxLength={2000} {...rest} onChange={(event) => set(event.currentTarget.value)} />
+);
+
+interface Chosen extends NativeSelectProps {
+  value: string;
+  set: (value: string) => void;
+}
+
+export const Choice = ({ set, ...rest }: Chosen) => (
+  <NativeSelect {...rest} onChange={(event) => set(event.currentTarget.value)} />
+);
+
+interface Ticked extends CheckboxProps {
+  checked: boolean;
+  set: (is: boolean) => void;
+}
+
+export const Tick = ({ set, ...rest }: Ticked) => (
+  <Checkbox {...rest} onChange={(event) => set(event.currentTarget.checked)} />
 );
 
 export function Failure({ error }: { error?: Problem | null }) {
@@ -254,14 +294,14 @@ export function Search({ label, value, set }: { label: string; value: string; se
   };
   return (
     <div role="search">
-      <TextInput
+      <Field
         id="search"
         type="search"
         label={label}
         autoComplete="off"
         leftSection={<IconSearch size={16} aria-hidden />}
         value={value}
-        onChange={(event) => set(event.currentTarget.value)}
+        set={set}
         onKeyDown={pressed}
         description="Press / to come here, ↓ to go to the results, Enter to open the first."
       />
@@ -297,18 +337,27 @@ export function Rows({ label, children }: { label: string; children: ReactNode }
 }
 
 interface Things<T> {
-  of: Loading<T[]>;
+  of: T[];
   label: string;
   empty: ReactNode;
   children: (each: T) => ReactNode;
 }
 
-/** A list that is loaded, or what is said where there is nothing. */
-export function Listed<T>({ of, label, empty, children }: Things<T>) {
+/** A list, or what is said where there is nothing. */
+export const List = <T,>({ of, label, empty, children }: Things<T>) =>
+  of.length === 0 ? <>{empty}</> : <Rows label={label}>{of.map(children)}</Rows>;
+
+export function Listed<T>({ of, ...rest }: Omit<Things<T>, "of"> & { of: Loading<T[]> }) {
+  return <Loaded of={of}>{(found) => <List of={found} {...rest} />}</Loaded>;
+}
+
+/** A page that is one list of what `load` returns. */
+export function ListPage<T>({ label, load, ...rest }: Omit<Things<T>, "of"> & { load: OneThing<T[]>["load"] }) {
   return (
-    <Loaded of={of}>
-      {(found) => (found.length === 0 ? <>{empty}</> : <Rows label={label}>{found.map(children)}</Rows>)}
-    </Loaded>
+    <>
+      <Title>{label}</Title>
+      <Listed of={useLoaded(load, [])} label={label} {...rest} />
+    </>
   );
 }
 
@@ -412,22 +461,76 @@ export function Section({ title, id, children }: { title: string; id: string; ch
   );
 }
 
-/** One version, with what changed since the one before it. */
-export function VersionOf(of: {
+/** Articles one after the other: versions, turns, pairs, the steps of a way. */
+export const Entries = ({ children, reversed }: { children: ReactNode; reversed?: boolean }) => (
+  <ol className="versions" reversed={reversed}>
+    {children}
+  </ol>
+);
+
+interface OfEntry {
+  label: string;
+  title: ReactNode;
+  by?: ReactNode;
+  children?: ReactNode;
+}
+
+export const Entry = ({ label, title, by, children }: OfEntry) => (
+  <li>
+    <article aria-label={label}>
+      <h3>{title}</h3>
+      {by && <p className="quiet">{by}</p>}
+      {children}
+    </article>
+  </li>
+);
+
+export interface Version {
   number: number;
-  title: string;
-  by: ReactNode;
-  change: ReactNode;
-  children: ReactNode;
-}) {
+  title?: string;
+  at: string;
+  actor: string;
+  model?: string;
+  text: string;
+  facts: [string, ReactNode][];
+}
+
+interface History<T> {
+  /** The oldest first. */
+  of: Version[];
+  action: Action;
+  back: (number: number) => Promise<T>;
+  said: (now: T, number: number) => string;
+}
+
+/** The versions of a record, the newest first: what changed in each, by whom and why, and the way back to it. */
+export function Versions<T>({ of, action, back, said }: History<T>) {
+  const newest = [...of].reverse();
   return (
-    <li>
-      <article aria-label={`Version ${of.number}`}>
-        <h3>{of.title}</h3>
-        <p className="quiet">{of.by}</p>
-        {of.change}
-        {of.children}
-      </article>
-    </li>
+    <Section title="Versions" id="versions">
+      <Entries reversed>
+        {newest.map(({ number, title, at, actor, model, text, facts }, place) => (
+          <Entry
+            key={number}
+            label={`Version ${number}`}
+            title={`Version ${number}${title ? `: ${title}` : ""}`}
+            by={
+              <>
+                <Time at={at} /> by {actor}
+                {model && ` (${model})`}
+              </>
+            }
+          >
+            <Diff older={newest[place + 1]?.text ?? text} newer={text} />
+            <Facts of={facts} />
+            {place > 0 && (
+              <Do action={action} work={() => back(number)} said={(now) => said(now, number)}>
+                Roll back to version {number}
+              </Do>
+            )}
+          </Entry>
+        ))}
+      </Entries>
+    </Section>
   );
 }

@@ -1,7 +1,7 @@
 // The way of a record: what it was made from, back to what somebody said, and what was made of it.
 
 import { type Schemas, part } from "./api";
-import { Key, Mark, Section, Time } from "./parts";
+import { Entries, Entry, Key, Section, Stale, Time } from "./parts";
 
 export type Link = Schemas["Step"];
 
@@ -13,25 +13,23 @@ function Links({ title, id, links }: { title: string; id: string; links: Link[] 
       {links.length === 0 ? (
         <p>Nothing.</p>
       ) : (
-        <ol className="versions">
+        <Entries>
           {links.map((each, at) => (
-            <li key={at}>
-              <article aria-label={`${each.kind} ${each.key.slice(0, 8)}`}>
-                <h3>{each.key ? <a href={`#/${page(each)}`}>{each.text || each.kind}</a> : each.text || each.kind}</h3>
-                <p className="quiet">
+            <Entry
+              key={at}
+              label={`${each.kind} ${each.key.slice(0, 8)}`}
+              title={each.key ? <a href={`#/${page(each)}`}>{each.text || each.kind}</a> : each.text || each.kind}
+              by={
+                <>
                   <span>{each.kind}</span> {each.key && <Key of={each.key} />} <span>{each.owner}</span>{" "}
                   <Time at={each.at} /> <span>{each.made}</span>
                   {each.said && <q>{each.said}</q>} {each.said_in.length > 0 && <span>in {each.said_in.join(", ")}</span>}
-                  {each.stale && (
-                    <>
-                      <Mark>out of date</Mark> <span>{each.stale}</span>
-                    </>
-                  )}
-                </p>
-              </article>
-            </li>
+                  <Stale why={each.stale} />
+                </>
+              }
+            />
           ))}
-        </ol>
+        </Entries>
       )}
     </Section>
   );

@@ -1,29 +1,31 @@
 // A team's knowledge cards, with what they rest on, and what a person decides about them.
 
-import { Button, Checkbox, Group, NativeSelect, TextInput } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { type Schemas, change, part, read } from "../api";
 import { type Action, focusHeading, note, useAction, useCalm, useLoaded } from "../hooks";
 import {
   Cells,
+  Choice,
   Choices,
   Detail,
-  Diff,
   Do,
   Facts,
   Failure,
+  Field,
   Form,
   Key,
+  List,
   Loaded,
   Mark,
   Pages,
   Row,
-  Rows,
   Search,
   Section,
+  Tick,
   Time,
   Title,
-  VersionOf,
+  Versions,
   percent,
   plural,
   useFound,
@@ -47,16 +49,11 @@ function CardRow({ card, score }: { card: Card; score?: number }) {
   );
 }
 
-function List({ found, label }: { found: { card: Card; score?: number }[]; label: string }) {
-  if (found.length === 0) return <p>No card is here.</p>;
-  return (
-    <Rows label={label}>
-      {found.map(({ card, score }) => (
-        <CardRow key={card.id} card={card} score={score} />
-      ))}
-    </Rows>
-  );
-}
+const Found = ({ found, label }: { found: { card: Card; score?: number }[]; label: string }) => (
+  <List of={found} label={label} empty={<p>No card is here.</p>}>
+    {({ card, score }) => <CardRow key={card.id} card={card} score={score} />}
+  </List>
+);
 
 function All({ status, offset, goTo }: { status: string; offset: number; goTo: (offset: number) => void }) {
   const asked = { status, offset, limit: SIZE + 1 };
@@ -65,7 +62,7 @@ function All({ status, offset, goTo }: { status: string; offset: number; goTo: (
     <Loaded of={loaded}>
       {(found) => (
         <>
-          <List found={found.slice(0, SIZE).map((card) => ({ card }))} label="Cards" />
+          <Found found={found.slice(0, SIZE).map((card) => ({ card }))} label="Cards" />
           <Pages offset={offset} size={SIZE} count={offset + found.length} go={goTo} />
         </>
       )}
@@ -77,7 +74,7 @@ function Results({ task }: { task: string }) {
   const load = (signal: AbortSignal) => read<Schemas["Retrieved"][]>("cards/search", { task, limit: 20 }, signal);
   const loaded = useLoaded(load, [task]);
   useFound(loaded, task);
-  return <Loaded of={loaded}>{(found) => <List found={found} label="Results" />}</Loaded>;
+  return <Loaded of={loaded}>{(found) => <Found found={found} label="Results" />}</Loaded>;
 }
 
 export function Cards({ query: given }: { query: URLSearchParams }) {
@@ -95,11 +92,11 @@ export function Cards({ query: given }: { query: URLSearchParams }) {
       ) : (
         <>
           <Choices>
-            <NativeSelect
+            <Choice
               label="Status"
               value={status}
-              onChange={(event) => {
-                setStatus(event.currentTarget.value);
+              set={(chosen) => {
+                setStatus(chosen);
                 setOffset(0);
               }}
               data={[{ value: "", label: "all" }, ...STATUSES]}
@@ -137,28 +134,17 @@ function Promote({ card, action, close }: { card: Card; action: Action; close: (
       <fieldset>
         <legend>What it rests on</legend>
         {Object.entries(RUBRIC).map(([name, label]) => (
-          <Checkbox
+          <Tick
             key={name}
             my={4}
             label={label}
-            checked={rubric[name]}
-            onChange={(event) => set({ ...rubric, [name]: event.currentTarget.checked })}
+            checked={rubric[name] ?? false}
+            set={(is) => set({ ...rubric, [name]: is })}
           />
         ))}
       </fieldset>
-      <TextInput
-        label="Who approves"
-        required
-        maxLength={100}
-        value={by}
-        onChange={(event) => setBy(event.currentTarget.value)}
-      />
-      <TextInput
-        label="Why"
-        maxLength={2000}
-        value={reason}
-        onChange={(event) => setReason(event.currentTarget.value)}
-      />
+      <Field label="Who approves" required maxLength={100} value={by} set={setBy} />
+      <Field label="Why" value={reason} set={setReason} />
     </Form>
   );
 }
@@ -179,50 +165,6 @@ function told(card: Card) {
     ...card.failure_modes.map((each) => `Fails: ${failure(each)}`),
   ];
   return lines.filter(Boolean).join("\n");
-}
-
-function Versions({ card, history, action }: { card: Card; history: Version[]; action: Action }) {
-  const newest = [...history].reverse();
-  const back = (number: number) => () => change<Card>(`cards/${part(card.id)}/rollback`, { to_version: number });
-  return (
-    <Section title="Versions" id="versions">
-      <ol className="versions" reversed>
-        {newest.map((each, at) => {
-          const number = each.card.version;
-          return (
-            <VersionOf
-              key={number}
-              number={number}
-              title={`Version ${number}`}
-              by={
-                <>
-                  <Time at={each.at} /> by {each.actor}
-                  {each.model && ` (${each.model})`}
-                </>
-              }
-              change={<Diff older={told((newest[at + 1] ?? each).card)} newer={told(each.card)} />}
-            >
-              <Facts
-                of={[
-                  ["Why", each.reason],
-                  ["Tasks", each.tasks.join(", ")],
-                ]}
-              />
-              {at > 0 && (
-                <Do
-                  action={action}
-                  work={back(number)}
-                  said={(now) => `Version ${now.version} is as version ${number} was.`}
-                >
-                  Roll back to version {number}
-                </Do>
-              )}
-            </VersionOf>
-          );
-        })}
-      </ol>
-    </Section>
-  );
 }
 
 function Evidence({ of }: { of: Schemas["Evidence"] }) {
@@ -255,12 +197,7 @@ function Actions({ card, action, promote }: { card: Card; action: Action; promot
   );
   return (
     <Group gap="sm" align="flex-end" my="sm">
-      <TextInput
-        label="Reason for what you do"
-        maxLength={2000}
-        value={reason}
-        onChange={(event) => setReason(event.currentTarget.value)}
-      />
+      <Field label="Reason for what you do" value={reason} set={setReason} />
       {card.status === "provisional" && (
         <Button variant="default" onClick={promote}>
           Promote…
@@ -344,7 +281,22 @@ function One({ card, history, disputes, again }: Whole & { again: () => void }) 
         ]}
       />
       <Evidence of={card.evidence} />
-      <Versions card={card} history={history} action={action} />
+      <Versions
+        of={history.map(({ card: then, at, actor, model, reason, tasks }) => ({
+          number: then.version,
+          at,
+          actor,
+          model,
+          text: told(then),
+          facts: [
+            ["Why", reason],
+            ["Tasks", tasks.join(", ")],
+          ],
+        }))}
+        action={action}
+        back={(number) => change<Card>(`cards/${part(card.id)}/rollback`, { to_version: number })}
+        said={(now, number) => `Version ${now.version} is as version ${number} was.`}
+      />
     </>
   );
 }

@@ -1,33 +1,52 @@
 // Discussions: their turns, and what each agent kept in its memory after each.
 
-import { NativeSelect } from "@mantine/core";
 import { useState } from "react";
-import { type Schemas, part, read } from "../api";
-import { useLoaded } from "../hooks";
-import { Choices, Detail, Diff, Facts, Listed, Loaded, Mark, Row, Section, Time, Title, plural } from "../parts";
+import { type Schemas, change, part, read, team } from "../api";
+import { useAction, useLoaded } from "../hooks";
+import {
+  Choice,
+  Choices,
+  Detail,
+  Diff,
+  Do,
+  Entries,
+  Entry,
+  Facts,
+  Failure,
+  Field,
+  ListPage,
+  Loaded,
+  Mark,
+  Row,
+  Section,
+  Stale,
+  Time,
+  Title,
+  plural,
+} from "../parts";
 
 type Discussion = Schemas["Discussion"];
 type Turn = Schemas["Turn"];
-
-export function DiscussionsPage() {
-  const loaded = useLoaded(
-    (signal) => read<Discussion[]>("discussions", { limit: 1000 }, signal).then((found) => found.toReversed()),
-    [],
-  );
-  return (
-    <>
-      <Title>Discussions</Title>
-      <Listed of={loaded} label="Discussions" empty={<p>Nothing has been discussed yet.</p>}>
-        {(each) => (
-          <Row key={each.id} href={`#/discussions/${part(each.id)}`} title={each.task}>
-            <Mark>{each.ended || "not ended"}</Mark> <code>{each.id}</code> <span>{plural(each.turns, "turn")}</span>{" "}
-            <Time at={each.at} />
-          </Row>
-        )}
-      </Listed>
-    </>
-  );
+type Withdrawal = Schemas["AgreementChange"];
+interface Whole {
+  discussion: Discussion;
+  turns: Turn[];
+  withdrawn: Withdrawal[];
 }
+
+const newestFirst = (signal: AbortSignal) =>
+  read<Discussion[]>("discussions", { limit: 1000 }, signal).then((found) => found.toReversed());
+
+export const DiscussionsPage = () => (
+  <ListPage label="Discussions" load={newestFirst} empty={<p>Nothing has been discussed yet.</p>}>
+    {(each) => (
+      <Row key={each.id} href={`#/discussions/${part(each.id)}`} title={each.task}>
+        <Mark>{each.ended || "not ended"}</Mark> <code>{each.id}</code> <span>{plural(each.turns, "turn")}</span>{" "}
+        <Time at={each.at} /> <Stale why={each.stale} />
+      </Row>
+    )}
+  </ListPage>
+);
 
 const shown = (memory: unknown) =>
   JSON.stringify(memory, null, 2)
@@ -46,10 +65,10 @@ function Memory({ discussion, agent }: { discussion: string; agent: string }) {
         if (!now) return <p>Nothing was remembered.</p>;
         return (
           <>
-            <NativeSelect
+            <Choice
               label="After turn"
               value={String(now.version)}
-              onChange={(event) => choose(Number(event.currentTarget.value))}
+              set={(version) => choose(Number(version))}
               data={versions.map((each) => ({ value: String(each.version), label: String(each.turn) }))}
             />
             <p className="quiet">
@@ -69,23 +88,61 @@ function Agents({ discussion, speakers }: { discussion: string; speakers: string
   return (
     <Section title="Memories by turn" id="memories">
       <Choices>
-        <NativeSelect
-          label="Agent"
-          value={agent}
-          onChange={(event) => choose(event.currentTarget.value)}
-          data={speakers}
-        />
+        <Choice label="Agent" value={agent} set={choose} data={speakers} />
         <Memory key={agent} discussion={discussion} agent={agent} />
       </Choices>
     </Section>
   );
 }
 
-function One({ discussion, turns }: { discussion: Discussion; turns: Turn[] }) {
+/** The agreements that were taken back, each with what lets it hold again. */
+function Withdrawn({ discussion, of, again }: { discussion: string; of: Withdrawal[]; again: () => void }) {
+  const [reason, set] = useState("");
+  const action = useAction(again);
+  const restore = (agreement: string) => () =>
+    change<Withdrawal>(`agreements/${part(discussion)}/restore`, { agreement, reason, team: team() });
+  if (of.length === 0) return null;
+  return (
+    <Section title="Taken back" id="withdrawn">
+      <Field label="Why it holds all the same" value={reason} set={set} />
+      <Failure error={action.error} />
+      <Entries>
+        {of.map(({ agreement, version, actor, at, reason: why }) => (
+          <Entry
+            key={agreement}
+            label={agreement}
+            title={agreement}
+            by={
+              <>
+                <Time at={at} /> by {actor}, version {version}: {why}
+              </>
+            }
+          >
+            <Do
+              action={action}
+              work={restore(agreement)}
+              said={(now) => `It holds again, since version ${now.version}.`}
+            >
+              Bring it back
+            </Do>
+          </Entry>
+        ))}
+      </Entries>
+    </Section>
+  );
+}
+
+function One({ discussion, turns, withdrawn, again }: Whole & { again: () => void }) {
   const speakers = [...new Set(turns.filter((each) => !each.person).map((each) => each.speaker))];
+  const { stale } = discussion;
   return (
     <>
       <Title>{discussion.task}</Title>
+      {stale && (
+        <p>
+          <Stale why={stale} /> <a href={`#/recall/${part(discussion.id)}`}>Look at its sources, and settle it</a>
+        </p>
+      )}
       <Facts
         of={[
           ["Id", <code>{discussion.id}</code>],
@@ -95,41 +152,42 @@ function One({ discussion, turns }: { discussion: Discussion; turns: Turn[] }) {
           ["Memory", discussion.memory],
         ]}
       />
+      <Withdrawn discussion={discussion.id} of={withdrawn} again={again} />
       <Agents discussion={discussion.id} speakers={speakers} />
       <Section title="Turns" id="turns">
-        <ol className="versions">
+        <Entries>
           {turns.map((each) => (
-            <li key={each.number}>
-              <article aria-label={`Turn ${each.number}`}>
-                <h3>
-                  {each.number}. {each.title}
-                  {each.person && " (a person)"}
-                  {each.accept && " – accepts"}
-                  {each.finalize && " – finalizes"}
-                </h3>
-                <p className="diff">{each.message}</p>
-              </article>
-            </li>
+            <Entry
+              key={each.number}
+              label={`Turn ${each.number}`}
+              title={[
+                `${each.number}. ${each.title}`,
+                each.person && " (a person)",
+                each.accept && " – accepts",
+                each.finalize && " – finalizes",
+              ]}
+            >
+              <p className="diff">{each.message}</p>
+            </Entry>
           ))}
-        </ol>
+        </Entries>
       </Section>
     </>
   );
 }
 
-async function whole(id: string, signal: AbortSignal) {
+async function whole(id: string, signal: AbortSignal): Promise<Whole> {
   const path = `discussions/${part(id)}`;
-  const [discussion, turns] = await Promise.all([
+  const [discussion, turns, withdrawn] = await Promise.all([
     read<Discussion>(path, {}, signal),
     read<Turn[]>(`${path}/turns`, {}, signal),
+    read<Withdrawal[]>(`${path}/withdrawn`, {}, signal),
   ]);
-  return { discussion, turns };
+  return { discussion, turns, withdrawn };
 }
 
-export function DiscussionPage({ id }: { id: string }) {
-  return (
-    <Detail back="discussions" title="the discussions" id={id} load={(signal) => whole(id, signal)}>
-      {(both) => <One {...both} />}
-    </Detail>
-  );
-}
+export const DiscussionPage = ({ id }: { id: string }) => (
+  <Detail back="discussions" title="the discussions" id={id} load={(signal) => whole(id, signal)}>
+    {(found, again) => <One {...found} again={again} />}
+  </Detail>
+);

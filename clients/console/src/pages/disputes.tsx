@@ -1,28 +1,25 @@
 // Disputes against cards: both approaches, how they were tested, and a person's decision.
 
-import { Radio, TextInput } from "@mantine/core";
+import { Radio } from "@mantine/core";
 import { useState } from "react";
 import { type Schemas, change, part, read } from "../api";
-import { focusHeading, useAction, useLoaded } from "../hooks";
-import { Cells, Detail, Facts, Form, Key, Listed, Mark, Row, Section, Time, Title } from "../parts";
+import { focusHeading, useAction } from "../hooks";
+import { Cells, Detail, Facts, Field, Form, Key, ListPage, Mark, Row, Section, Time, Title } from "../parts";
 
 type Dispute = Schemas["Dispute"];
 
-export function Disputes() {
-  const loaded = useLoaded((signal) => read<Dispute[]>("disputes", {}, signal).then((found) => found.toReversed()), []);
-  return (
-    <>
-      <Title>Disputes</Title>
-      <Listed of={loaded} label="Disputes" empty={<p>Nothing is disputed.</p>}>
-        {(each) => (
-          <Row key={each.id} href={`#/disputes/${part(each.id)}`} title={`${each.old.claim} ↔ ${each.new.claim}`}>
-            <Mark>{each.status}</Mark> <Time at={each.opened_at} /> <span>by {each.opened_by}</span>
-          </Row>
-        )}
-      </Listed>
-    </>
-  );
-}
+const newestFirst = (signal: AbortSignal) =>
+  read<Dispute[]>("disputes", {}, signal).then((found) => found.toReversed());
+
+export const Disputes = () => (
+  <ListPage label="Disputes" load={newestFirst} empty={<p>Nothing is disputed.</p>}>
+    {(each) => (
+      <Row key={each.id} href={`#/disputes/${part(each.id)}`} title={`${each.old.claim} ↔ ${each.new.claim}`}>
+        <Mark>{each.status}</Mark> <Time at={each.opened_at} /> <span>by {each.opened_by}</span>
+      </Row>
+    )}
+  </ListPage>
+);
 
 function Side({ title, of, id }: { title: string; of: Schemas["Approach"]; id: string }) {
   return (
@@ -87,13 +84,12 @@ function Decide({ dispute, again }: { dispute: Dispute; again: () => void }) {
         ))}
       </Radio.Group>
       {Object.entries(fields).map(([name, label]) => (
-        <TextInput
+        <Field
           key={name}
           label={label}
           required
-          maxLength={2000}
           value={given[name] ?? ""}
-          onChange={(event) => set({ ...given, [name]: event.currentTarget.value })}
+          set={(value) => set({ ...given, [name]: value })}
         />
       ))}
     </Form>

@@ -1,10 +1,10 @@
 // All that is remembered, whichever workflow learned it: one search, and the way of a record back and forward.
 
-import { Group, TextInput } from "@mantine/core";
+import { Group } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { type Schemas, change, part, read, team } from "../api";
 import { note, useAction, useCalm, useLoaded } from "../hooks";
-import { Detail, Do, Failure, Key, Listed, Mark, Row, Search, Section, Title, useFound } from "../parts";
+import { Detail, Do, Failure, Field, Key, Listed, Row, Search, Section, Stale, Title, useFound } from "../parts";
 import { type Link, Way } from "../way";
 
 const BUDGET = 2000;
@@ -18,18 +18,14 @@ function Found({ question }: { question: string }) {
       {(each) => (
         <Row key={`${each.reference}#${each.part}`} href={`#/recall/${part(each.key)}`} title={each.text}>
           <span>{each.kind}</span> <span>{each.origin}</span> <span>score {each.score.toFixed(2)}</span>
-          {each.stale && (
-            <>
-              <Mark>out of date</Mark> <span>{each.stale}</span>
-            </>
-          )}
+          <Stale why={each.stale} />
         </Row>
       )}
     </Listed>
   );
 }
 
-function Stale() {
+function OutOfDate() {
   const loaded = useLoaded((signal) => read<Link[]>("stale", { team: team() }, signal), []);
   return (
     <Section title="Out of date" id="stale">
@@ -102,7 +98,7 @@ export function Everything({ query: given }: { query: URLSearchParams }) {
       ) : (
         <>
           <Contradictions />
-          <Stale />
+          <OutOfDate />
         </>
       )}
     </>
@@ -117,7 +113,7 @@ function Settle({ record, again }: { record: Link; again: () => void }) {
   return (
     <section aria-label="Settle it">
       <p>{record.stale}</p>
-      <TextInput label="Reason" value={reason} onChange={(event) => set(event.currentTarget.value)} />
+      <Field label="Reason" value={reason} set={set} />
       <Group gap="sm" my="sm">
         <Do action={action} work={settle(true)} said={() => "It holds all the same."}>
           It still holds

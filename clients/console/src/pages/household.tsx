@@ -5,45 +5,38 @@ import { useEffect, useState } from "react";
 import { type Problem, type Schemas, part, read, session } from "../api";
 import { FloorPlan } from "../floorplan";
 import { useLoaded } from "../hooks";
-import { Cells, Detail, Facts, Failure, Listed, Loaded, Mark, Row, Title, plural } from "../parts";
+import { Cells, Detail, Facts, Failure, ListPage, Loaded, Mark, Row, Title, plural } from "../parts";
 
 type Replay = Schemas["Replay"];
 const PACE = 700; // milliseconds that each step is shown
 
-export function Runs() {
-  const loaded = useLoaded((signal) => read<Schemas["Played"][]>("household/runs", {}, signal), []);
-  return (
-    <>
-      <Title>Household</Title>
-      <Listed
-        of={loaded}
-        label="Runs"
-        empty={
-          <>
-            <p>
-              {session.key ? "You have played nothing yet" : "Nothing has been played yet"}. Play one on the server's
-              machine: <code>mneme household run</code>
-            </p>
-            {session.key && (
-              <p>
-                Set <code>MNEME_KEY</code> to your key there, so that the run is yours. Runs that were played without a
-                key are nobody's: <code>mneme household list</code> shows them on that machine.
-              </p>
-            )}
-          </>
-        }
-      >
-        {(each) => (
-          <Row key={each.run} href={`#/household/${part(each.run)}`} title={each.run}>
-            <Mark>{each.outcome}</Mark> <span>{each.task}</span>{" "}
-            <span>{each.agents && plural(each.agents, "agent")}</span>{" "}
-            <span>{each.steps !== undefined && each.steps !== null && plural(each.steps, "step")}</span>
-          </Row>
+export const Runs = () => (
+  <ListPage
+    label="Household"
+    load={(signal) => read<Schemas["Played"][]>("household/runs", {}, signal)}
+    empty={
+      <>
+        <p>
+          {session.key ? "You have played nothing yet" : "Nothing has been played yet"}. Play one on the server's
+          machine: <code>mneme household run</code>
+        </p>
+        {session.key && (
+          <p>
+            Set <code>MNEME_KEY</code> to your key there, so that the run is yours. Runs that were played without a key
+            are nobody's: <code>mneme household list</code> shows them on that machine.
+          </p>
         )}
-      </Listed>
-    </>
-  );
-}
+      </>
+    }
+  >
+    {(each) => (
+      <Row key={each.run} href={`#/household/${part(each.run)}`} title={each.run}>
+        <Mark>{each.outcome}</Mark> <span>{each.task}</span> <span>{each.agents && plural(each.agents, "agent")}</span>{" "}
+        <span>{each.steps !== undefined && each.steps !== null && plural(each.steps, "step")}</span>
+      </Row>
+    )}
+  </ListPage>
+);
 
 function Members({ members, decision }: { members: Schemas["Member"][]; decision?: Schemas["Decision"] }) {
   return (

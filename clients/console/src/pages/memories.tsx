@@ -1,14 +1,16 @@
 // The memories of a user: the list, filters, search while typing, and what is done with several at once.
 
-import { Button, Checkbox, Group, NativeSelect, Paper, Text, TextInput, Textarea } from "@mantine/core";
+import { Button, Group, Paper, Text, Textarea } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { type Schemas, change, part, read } from "../api";
 import { note, say, useAction, useCalm, useLoaded } from "../hooks";
 import {
+  Choice,
   Choices,
   Confirm,
   Do,
   Failure,
+  Field,
   Form,
   Key,
   Loaded,
@@ -17,12 +19,14 @@ import {
   Row,
   Rows,
   Search,
+  Tick,
   Time,
   Title,
   plural,
   useFound,
 } from "../parts";
 import { useRemembering } from "../remembering";
+import { written } from "./memory";
 import { Welcome } from "./welcome";
 
 type Record = Schemas["MemoryRecord"];
@@ -84,10 +88,10 @@ function MemoryRow({ record, picking }: { record: Record; picking: Picking }) {
         last.opened = key;
       }}
       before={
-        <Checkbox
+        <Tick
           aria-label={`Select: ${memory.content}`}
           checked={picking.picked.has(key)}
-          onChange={(event) => picking.pick([key], event.currentTarget.checked)}
+          set={(is) => picking.pick([key], is)}
         />
       }
     >
@@ -116,14 +120,14 @@ function List({ records, label, picking }: { records: Record[]; label: string; p
   return (
     <>
       {records.length > 1 && (
-        <Checkbox
+        <Tick
           mt="xs"
           label="Select all that are listed"
           checked={all}
-          onChange={(event) =>
+          set={(is) =>
             picking.pick(
               records.map(({ key }) => key),
-              event.currentTarget.checked,
+              is,
             )
           }
         />
@@ -227,40 +231,25 @@ function Filtering({ filters, setFilters, then, setThen, retired, setRetired }: 
       <summary>Filter</summary>
       <Choices>
         {(Object.keys(FILTERS) as Filter[]).map((name) => (
-          <NativeSelect
+          <Choice
             key={name}
             label={LABELS[name]}
             value={filters[name]}
-            onChange={(event) => setFilters({ ...filters, [name]: event.currentTarget.value })}
+            set={(value) => setFilters({ ...filters, [name]: value })}
             data={Object.entries(FILTERS[name]).map(([value, label]) => ({ value, label: label || "any" }))}
           />
         ))}
-        <TextInput
-          type="date"
-          label="What holds on"
-          value={then.at ?? ""}
-          onChange={(event) => given("at", event.currentTarget.value)}
-        />
-        <TextInput
+        <Field type="date" label="What holds on" value={then.at ?? ""} set={(day) => given("at", day)} />
+        <Field
           type="date"
           label="What was known on"
           value={then.as_of?.slice(0, 10) ?? ""}
-          onChange={(event) => given("as_of", event.currentTarget.value && `${event.currentTarget.value}T23:59:59`)}
+          set={(day) => given("as_of", day && `${day}T23:59:59`)}
         />
-        <Checkbox
-          label="Also list retired ones"
-          checked={retired}
-          onChange={(event) => setRetired(event.currentTarget.checked)}
-        />
+        <Tick label="Also list retired ones" checked={retired} set={setRetired} />
       </Choices>
     </details>
   );
-}
-
-function written(now: Schemas["Written"]) {
-  const beside = now.beside.map((each) => each.memory.content).join(" ");
-  const said = now.is_new ? "Added." : "It was remembered already, word for word: nothing was written.";
-  return beside ? `${said} It may contradict, or repeat in other words: ${beside}` : said;
 }
 
 function Add({ done, close }: { done: () => void; close: () => void }) {
@@ -270,7 +259,10 @@ function Add({ done, close }: { done: () => void; close: () => void }) {
     done();
   });
   const send = () => {
-    action.run(() => change<Schemas["Written"]>("memories", { content: text }), written);
+    action.run(
+      () => change<Schemas["Written"]>("memories", { content: text }),
+      (now) => written(now, now.is_new ? "Added." : "It was remembered already, word for word: nothing was written."),
+    );
   };
   return (
     <Form

@@ -1,7 +1,7 @@
 // One memory: what it says, where it comes from, what was made of it, its versions, and what can be done with it.
 
-import { Button, Checkbox, Group, TextInput, Textarea } from "@mantine/core";
-import { type KeyboardEvent, type ReactNode, useState } from "react";
+import { Button, Group, Textarea } from "@mantine/core";
+import { type KeyboardEvent, useState } from "react";
 import { type Schemas, change, part, read, team } from "../api";
 import { type Action, focusHeading, leave, useAction } from "../hooks";
 import {
@@ -11,13 +11,16 @@ import {
   Do,
   Facts,
   Failure,
+  Field,
   Form,
   Key,
   Mark,
   Section,
+  Tick,
   Time,
   Title,
-  VersionOf,
+  type Version as History,
+  Versions,
   plural,
 } from "../parts";
 import { type Link, Way } from "../way";
@@ -25,9 +28,9 @@ import { type Link, Way } from "../way";
 type Record = Schemas["MemoryRecord"];
 type Version = Schemas["Version"];
 
-function saved(now: Schemas["Written"]) {
+/** Say what was written, and which memories it may contradict. */
+export function written(now: Schemas["Written"], said: string) {
   const beside = now.beside.map((each) => each.memory.content).join(" ");
-  const said = `Saved as version ${now.version}.`;
   return beside ? `${said} It may contradict, or repeat in other words: ${beside}` : said;
 }
 
@@ -42,7 +45,10 @@ function Edit({ record, action, close }: Editing) {
   const [reason, setReason] = useState("");
   const body = { content: text, reason, expected_version: record.version };
   const save = () => {
-    action.run(() => change<Schemas["Written"]>(`memories/${part(record.key)}/update`, body), saved);
+    action.run(
+      () => change<Schemas["Written"]>(`memories/${part(record.key)}/update`, body),
+      (now) => written(now, `Saved as version ${now.version}.`),
+    );
   };
   const pressed = (event: KeyboardEvent) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save();
@@ -69,12 +75,7 @@ function Edit({ record, action, close }: Editing) {
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}
       />
-      <TextInput
-        label="Why (kept in the history)"
-        maxLength={2000}
-        value={reason}
-        onChange={(event) => setReason(event.currentTarget.value)}
-      />
+      <Field label="Why (kept in the history)" value={reason} set={setReason} />
       {text !== record.memory.content && <Diff older={record.memory.content} newer={text} />}
     </Form>
   );
@@ -98,11 +99,7 @@ function Forget({ record, action, close }: Editing) {
       <p>
         <strong>It cannot be undone.</strong> {REACH}
       </p>
-      <Checkbox
-        label="Also delete the conversations in which it was said"
-        checked={whole}
-        onChange={(event) => setWhole(event.currentTarget.checked)}
-      />
+      <Tick label="Also delete the conversations in which it was said" checked={whole} set={setWhole} />
     </Confirm>
   );
 }
@@ -116,63 +113,25 @@ const source = (of: Schemas["Source"]) =>
 
 const text = (version: Version | undefined, name: string) => String(version?.value[name] ?? "");
 
-function OneVersion({ version, before, roll }: { version: Version; before?: Version; roll: ReactNode }) {
+/** What a page shows of a version; a quote that repeats the text, or the version before it, is left out. */
+function shown(version: Version, before?: Version): History {
   const { change: made } = version;
   const quote = text(version, "quote");
   const said = [text(version, "content"), text(before, "quote")];
-  return (
-    <VersionOf
-      number={version.version}
-      title={`Version ${version.version}: ${EVENTS[version.event]}`}
-      by={
-        <>
-          <Time at={version.at} /> by {made.actor}
-          {made.model && ` (${made.model})`}
-        </>
-      }
-      change={<Diff older={text(before ?? version, "content")} newer={text(version, "content")} />}
-    >
-      <Facts
-        of={[
-          ["Why", made.reason],
-          ["Quote", quote && !said.includes(quote) && <q>{quote}</q>],
-          ["Source", source(made.source)],
-          ["Look at it", text(version, "flag")],
-        ]}
-      />
-      {roll}
-    </VersionOf>
-  );
-}
-
-function Versions({ history, record, action }: { history: Version[]; record: Record; action: Action }) {
-  const newest = [...history].reverse();
-  const back = (number: number) => () =>
-    change<Record>(`memories/${part(record.key)}/rollback`, { to_version: number, expected_version: record.version });
-  return (
-    <Section title="Versions" id="versions">
-      <ol className="versions" reversed>
-        {newest.map((each, at) => (
-          <OneVersion
-            key={each.version}
-            version={each}
-            before={newest[at + 1]}
-            roll={
-              at > 0 && (
-                <Do
-                  action={action}
-                  work={back(each.version)}
-                  said={(now) => `Version ${now.version} says what version ${each.version} said.`}
-                >
-                  Roll back to version {each.version}
-                </Do>
-              )
-            }
-          />
-        ))}
-      </ol>
-    </Section>
-  );
+  return {
+    number: version.version,
+    title: EVENTS[version.event],
+    at: version.at,
+    actor: made.actor,
+    model: made.model,
+    text: text(version, "content"),
+    facts: [
+      ["Why", made.reason],
+      ["Quote", quote && !said.includes(quote) && <q>{quote}</q>],
+      ["Source", source(made.source)],
+      ["Look at it", text(version, "flag")],
+    ],
+  };
 }
 
 function Actions({ record, action, open }: { record: Record; action: Action; open: (what: string) => void }) {
@@ -305,7 +264,17 @@ function One({ record, history, others, back, forward, again }: Whole & { again:
       />
       <Contradictions others={others} />
       <Said memory={memory} />
-      <Versions history={history} record={record} action={action} />
+      <Versions
+        of={history.map((each, at) => shown(each, history[at - 1]))}
+        action={action}
+        back={(number) =>
+          change<Record>(`memories/${part(record.key)}/rollback`, {
+            to_version: number,
+            expected_version: record.version,
+          })
+        }
+        said={(now, number) => `Version ${now.version} says what version ${number} said.`}
+      />
       <Way back={back} forward={forward} />
     </>
   );

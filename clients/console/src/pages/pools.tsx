@@ -1,29 +1,42 @@
 // Pools of shared pairs, and the versions of their retrievers.
 
 import { type Schemas, change, part, read } from "../api";
-import { type Action, useAction, useLoaded } from "../hooks";
-import { Cells, Detail, Do, Facts, Failure, Key, Listed, Row, Section, Title, percent, plural } from "../parts";
+import { type Action, useAction } from "../hooks";
+import {
+  Cells,
+  Detail,
+  Do,
+  Entries,
+  Entry,
+  Facts,
+  Failure,
+  Key,
+  ListPage,
+  Row,
+  Section,
+  Title,
+  percent,
+  plural,
+} from "../parts";
 
 type State = Schemas["RetrieverState"];
 type Pooled = Schemas["Pooled"];
 const named = (number: number) => (number === 0 ? "the untrained embedder" : `version ${number}`);
 
-export function PoolsPage() {
-  const loaded = useLoaded((signal) => read<State[]>("pools", {}, signal), []);
-  return (
-    <>
-      <Title>Pools</Title>
-      <Listed of={loaded} label="Pools" empty={<p>There is no pool yet.</p>}>
-        {(each) => (
-          <Row key={each.pool} href={`#/pools/${part(each.pool)}`} title={each.pool}>
-            <span>{plural(each.memories, "pair")}</span> <span>retriever: {named(each.serving)}</span>{" "}
-            <span>{each.waiting.toLocaleString()} not learned yet</span>
-          </Row>
-        )}
-      </Listed>
-    </>
-  );
-}
+export const PoolsPage = () => (
+  <ListPage
+    label="Pools"
+    load={(signal) => read<State[]>("pools", {}, signal)}
+    empty={<p>There is no pool yet.</p>}
+  >
+    {(each) => (
+      <Row key={each.pool} href={`#/pools/${part(each.pool)}`} title={each.pool}>
+        <span>{plural(each.memories, "pair")}</span> <span>retriever: {named(each.serving)}</span>{" "}
+        <span>{each.waiting.toLocaleString()} not learned yet</span>
+      </Row>
+    )}
+  </ListPage>
+);
 
 function Retriever({ state, action }: { state: State; action: Action }) {
   const use = (number: number) => (
@@ -72,25 +85,22 @@ function One({ state, pairs, again }: { state: State; pairs: Pooled[]; again: ()
         <p className="quiet">
           The first {pairs.length.toLocaleString()} of {state.memories.toLocaleString()}
         </p>
-        <ol className="versions">
+        <Entries>
           {pairs.map(({ key, pair }) => (
-            <li key={key}>
-              <article aria-label={`Pair ${key.slice(0, 8)}`}>
-                <h3>{pair.prompt || "(no question)"}</h3>
-                <p className="diff">{pair.answer}</p>
-                <Facts
-                  of={[
-                    ["Agent", pair.agent],
-                    ["Domain", pair.domain],
-                    ["Score", pair.score],
-                    ["Led up to by", pair.leading.join("\n")],
-                    ["Key", <Key of={key} />],
-                  ]}
-                />
-              </article>
-            </li>
+            <Entry key={key} label={`Pair ${key.slice(0, 8)}`} title={pair.prompt || "(no question)"}>
+              <p className="diff">{pair.answer}</p>
+              <Facts
+                of={[
+                  ["Agent", pair.agent],
+                  ["Domain", pair.domain],
+                  ["Score", pair.score],
+                  ["Led up to by", pair.leading.join("\n")],
+                  ["Key", <Key of={key} />],
+                ]}
+              />
+            </Entry>
           ))}
-        </ol>
+        </Entries>
       </Section>
     </>
   );

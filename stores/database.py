@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import errno
 import sqlite3
 import time
 from abc import ABC, abstractmethod
@@ -29,7 +30,19 @@ LOG_WAITS = (0.0, 0.01, 0.05, 0.1, 0.2, *[0.4] * 75)
 REPAIR = "`mneme verify` says what is whole; `mneme repair` builds the ledger anew from that."
 SPACE = "Check the disk's free space and who may write to the folder; MNEME_HOME names another."
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+NO_WRITING = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
+
+
+@contextmanager
+def storage_errors(what: str) -> Iterator[None]:
+    """Turn an operating-system refusal into one line for the user."""
+    try:
+        yield
+    except OSError as refusal:
+        reason = refusal.strerror or str(refusal)
+        kind = NotWritable if refusal.errno in NO_WRITING else StorageFailure
+        raise kind(f"Cannot {what}: {reason}.", SPACE) from refusal
 
 
 class Cursor(Protocol):
@@ -215,7 +228,8 @@ class Sqlite(Database):
     @contextmanager
     def _failing(self) -> Iterator[None]:
         try:
-            yield
+            with storage_errors(f"write {self.place}"):
+                yield
         except sqlite3.Error as failure:
             code = getattr(failure, "sqlite_errorcode", 0) & 0xFF
             if code in FULL or (code == sqlite3.SQLITE_IOERR and "disk I/O" not in str(failure)):
@@ -226,5 +240,3 @@ class Sqlite(Database):
                 raise Damaged(f"{self.place} is damaged: {failure}.", self._remedy) from failure
             unconfirmed = f"{self.place} failed: {failure}; the write is not confirmed."
             raise StorageFailure(unconfirmed, "Try again.") from failure
-        except OSError as failure:
-            raise NotWritable(f"Cannot write {self.place}: {failure.strerror}.", SPACE) from failure

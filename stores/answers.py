@@ -12,17 +12,23 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from pydantic import BaseModel, ConfigDict
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mneme.core.errors import Conflict, KeyReused, NotFound, StillRunning
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Namespace, Value, Version
+from mneme.stores.shelf import Shelf, kind_of
 
 ROOT = "answers"
 KEPT_FOR = timedelta(days=1)
 MAX_BODY_CHARS = 1_000_000
 """Characters of an answer that are kept; of a longer one only that it was given."""
 CHANGE = Change(reason="for a repetition of the request", actor="server")
+again_on_conflict = retry(
+    retry=retry_if_exception_type((Conflict, NotFound)), stop=stop_after_attempt(5), reraise=True
+)
+"""Whatever forgets something of the owner may write a claim anew, or drop it."""
 
 
 class Answer(NamedTuple):
@@ -32,11 +38,22 @@ class Answer(NamedTuple):
     body: str
 
 
+class Kept(BaseModel):
+    """A request that was begun; its answer once it was given, and no text where that is not kept any more."""
+
+    model_config = ConfigDict(frozen=True)
+
+    request: str
+    since: datetime
+    status: int = 0
+    body: str | None = None
+
+
 class Claim(NamedTuple):
     """A request that is being done, and nowhere else."""
 
     name: str
-    value: Value
+    kept: Kept
     at: datetime
 
 
@@ -45,7 +62,7 @@ class KeptAnswers:
 
     def __init__(self, ledger: Ledger, owner: Namespace) -> None:
         self._ledger, self._owner = ledger, owner
-        self._namespace: Namespace = (ROOT, *owner)
+        self._shelf = Shelf(ledger, (ROOT, *owner), kind_of(Kept))
 
     async def claim(self, key: str, request: bytes) -> Answer | Claim:
         """Return the answer that was given, or take the request on: then call `keep` or `release`.
@@ -53,32 +70,26 @@ class KeptAnswers:
         Raises StillRunning, KeyReused, and Conflict where the answer is not kept any more.
         """
         name, asked = _hash(key.encode()), _hash(key.encode(), request)
-        head = await self._ledger.get(self._namespace, name)
+        head = await self._ledger.get(self._shelf.namespace, name)
         if head is not None and head.live and not _is_old(head):
-            return _given(head, asked)
-        value: Value = {"request": asked, "since": datetime.now(UTC).isoformat(), "status": 0, "body": None}
+            return _given(self._shelf.kind.read(head), asked)
+        kept = Kept(request=asked, since=datetime.now(UTC))
+        write = self._shelf.write(name, kept, CHANGE)
+        if head is not None and not head.live:
+            write = write.model_copy(update={"event": "restore", "expected_version": head.version})
+        elif head is not None:
+            await self._ledger.drop([head])
         try:
-            taken = await self._take(name, head, value)
+            [taken] = await self._ledger.write([write])
         except (Conflict, NotFound) as other:
             raise _running() from other
-        return Claim(name, value, taken.at)
-
-    async def _take(self, name: str, head: Version | None, value: Value) -> Version:
-        if head is not None and not head.live:
-            return await self._ledger.restore(
-                self._namespace, name, change=CHANGE, expected_version=head.version, value=value, text=""
-            )
-        if head is not None:
-            await self._ledger.drop([head])
-        return await self._ledger.insert(self._namespace, value, text="", change=CHANGE, key=name)
+        return Claim(name, kept, taken.at)
 
     async def release(self, claim: Claim) -> None:
         """Let the same request be tried again: nothing was done."""
-        head = await self._ledger.get(self._namespace, claim.name)
+        head = await self._ledger.get(self._shelf.namespace, claim.name)
         if head is not None:
-            await self._ledger.retire(
-                self._namespace, claim.name, change=CHANGE, expected_version=head.version
-            )
+            await self._shelf.retire(claim.name, change=CHANGE, expected_version=head.version)
 
     async def keep(self, claim: Claim, answer: Answer, *, erases: bool) -> None:
         """Keep an answer, but its text where something of the owner was forgotten meanwhile.
@@ -86,25 +97,15 @@ class KeptAnswers:
         What `erases` answers with no text that it erased.
         """
         body = answer.body if len(answer.body) <= MAX_BODY_CHARS else None
-        await self._write(claim.name, {**claim.value, "status": answer.status, "body": body})
+        kept = claim.kept.model_copy(update={"status": answer.status, "body": body})
+        await again_on_conflict(self._shelf.put)(claim.name, kept, change=CHANGE)
         marks = [] if erases else await self._ledger.forgotten(self._owner)
         if any(mark.at >= claim.at for mark in marks):
             await self._ledger.forget_records([], reason="", actor="", rewritten=await self.without_texts())
 
-    # Whatever forgets something of the owner may write the claim anew, or drop it.
-    @retry(retry=retry_if_exception_type((Conflict, NotFound)), stop=stop_after_attempt(5), reraise=True)
-    async def _write(self, name: str, value: Value) -> None:
-        head = await self._ledger.get(self._namespace, name)
-        if head is None:
-            await self._ledger.insert(self._namespace, value, text="", change=CHANGE, key=name)
-            return
-        await self._ledger.update(
-            self._namespace, name, value, text="", change=CHANGE, expected_version=head.version
-        )
-
     async def all(self) -> Sequence[Version]:
         """Return everything that is kept."""
-        return await self._ledger.records(self._namespace, limit=None, include_retired=True)
+        return await self._shelf.heads(include_retired=True)
 
     async def without_texts(self) -> Sequence[tuple[Version, Value]]:
         """Return what has a text, and what is to be left of it: for `Ledger.forget_records`."""
@@ -124,15 +125,14 @@ async def drop_old_answers(ledger: Ledger) -> int:
     return len(old)
 
 
-def _given(head: Version, asked: str) -> Answer:
-    status, body = head.value["status"], head.value["body"]
-    if head.value["request"] != asked:
+def _given(kept: Kept, asked: str) -> Answer:
+    if kept.request != asked:
         raise KeyReused("Another request had this idempotency key.", "Give each request a key of its own.")
-    if not isinstance(status, int) or not status:
+    if not kept.status:
         raise _running()
-    if not isinstance(body, str):
+    if kept.body is None:
         raise Conflict("This was done already; its answer is not kept any more.", "Read what it changed.")
-    return Answer(status, body)
+    return Answer(kept.status, kept.body)
 
 
 def _running() -> StillRunning:

@@ -9,7 +9,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from mneme.core.errors import BadInput, StorageFailure
-from mneme.stores.ledger.database import Database
+from mneme.stores.database import Database
 
 CONNECT_SECONDS = 5
 POOL_SIZE = 8
