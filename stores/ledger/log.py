@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 from uuid import uuid4
@@ -426,10 +427,10 @@ def versions_in(rows: Iterable[Sequence[Any]]) -> list[Version]:
     parsed = iter(VERSIONS.validate_json(f"[{','.join(bodies)}]") if bodies else ())
     versions = [version or next(parsed) for _, version in found]
     if 0 < len(bodies) <= MAX_MARKS:  # a listing of very many would fill the memory
-        if len(kept) > KEPT_VERSIONS:
-            kept.clear()
         both = zip(found, versions, strict=True)
         kept.update((row[4], version) for (row, _), version in both if len(row[3]) <= KEPT_CHARS)
+        for oldest in [*islice(kept, max(0, len(kept) - KEPT_VERSIONS))]:
+            kept.pop(oldest, None)  # another thread may have been first
     return versions
 
 
