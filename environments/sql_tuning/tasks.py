@@ -13,7 +13,7 @@ from statistics import NormalDist
 from typing import Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.analysis import Column, Structure, analyse, features
@@ -32,10 +32,8 @@ Family = Literal[
 FAMILIES: tuple[Family, ...] = get_args(Family)
 
 
-class TuningTask(BaseModel):
+class TuningTask(BaseModel, frozen=True):
     """One slow query, and what counts as having made it fast."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     family: Family | None = None
@@ -135,10 +133,9 @@ def story(database_seed: int = 0) -> list[TuningTask]:
         ("story-2-reuse", "time_range", "sales", "counted_range"),
         ("story-3-edge-case", "multi_filter", "transactions", "range_and_high_amount"),
     )
-    drawn = ((each, _filled(_shapes()[each[1]][each[3]], SCHEMAS[each[2]], dice)) for each in made)
     return [
-        _as_task(name, family, SCHEMAS[place], shape, database_seed)
-        for (name, family, place, _), shape in drawn
+        _as_task(name, family, schema, _filled(_shapes()[family][shape], schema, dice), database_seed)
+        for name, family, schema, shape in ((*each[:2], SCHEMAS[each[2]], each[3]) for each in made)
     ]
 
 
@@ -147,17 +144,14 @@ def judge(task: TuningTask, measured: Measured) -> Trial:
     at_least = "more than " if measured.stopped else ""
     fast_enough = measured.speed_up >= task.wanted_speed_up
     small_enough = measured.index_share <= task.index_budget
+    slow = f" (the original was stopped after {measured.baseline_seconds:g} s)" if measured.stopped else ""
+    said = f"{at_least}{measured.speed_up:.1f} times as fast{slow}."
     if not measured.correct:
         said = measured.refused or measured.error or "The result is wrong."
     elif not fast_enough:
         said = f"{at_least}{measured.speed_up:.2f} times as fast; {task.wanted_speed_up:g} times is required."
     elif not small_enough:
         said = f"The indexes take {measured.index_share:.0%} of the tables; {task.index_budget:.0%} is free."
-    else:
-        slow = (
-            f" (the original was stopped after {measured.baseline_seconds:g} s)" if measured.stopped else ""
-        )
-        said = f"{at_least}{measured.speed_up:.1f} times as fast{slow}."
     seconds = Metric(
         name="seconds",
         value=measured.solution_seconds,
@@ -185,9 +179,8 @@ def _refuse_unknown(given: Sequence[str], known: Sequence[str]) -> None:
 
 
 def _as_task(name: str, family: Family, schema: Schema, shape: _Shape, database_seed: int) -> TuningTask:
-    room = f"New indexes may take {shape.budget:.0%} of the tables' size."
-    if not shape.budget:
-        room = "The tables are written to all the time: no index may be added."
+    free = f"New indexes may take {shape.budget:.0%} of the tables' size."
+    room = free if shape.budget else "The tables are written to all the time: no index may be added."
     return TuningTask(
         id=name,
         family=family,

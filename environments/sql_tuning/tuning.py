@@ -202,13 +202,15 @@ class SqlTuning:
         A processor's pace changes within a hundredth of a second, by a factor of two and more: what runs side
         by side is slowed alike, and a moment that hits one of both is an outlier.
         """
-        most = max(self.limits.seconds, baseline.seconds)
-        rows, first = _ask(other, most)
+        (copy, query), most = other, max(self.limits.seconds, baseline.seconds)
+        rows, first = copy.ask(query, most)
         pairs = [Pair(baseline.seconds, first)]
         spent = sum(pairs[0])
         while len(pairs) < self.limits.runs and spent < self.limits.enough * (1 + (len(pairs) < MIN_PAIRS)):
-            original = baseline.seconds if one is None else _ask(one, self.limits.baseline_seconds)[1]
-            pairs.append(Pair(original, _ask(other, most)[1]))
+            original = (
+                baseline.seconds if one is None else one[0].ask(one[1], self.limits.baseline_seconds)[1]
+            )
+            pairs.append(Pair(original, copy.ask(query, most)[1]))
             spent += pairs[-1].solution + (0 if one is None else original)
         return rows, sorted(pairs, key=lambda pair: pair.speed_up)[len(pairs) // 2]
 
@@ -225,10 +227,8 @@ class SqlTuning:
         if baseline.rows is None:
             measured.rows, wrong = self._on_fewer_rows(original, rewritten, statements)
         else:
-            measured.rows = len(baseline.rows)
-            wrong = differences(
-                baseline.rows, found, order_of(original, self.dialect), partial(self._whole, original)
-            )
+            order, whole = order_of(original, self.dialect), partial(self._whole, original)
+            measured.rows, wrong = len(baseline.rows), differences(baseline.rows, found, order, whole)
         if wrong:
             return wrong
         with self._database.twin(original, self.limits) as twin:
@@ -283,17 +283,12 @@ class SqlTuning:
         if len(statements) > self.limits.statements:
             raise Refused(f"{len(statements)} statements; {self.limits.statements} may prepare a query.")
         kept = [each for each in statements if without_explain(each) == each]
+        for each in kept:
+            check_preparation(each, self.dialect, self._database.catalogue)
         for each in statements:
-            if each in kept:
-                check_preparation(each, self.dialect, self._database.catalogue)
-            else:
+            if each not in kept:
                 self._checked_query(each)
         return kept
-
-
-def _ask(asked: Asked, most: float) -> tuple[list[Row], float]:
-    copy, query = asked
-    return copy.ask(query, most)
 
 
 def own_database(task: TuningTask, rows: int, tables: Sequence[str] | None = None) -> Database:

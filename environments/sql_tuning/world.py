@@ -67,6 +67,7 @@ class SqlTuningKind(WorldKind):
     def similar(self, task: Task, seed: int) -> Sequence[Task]:
         """Draw tasks on the databases that come with Mneme."""
         own = {"database": "", "ddl": ""}
+        database_seed = int(task.given.get("database_seed") or 0)
         return [
             Task(
                 id=each.id,
@@ -74,9 +75,7 @@ class SqlTuningKind(WorldKind):
                 group=each.schema_name,
                 given={**task.given, **each.posed, "schema_name": each.schema_name, **own},
             )
-            for each in tasks(
-                seed, SIMILAR_TASKS_DRAWN, database_seed=int(task.given.get("database_seed") or 0)
-            )
+            for each in tasks(seed, SIMILAR_TASKS_DRAWN, database_seed=database_seed)
         ]
 
 
@@ -89,10 +88,8 @@ def _laid_out(task: Task) -> TuningTask:
         raise BadInput(f"The task of query tuning: {wrong.errors()[0]['msg']}.", "Check it.") from wrong
     query = laid.query.strip().rstrip(";")
     if not query:
-        raise BadInput(
-            "The environment sql_tuning needs the slow query.",
-            "Give `query`, or leave the environment out.",
-        )
+        hint = "Give `query`, or leave the environment out."
+        raise BadInput("The environment sql_tuning needs the slow query.", hint)
     laid, schema = laid.model_copy(update={"query": query}), None
     if laid.is_own:
         catalogue = own_database(laid, int(given.get("rows") or ROWS)).catalogue

@@ -30,8 +30,7 @@ def changed_files(solution: Solution, read: Mapping[str, str], may_change: Seque
     """
     changed = dict(solution.files)
     if solution.diff.strip():
-        for path, text in patched(solution.diff, {**read, **changed}).items():
-            changed[path] = text
+        changed |= patched(solution.diff, {**read, **changed})
     if len(changed) > MAX_FILES:
         raise NotAllowed(f"{len(changed)} files are changed; {MAX_FILES} may be.")
     for path, text in changed.items():

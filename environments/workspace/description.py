@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from mneme.core.errors import BadInput
 from mneme.environments.workspace.confining import Bounds
@@ -30,10 +30,8 @@ CPU = "cpu_seconds"
 FORM = "docs/how-to/learn-in-your-own-world.md shows one."
 
 
-class Part(BaseModel):
+class Part(BaseModel, frozen=True, extra="forbid"):
     """A part of a description, strict about its fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Aim(Part):
@@ -110,8 +108,7 @@ class Described(Held):
 def read_description(file: Path) -> Described:
     """Read a world's YAML file. Raises BadInput naming the field."""
     try:
-        read = yaml.safe_load(file.read_text(encoding="utf-8"))
-        return Described.model_validate(read)
+        return Described.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
     except OSError as missing:
         raise BadInput(f"{file} cannot be read: {missing.strerror}.", FORM) from missing
     except (yaml.YAMLError, UnicodeDecodeError) as wrong:

@@ -63,10 +63,8 @@ class Tactics(BaseModel):
         """Name what the files do that is slow on much data."""
         texts = [text for path, text in files.items() if path.endswith(self.ending)]
         read = {each for text in texts for each in syntax.features_of(text)} if self.ending == ".py" else ()
-        return [
-            *(name for name, shown in self.features.items() if any(map(shown.search, texts))),
-            *sorted(read),
-        ]
+        shown = [name for name, how in self.features.items() if any(map(how.search, texts))]
+        return [*shown, *sorted(read)]
 
     @property
     def known_features(self) -> set[str]:
@@ -294,12 +292,9 @@ class FilesWorld(World):
         shown = [f"{path}:\n{text}" for path, text in self.open_files.items()]
         others = ", ".join(path for path in self._files if path not in self.open_files)
         text = "\n\n".join([self._described.about, *shown, f"Other files: {others or 'none'}"]).strip()
-        clipped = (
-            text
-            if len(text) <= MAX_MATERIAL_CHARS
-            else f"{text[:MAX_MATERIAL_CHARS]}\n… (read_file shows more)"
-        )
-        return f"{clipped}\n\nAs it is, the check says:\n{self.baseline.shown}"
+        if len(text) > MAX_MATERIAL_CHARS:
+            text = f"{text[:MAX_MATERIAL_CHARS]}\n… (read_file shows more)"
+        return f"{text}\n\nAs it is, the check says:\n{self.baseline.shown}"
 
     def wanted(self) -> str:
         """Say what a solution is held to."""
@@ -308,11 +303,11 @@ class FilesWorld(World):
         lines += [f"`{held.measure}` prints what it prints now."] if held.same_output else []
         for aim in held.metrics:
             now = _without_start(aim, self.baseline.values.get(aim.name), self.start)
-            said = (
-                f"{aim.name} {aim.wanted:g} times as good ({aim.better} is better" if aim.wanted else aim.name
+            from_ = "" if now is None else f", now {now:.4g}"
+            gain = f" {aim.wanted:g} times as good ({aim.better} is better{from_})" if aim.wanted else ""
+            lines.append(
+                aim.name + gain + (f", at most {aim.limit:g}" if aim.limit is not None else "") + "."
             )
-            said += f", now {now:.4g})" if aim.wanted and now is not None else ")" if aim.wanted else ""
-            lines.append(said + (f", at most {aim.limit:g}" if aim.limit is not None else "") + ".")
         lines.append(f"May change: {', '.join(held.may_change or self.open_files)}.")
         return " ".join([*lines, f"It runs confined: {confined_by()}."])
 
@@ -379,11 +374,9 @@ class FilesWorld(World):
             return ""
         if ran.is_good:
             return ""
-        if not self.baseline.wrong:
-            with self._template.copy() as original:
-                if not run(command, original, bounds).is_good:
-                    return ""
-        return _why("hidden check", ran)
+        with self._template.copy() as original:
+            is_sound = bool(self.baseline.wrong) or run(command, original, bounds).is_good
+        return _why("hidden check", ran) if is_sound else ""
 
     def _unlike(self, before: Figures, after: Figures) -> str:
         """Say what cannot be believed: silence where there were words, another output, no output at all."""

@@ -25,7 +25,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
@@ -88,10 +88,8 @@ def stated(told: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value or value == 0}
 
 
-class Task(BaseModel):
+class Task(BaseModel, frozen=True):
     """One task: its words, and what its world reads of it (a query, a folder, …)."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str = "task"
     text: str = ""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from matplotlib.axes import Axes
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mneme.cli.tables import Table
@@ -29,7 +28,6 @@ from mneme.evals.scoring import (
 )
 
 DEFAULT = Path(__file__).parent / "data" / "contradictions.jsonl"
-OURS = "ours"
 
 
 class Case(BaseModel):
@@ -171,20 +169,6 @@ def _decisions(summary: dict[str, Any]) -> dict[str, str]:
 def _right_and_met(of: dict[str, Any]) -> str:
     met = "" if of["right"] == of["met"] else f" ({of['met']})"
     return f"{of['right']}{met} of {of['cases']}"
-
-
-def plot_whole(summaries: Mapping[str, dict[str, Any]], axes: Axes) -> None:
-    """Draw the share of cases wholly right with its interval, one bar a system."""
-    whole = pd.DataFrame({name: summary["whole"] for name, summary in summaries.items()}).T[::-1] * 100
-    errors = [whole["share"] - whole["low"], whole["high"] - whole["share"]]
-    whole["share"].plot.barh(ax=axes, xerr=errors, xlim=(0, 100), xlabel="cases wholly right (%), 95 %")
-
-
-def plot_categories(summaries: Mapping[str, dict[str, Any]], axes: Axes) -> None:
-    """Draw one system's share of cases wholly right by category."""
-    system = OURS if OURS in summaries else next(iter(summaries))
-    shares = pd.Series({name: 100 * of["share"] for name, of in summaries[system]["categories"].items()})
-    shares[::-1].plot.barh(ax=axes, xlim=(0, 100), xlabel=f"cases wholly right (%), {system}")
 
 
 def as_row(done: Sequence[Done], **more: Any) -> Row:

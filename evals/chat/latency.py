@@ -35,7 +35,7 @@ from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.answering import identify
 from mneme.evals.chat.arms import ARMS, Name
-from mneme.evals.measuring import TokenCounter, in_environment, temporary_ledger
+from mneme.evals.measuring import in_environment, temporary_ledger
 from mneme.evals.options import Agents, NotNegative, RunOptions
 from mneme.evals.report import Journal, Progress, Report, Row, framed
 from mneme.graphs import chatbot, memory_agent
@@ -168,18 +168,18 @@ async def _single(who: str) -> float:
 
 async def _reply(chat: Agent, context: Any) -> Row:
     """Chat once on a thread of its own."""
-    spent = TokenCounter()
-    config: RunnableConfig = {"configurable": {"thread_id": uuid4().hex}, "callbacks": [spent]}
+    config: RunnableConfig = {"configurable": {"thread_id": uuid4().hex}}
     given = {"messages": [HumanMessage(MESSAGE)]}
     started, first = monotonic(), 0.0
-    async for message, _ in chat.astream(given, config, context=context, stream_mode="messages"):
-        if isinstance(message, AIMessageChunk) and message.text and not first:
-            first = monotonic() - started
+    with counting() as asked:
+        async for message, _ in chat.astream(given, config, context=context, stream_mode="messages"):
+            if isinstance(message, AIMessageChunk) and message.text and not first:
+                first = monotonic() - started
     return {
         "seconds": first,
         "whole": monotonic() - started,
-        "calls": spent.calls,
-        "prompt_tokens": spent.read,
+        "calls": asked["calls"],
+        "prompt_tokens": asked["prompt_tokens"],
     }
 
 
@@ -309,11 +309,7 @@ def _report(journal: Journal, cases: Mapping[str, Case], who: str, parallel: int
             "left: background messages that were still being worked on after the last chat.",
         ],
         rows,
-    ).with_plots(
-        "Time to the first token, and to remember",
-        partial(_plot_chats, chats, single),
-        partial(_plot_remembering, remembering),
-    )
+    ).with_plots("Time to the first token", partial(_plot_chats, chats, single))
 
 
 def _plot_chats(chats: pd.DataFrame, single: float, axes: Axes) -> None:
@@ -321,8 +317,3 @@ def _plot_chats(chats: pd.DataFrame, single: float, axes: Axes) -> None:
     table.plot(ax=axes, style="o-", xlabel="background messages pending", ylabel="seconds to the first token")
     axes.axhline(single, color="black", linestyle="--")
     axes.axhline(TARGET * single, color="gray", linestyle=":")
-
-
-def _plot_remembering(remembering: pd.DataFrame, axes: Axes) -> None:
-    bars = remembering.set_index("what")["seconds"]
-    bars.plot.barh(ax=axes, xlabel="seconds to remember one message (median)", ylabel="")

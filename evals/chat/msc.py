@@ -210,10 +210,6 @@ def _report(options: Options, cases: Sequence[Case], journal: Journal, agent: Id
             framed("What one message costs (mean)", costs),
         ],
         _notes(summaries, agent),
-    ).with_plots(
-        f"Contradiction set: {len(cases)} labelled messages",
-        partial(contradictions.plot_whole, summaries),
-        partial(contradictions.plot_categories, summaries),
     )
 
 

@@ -1,10 +1,11 @@
 """The agents that share memories: nine in three domains (§4.1), a YAML file each, and users' own."""
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, Field, field_validator
 
 from mneme.core.errors import BadInput
 from mneme.core.yaml_files import read_yaml, text_of
@@ -27,10 +28,8 @@ UNCHECKED = frozenset(("puzzle", "riddle", "pun", "study", "travel", "fitness"))
 """Forms that code once checked and a rubric judges now; files that name one stay readable."""
 
 
-class Agent(BaseModel):
+class Agent(BaseModel, frozen=True, extra="forbid"):
     """One agent: its task, its questions and the form of its answers."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$", description="Short name, as on the command line.")
     domain: str = Field(
@@ -55,25 +54,31 @@ class Agent(BaseModel):
 
 def load_agent(name_or_path: str | Path) -> Agent:
     """Load a shipped agent by name or another from a YAML file; an unknown one raises `BadInput`."""
-    if str(name_or_path) in AGENTS:
-        return _shipped(str(name_or_path))
-    path = Path(name_or_path)
-    if path.suffix not in {".yaml", ".yml"}:
-        raise BadInput(
-            f'There is no agent "{name_or_path}".',
-            f"Agents: {', '.join(AGENTS)}; or give the path of an agent's YAML file.",
-        )
-    return read_yaml(text_of(path), Agent, str(path))
+    return load_named(str(name_or_path), Agent, AGENTS, HOME)
 
 
 def agents_of(domain: str) -> tuple[Agent, ...]:
     """Give a domain's shipped agents; an unknown domain raises `BadInput`."""
     if domain not in DOMAINS:
         raise BadInput(f'There is no domain "{domain}".', f"Domains: {', '.join(DOMAINS)}.")
-    return tuple(agent for agent in map(_shipped, AGENTS) if agent.domain == domain)
+    return tuple(agent for agent in map(load_agent, AGENTS) if agent.domain == domain)
+
+
+Kind = TypeVar("Kind", bound=BaseModel)
 
 
 @cache
-def _shipped(name: str) -> Agent:
-    path = HOME / f"{name}.yaml"
-    return read_yaml(text_of(path), Agent, str(path))
+def _shipped(path: Path, kind: type[Kind]) -> Kind:
+    return read_yaml(text_of(path), kind, str(path))
+
+
+def load_named(named: str, kind: type[Kind], known: Sequence[str], home: Path) -> Kind:
+    """Load what is shipped by its name, or one of your own from a YAML file. Raises BadInput."""
+    if named in known:
+        shipped: Kind = _shipped(home / f"{named}.yaml", kind)
+        return shipped
+    if Path(named).suffix in {".yaml", ".yml"}:
+        return read_yaml(text_of(Path(named)), kind, named)
+    noun = kind.__name__.lower()
+    hint = f"{kind.__name__}s: {', '.join(known)}; or give the path of the YAML file of a {noun}."
+    raise BadInput(f'There is no {noun} "{named}".', hint)

@@ -5,14 +5,12 @@ syllables, AABBA, the sonnet's parts), ours speaks of the form that was asked fo
 three forms of that domain.
 """
 
-from functools import cache
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
-from mneme.core.errors import BadInput
 from mneme.core.yaml_files import read_yaml, text_of
-from mneme.library.agents.agent import DOMAINS
+from mneme.library.agents.agent import DOMAINS, load_named
 from mneme.prompts.sharing import examples
 
 HOME = Path(__file__).parent / "rubrics"
@@ -22,10 +20,8 @@ RUBRICS = (*DOMAINS, SINGLE_POOL)
 TOTAL = examples.TOTAL
 
 
-class Criterion(examples.Criterion):
+class Criterion(examples.Criterion, frozen=True, extra="forbid"):
     """One criterion, and the most points that it can earn."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(min_length=1, max_length=80, description="Name of the criterion; no two have one.")
     points: int = Field(ge=1, le=TOTAL, description="The most that it can earn.")
@@ -38,10 +34,8 @@ class Criterion(examples.Criterion):
     )
 
 
-class Rubric(BaseModel):
+class Rubric(BaseModel, frozen=True, extra="forbid"):
     """A rubric; the points of its criteria sum to 100."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$", description="The domain that it scores.")
     title: str = Field(min_length=1, max_length=120, description="Name for people.")
@@ -75,15 +69,7 @@ class Rubric(BaseModel):
 
 def load_rubric(name_or_path: str | Path) -> Rubric:
     """Load a shipped rubric by name or another from a YAML file; an unusable one raises `BadInput`."""
-    if str(name_or_path) in RUBRICS:
-        return _shipped(str(name_or_path))
-    path = Path(name_or_path)
-    if path.suffix not in {".yaml", ".yml"}:
-        raise BadInput(
-            f'There is no rubric "{name_or_path}".',
-            f"Rubrics: {', '.join(RUBRICS)}; or give the path of a rubric's YAML file.",
-        )
-    return read_rubric(text_of(path), str(path))
+    return load_named(str(name_or_path), Rubric, RUBRICS, HOME)
 
 
 def read_rubric(text: str, where: str = "The rubric") -> Rubric:
@@ -95,9 +81,3 @@ def printed(rubric: Rubric) -> str:
     """Return a shipped rubric as the paper prints it (A.1), any other one as lines."""
     path = HOME / f"{rubric.name}.txt"
     return text_of(path) if rubric.name in RUBRICS else rubric.as_text()
-
-
-@cache
-def _shipped(name: str) -> Rubric:
-    path = HOME / f"{name}.yaml"
-    return read_rubric(text_of(path), str(path))

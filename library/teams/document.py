@@ -13,18 +13,11 @@ NUMBERS: Json = {"type": "array", "items": {"type": "integer", "minimum": 1}}
 TEXTS: Json = {"type": "array", "items": {"type": "string"}}
 MINUTES = "Minutes"
 """The part of a document that says how it came about; no role writes it."""
-MINUTES_SCHEMA: Json = {
-    "type": "object",
-    "properties": {
-        "ended": {"enum": ["consensus", "turn limit"]},
-        "turns": {"type": "integer"},
-        "accepted by": TEXTS,
-        "dissent": TEXTS,
-        "unanswered issues": TEXTS,
-        "written by": TEXT,
-    },
-    "required": ["ended", "turns", "accepted by", "dissent", "unanswered issues", "written by"],
-    "additionalProperties": False,
+MINUTES_PARTS: Json = {
+    "ended": {"enum": ["consensus", "turn limit"]},
+    "turns": {"type": "integer"},
+    **dict.fromkeys(("accepted by", "dissent", "unanswered issues"), TEXTS),
+    "written by": TEXT,
 }
 RATING: Json = {"type": "integer", "minimum": 1, "maximum": 10}
 
@@ -34,22 +27,19 @@ def schema(document: Document) -> Json:
     fields = {name: TEXT | {"description": purpose} for name, purpose in document.fields.items()}
     ratings = {name: RATING | {"description": purpose} for name, purpose in document.ratings.items()}
     parts = {name: {"type": "string", "description": each} for name, each in document.item_fields.items()}
-    item = {
-        "type": "object",
-        "properties": {"name": TEXT, "turns": NUMBERS, **parts},
-        "required": ["name", *parts],
-        "additionalProperties": False,
-    }
-    minutes = {} if MINUTES in fields | ratings else {MINUTES: MINUTES_SCHEMA}
+    item = _closed({"name": TEXT, "turns": NUMBERS, **parts}, ["name", *parts])
+    minutes = {} if MINUTES in fields | ratings else {MINUTES: _closed(MINUTES_PARTS, [*MINUTES_PARTS])}
+    needed = [*fields, *(f"{document.item} {n}" for n in range(1, document.least + 1)), *ratings]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": document.name,
-        "type": "object",
-        "properties": fields | ratings | minutes,
+        **_closed(fields | ratings | minutes, needed),
         "patternProperties": {f"^{document.item} [1-9][0-9]*$": item},
-        "required": [*fields, *(f"{document.item} {n}" for n in range(1, document.least + 1)), *ratings],
-        "additionalProperties": False,
     }
+
+
+def _closed(parts: Json, needed: list[str]) -> Json:
+    return {"type": "object", "properties": parts, "required": needed, "additionalProperties": False}
 
 
 def filed(document: Document, parts: Json) -> Json:

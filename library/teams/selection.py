@@ -46,10 +46,9 @@ def speakers_of(team: Team) -> list[str]:
 
 def round_of(team: Team) -> int:
     """Return the number of turns until every role has spoken once."""
-    speakers = team.speakers
-    if not isinstance(speakers, Delegated):
-        return len(speakers.order)
-    return 2 * len(speakers.workers) + len(("integrator", "evaluator", "the delegate's last word"))
+    # With a delegate: it and each worker in turn, the integrator, the evaluator, its own last word.
+    count = len(team.deciders)
+    return 2 * count + 3 if isinstance(team.speakers, Delegated) else count
 
 
 def part_of(team: Team, name: str) -> Part:
@@ -57,6 +56,5 @@ def part_of(team: Team, name: str) -> Part:
     speakers = team.speakers
     if not isinstance(speakers, Delegated) or name in speakers.workers:
         return "contribute"
-    if name == speakers.delegate:
-        return "delegate"
-    return "integrate" if name == speakers.integrator else "evaluate"
+    parts: dict[str, Part] = {speakers.delegate: "delegate", speakers.integrator: "integrate"}
+    return parts.get(name, "evaluate")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from mneme.core.errors import BadInput, first_fault
 from mneme.core.yaml_files import text_of
@@ -25,8 +25,8 @@ SKELETON = 0.5
 """The share of a memory's bound that its empty template may take."""
 
 
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class Strict(BaseModel, extra="forbid", frozen=True):
+    """A part of a team's file: what is misspelt is refused."""
 
 
 class Role(Strict):
@@ -130,10 +130,8 @@ def load_team(name_or_path: str) -> Team:
     known = name_or_path in shipped()
     path = FOLDER / f"{name_or_path}.yaml" if known else Path(name_or_path).expanduser()
     if not known and path.suffix not in {".yaml", ".yml", ".json"}:
-        raise BadInput(
-            f"No team that discusses is called {name_or_path!r}.",
-            f"One of {', '.join(shipped())}, or a YAML file. Whose memories are used: --owner.",
-        )
+        hint = f"One of {', '.join(shipped())}, or a YAML file. Whose memories are used: --owner."
+        raise BadInput(f"No team that discusses is called {name_or_path!r}.", hint)
     try:
         return read_team(yaml.safe_load(text_of(path)), str(path))
     except yaml.YAMLError as error:
@@ -161,7 +159,10 @@ def _wrong(team: Team) -> Iterator[str]:
         yield "reviewed: a model wrote the templates; review them, then set reviewed: true."
     yield from _twice("roles", team.names)
     yield from _twice("roles (titles)", [role.title for role in team.roles])
-    selected = _selected(team)
+    named: dict[str, list[str] | str] = team.speakers.model_dump(exclude={"kind"})
+    speaking = ((field, [each] if isinstance(each, str) else each) for field, each in named.items())
+    selected = [(f"speakers.{field}", name) for field, names in speaking for name in names]
+    selected.append(("document.by", team.document.by))
     yield from (
         f"{field}: there is no role {name}; there are {', '.join(team.names)}."
         for field, name in selected
@@ -207,17 +208,6 @@ def _twice(field: str, names: list[str]) -> Iterator[str]:
         for number, name in enumerate(names)
         if name in names[:number]
     )
-
-
-def _selected(team: Team) -> list[tuple[str, str]]:
-    """Return every role that is given the floor, with the field that names it."""
-    named: dict[str, list[str] | str] = team.speakers.model_dump(exclude={"kind"})
-    speaking = [
-        (f"speakers.{field}", name)
-        for field, names in named.items()
-        for name in ([names] if isinstance(names, str) else names)
-    ]
-    return [*speaking, ("document.by", team.document.by)]
 
 
 def empty(template: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """How a discussion ends: the document, a person's approval where it is asked for, the record of its end."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from mneme.core.errors import BadAnswer
 from mneme.library.teams.document import MINUTES, check, filed, lacking
@@ -21,6 +21,8 @@ from mneme.prompts.discussion.document import Documenting, Outline, write_docume
 from mneme.stores.discussions.discussions import Turn
 
 PERSON = "a_person"
+SHOWN = ("document", "report", "ended", "lacks")
+"""What a person who approves is shown, and what is kept of how a discussion ended."""
 
 
 @counted
@@ -28,9 +30,9 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
     """Let the document be written from its writer's context, and hold it against its schema."""
     table = await Table.of(state["discussion_id"], runtime)
     role, outlined = table.team.role(table.team.document.by), table.team.document
+    who = await resolve(who_answers(role, table.context))
     if table.is_intrinsic:
-        count = await counter_of(await resolve(who_answers(role, table.context)))
-        window = await shown_to_writer(table, state["turn"], count)
+        window = await shown_to_writer(table, state["turn"], await counter_of(who))
     else:
         window = await table.shown_to(role, state["turn"])
     outline = Outline(**outlined.model_dump(include=set(Outline.model_fields)))
@@ -40,13 +42,10 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
         ended=state["ended"],
         last=state["turn"],
     )
-    who = await resolve(who_answers(role, table.context))
     parts, complaint = await _written(given, who, state)
-    file = filed(outlined, parts)
     lacks = lacking(outlined, parts)
-    if lacks:
-        file = {}
-    elif not complaint:
+    file = {} if lacks else filed(outlined, parts)
+    if not (lacks or complaint):
         check(outlined, file)
     lacks = " ".join(filter(None, (lacks, complaint)))
     if file and MINUTES not in file:
@@ -98,13 +97,8 @@ async def ask_approval(state: State, runtime: DiscussionRuntime) -> Update:
     said = await table.conversation.get(state["turn"] + 1)
     if said is None:
         about = f"{table.team.document.name} of the discussion {table.about.id}: approve it?"
-        shown: dict[str, Any] = {
-            "document": state["document"],
-            "report": state["report"],
-            "ended": state["ended"],
-            "lacks": state["lacks"],
-            **action("finalise", about, Approval(approve=True), ("approve", "reject")),
-        }
+        shown = {name: value for name, value in state.items() if name in SHOWN}
+        shown |= action("finalise", about, Approval(approve=True), ("approve", "reject"))
         approved = ask_person(shown, Approval)
         if approved.approve:
             return {"approved": True}
@@ -131,8 +125,8 @@ def verdict(state: State) -> Literal["close", "select"]:
 async def close(state: State, runtime: DiscussionRuntime) -> Update:
     """Keep in the ledger how the discussion ended, once."""
     table = await Table.of(state["discussion_id"], runtime)
-    kept, tokens = ("ended", "lacks", "document", "report", "answered_by"), tokens_in(state["asked"])
-    told = {name: state[name] for name in kept}  # type: ignore[literal-required]
+    tokens = tokens_in(state["asked"])
+    told = {name: value for name, value in state.items() if name in {*SHOWN, "answered_by"}}
     told |= {"turns": state["turn"], "complaints": state.get("complaints", []), "tokens": tokens}
     ended = table.about.model_copy(update=told)
     await carry(table, state["turn"])

@@ -32,7 +32,6 @@ from mneme.nodes.channels import Update
 from mneme.nodes.costs import counted
 from mneme.nodes.discussion.carrying import begun_with
 from mneme.nodes.discussion.context import (
-    DiscussionContext,
     DiscussionRuntime,
     Table,
     discussions_of,
@@ -72,40 +71,8 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
     task = said_in(state["messages"]).text if state.get("messages") else str(state.get("task") or "").strip()
     discussion_id = check_id(state.get("discussion_id") or uuid4().hex)
     await _check(task, team, runtime)
-    given = _begun(discussion_id, task, team, runtime.context)
-    given = given.model_copy(update={"shared": await look_up(runtime, task, "expert", but=["agreement"])})
-    about = await discussions_of(runtime).open(given)
-    table = await Table.of(about.id, runtime)
-    for role in table.team.roles if table.is_intrinsic else ():
-        begun, reason = await begun_with(table, role)
-        memory = table.discussions.memory(about.id, role.name)
-        await memory.begin(begun, change=Change(reason=reason, actor="intrinsic_memory"))
-    runtime.stream_writer({"step": "open", "discussion": about.id, "team": team.name})
-    return {
-        "discussion_id": about.id,
-        "ended": "",
-        "turn": 0,
-        "document": {},
-        "report": {},
-        "tokens": 0,
-        "answered_by": {},
-        "asked": Overwrite(NOTHING),
-        "speaker": "",
-        "worker_counter": 0,
-        "accepted": {},
-        "finalize": False,
-        "approved": False,
-        "lacks": "",
-        "complaints": Overwrite([]),
-        "bound": about.max_turns,
-        "person": about.person,
-        "approve": about.approve,
-    }
-
-
-def _begun(discussion_id: str, task: str, team: Team, context: DiscussionContext) -> Discussion:
-    """Return a discussion with all that it keeps to until its end, however often it is resumed."""
-    return Discussion(
+    context = runtime.context
+    begun = Discussion(  # all that it keeps to until its end, however often it is resumed
         id=discussion_id,
         task=task,
         team=team.model_dump(mode="json"),
@@ -115,7 +82,27 @@ def _begun(discussion_id: str, task: str, team: Team, context: DiscussionContext
         person=context.person,
         approve=context.approve,
         carry=context.carry,
+        shared=await look_up(runtime, task, "expert", but=["agreement"]),
     )
+    about = await discussions_of(runtime).open(begun)
+    table = await Table.of(about.id, runtime)
+    for role in table.team.roles if table.is_intrinsic else ():
+        filled, reason = await begun_with(table, role)
+        memory = table.discussions.memory(about.id, role.name)
+        await memory.begin(filled, change=Change(reason=reason, actor="intrinsic_memory"))
+    runtime.stream_writer({"step": "open", "discussion": about.id, "team": team.name})
+    return {
+        "discussion_id": about.id,
+        **dict.fromkeys(("ended", "speaker", "lacks"), ""),
+        **dict.fromkeys(("turn", "tokens", "worker_counter"), 0),
+        **dict.fromkeys(("finalize", "approved"), False),
+        **{name: {} for name in ("document", "report", "answered_by", "accepted")},
+        "asked": Overwrite(NOTHING),
+        "complaints": Overwrite([]),
+        "bound": about.max_turns,
+        "person": about.person,
+        "approve": about.approve,
+    }
 
 
 async def _check(task: str, team: Team, runtime: DiscussionRuntime) -> None:
@@ -251,13 +238,11 @@ async def _words_alone(turn: Turn, message: str, bad: BadAnswer, table: Table) -
 def _raised(value: Raising, table: Table) -> list[Raised]:
     """Return the issues of an answer, each once, with the names of the roles whose titles it gives, once."""
     names = {role.title: role.name for role in table.team.roles}
-    return [
-        Raised(
-            about=each.about,
-            concerns=[names[title] for title in dict.fromkeys(each.concerns) if title in names],
-        )
-        for each in {each.about: each for each in value.raises}.values()
-    ]
+    said = {each.about: dict.fromkeys(each.concerns) for each in value.raises}
+    concerned = {
+        about: [names[title] for title in titles if title in names] for about, titles in said.items()
+    }
+    return [Raised(about=about, concerns=concerns) for about, concerns in concerned.items()]
 
 
 async def _asked(
@@ -356,12 +341,8 @@ async def update(state: State, runtime: DiscussionRuntime) -> Update:
         shown.insert(0, str(other))
     raised = [f"Issue raised: {each.about}" for each in turn.raises if each.about not in turn.message]
     is_silent = turn.accept and "accept" not in turn.message.lower()
-    done = await f_memory_update(
-        agent,
-        known.memory,
-        "\n".join([turn.message, *raised, *["I accept the solution as it stands."] * is_silent]),
-        shown,
-    )
+    output = "\n".join([turn.message, *raised, *["I accept the solution as it stands."] * is_silent])
+    done = await f_memory_update(agent, known.memory, output, shown)
     change = Change(reason=done.reason, actor=turn.speaker, model=done.responder)
     await memory.update(done.memory, turn=turn.number, change=change, expected_version=known.version)
     if not done.complaint:

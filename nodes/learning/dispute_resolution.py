@@ -17,7 +17,7 @@ from mneme.core.trial import Trial
 from mneme.environments.worlds import Task, World, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
-from mneme.nodes.channels import Plain, Typed
+from mneme.nodes.channels import Plain, Typed, Update
 from mneme.nodes.inputs import read_input
 from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of, who_answers
 from mneme.nodes.learning.verdicts import (
@@ -41,13 +41,14 @@ from mneme.prompts.learning.dispute_resolution import (
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.disputes import Dispute, PairedTrial, Resolution, Round
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.records import Change
 
 ROUNDS = 2
 SIMILAR = 5
 AS_FAST = 1.1
 """An approach is better where it is at least a tenth faster; a closer race is nobody's."""
+SOLVES = 1e-9
+"""What an approach is worth that solves its task, and gains nothing that is measured."""
 
 
 class Case(TypedDict):
@@ -75,9 +76,6 @@ class State(Case, Ended, total=False):
     verdict: Annotated[Verdict | None, Typed]
 
 
-Update = dict[str, Any]
-
-
 async def _disputed(state: State, runtime: TeamRuntime) -> tuple[KnowledgeCards, Dispute, Card]:
     """Return the team's cards, the dispute, and the card that it is about."""
     cards = cards_of(runtime)
@@ -93,12 +91,7 @@ async def choose(state: State, runtime: TeamRuntime) -> Update:
     if rounds < ROUNDS:
         found = await asyncio.to_thread(_similar, dispute, card, rounds, runtime.context)
     runtime.stream_writer({"step": "choose", "round": rounds + 1, "tasks": [each.id for each in found]})
-    return {
-        "dispute": dispute,
-        "similar": found,
-        "trials": [],
-        "rounds": rounds,
-    }
+    return {"dispute": dispute, "similar": found, "trials": [], "rounds": rounds}
 
 
 def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) -> list[Task]:
@@ -166,7 +159,7 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
         matches=[match_of(each) for each in (*earlier, *state["trials"])],
         old_tasks=card.evidence.success_count,
         old_evidence=old_evidence(card),
-        new_evidence=new_evidence(await _task_of(dispute, cards)),
+        new_evidence=new_evidence(await cards.tasks.find(dispute.new.task)),
     )
     who = await who_answers("devils_advocate", runtime)
     answered = await ask(resolve_dispute, given, who, lane="background")
@@ -189,11 +182,6 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
     }
 
 
-async def _task_of(dispute: Dispute, cards: KnowledgeCards) -> TaskRecord | None:
-    """Return the task that made the finding, where it is one of this team's."""
-    return await cards.tasks.find(dispute.new.task) if dispute.new.task else None
-
-
 def is_decided(state: State) -> Literal["settle", "choose", "escalate"]:
     """Settle what is decided; try another round while one is left; then it is a person's."""
     if state["recommendation"]["recommendation"] != "escalate":
@@ -213,19 +201,15 @@ async def ask_person(state: State, runtime: TeamRuntime) -> Update:
     cards, dispute, card = await _disputed(state, runtime)
     if not dispute.unresolved:  # decided elsewhere while this run waited
         return {"dispute": dispute, "verdict": None}
-    offered = proposed(dispute, card)
     sides = f"{dispute.old.claim}\n(rests on {old_evidence(card)})\nagainst\n{dispute.new.claim}"
-    task = new_evidence(await _task_of(dispute, cards))
+    task = new_evidence(await cards.tasks.find(dispute.new.task))
     about = f"{sides}\n(rests on {task})\n\n{state['recommendation']['rationale']}"
-    allowed = ("approve", "edit", "reject")
-    shown = answers.action("resolve_dispute", about, offered, allowed)
     question = {
         "dispute": state["dispute"],
-        "matches": [match_of(each).model_dump() for each in dispute.trials],
-        **shown,
+        "matches": [dict(match_of(each)) for each in dispute.trials],
+        **answers.action("resolve_dispute", about, proposed(dispute, card), ("approve", "edit", "reject")),
     }
-    verdict = answers.ask_person(question, Verdict, lambda said: plainly(said, dispute, card))
-    return {"verdict": verdict}
+    return {"verdict": answers.ask_person(question, Verdict, lambda said: plainly(said, dispute, card))}
 
 
 async def settle(state: State, runtime: TeamRuntime) -> Update:
@@ -263,18 +247,17 @@ def match_of(trial: PairedTrial) -> Match:
 
 def _winner(old: Trial, new: Trial) -> Literal["old", "new", "neither"]:
     """Name the one that solves the task alone, or clearly faster; accuracy and room go before time."""
-    if old.solved != new.solved:
-        return "old" if old.solved else "new"
-    if not old.solved:
-        return "neither"
-    if new.gain > AS_FAST * old.gain:
+    worth = [max(each.gain, SOLVES) if each.solved else 0.0 for each in (old, new)]
+    if worth[1] > AS_FAST * worth[0]:
         return "new"
-    return "old" if old.gain > AS_FAST * new.gain else "neither"
+    return "old" if worth[0] > AS_FAST * worth[1] else "neither"
 
 
 def paired(world: World, task: Task, old: Trial, new: Trial) -> PairedTrial:
     """Return what the world measured of both, which is better, and what went wrong beside the time."""
-    sides = (("old", old), ("new", new))
+    failed = [
+        (name, trial) for name, trial in (("old", old), ("new", new)) if trial.problem or trial.over_limit
+    ]
     return PairedTrial(
         task=task.id,
         features="; ".join(world.features),
@@ -284,10 +267,6 @@ def paired(world: World, task: Task, old: Trial, new: Trial) -> PairedTrial:
         new_correct=new.correct,
         old_seconds=old.seconds,
         new_seconds=new.seconds,
-        edge_cases=[
-            f"{side}: {trial.problem or trial.summary}"
-            for side, trial in sides
-            if trial.problem or trial.over_limit
-        ],
+        edge_cases=[f"{name}: {trial.problem or trial.summary}" for name, trial in failed],
         winner=_winner(old, new),
     )

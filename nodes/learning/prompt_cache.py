@@ -6,22 +6,13 @@ what was measured when it was made.
 """
 
 import time
-from collections.abc import Mapping
-from typing import Any, Literal, cast
+from dataclasses import replace
+from typing import Literal, cast
 
-from mneme.environments.worlds import World
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.learning.compound_learning.compile import record_of
+from mneme.nodes.learning.compound_learning.compile import log_task
 from mneme.nodes.learning.compound_learning.research import begin
-from mneme.nodes.learning.compound_learning.state import (
-    State,
-    TriedDraft,
-    Update,
-    begins,
-    timed,
-)
-from mneme.nodes.learning.context import LearningRuntime, cards_of
-from mneme.nodes.learning.worlds import told_of
+from mneme.nodes.learning.compound_learning.state import State, Step, TriedDraft, Update, begins, timed
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.stores.task_memories.prompt_cache import CachedAnswer, PromptCache
 
@@ -29,15 +20,15 @@ NO_COST = {"model_calls": 0, "tokens": 0}
 
 
 @begins
-async def look_up(state: State, runtime: LearningRuntime, world: World) -> Update:
+async def look_up(step: Step) -> Update:
     """Answer from the cache where the task was asked before; else begin without memory."""
     began = time.perf_counter()
-    begun = await begin(state, runtime, world)
-    posed = cast(State, {**state, **begun})
-    found = await _cache(runtime).get(_prompt(posed, world))
-    if found is None or found.task == posed["task_id"]:  # a killed task goes on as it began
+    begun = await begin(step)
+    posed = replace(step, state=cast(State, {**step.state, **begun}))
+    found = await _cache(step).get(_prompt(posed))
+    if found is None or found.task == begun["task_id"]:  # a killed task goes on as it began
         return begun
-    runtime.stream_writer({"step": "look_up", "found": found.packet["answer"]})
+    step.tell("look_up", found=found.packet["answer"])
     cost = {**found.packet["metrics"], **NO_COST, "latency_seconds": time.perf_counter() - began}
     return {
         **begun,
@@ -48,13 +39,13 @@ async def look_up(state: State, runtime: LearningRuntime, world: World) -> Updat
     }
 
 
-def _cache(runtime: LearningRuntime) -> PromptCache:
-    return PromptCache(ledger_of(runtime), team_of(runtime))
+def _cache(step: Step) -> PromptCache:
+    return PromptCache(ledger_of(step.runtime), team_of(step.runtime))
 
 
-def _prompt(state: State, world: World) -> str:
+def _prompt(step: Step) -> str:
     """Return all that a task's agents are told of it."""
-    told: Mapping[str, Any] = told_of(world, state["task"])
+    told = step.setting
     return "\n".join(told[name] for name in ("task", "material", "wanted", "features") if told.get(name))
 
 
@@ -64,12 +55,10 @@ def is_known(state: State) -> Literal["keep", "research"]:
 
 
 @timed
-async def keep(state: State, runtime: LearningRuntime, world: World) -> Update:
+async def keep(step: Step) -> Update:
     """Keep a new answer for the same words, and log the task."""
-    final = state["drafts"][state["final"]]
-    answer = CachedAnswer(
-        task=state["task_id"], packet=dict(state["packet"]), draft=dict(final["draft"]) | {"used": []}
-    )
-    await _cache(runtime).add(_prompt(state, world), answer)
-    await cards_of(runtime).tasks.add(record_of(state, world, runtime.context))
+    state, draft = step.state, dict(step.draft(step.state["final"])) | {"used": []}
+    answer = CachedAnswer(task=state["task_id"], packet=dict(state["packet"]), draft=draft)
+    await _cache(step).add(_prompt(step), answer)
+    await log_task(step)
     return {"learned": [], "answered_by": sorted(set(state["responders"]))}

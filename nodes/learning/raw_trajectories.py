@@ -9,19 +9,11 @@ the task at hand. That is more than raw text gives a model, so under rules this 
 rival; whether a model finds what matters in the text, rules cannot show.
 """
 
-from mneme.environments.worlds import World
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.learning.compound_learning.compile import record_of, trajectory_of
+from mneme.nodes.learning.compound_learning.compile import log_task, trajectory_of
 from mneme.nodes.learning.compound_learning.research import begin, shorten_middle
-from mneme.nodes.learning.compound_learning.state import (
-    State,
-    Update,
-    begins,
-    draft_of,
-    timed,
-)
-from mneme.nodes.learning.context import LearningRuntime, cards_of
-from mneme.nodes.learning.worlds import advice_of, told_of
+from mneme.nodes.learning.compound_learning.state import Step, Update, begins, timed
+from mneme.nodes.learning.worlds import advice_of
 from mneme.prompts.learning.compound_learning.task import Known
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.task_memories.trials import TrialRecord, Trials
@@ -32,33 +24,33 @@ MAX_CHARS = 3_000
 
 
 @begins
-async def recall(state: State, runtime: LearningRuntime, world: World) -> Update:
+async def recall(step: Step) -> Update:
     """Retrieve the trajectories of the tasks that are most like this one."""
-    return await begin(state, runtime, world, _nearest)
+    return await begin(step, _nearest)
 
 
-async def _nearest(state: State, world: World, runtime: LearningRuntime) -> list[Known]:
-    count = runtime.context.recall
-    if not count:
-        return []
-    found = await _trials(runtime).nearest(_key(state, world), count + 1)
-    others = [each for each in found if each.id != state.get("task_id")]  # a killed task goes on as it began
-    return [_recalled(each, world) for each in others[:count]]
+async def _nearest(step: Step) -> list[Known]:
+    count = step.runtime.context.recall
+    found = await _trials(step).nearest(_key(step), count + 1) if count else []
+    # A killed task goes on as it began.
+    others = [each for each in found if each.id != step.state.get("task_id")]
+    return [_recalled(each, step) for each in others[:count]]
 
 
-def _trials(runtime: LearningRuntime) -> Trials:
-    return Trials(ledger_of(runtime), team_of(runtime), MEMORY)
+def _trials(step: Step) -> Trials:
+    return Trials(ledger_of(step.runtime), team_of(step.runtime), MEMORY)
 
 
-def _key(state: State, world: World) -> str:
+def _key(step: Step) -> str:
     """Return the task as it was asked, with all that its agents are told of it."""
-    told = told_of(world, state["task"])
+    told = step.setting
     return "\n".join(filter(None, (told["task"], told["features"], told.get("material", ""))))
 
 
-def _recalled(kept: TrialRecord, world: World) -> Known:
+def _recalled(kept: TrialRecord, step: Step) -> Known:
     """Show a trajectory in the place of a card, with the solution that was accepted, if one was."""
-    made = [advice_of(world, "", each) for each in kept.key_steps] if kept.success and world.measures else []
+    steps = kept.key_steps if kept.success and step.world.measures else []
+    made = [advice_of(step.world, "", each) for each in steps]
     return Known(
         id=kept.id,
         tasks=[kept.id],
@@ -71,21 +63,21 @@ def _recalled(kept: TrialRecord, world: World) -> Known:
 
 
 @timed
-async def keep(state: State, runtime: LearningRuntime, world: World) -> Update:
+async def keep(step: Step) -> Update:
     """Keep the whole trajectory, whatever came of it, and log the task."""
-    packet = state["packet"]
-    pattern = draft_of(state, state["final"]).pattern
+    state, packet = step.state, step.state["packet"]
+    pattern = step.draft(state["final"]).pattern
     kept = TrialRecord(
         id=state["task_id"],
-        key=_key(state, world),
+        key=_key(step),
         goal=state["task"],
         trajectory=[*trajectory_of(state), f"answer: {packet['answer']}", f"outcome: {packet['rationale']}"],
         reward=packet["confidence"],
         success=packet["solved"],
-        domain=world.scope,
+        domain=step.world.scope,
         key_steps=[pattern] if pattern else [],
     )
     source = Source(tasks=[state["task_id"]])
-    await _trials(runtime).keep(kept, Change(reason="finished", actor=MEMORY, source=source))
-    await cards_of(runtime).tasks.add(record_of(state, world, runtime.context))
+    await _trials(step).keep(kept, Change(reason="finished", actor=MEMORY, source=source))
+    await log_task(step)
     return {"learned": [], "answered_by": sorted(set(state["responders"]))}

@@ -33,8 +33,7 @@ class Verdict(Args):
 
 def sides_of(dispute: Dispute, card: Card) -> tuple[Guideline, Guideline] | None:
     """Return both approaches as rules; the old one may be the card's own. None where one is no rule."""
-    own = [Guideline(condition=rule.condition, pattern=rule.pattern) for rule in card.rules[:1]]
-    old = guideline(dispute.old.solution) or next(iter(own), None)
+    old = guideline(dispute.old.solution) or next((Guideline(**dict(rule)) for rule in card.rules), None)
     new = guideline(dispute.new.solution)
     return (old, new) if old and new else None
 
@@ -87,15 +86,12 @@ def plainly(answer: object, dispute: Dispute, card: Card) -> Verdict:
     if verdict.decision != "merge":
         return verdict
     rules = verdict.rules or list(sides_of(dispute, card) or ())
-    if not rules:
+    if len({normalised(each.condition) for each in rules}) < max(len(rules), 1):
+        said = f"a merge would say two things for one condition: {'; '.join(map(str, rules))}"
         raise BadInput(
-            f"{dispute.id} has no rules that could be merged.",
-            'Give them, like --rule "CONDITION: WHAT TO DO", or decide keep_old or deprecate_old.',
-        )
-    if len({normalised(each.condition) for each in rules}) < len(rules):
-        raise BadInput(
-            f"{dispute.id}: a merge would say two things for one condition: {'; '.join(map(str, rules))}.",
-            'Give each its own, like --rule "CONDITION: WHAT TO DO", or decide keep_old or deprecate_old.',
+            f"{dispute.id}: {said if rules else 'it has no rules that could be merged'}.",
+            'Give rules, each with a condition of its own, like --rule "CONDITION: WHAT TO DO", or decide '
+            "keep_old or deprecate_old.",
         )
     return verdict.model_copy(update={"rules": rules, "claim": verdict.claim or dispute.old.claim})
 
@@ -106,22 +102,19 @@ def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
     reason, claim = made.reason or "decided by a person", made.claim or dispute.new.claim
     new, merges = guideline(dispute.new.solution), made.decision == "merge"
     given = [each for each in made.rules if each.condition] or ([new] if new and not merges else [])
-    rules = [Rule(condition=each.condition, pattern=each.pattern) for each in given]
+    rules = [Rule(**dict(rule)) for rule in given]
     conditions = {normalised(rule.condition) for rule in rules}
+    others = [rule for rule in card.rules if normalised(rule.condition) not in conditions]
     lesson = Lesson(claim=claim, rationale=reason, rules=rules, tags=card.tags, scope=card.scope)
+    # What the winner won counts as a task served, as surely as the card was sure.
     winner = "old" if made.decision == "keep_old" else "new"
+    won = [trial.task for trial in dispute.trials if trial.winner == winner]
     return Resolution(
         decision=made.decision,
         reason=reason,
         by=made.by,
         claim=claim if merges else "",
-        rules=[*(rule for rule in card.rules if normalised(rule.condition) not in conditions), *rules]
-        if merges
-        else [],
+        rules=[*others, *rules] if merges else [],
         lesson=lesson if made.decision == "deprecate_old" else None,
-        outcomes=[  # what the winner won counts as a task served, as surely as the card was sure
-            TaskOutcome(task=trial.task, success=True, confidence=card.confidence)
-            for trial in dispute.trials
-            if trial.winner == winner
-        ],
+        outcomes=[TaskOutcome(task=task, success=True, confidence=card.confidence) for task in won],
     )

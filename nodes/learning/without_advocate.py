@@ -6,15 +6,7 @@ as its remedy stands the next of the world's remedies that was not tried, in the
 reads the evidence. A draft that does passes, whatever might be said against it.
 """
 
-from mneme.environments.worlds import World
-from mneme.nodes.learning.compound_learning.state import (
-    LoggedObjection,
-    State,
-    Update,
-    draft_of,
-    timed,
-)
-from mneme.nodes.learning.context import LearningRuntime
+from mneme.nodes.learning.compound_learning.state import LoggedObjection, Step, Update, timed
 from mneme.nodes.learning.worlds import attempt, remedies
 from mneme.prompts.learning.compound_learning.challenge import Objection
 
@@ -22,22 +14,19 @@ MAX_CHARS = 300
 
 
 @timed
-async def try_out(state: State, runtime: LearningRuntime, world: World) -> Update:
+async def try_out(step: Step) -> Update:
     """Try the latest draft; where it fails, note what the trial says."""
-    trial = await attempt(world, draft_of(state, -1).made, quick=True)
+    drafts, log = step.state["drafts"], step.state["log"]
+    trial = await attempt(step.world, step.draft(-1).made, quick=True)
     if trial is None:
         return {}
-    tried = [each["draft"].pattern for each in state["drafts"]]
-    left = [each for each in remedies(world) if each not in tried]
+    tried = {each["draft"].pattern for each in drafts}
     said = Objection(
         evidence=f"The trial says: {trial.problem or trial.summary}"[:MAX_CHARS],
         kind="missing_edge_case",
-        remedy=left[0] if left else "",
+        remedy=next((each for each in remedies(step.world) if each not in tried), ""),
         severity="blocking",
     )
-    noted = LoggedObjection(round=len(state["drafts"]), objection=said)
-    runtime.stream_writer({"step": "try_out", "trial": trial.summary})
-    return {
-        "drafts": [*state["drafts"][:-1], {**state["drafts"][-1], "trial": trial}],
-        "log": state["log"] if trial.solved else [*state["log"], noted],
-    }
+    step.tell("try_out", trial=trial.summary)
+    raised = [] if trial.solved else [LoggedObjection(round=len(drafts), objection=said)]
+    return {"drafts": [*drafts[:-1], {**drafts[-1], "trial": trial}], "log": [*log, *raised]}

@@ -14,16 +14,18 @@ from typing import Annotated, Any, TypeVar
 from uuid import uuid4
 
 from langgraph.channels import EphemeralValue
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, first_fault
+from mneme.core.fields import described
 from mneme.environments.pddl import SIZES, STEPS, Domain, PddlWorld, Problem, example_of, generate
 from mneme.environments.turns import Turn
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import Asked, added
 from mneme.models.ollama.tokenizers import counter_of
+from mneme.nodes.channels import Update
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.costs import counted
 from mneme.nodes.inputs import read_input
@@ -38,42 +40,32 @@ LEAST = ", ".join(f"{domain} {least}" for domain, (least, _) in SIZES.items())
 HINT = "Load it with environments.pddl.load, and give problem.model_dump()."
 
 
+EXAMPLE = {
+    **{
+        "name": "mine/1",
+        "domain": "gripper",
+        "difficulty": "easy",
+        "goal": "The goal is: ball1 is at roomb.",
+    },
+    **{"domain_pddl": "(define (domain …) …)", "problem_pddl": "(define (problem …) …)"},
+}
+
+
 class Given(TypedDict, total=False):
     """A problem to be generated, or one as plain JSON; the same `task_id` is the same trial."""
 
-    domain: Annotated[
-        Domain,
-        Field("gripper", description="The world of the problem.", examples=["gripper"]),
-        EphemeralValue,
-    ]
-    seed: Annotated[
-        int, Field(1, ge=0, description="Which problem of it is drawn.", examples=[1]), EphemeralValue
-    ]
+    domain: Annotated[Domain, described("The world of the problem.", "gripper", "gripper"), EphemeralValue]
+    seed: Annotated[int, described("Which problem of it is drawn.", 1, 1, ge=0), EphemeralValue]
     size: Annotated[
         int | None,
-        Field(None, description=f"How large; none: drawn by the seed. At least: {LEAST}.", examples=[4]),
+        described(f"How large; none: drawn by the seed. At least: {LEAST}.", 4, None),
         EphemeralValue,
     ]
     problem: Annotated[
         dict[str, Any],
-        Field(
-            {},
-            description="Instead of a domain: a whole problem, as `problem.model_dump()` gives it.",
-            examples=[
-                {
-                    "name": "mine/1",
-                    "domain": "gripper",
-                    "difficulty": "easy",
-                    "goal": "The goal is: ball1 is at roomb.",
-                    "domain_pddl": "(define (domain …) …)",
-                    "problem_pddl": "(define (problem …) …)",
-                }
-            ],
-        ),
+        described("Instead of a domain: a whole problem, as `problem.model_dump()` gives it.", EXAMPLE, {}),
     ]
-    task_id: Annotated[
-        str, Field("", description="The id of the trial. Else one is made.", examples=["trial-1"])
-    ]
+    task_id: Annotated[str, described("The id of the trial. Else one is made.", "trial-1")]
 
 
 def problem_given(state: Given) -> Problem:
@@ -142,9 +134,6 @@ class State(Result):
     chosen: Chosen
 
 
-Update = dict[str, Any]
-
-
 @counted
 async def recall(state: Given, runtime: PddlRuntime) -> Update:
     """Begin: check the problem, and look up what other tasks have left. Raises BadInput, PromptTooLong."""
@@ -162,7 +151,7 @@ async def recall(state: Given, runtime: PddlRuntime) -> Update:
             "Raise `window`, or lower `memory_tokens`.",
         )
     held = await _kept(memory, memory.recall(task), {})
-    begun = {"problem": problem.model_dump(), "task_id": trial, "held": held, "valid_steps": 0}
+    begun = {"problem": problem.model_dump(), "task_id": trial, "held": held}
     return begun | _standing(world) | {"complaints": services.complaints}
 
 
@@ -211,8 +200,7 @@ async def act(state: State, runtime: PddlRuntime) -> Update:
     )
     shown = {name: value for name, value in step.items() if name in SHOWN}
     runtime.stream_writer({"step": step["number"], **shown})
-    valid = {"valid_steps": state["valid_steps"] + observed.valid}
-    return {"transcript": [step]} | _standing(world) | valid
+    return {"transcript": [step]} | _standing(world)
 
 
 SHOWN = ("agent", "action", "observation", "progress")
@@ -244,12 +232,8 @@ async def remember(state: State, runtime: PddlRuntime) -> Update:
 
 def _standing(world: PddlWorld) -> Update:
     """Say how a world stands."""
-    return {
-        "world": world.state(),
-        "progress": world.progress,
-        "success": world.success,
-        "steps": world.steps,
-    }
+    stands = {name: value for name, value in world.state().items() if name != "literals"}
+    return {"world": world.state(), "success": world.success, **stands}
 
 
 async def _kept(memory: TaskMemory, work: Awaitable[T], otherwise: T) -> T:

@@ -26,6 +26,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, PromptTooLong
+from mneme.core.fields import described
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, agents_of
 from mneme.models.asking.asking import ask as ask_model
 from mneme.models.asking.counting import NOTHING, Asked, added
@@ -34,8 +35,8 @@ from mneme.nodes.costs import counted
 from mneme.nodes.inputs import read_input
 from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
-from mneme.nodes.sharing.exchange import Exchange, Scored, Written
-from mneme.nodes.sharing.pools import FrozenRubric, agents_in, pool_of, rubric_of, who_answers
+from mneme.nodes.sharing.exchange import Exchange, Written
+from mneme.nodes.sharing.pools import agents_in, pool_of, rubric_of, who_answers
 from mneme.prompts.sharing.standard_answers import Standard, ask_for
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import keep
@@ -44,13 +45,14 @@ from mneme.stores.pools.memory_pool import MAX_CHARS, MemoryPool, Pair, Pooled
 VOUCHED_FOR = 100
 """The score of a standard answer that a person gives."""
 PAGE = 100
+EXAMPLE = [{"agent": "sonnet", "answer": "Upon the shore the evening lays its light …"}]
 
 
 class Given(TypedDict):
     """A standard answer, and whose kind it is."""
 
     agent: Annotated[str, Field(description="Whose kind of answer it is.", examples=list(AGENTS))]
-    answer: Annotated[str, Field(description="The answer.", examples=["A poet from Ulm wrote a line …"])]
+    answer: Annotated[str, described("The answer.", "A poet from Ulm wrote a line …", ...)]
 
 
 class Wanted(TypedDict, total=False):
@@ -61,11 +63,7 @@ class Wanted(TypedDict, total=False):
     ]
     standards: Annotated[
         list[Given],
-        Field(
-            [],
-            description="Answers to which questions are looked for, beside those in the pool.",
-            examples=[[{"agent": "sonnet", "answer": "Upon the shore the evening lays its light …"}]],
-        ),
+        described("Answers to which questions are looked for, beside those in the pool.", EXAMPLE, []),
     ]
 
 
@@ -98,7 +96,10 @@ class Posed(TypedDict):
 
 
 class Dealt(TypedDict):
-    """One question to one agent, who is not shown the standard answer; or that answer is to be scored."""
+    """One question to one agent, who is not shown the standard answer; or that answer is to be scored.
+
+    `once` names this exchange of this growth, whatever is answered to it.
+    """
 
     domain: str
     standard: str
@@ -169,19 +170,9 @@ async def take_in(state: State, runtime: GrowthRuntime) -> Update:
             f"The pool {pool.pool} is empty, and no standard answer is given.",
             "Give at least one; `mneme share pool import` brings in more.",
         )
-    return {
-        "growth": uuid4().hex,
-        "pool": pool.pool,
-        "position": 0,
-        "lap": 1,
-        "questions": Overwrite([]),
-        "stored": Overwrite([]),
-        "known": Overwrite(0),
-        "rejected": Overwrite(0),
-        "failed": Overwrite(failed),
-        "asked": Overwrite(NOTHING),
-        "why": "",
-    }
+    counts = {"stored": [], "known": 0, "rejected": 0, "failed": failed, "questions": [], "asked": NOTHING}
+    anew = {name: Overwrite(value) for name, value in counts.items()}
+    return {"growth": uuid4().hex, "pool": pool.pool, "position": 0, "lap": 1, "why": "", **anew}
 
 
 async def choose(state: State, runtime: GrowthRuntime) -> Update:
@@ -238,22 +229,13 @@ async def _from(
 
 def each_standard(state: State) -> list[Send] | str:
     """Ask for a question for each standard answer, at the same time."""
-    return [
-        Send(
-            "ask",
-            Chosen(
-                domain=state["domain"],
-                key=each.key,
-                agent=each.pair.agent,
-                answer=each.pair.answer,
-                known=[
-                    *(posed["question"] for posed in state["questions"] if posed["key"] == each.key),
-                    *filter(None, [each.pair.asks]),
-                ],
-            ),
-        )
-        for each in state["chosen"]
-    ] or "end"
+    sends = []
+    for each in state["chosen"]:
+        known = [posed["question"] for posed in state["questions"] if posed["key"] == each.key]
+        known += filter(None, [each.pair.asks])
+        told = {"domain": state["domain"], "key": each.key, "agent": each.pair.agent}
+        sends.append(Send("ask", {**told, "answer": each.pair.answer, "known": known}))
+    return sends or "end"
 
 
 @counted
@@ -279,25 +261,22 @@ async def pose(state: State, runtime: GrowthRuntime) -> Update:
     pairs = {each.key: each.pair for each in state["chosen"]}
     dealt: list[Dealt] = []
     for each in state["questions"][state["posed"] :]:
-        pair = pairs[each["key"]]
+        pair, question = pairs[each["key"]], each["question"]
         asked = list(members) if runtime.context.asked == "domain" else [each["agent"]]
-        dealt += [_dealt(state, each, name, pair.answer) for name in asked]
-        if not pair.prompt:
-            dealt.append(_dealt(state, each, each["agent"], pair.answer, is_standard=True))
+        answering = [(name, False) for name in asked]
+        for agent, is_standard in [*answering, *([] if pair.prompt else [(each["agent"], True)])]:
+            exchanged = [state["growth"], each["key"], question, agent, is_standard]
+            dealt.append(
+                Dealt(
+                    domain=state["domain"],
+                    standard=pair.answer,
+                    agent=agent,
+                    question=question,
+                    is_standard=is_standard,
+                    once=hashlib.sha256(json.dumps(exchanged).encode()).hexdigest(),
+                )
+            )
     return {"exchanges": dealt}
-
-
-def _dealt(state: State, posed: Posed, agent: str, standard: str, *, is_standard: bool = False) -> Dealt:
-    """Deal a question; `once` names this exchange of this growth, whatever is answered to it."""
-    exchanged = [state["growth"], posed["key"], posed["question"], agent, is_standard]
-    return Dealt(
-        domain=state["domain"],
-        standard=standard,
-        agent=agent,
-        question=posed["question"],
-        is_standard=is_standard,
-        once=hashlib.sha256(json.dumps(exchanged).encode()).hexdigest(),
-    )
 
 
 def each_exchange(state: State) -> list[Send] | str:
@@ -308,26 +287,22 @@ def each_exchange(state: State) -> list[Send] | str:
 @counted
 async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
     """Answer a question, score the pair, store it where it is good."""
-    context, pool = runtime.context, pool_of(runtime, state["domain"])
+    context, pool, question = runtime.context, pool_of(runtime, state["domain"]), state["question"]
     rubric = await rubric_of(runtime, state["domain"])
-    asked = Exchange(
-        members_of(state["domain"], context)[state["agent"]], state["question"], rubric=rubric.rubric
-    )
+    asked = Exchange(members_of(state["domain"], context)[state["agent"]], question, rubric=rubric.rubric)
     replied = await _reply(state, asked, pool, context)
     if replied["failed"]:
-        return {"failed": [Failure(what=asked.question, why=replied["failed"])]}
+        return {"failed": [Failure(what=question, why=replied["failed"])]}
     asked = replace(asked, prompt=replied["prompt"])
-    scored = await _score(asked, replied, rubric, context)
-    update: Update
-    if scored["score"] is None:
-        update = {"failed": [Failure(what=asked.question, why=scored["rationale"])]}
-    else:
+    scored = await _score(asked, replied["text"], replied["seen"], rubric, context, "background")
+    update: Update = {"failed": [Failure(what=question, why=scored["rationale"])]}
+    if scored["score"] is not None:
         outcome = await exchanging.keep_good(runtime, pool, asked, replied, scored, state["once"])
-        stored: Update = {"stored": [outcome.key]} if outcome.is_new else {"known": 1}
-        update = stored if outcome.is_good else {"rejected": 1}
+        update = {"stored": [outcome.key]} if outcome.is_new else {"known": 1}
+        update = update if outcome.is_good else {"rejected": 1}
         if outcome.unwoken:
             update |= {"failed": [Failure(what=f"training of {pool.pool}", why=outcome.unwoken)]}
-    shown: Update = {"step": "exchange", "agent": asked.agent.name, "question": asked.question}
+    shown: Update = {"step": "exchange", "agent": asked.agent.name, "question": question}
     shown |= {"pool": pool.pool, "stored": "stored" in update, "known": "known" in update}
     runtime.stream_writer(shown | {"score": scored["score"], "why": scored["rationale"]})
     return update
@@ -355,10 +330,8 @@ async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: Growt
     )
 
 
-@task
-async def _score(asked: Exchange, replied: Replied, rubric: FrozenRubric, context: GrowthContext) -> Scored:
-    """Score an answer; the version of the rubric is that of the score, also after a replay."""
-    return await exchanging.score(asked, replied["text"], replied["seen"], rubric, context, "background")
+_score = task(exchanging.score)
+"""A task of its own: the version of the rubric is that of the score, also after a replay."""
 
 
 async def end(state: State, runtime: GrowthRuntime) -> Update:

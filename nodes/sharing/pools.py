@@ -25,7 +25,7 @@ from mneme.stores.pools.tuned import PoolModels
 if TYPE_CHECKING:  # slow to import
     from langgraph.runtime import Runtime
 
-    from mneme.models.retriever.retriever import Learning, QueryEncoder, Weights
+    from mneme.models.retriever.retriever import QueryEncoder
     from mneme.nodes.sharing.context import Pools
 
 HELD = 4
@@ -130,18 +130,14 @@ async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> "Quer
             "`mneme share retriever rollback --to 0` returns to the untrained embedder; then train anew.",
         )
     if (encoder := _held.pop(version.weights, None)) is None:
+        from mneme.models.retriever.opening import query_encoder  # noqa: PLC0415  (NumPy is slow to import)
+
         kind = (version.learning, info.embedder, info.dimension)
-        encoder = await asyncio.to_thread(_query_encoder, *kind, await retrievers.weights(number))
+        encoder = await asyncio.to_thread(query_encoder, *kind, await retrievers.weights(number))
     _held[version.weights] = encoder  # the last to be dropped
     for longest_unused in [*_held][:-HELD]:
         _held.pop(longest_unused, None)
     return encoder
-
-
-def _query_encoder(learning: "Learning", embedder: str, dimension: int, weights: "Weights") -> "QueryEncoder":
-    from mneme.models.retriever.opening import query_encoder  # noqa: PLC0415  (NumPy is slow to import)
-
-    return query_encoder(learning, embedder, dimension, weights)
 
 
 _held: "dict[str, QueryEncoder]" = {}

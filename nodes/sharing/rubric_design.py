@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput, first_fault
+from mneme.core.fields import described
 from mneme.library.agents.agent import DOMAINS, agents_of
 from mneme.library.agents.rubric import SINGLE_POOL, Rubric
 from mneme.models.asking.asking import ask
@@ -28,30 +29,24 @@ from mneme.stores.ledger.records import Change
 DECISIONS = "Decide: approve, edit (with criteria), redraft (with wishes) or reject."
 
 
+SCORED = Field(
+    description="The domain whose pairs it scores; may be a new one.", examples=[*DOMAINS, SINGLE_POOL]
+)
+
+
 class Wanted(TypedDict, total=False):
     """Which domain wants a rubric, what is written in it, and what a person wishes of the rubric."""
 
-    domain: Required[
-        Annotated[
-            str,
-            Field(
-                description="The domain whose pairs it scores; may be a new one.",
-                examples=[*DOMAINS, SINGLE_POOL],
-            ),
-        ]
-    ]
+    domain: Required[Annotated[str, SCORED]]
     tasks: Annotated[
         list[str],
-        Field(
+        described(
+            "What the agents of a new domain write and are asked; known of the shipped ones.",
+            ["Write a haiku about a season."],
             [],
-            description="What the agents of a new domain write and are asked; known of the shipped ones.",
-            examples=[["Write a haiku about a season."]],
         ),
     ]
-    wishes: Annotated[
-        str,
-        Field("", description="What the rubric shall look at, in words.", examples=["Value the rhyme most."]),
-    ]
+    wishes: Annotated[str, described("What the rubric shall look at, in words.", "Value the rhyme most.")]
 
 
 class Result(TypedDict, total=False):
@@ -99,35 +94,28 @@ async def draft(state: State, runtime: DesignRuntime) -> Update:
     answered = await ask(draft_rubric, given, runtime.context.designer)
     rubric = rubric_from(state["domain"], answered.value.criteria)
     runtime.stream_writer({"step": "draft", "rubric": rubric.as_text()})
-    return {
-        "design": uuid4().hex,
-        "rubric": rubric,
-        "drafted_by": answered.responder,
-        "version": 0,
-        "review": None,
-    }
+    drafted = {"rubric": rubric, "drafted_by": answered.responder}
+    return {"design": uuid4().hex, **drafted, "version": 0, "review": None}
 
 
 def rubric_from(domain: str, criteria: Sequence[BaseModel]) -> Rubric:
     """Return criteria as a rubric. Raises BadInput naming what is wrong, such as a sum that is not 100."""
     try:
         title = DOMAINS.get(domain, domain.replace("_", " ").capitalize())
-        plain = [dict(each) for each in criteria]
-        return Rubric.model_validate({"name": domain, "title": title, "criteria": plain})
+        return Rubric.model_validate({"name": domain, "title": title, "criteria": map(dict, criteria)})
     except ValidationError as error:
-        wrong = first_fault(error, "the rubric")
-        raise BadInput(wrong, "The points of all criteria sum to 100.") from error
+        hint = "The points of all criteria sum to 100."
+        raise BadInput(first_fault(error, "the rubric"), hint) from error
 
 
 async def review(state: State, runtime: DesignRuntime) -> Update:
     """Wait for a person's word; what cannot be used is asked again, with the reason."""
     rubric = Rubric.model_validate(state["rubric"])
     about = f"The rubric of {rubric.title}, drafted by {state['drafted_by']}:\n{rubric.as_text()}"
-    allowed = ("approve", "edit", "reject")
-    shown = action("freeze_rubric", about, Args(criteria=state["rubric"]["criteria"]), allowed)
-    found = ask_person(
-        {"rubric": state["rubric"], **shown}, Review, lambda said: plainly(said, state["domain"])
-    )
+    args = Args(criteria=state["rubric"]["criteria"])
+    shown = action("freeze_rubric", about, args, ("approve", "edit", "reject"))
+    question = {"rubric": state["rubric"], **shown}
+    found = ask_person(question, Review, lambda said: plainly(said, state["domain"]))
     wishes = "\n".join(filter(None, [state.get("wishes", ""), found.wishes]))
     return {"review": found, "wishes": wishes}
 
@@ -140,11 +128,8 @@ def plainly(said: object, domain: str) -> Review:
 
     def fields_of(given: Decided) -> dict[str, Any]:
         decision = {"accept": "approve", "edit": "edit", "respond": "redraft"}.get(given.kind, "reject")
-        return {
-            **given.args,
-            "decision": decision,
-            "wishes" if decision == "redraft" else "reason": given.text,
-        }
+        words = {"wishes" if decision == "redraft" else "reason": given.text}
+        return {**given.args, "decision": decision, **words}
 
     whole = read_answer(Review, said, DECISIONS, fields_of)
     if whole.decision == "edit":
@@ -157,10 +142,8 @@ def plainly(said: object, domain: str) -> Review:
 def is_reviewed(state: State) -> Literal["draft", "freeze", "__end__"]:
     """Freeze what was approved or edited; draft anew where that is wished; a rejected draft is no version."""
     assert state["review"] is not None
-    decision = state["review"].decision
-    if decision == "redraft":
-        return "draft"
-    return "__end__" if decision == "reject" else "freeze"
+    ways: dict[str, Literal["draft", "__end__"]] = {"redraft": "draft", "reject": "__end__"}
+    return ways.get(state["review"].decision, "freeze")
 
 
 async def freeze(state: State, runtime: DesignRuntime) -> Update:
@@ -168,10 +151,9 @@ async def freeze(state: State, runtime: DesignRuntime) -> Update:
     said = state["review"]
     assert said is not None
     rubric = Rubric.model_validate(state["rubric"])
-    is_edited = said.decision == "edit"
-    if is_edited:
+    if said.decision == "edit":
         rubric = rubric_from(state["domain"], said.criteria)
-    reason = said.reason or f"{'edited' if is_edited else 'approved'} after review"
+    reason = said.reason or f"{'edited' if said.decision == 'edit' else 'approved'} after review"
     change = Change(reason=reason, actor=said.by, model=state["drafted_by"])
     rubrics = rubrics_of(ledger_of(runtime), team_of(runtime))
     frozen = await rubrics.freeze(rubric.name, rubric, change=change, once=state["design"])

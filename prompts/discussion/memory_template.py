@@ -110,7 +110,7 @@ def size(memory: Mapping[str, Any]) -> int:
 def departures(template: Mapping[str, Any], memory: object) -> list[str]:
     """Return where a memory leaves its template: slots lost or invented, or filled in another form."""
     try:
-        _typed(json.dumps(template)).model_validate(memory, strict=True)
+        memory_type(json.dumps(template)).model_validate(memory, strict=True)
     except ValidationError as wrong:
         found = wrong.errors(include_url=False)
         return [f"{'.'.join(map(str, ('memory', *each['loc'])))}: {each['msg']}." for each in found]
@@ -118,12 +118,12 @@ def departures(template: Mapping[str, Any], memory: object) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def _typed(template: str) -> type[BaseModel]:
-    return typed(json.loads(template))
-
-
-def typed(template: Mapping[str, Any], name: str = "Memory") -> type[BaseModel]:
+def memory_type(template: str) -> type[BaseModel]:
     """Return the type of the memories that follow a template, so that a model can fill only its slots."""
+    return _typed(json.loads(template), "Memory")
+
+
+def _typed(template: Mapping[str, Any], name: str) -> type[BaseModel]:
     return closed_model(name, {each: (_type(slot, each), None) for each, slot in template.items()})
 
 
@@ -138,5 +138,5 @@ def closed_model(name: str, fields: Mapping[str, tuple[Any, str | None]]) -> typ
 
 def _type(slot: Any, name: str) -> Any:
     if isinstance(slot, Mapping):
-        return typed(slot, f"Slots_{name}")
+        return _typed(slot, f"Slots_{name}")
     return Annotated[list[Entry], Field(max_length=MOST_ENTRIES)] if isinstance(slot, list) else Entry

@@ -14,7 +14,7 @@ from typing import Any, cast
 from pydantic import BaseModel, Field, create_model
 
 from mneme.prompts.discussion.intrinsic_memory import DATA
-from mneme.prompts.discussion.memory_template import Slots, departures, entries, size, typed
+from mneme.prompts.discussion.memory_template import Slots, departures, entries, memory_type, size
 from mneme.prompts.prompt import Prompt, Reason, refuse
 
 KEPT = 0.5
@@ -108,5 +108,5 @@ def update_memory_by(template: Mapping[str, Any]) -> Prompt[Remembering, Updated
 
 @lru_cache(maxsize=256)
 def _by(template: str) -> Prompt[Remembering, Updated]:
-    fields: dict[str, Any] = {"memory": (typed(json.loads(template)), ...)}
+    fields: dict[str, Any] = {"memory": (memory_type(template), ...)}
     return replace(update_memory, answer=create_model("Updated", __base__=Updated, **fields))

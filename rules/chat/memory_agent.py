@@ -110,12 +110,8 @@ def choose_forgotten(given: forgetting.Forgetting) -> forgetting.Forgotten:
     """Choose the memories with a statement that says all of what the message wants forgotten."""
     said = [TOLD.sub(" ", FORGET.sub("", each)) for each in _wishes(given.message)]
     told = {at: _statements(memory) for at, memory in enumerate(given.memories[: given.known])}
-    meant = {at: [any(_is_wish(each, wish) for wish in said) for each in told[at]] for at in told}
-    left = {
-        at: [each for each, is_meant in zip(told[at], meant[at], strict=True) if not is_meant]
-        for at in told
-        if any(meant[at])
-    }
+    stays = {at: [part for part in told[at] if not any(_is_wish(part, each) for each in said)] for at in told}
+    left = {at: stay for at, stay in stays.items() if len(stay) < len(told[at])}
     found = f"Memories that say what is to be forgotten: {len(left)}." if left else "No memory says so."
     rest = [forgetting.Rest(memory=at, content=" ".join(stay)) for at, stay in left.items() if stay]
     return forgetting.Forgotten(rationale=found, numbers=[*left][:MAX_ITEMS], rest=rest[:MAX_ITEMS])

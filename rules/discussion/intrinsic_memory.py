@@ -14,7 +14,7 @@ from mneme.prompts.discussion.intrinsic_memory import (
     Summary,
 )
 from mneme.rules.discussion.memory_update import words
-from mneme.rules.discussion.proposals import demands, fitted, items_in, own_items, summarised, visible
+from mneme.rules.discussion.proposals import demands, fitted, items_in, own_items, visible
 from mneme.rules.registry import rule
 
 AT_ONCE = 2
@@ -66,7 +66,7 @@ def integrate(given: Speaking) -> Summary:
 @rule(questions.evaluate)
 def evaluate(given: Speaking) -> Evaluation:
     """Name what was asked for and nobody has proposed; rules cannot say whether what is there is good."""
-    shown = summarised(given) or visible(given)
+    shown = visible(given)
     missing = [item.name for item in demands(given) if item.name.lower() not in shown]
     gaps = [f"no {given.item.lower()} for {name}." for name in missing[:MOST_GAPS]]
     lines = [f"Gap: {each}" for each in gaps] or ["Nothing that was asked for is missing."]

@@ -34,7 +34,6 @@ class Item:
     name: str
     choice: str
     because: str
-    label: str = ""
     turns: list[int] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -48,7 +47,7 @@ def items_in(text: str) -> Iterator[Item]:
         numbers = [each for each in (turn and turn[1], item["before"], item["after"]) if each][:1]
         turns = [int(each) for each in ", ".join(numbers).split(", ") if each]
         because = item["because"].strip(" .;")
-        yield Item(item["name"].strip(), item["choice"].strip(), because, item["label"] or "", turns)
+        yield Item(item["name"].strip(), item["choice"].strip(), because, turns)
 
 
 def joined(found: Iterable[Item]) -> dict[str, Item]:
@@ -66,26 +65,16 @@ def visible(given: Speaking) -> dict[str, Item]:
     return joined(item for text in [given.memory, *given.turns.root] for item in items_in(text))
 
 
-def summarised(given: Speaking) -> dict[str, Item]:
-    """Return the items of the latest summary that is visible."""
-    summaries = ([item for item in items_in(turn) if item.label == "Summary"] for turn in given.turns.root)
-    return joined(next(filter(None, reversed(list(summaries))), []))
-
-
 def demands(given: Speaking) -> list[Item]:
     """Return what the task demands and persons have said as items, those in a role's own words first."""
     asked = [(hit[1] or hit[2], "the task asks for it") for hit in DEMAND.finditer(given.task)]
     said = [PERSON.sub("", turn) for turn in given.turns.root if PERSON.match(turn)]
     sentences = [each for text in said if not ITEM.search(text) for each in SENTENCE_END.split(text)]
     asked += [(each, "a person said so") for each in sentences]
-    asked += [(text, f"it is known: {origin.rstrip(']')}") for text, _, origin in map(_parted, given.shared)]
+    known = (each.rpartition(" [") for each in given.shared)  # what is shared, and where it is from
+    asked += [(text, f"it is known: {origin.rstrip(']')}") for text, _, origin in known]
     found = joined(_item(text, "to be met", why) for text, why in asked if len(_name(text)) > 2)
     return sorted(found.values(), key=lambda item: not words(item.because) & words(given.duties))
-
-
-def _parted(line: str) -> tuple[str, str, str]:
-    """Return what is shared, and where it is from."""
-    return line.rpartition(" [")
 
 
 def own_items(given: Speaking) -> list[Item]:

@@ -22,13 +22,9 @@ def make_template(given: Place) -> Draft:
         _slot("What the team has agreed on or accepted", "", "agreements"),
         _slot("Objections, risks, gaps and open questions", "", "concerns"),
     ]
-    named = {_name(each): each for each in phrases_of(given.duties, given.task)}
-    own = [
-        _slot(f"What was said about {each}", "duties", name)
-        for name, each in named.items()
-        if SLOT.match(name)
-    ]
-    return Draft(reason="Rules draft the same for every role, with its own duties.", slots=[*common, *own])
+    own = {_name(each): f"What was said about {each}" for each in phrases_of(given.duties, given.task)}
+    slots = [*common, *(_slot(what, "duties", name) for name, what in own.items() if SLOT.match(name))]
+    return Draft(reason="Rules draft the same for every role, with its own duties.", slots=slots)
 
 
 def _slot(purpose: str, group: str, name: str) -> Slot:

@@ -1,9 +1,14 @@
 """How rules answer the questions of `prompts/learning/compound_learning/`."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from textwrap import shorten
-from typing import Literal
+from typing import Any, Literal
 
+import yaml
+
+from mneme.core.trial import Trial
 from mneme.prompts.learning.compound_learning import challenge, decide, research
 from mneme.prompts.learning.compound_learning import compile as compiling
 from mneme.prompts.learning.compound_learning.challenge import Objection, Objections, Review
@@ -11,18 +16,24 @@ from mneme.prompts.learning.compound_learning.compile import Experience, Finding
 from mneme.prompts.learning.compound_learning.decide import Case, Resolution
 from mneme.prompts.learning.compound_learning.research import Assignment, Complaint, Draft, File, Patch
 from mneme.prompts.learning.compound_learning.task import (
+    DISPUTABLE,
     MAX_TEXT_CHARS,
     NONE,
     Advice,
     Severity,
+    about,
     best,
     best_of,
     dead_end,
 )
-from mneme.rules.learning import tuning
 from mneme.rules.registry import rule
 
 MAX_CONDITION_CHARS = 500
+LADDER: list[list[dict[str, Any]]] = yaml.safe_load(
+    Path(__file__).with_name("ladder.yaml").read_text(encoding="utf-8")
+)
+CLEARLY = 10.0
+"""A draft with a weakness in its plan passes where it makes the query an order of magnitude faster."""
 
 
 @rule(research.draft_solution)
@@ -64,8 +75,7 @@ def challenge_draft(given: Review) -> Objections:
         return Objections(objections=[*found, assumed])
     known = [*given.cards, *given.pitfalls]
     remedies = [each for each in given.remedies if dead_end(each, known) is None]
-    seen = (given.features, given.pattern, given.trial, given.tried, remedies, given.proven)
-    return Objections(objections=[*found, *tuning.symptoms(*seen)])
+    return Objections(objections=[*found, *_symptoms(given, given.trial, remedies)])
 
 
 def _dead_ends(given: Review) -> list[Objection]:
@@ -86,11 +96,7 @@ def _contradictions(given: Review) -> list[Objection]:
     """Point out a verified card that advises otherwise; it blocks where the draft did not do."""
     failed = given.trial is not None and not given.trial.solved
     known = [*given.cards, *given.pitfalls]
-    advised = [
-        (number, best_of(card, known))
-        for number, card in enumerate(given.cards)
-        if (card.status == "verified")
-    ]
+    advised = [(n, best_of(card, known)) for n, card in enumerate(given.cards) if card.status == "verified"]
     return [
         Objection(
             evidence=f"A verified card advises {advice.pattern} here.",
@@ -102,6 +108,56 @@ def _contradictions(given: Review) -> list[Objection]:
         for number, advice in advised
         if advice and advice.pattern not in (given.pattern, *given.tried)
     ]
+
+
+def _symptoms(given: Review, trial: Trial, remedies: Sequence[str]) -> Iterator[Objection]:
+    """Yield what is wrong with a tried draft, worst first; each with the next remedy to think of.
+
+    A weakness in the plan of a draft that solves its task does not block what a card has proven before.
+    """
+    features = given.features
+    untried = [each for each in remedies if each not in (*given.tried, given.pattern)]
+    open_ = [each for each in _ladder(features, trial) if each in untried] or untried * (not trial.solved)
+    remedy = next(iter(open_), "")
+    if trial.problem:
+        evidence = f"The trial says: {trial.problem}"
+        yield Objection(evidence=evidence, kind="missing_edge_case", remedy=remedy, severity="blocking")
+        return
+    weakness = _weakness(features, trial)
+    if not trial.solved:
+        plan = "; ".join(line.strip() for line in trial.evidence.splitlines()[-5:])
+        evidence = f"{trial.summary} {weakness or f'The trial shows: {plan}.'}"
+        yield Objection(evidence=evidence, kind="missing_edge_case", remedy=remedy, severity="blocking")
+    elif weakness:
+        passes = given.proven or trial.gain >= CLEARLY or not remedy
+        severity: Severity = "advisory" if passes else "blocking"
+        yield Objection(evidence=weakness, kind="unstated_assumption", remedy=remedy, severity=severity)
+
+
+def _weakness(features: str, trial: Trial) -> str:
+    """Return what a plan leaves undone; nothing where it does all that an index can."""
+    lines = [line.strip() for line in trial.evidence.splitlines()]
+    scans = [line for line in lines if line.startswith("SCAN") and "COVERING" not in line]
+    look_ups = [line for line in lines if line.startswith("SEARCH") and "USING INDEX" in line]
+    if scans:
+        return f"An index was expected; the plan reads the whole table: {scans[0]}."
+    if "USE TEMP B-TREE FOR ORDER BY" in lines and "top-k" in features:
+        return "The plan sorts in a temporary B-tree although only the first rows are wanted."
+    if look_ups:
+        return (
+            f"Each row that the index finds is looked up in the table ({look_ups[0]}): that is fast only "
+            "while the rows lie in the order of the index."
+        )
+    return ""
+
+
+def _ladder(features: str, trial: Trial) -> Iterator[str]:
+    """Yield the remedies to think of for a query with these features, simplest first."""
+    if trial.over_limit:
+        yield "INDEX (join)"  # the narrowest, where there is a join
+        yield from ("INDEX (range, group) WHERE equality", "COVERING INDEX (range, group) WHERE equality")
+    for group in LADDER:
+        yield from next((each["try"] for each in group if re.search(each["when"], features)), ())
 
 
 @rule(research.patch_draft)
@@ -149,37 +205,26 @@ def compile_lessons(given: Experience) -> Findings:
     """Count a success or failure for each used card, and extract what a patch taught."""
     if not given.ended_with:
         return Findings()
+    held = given.solved and given.started_with == given.ended_with
     if not given.solved:
-        failures = [
-            Finding(rationale=given.measured, success=False, card=number, event="reinforce")
-            for number in range(len(given.used))
-        ]
-        return Findings(findings=[*failures, *([_dead_end(given)] if given.in_vain else [])])
-    held = given.started_with == given.ended_with
-    if given.used:
-        return Findings(findings=list(_on_used(given, held)))
-    if held:
-        return Findings()  # the textbook sufficed: nothing to teach
-    return Findings(findings=[_lesson(given, given.general, "create")])
-
-
-def _on_used(given: Experience, held: bool) -> Sequence[Finding]:
-    """Say what the task means for the cards that its first draft rested on."""
-    found: list[Finding] = []
-    refined = False
+        dead_ends = [_dead_end(given)] if given.in_vain else []
+        return Findings(findings=[*(_outcome(given, n, held) for n in range(len(given.used))), *dead_ends])
+    if held:  # the textbook sufficed, where no card was used: nothing to teach
+        return Findings(findings=[_outcome(given, n, held) for n in range(len(given.used))])
+    found = []
     for number, card in enumerate(given.used):
-        if held:
-            found.append(Finding(rationale=given.measured, success=True, card=number, event="reinforce"))
-        elif card.status == "verified":
+        if card.status == "verified":
             found.append(_lesson(given, given.features, "dispute", number))
-            refined = True
-        elif card.status == "disputed":
-            refined = True  # its dispute is open, and will be tested
-        else:
-            found.append(Finding(rationale=given.measured, success=False, card=number, event="reinforce"))
-    if not held and not refined:
-        found.append(_lesson(given, given.features, "create"))
-    return found
+        elif card.status not in DISPUTABLE:  # a disputed one will be tested
+            found.append(_outcome(given, number, held))
+    if not any(card.status in DISPUTABLE for card in given.used):
+        found.append(_lesson(given, given.features if given.used else given.general, "create"))
+    return Findings(findings=found)
+
+
+def _outcome(given: Experience, number: int, success: bool) -> Finding:
+    """Say what the task means for a card that its first draft rested on."""
+    return Finding(rationale=given.measured, success=success, card=number, event="reinforce")
 
 
 def _dead_end(given: Experience) -> Finding:
@@ -187,7 +232,7 @@ def _dead_end(given: Experience) -> Finding:
     condition = given.features or given.task[:MAX_CONDITION_CHARS]
     return Finding(
         rationale=given.measured,
-        claim=tuning.in_vain(given.features, given.noun),
+        claim=f"{about(given.features, given.noun)}, what was tried without success",
         condition=condition,
         deprecated_approaches=given.in_vain,
         event="dead_end",
@@ -199,9 +244,15 @@ def _lesson(
 ) -> Finding:
     return Finding(
         rationale="; ".join(given.resolved) or given.measured,
-        claim=tuning.claim(condition, given.ended_with, given.noun),
+        claim=claim(condition, given.ended_with, given.noun),
         condition=condition or given.task[:MAX_CONDITION_CHARS],
         pattern=given.ended_with,
         card=card,
         event=event,
     )
+
+
+def claim(condition: str, pattern: str, noun: str) -> str:
+    """Say a lesson in one sentence, the same for the same lesson."""
+    verb = "build" if "INDEX" in pattern.partition("(")[0] else "the remedy is"
+    return f"{about(condition, noun)}, {verb} {pattern}"

@@ -12,26 +12,23 @@ from mneme.prompts.learning.dispute_resolution import (
     Guideline,
     Recommendation,
 )
-from mneme.rules.learning import tuning
+from mneme.rules.learning.compound_learning import claim
 from mneme.rules.registry import rule
 
 WINNING_SHARE = 0.6
 """The share of the trials that an approach must win; the paper's example has 4 of 5."""
 
 
-SIDES = ("old", "new", "neither")
-
-
 @rule(questions.resolve_dispute)
 def resolve_dispute(given: Contest) -> Recommendation:
     """Count the trials: a clear majority decides; a narrower condition merges, an equal one replaces."""
-    won: Counter[str] = Counter(match.winner for match in given.matches)
-    said = ", ".join(f"{side}: {won[side]}" for side in SIDES) + f" of {len(given.matches)}"
-    if not given.matches:
+    won, count = Counter(match.winner for match in given.matches), len(given.matches)
+    said = f"old: {won['old']}, new: {won['new']}, neither: {won['neither']} of {count}"
+    if not count:
         return Recommendation(rationale="Nothing could be tried.", recommendation="escalate")
-    if won["new"] >= WINNING_SHARE * len(given.matches):
+    if won["new"] >= WINNING_SHARE * count:
         return _for_new(given, said)
-    if won["old"] >= WINNING_SHARE * len(given.matches):
+    if won["old"] >= WINNING_SHARE * count:
         return Recommendation(rationale=f"The old approach holds ({said}).", recommendation="keep_old")
     return Recommendation(rationale=f"The trials do not decide ({said}).", recommendation="escalate")
 
@@ -46,20 +43,16 @@ def _for_new(given: Contest, said: str) -> Recommendation:
     if given.conflict_type == "contradiction" or given.old_tasks == 0:
         return Recommendation(
             rationale=f"The new approach is better wherever the old one applies ({said}).",
-            claim=tuning.claim(given.new.condition, given.new.pattern, given.noun),
-            rules=[_rule(given.new)],
+            claim=claim(given.new.condition, given.new.pattern, given.noun),
+            rules=[ConditionalRule(**dict(given.new))],
             recommendation="deprecate_old",
         )
     return Recommendation(
         rationale=f"The new approach is better under its narrower condition ({said}).",
         claim=f"{about(given.old.condition, given.noun)}, choose the remedy by what else the query does",
-        rules=[_rule(each) for each in (given.old, given.new, *_exceptions(given))],
+        rules=[ConditionalRule(**dict(each)) for each in (given.old, given.new, *_exceptions(given))],
         recommendation="merge",
     )
-
-
-def _rule(side: Guideline) -> ConditionalRule:
-    return ConditionalRule(condition=side.condition, pattern=side.pattern)
 
 
 def _exceptions(given: Contest) -> list[Guideline]:

@@ -1,19 +1,110 @@
-"""How rules answer the questions of `prompts/pddl/pddl_team.py`."""
+"""How rules answer the questions of `prompts/pddl/pddl_team.py`: they plan with pyperplan.
 
+What the task, the memory's list of actions and the visible turns do not tell is not known. So a plan may be
+made from a state that is no longer the world's; an action that fails shows it, and the next one looks around.
+Such a solver tells whether a harness works from end to end, and nothing about a language model's plans.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from mneme.core.errors import needs
+from mneme.environments.turns import Turn, read_turns, split_turns
 from mneme.prompts.pddl import pddl_team as questions
 from mneme.prompts.pddl.pddl_team import Move, Repetition, Situation
-from mneme.rules.pddl.pddl_planning import next_action, read
+from mneme.rules.pddl.pddl_manual import Facts, read_manual
 from mneme.rules.registry import rule
 
-
-@rule(questions.choose_action)
-def choose_action(given: Situation) -> Move:
-    """Plan from what the context tells."""
-    return Move(action=next_action(given.task, read(given.task, given.memory, given.turns)))
+CHECK, LOOK = "check valid actions", "look around"
+EARLIER = re.compile(r"^An earlier task that ", re.MULTILINE)
+FAILED = re.compile(r"fail|without effect|not valid", re.IGNORECASE)
+IN_ORDER = re.compile(r"in.order", re.IGNORECASE)
 
 
 @rule(questions.choose_otherwise)
-def choose_otherwise(given: Repetition) -> Move:
-    """Plan without the repeated action."""
-    known = read(given.task, given.memory, given.turns)
-    return Move(action=next_action(given.task, known, given.repeated))
+@rule(questions.choose_action)
+def choose(given: Situation) -> Move:
+    """Plan from what the context tells, without an action that is repeated."""
+    avoided = given.repeated if isinstance(given, Repetition) else ""
+    return Move(action=next_action(given.task, read(given.task, given.memory, given.turns), avoided))
+
+
+@dataclass
+class Known:
+    """What a context tells: what holds, and what failed since something last worked."""
+
+    facts: Facts
+    failed: set[str] = field(default_factory=set)
+    last: Turn | None = None
+
+
+def read(task: str, memory: str, turns: str) -> Known:
+    """Gather what the three texts say: first the memory's, then the turns, which came later or again."""
+    manual = read_manual(task)
+    known, heading = Known(manual.start), ""
+    for line in EARLIER.split(memory)[0].splitlines():
+        heading = line if ":" in line else heading
+        for action in manual.actions_in(line):
+            if FAILED.search(heading + line):
+                known.failed.add(str(action))
+            elif IN_ORDER.search(heading):
+                known.facts = action.after(known.facts)
+    for turn in read_turns(split_turns(turns)):
+        known.last = turn
+        actions = [*manual.actions_in(turn.output)][:1]
+        if turn.failed:
+            known.failed |= {str(each) for each in actions}
+        elif not turn.thought:
+            seen, adds = manual.facts_in(turn.outcome), Facts().union(*(each.adds for each in actions))
+            for action in actions:
+                known.facts, known.failed = action.after(known.facts), set()
+            known.facts = (
+                seen if seen - adds else known.facts | seen
+            )  # more than what changed: all that holds
+    return known
+
+
+def next_action(task: str, known: Known, avoided: str = "") -> str:
+    """Return the next action of a plan; where there is none, or the last action failed, look around."""
+    failed = known.last is not None and known.last.failed
+    if not failed and (planned := _planned(task, known, known.failed | {avoided})):
+        return planned
+    looked = LOOK in (avoided, known.last.output.lower() if known.last else "")
+    return CHECK if looked else LOOK
+
+
+def _planned(task: str, known: Known, barred: set[str]) -> str:
+    """Return the next action on the way from the start; beside that way, the first of a plan from here."""
+    manual = read_manual(task)
+    facts, by_name = manual.start, {str(each): each for each in manual.possible}
+    for action in plan(task, facts, frozenset()):
+        if facts == known.facts and action not in barred:
+            return action
+        facts = by_name[action].after(facts)
+    return next(iter(plan(task, known.facts, frozenset(barred & by_name.keys()))), "")
+
+
+@lru_cache(maxsize=256)
+def plan(task: str, facts: Facts, barred: frozenset[str]) -> Sequence[str]:
+    """Return the actions that lead from these facts to the task's goal; none where none were found."""
+    with needs("Planning by rules", "pddl"):
+        from pyperplan.heuristics.relaxation import hFFHeuristic  # noqa: PLC0415  (an extra)
+        from pyperplan.search.a_star import greedy_best_first_search  # noqa: PLC0415
+        from pyperplan.task import Operator, Task  # noqa: PLC0415
+    manual = read_manual(task)
+    actions = [each for each in manual.possible if str(each) not in barred]
+    sentences = {each for action in actions for each in action.requires | action.adds | action.deletes}
+    # Numbers for sentences: sets of them have the same order in every process.
+    number = {each: at for at, each in enumerate(sorted(sentences | facts | manual.goal))}
+
+    def numbers(told: Facts) -> frozenset[int]:
+        return frozenset(number[each] for each in told)
+
+    operators = [
+        Operator(str(each), *map(numbers, (each.requires, each.adds, each.deletes))) for each in actions
+    ]
+    problem = Task("", range(len(number)), numbers(facts), numbers(manual.goal), operators)
+    found = greedy_best_first_search(problem, hFFHeuristic(problem), use_relaxed_plan=True)
+    return [each.name for each in found or ()]

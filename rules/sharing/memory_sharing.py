@@ -1,18 +1,69 @@
-"""How rules answer the questions of `prompts/sharing/`."""
+"""How rules answer the questions of `prompts/sharing/`: by analogy, with nothing but what they are shown.
+
+The words that an example's question and answer share are its topic; the rest of the answer is its form. The
+topic's words are replaced by those of the new question, in the order in which both questions use them. Rules
+know no poems, riddles or plans: without an example they can only turn the question into a statement, so the
+value of an example can be measured.
+"""
 
 import math
 import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from pathlib import Path
+
+import yaml
 
 from mneme.prompts.sharing import grading, rubric_design, scoring, standard_answers
 from mneme.prompts.sharing.answering import Asked
 from mneme.prompts.sharing.answering import answer as answer_question
-from mneme.prompts.sharing.examples import Criteria, words
+from mneme.prompts.sharing.examples import HAN, WORD, words
 from mneme.prompts.sharing.grading import Comparison, Contradiction
 from mneme.prompts.sharing.rubric_design import Domain, Drafted, DraftedCriterion
-from mneme.prompts.sharing.scoring import Gradeable, Judgeable, Score, Whole
+from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, Score, Whole
 from mneme.prompts.sharing.standard_answers import LONGEST_QUESTION, Question, Standard
 from mneme.rules.registry import rule
-from mneme.rules.sharing.analogy import compose, likeness, topic
+
+_WORDS = yaml.safe_load(Path(__file__).with_name("topics.yaml").read_text(encoding="utf-8"))
+FUNCTION_WORDS, ASKING = (frozenset(_WORDS[each].split()) for each in ("function_words", "asking"))
+
+
+def topic(question: str) -> list[str]:
+    """Return the words of a question that carry its topic, each once, in order."""
+    return [each for each in dict.fromkeys(words(question)) if each not in FUNCTION_WORDS | ASKING]
+
+
+def compose(question: str, examples: Sequence[tuple[str, str]]) -> str:
+    """Answer a question after the fashion of that of its examples which can say most of the question.
+
+    One example gives the whole form: verses of two would not rhyme. The earlier one goes first.
+    """
+    adapted = [_adapted(question, *example) for example in examples]
+    wanted = set(topic(question))
+    return max(adapted, key=lambda said: len(wanted & set(words(said))), default=_statement(question))
+
+
+def _statement(question: str) -> str:
+    """Say what was asked as a sentence: all that is known without an example."""
+    said = re.findall(r"\S+", question)
+    while len(said) > 1 and (said[0].casefold().strip(",.;:?!") in ASKING):
+        said = said[1:]
+    text = " ".join(said).strip(" ,.;:?!")
+    return f"{text[:1].upper()}{text[1:]}." if text else question.strip()
+
+
+def _adapted(question: str, asked: str, answered: str) -> str:
+    """Return an example's answer, its topic replaced by the question's word by word, in order."""
+    said = set(words(answered))
+    theirs = [word for word in topic(asked) if word in said and word not in topic(question)]
+    ours = [word for word in topic(question) if word not in topic(asked)]
+    exchange = dict(zip(theirs, ours, strict=False))
+
+    def other(found: re.Match[str]) -> str:
+        word = exchange.get(found[0].casefold(), "")
+        return (word.capitalize() if found[0][:1].isupper() else word) or found[0]
+
+    return re.sub(rf"{HAN.pattern}|{WORD.pattern}", other, answered.strip())
 
 
 @rule(answer_question)
@@ -25,33 +76,33 @@ def answer(given: Asked) -> str:
 @rule(scoring.score_pair)
 def score_pair(given: Judgeable) -> Score:
     """Score what can be counted, the same for every criterion: rules cannot tell wit from imagery."""
-    found = _evidence(given)
+    found = _evidence(given.question, given.answer, given.examples, given.faults)
     told = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
-    share = math.prod(found.values())
-    points = {each.name: round(each.points * share) for each in given.criteria.root}
+    points = {each.name: round(each.points * math.prod(found.values())) for each in given.criteria.root}
     return Score(rationale=f"Counted: {told}.", points=points)
 
 
 @rule(scoring.score_whole)
 def score_whole(given: Gradeable) -> Whole:
     """Score what can be counted, whatever the rubric says."""
-    pair = Judgeable(question=given.question, answer=given.answer, criteria=Criteria([]))
-    return Whole(score=round(100 * math.prod(_evidence(pair).values())))
+    return Whole(score=round(100 * math.prod(_evidence(given.question, given.answer).values())))
 
 
-def _evidence(given: Judgeable) -> dict[str, float]:
+def _evidence(
+    question: str, answer: str, examples: Sequence[str] = (), faults: Sequence[Fault] = ()
+) -> dict[str, float]:
     """Return what can be counted, 0 to 1 each.
 
     Poems and jokes say a question's matter in other words, so a part of it is enough. A question says enough
     to be answered with four words that carry a topic. A fault of the whole weighs as much as many of parts.
     """
-    faults = sum(WHOLE if each.where == "the whole" else 1 for each in given.faults)
-    wanted, said = topic(given.question), words(given.answer)
+    weight = sum(WHOLE if each.where == "the whole" else 1 for each in faults)
+    wanted, said = topic(question), words(answer)
     stems = {word[:4] for word in wanted}
     shared = len(stems & {word[:4] for word in said}) / len(stems) if stems else 1.0
-    alike = max(likeness(given.answer, each) for each in [*given.examples, given.question])
+    alike = max(likeness(answer, each) for each in [*examples, question])
     return {
-        "form": 1 / (1 + faults / 4),
+        "form": 1 / (1 + weight / 4),
         "matter": min(1.0, 0.55 + 1.4 * shared),
         "own words": 0.3 if alike >= COPY else 1.0,
         "question": min(1.0, (1 + len(wanted)) / 5),
@@ -60,6 +111,11 @@ def _evidence(given: Judgeable) -> dict[str, float]:
 
 
 WHOLE, COPY = 4, 0.9
+
+
+def likeness(one: str, other: str) -> float:
+    """Return the share of two texts' words that stand in both in the same order."""
+    return SequenceMatcher(None, words(one), words(other), autojunk=False).ratio()
 
 
 @rule(grading.grade_contradiction)
@@ -87,8 +143,6 @@ def ask_for(given: Standard) -> Question:
 
 KIND = re.compile(r"[.:;,：；，。]| (?:on|for) what ")
 """What ends the name of a kind of answer in the description of what an agent does."""
-
-
 THEME = 5
 
 

@@ -11,7 +11,7 @@ import unicodedata
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, Field, field_validator
 
 from mneme.stores.ledger.records import Value, Version
 
@@ -29,16 +29,12 @@ DERIVED = ("success", "standing", "proven", "renewed", "expires")
 """Numbers that retrieval reads, kept beside a card in its record; they follow from the card."""
 
 
-class Frozen(BaseModel):
+class Frozen(BaseModel, frozen=True):
     """A record that does not change."""
 
-    model_config = ConfigDict(frozen=True)
 
-
-class Part(Frozen):
+class Part(Frozen, extra="forbid"):
     """A part of a card, strict about its fields: what YAML misspells is refused."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Rule(Part):
@@ -243,15 +239,8 @@ class CardVersion(Frozen):
 
     @classmethod
     def of(cls, version: Version) -> "CardVersion":
-        change = version.change
-        return cls(
-            card=Card.of(version),
-            at=version.at,
-            reason=change.reason,
-            actor=change.actor,
-            model=change.model,
-            tasks=change.source.tasks,
-        )
+        said = version.change.model_dump(include={"reason", "actor", "model"})
+        return cls(card=Card.of(version), at=version.at, tasks=version.change.source.tasks, **said)
 
 
 class Retrieved(Frozen):

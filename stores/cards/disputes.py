@@ -221,10 +221,9 @@ def _check_open(dispute: Dispute) -> None:
 
 
 def _ended(dispute: Dispute, resolution: Resolution) -> Dispute:
-    if resolution.decision == "escalate":
-        return dispute.model_copy(update={"status": "escalated", "resolution": resolution})
-    end = {"status": "resolved", "resolution": resolution, "resolved_at": datetime.now(UTC)}
-    return dispute.model_copy(update=end)
+    is_over = resolution.decision != "escalate"
+    end = {"resolution": resolution, "resolved_at": datetime.now(UTC) if is_over else None}
+    return dispute.model_copy(update={**end, "status": "resolved" if is_over else "escalated"})
 
 
 def _disputed(reason: str, card: Card) -> Decision:
@@ -235,26 +234,18 @@ def _disputed(reason: str, card: Card) -> Decision:
     return card.model_copy(update={"status": "disputed", "returns_to": card.status}), reason
 
 
-def _resolving(resolution: Resolution, reason: str, last: bool, card: Card) -> Decision:
-    """Return what a resolution makes of the card; it stays disputed while another dispute is open."""
-    changed = _resolved(card, resolution)
+def _resolving(made: Resolution, reason: str, last: bool, card: Card) -> Decision:
+    """Return what a resolution makes of the card; it stays disputed while another dispute is open.
+
+    What it was stays in its history.
+    """
+    changed = with_outcomes(card, made.outcomes)
+    if made.decision == "deprecate_old":
+        by = made.lesson.card_id if made.lesson else ""
+        changed = out_of_service(card, "deprecated", made.reason, by)
+    elif made.decision == "merge":
+        lesson = {"claim": made.claim, "rules": made.rules, "rationale": made.rationale or card.rationale}
+        changed = changed.model_copy(update={**lesson, "renewed_at": datetime.now(UTC)})
     if last and changed.disputed:
         changed = changed.model_copy(update={"status": card.returns_to})
     return None if changed == card else (changed, reason)
-
-
-def _resolved(card: Card, made: Resolution) -> Card:
-    """Return the card as a resolution leaves it; what it was stays in its history."""
-    if made.decision == "deprecate_old":
-        return out_of_service(card, "deprecated", made.reason, made.lesson.card_id if made.lesson else "")
-    kept = with_outcomes(card, made.outcomes)
-    if made.decision != "merge":
-        return kept
-    rationale = made.rationale or card.rationale
-    update = {
-        "claim": made.claim,
-        "rules": made.rules,
-        "rationale": rationale,
-        "renewed_at": datetime.now(UTC),
-    }
-    return kept.model_copy(update=update)

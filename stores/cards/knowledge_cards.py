@@ -48,8 +48,11 @@ from mneme.stores.ledger.records import Change, Hit
 Fits = Callable[[Card], bool]
 """Says whether a card is of use for a task."""
 NO_CARE = Care()
-RELEVANT = 0.15
-"""The cosine below which a card of another scope, or of none, is about something else."""
+RELEVANT = 0.22
+"""The cosine below which a card of another scope, or of none, is about something else.
+
+Of floors from 0 to 0.5, the best by F2 on the twenty questions of `tests/stores/relevance.yaml` that set it.
+"""
 UNTESTED = 0.5
 """The confidence in a lesson that no task has tested: the least with which a card is retrieved."""
 
@@ -127,11 +130,10 @@ class KnowledgeCards:
 
     async def promote(self, card_id: str, approval: Approval, *, change: Change) -> Card:
         """Make a provisional card verified (§5). Raises BadInput with every reason against it."""
-
-        def decide(card: Card) -> Decision:
-            return promoted(card, approval, change.reason, self.settings)
-
-        return await self.records.change(card_id, decide, change)
+        settings = self.settings
+        return await self.records.change(
+            card_id, lambda card: promoted(card, approval, change.reason, settings), change
+        )
 
     async def deprecate(self, card_id: str, *, change: Change) -> Card:
         """Take a card out of retrieval for good reason; the devil's advocate still sees it."""
@@ -169,9 +171,8 @@ class KnowledgeCards:
         stood = then.returns_to if then.disputed else then.status
 
         def decide(card: Card) -> Decision:
-            return then.model_copy(
-                update={"status": "disputed" if card.disputed else stood, "version": card.version}
-            ), reason
+            status = "disputed" if card.disputed else stood
+            return then.model_copy(update={"status": status, "version": card.version}), reason
 
         return await self.records.change(card_id, decide, change)
 
@@ -232,7 +233,9 @@ class KnowledgeCards:
             near = [
                 (card, hit)
                 for card, hit in read
-                if not options["vector"] or (scope and card.scope == scope) or _similarity(hit) >= least
+                if not options["vector"]
+                or (scope and card.scope == scope)
+                or hit.parts.get("similarity", hit.score) >= least
             ]
             found = [(card, hit) for card, hit in near if fits(card)][:k]
             if len(found) == k or len(hits) < limit:
@@ -273,7 +276,3 @@ class KnowledgeCards:
         """Return the last periods, oldest first, each a unit of the calendar (UTC) or so many tasks."""
         histories = [await self.records.history(each.id) for each in await self.records.list()]
         return periods(await self.tasks.all(), histories, by, now or datetime.now(UTC), last)
-
-
-def _similarity(hit: Hit) -> float:
-    return hit.parts.get("similarity", hit.score)

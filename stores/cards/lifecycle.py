@@ -12,6 +12,7 @@ dispute, whose tests on similar tasks show which of the two is better (`Deprecat
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -79,11 +80,6 @@ def with_outcomes(card: Card, outcomes: Sequence[TaskOutcome]) -> Card:
         if outcome.task not in card.evidence.task_ids:
             card = _counted(card, outcome, 1)
     return card
-
-
-def without_outcome(card: Card, outcome: TaskOutcome) -> Card:
-    """Return the card as it would be without one of its outcomes."""
-    return _counted(card, outcome, -1) if outcome.task in card.evidence.task_ids else card
 
 
 def _counted(card: Card, outcome: TaskOutcome, times: Literal[1, -1]) -> Card:
@@ -252,14 +248,11 @@ def holds_for(valid_for: str, versions: Mapping[str, str]) -> bool | None:
 
 
 def _read(text: str) -> Requirement:
-    wrong = BadInput(f"{text!r} names no version.", "Write it like sqlite>=3.40 or python>=3.11,<4.")
-    try:
+    with suppress(InvalidRequirement):
         read = Requirement(text)
-    except InvalidRequirement as why:
-        raise wrong from why
-    if not read.specifier or read.url or read.extras or read.marker:
-        raise wrong
-    return read
+        if read.specifier and not (read.url or read.extras or read.marker):
+            return read
+    raise BadInput(f"{text!r} names no version.", "Write it like sqlite>=3.40 or python>=3.11,<4.")
 
 
 SERVED = 0.8
@@ -292,11 +285,11 @@ def cared_for(card: Card, care: Care, reason: str) -> Decision:
 def rated(card: Card, rating: Rating, settings: CardSettings) -> Decision:
     """Count a person's word on a card, in place of their earlier one on the same task."""
     earlier = [each for each in card.ratings if (each.by, each.task) == (rating.by, rating.task)]
-    others = [each for each in card.ratings if each not in earlier]
-    heard = card.model_copy(update={"ratings": others})
-    for each in earlier:
-        heard = without_outcome(heard, _outcome(each))
-    counted = heard.model_copy(update={"ratings": [*others, rating]})
+    ratings = [*(each for each in card.ratings if each not in earlier), rating]
+    counted = card.model_copy(update={"ratings": ratings})
+    for outcome in map(_outcome, earlier):
+        if outcome.task in card.evidence.task_ids:
+            counted = _counted(counted, outcome, -1)
     said = f"{rating.by} says that it {'served' if rating.good else 'did not serve'}"
     said += f": {rating.comment}" if rating.comment else ""
     if rating.task and rating.task in card.evidence.task_ids:  # the task itself counts already

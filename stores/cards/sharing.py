@@ -29,6 +29,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,7 @@ class Abstraction:
             return False
         if small in FUNCTION_WORDS or len(word) == 1:
             return True
-        return (begins or not capital) and _is_english(small)
+        return (begins or not capital) and any(kind != "PROPN" for kind in _lemmas(small))
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:
@@ -146,24 +147,15 @@ def leaks(text: str, names: Collection[str]) -> list[str]:
 
 
 @lru_cache(maxsize=65_536)
-def _forms(word: str) -> frozenset[str]:
-    """Return a word and what it may be an inflection of, in small letters."""
-    return frozenset({word, *(each for lemmas in _lemmas(word).values() for each in lemmas)})
-
-
-@lru_cache(maxsize=65_536)
-def _is_english(word: str) -> bool:
-    return any(kind != "PROPN" for kind in _lemmas(word))
-
-
 def _lemmas(word: str) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = _dictionary().getAllLemmas(word)
+    """Return what a word may be an inflection of, by parts of speech; half a second at the first one."""
+    found: dict[str, tuple[str, ...]] = import_module("lemminflect").getAllLemmas(word)
     return found
 
 
-@lru_cache(maxsize=1)
-def _dictionary() -> Any:
-    return import_module("lemminflect")  # half a second, for those who share alone
+def _forms(word: str) -> frozenset[str]:
+    """Return a word and what it may be an inflection of, in small letters."""
+    return frozenset({word, *chain.from_iterable(_lemmas(word).values())})
 
 
 A_TASK = 1
@@ -287,9 +279,9 @@ class SharedFiles:
             counts = noisy(bounded(outcomes), epsilon)
             await self._spend(epsilon, budget, change=change)
         made = [_card(lesson, counts.get(key)) for key, lesson in lessons.items()]
+        made.sort(key=lambda card: card.id)  # an order which says nothing of when they were learned
         return Shared(
-            # in the order of their ids, which says nothing of when they were learned
-            text="".join(dump(card) for card in sorted(made, key=lambda card: card.id)),
+            text="".join(map(dump, made)),
             cards=len(made),
             names=len(abstraction.names),
             figures=abstraction.figures,

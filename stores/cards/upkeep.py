@@ -56,7 +56,9 @@ class Upkeep:
     async def run(self) -> Kept:
         """Archive what is inactive or has expired."""
         idle = await self.archive_inactive()
-        expired = await self.archive_expired()
+        over = {"expires": {"$lte": datetime.now(UTC).timestamp() / SECONDS_A_DAY}}
+        heads = await self._records.heads(filter=over, shelf="active")
+        expired = await self._archive(heads, "its time is over")
         return Kept(archived=[card.id for card in idle], expired=[card.id for card in expired])
 
     async def archive_inactive(self) -> Sequence[Card]:
@@ -90,11 +92,6 @@ class Upkeep:
         known = {head.key for head in heads}
         shown = dict.fromkeys(card for task in left for card in task.retrieved if card not in known)
         return [*heads, *await self._records.by_keys([*shown])]
-
-    async def archive_expired(self) -> Sequence[Card]:
-        """Archive the cards in use whose time is over, and return them."""
-        over = {"expires": {"$lte": datetime.now(UTC).timestamp() / SECONDS_A_DAY}}
-        return await self._archive(await self._records.heads(filter=over, shelf="active"), "its time is over")
 
     async def _archive(self, heads: Sequence[Version], reason: str) -> list[Card]:
         """Archive those of the cards that are in use; return them."""

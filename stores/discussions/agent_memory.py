@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from mneme.core.errors import NotFound
 from mneme.stores.ledger.ledger import Ledger
@@ -21,10 +21,8 @@ from mneme.stores.shelf import RecordKind, Shelf
 KEY = "memory"
 
 
-class TurnMemory(BaseModel):
+class TurnMemory(BaseModel, frozen=True):
     """An agent's memory after a turn."""
-
-    model_config = ConfigDict(frozen=True)
 
     turn: int
     memory: dict[str, Any]
@@ -67,13 +65,9 @@ class AgentMemory:
         self, memory: dict[str, Any], *, turn: int, change: Change, expected_version: int
     ) -> MemoryVersion:
         """Store M_{n,m}, once for a turn: repeated, it returns what was stored then. Raises Conflict."""
-        value = TurnMemory(turn=turn, memory=memory)
+        value, once = TurnMemory(turn=turn, memory=memory), f"turn {turn}"
         return await self._kept.update(
-            KEY,
-            value,
-            change=change,
-            expected_version=expected_version,
-            idempotency_key=f"turn {turn}",
+            KEY, value, change=change, expected_version=expected_version, idempotency_key=once
         )
 
     async def now(self) -> MemoryVersion:
@@ -96,17 +90,13 @@ class AgentMemory:
     async def diff(self, older: int, newer: int) -> str:
         """Return what changed in the memory between two turns, as a unified diff. Raises NotFound."""
         before, after = await self.at_turn(older), await self.at_turn(newer)
-        names = (f"turn {before.turn}", f"turn {after.turn}")
-        old, new = (
-            json.dumps(each.memory, indent=1, ensure_ascii=False).splitlines() for each in (before, after)
-        )
+        both, names = (before, after), (f"turn {before.turn}", f"turn {after.turn}")
+        old, new = (json.dumps(each.memory, indent=1, ensure_ascii=False).splitlines() for each in both)
         return "\n".join(difflib.unified_diff(old, new, *names, lineterm=""))
 
 
-class EndedMemory(BaseModel):
+class EndedMemory(BaseModel, frozen=True):
     """What an agent remembered as a discussion ended."""
-
-    model_config = ConfigDict(frozen=True)
 
     memory: dict[str, Any]
     discussion: str

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Collection, Iterable
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from mneme.core.errors import BadInput, NotFound
 from mneme.stores.discussions.agent_memory import AgentMemory
@@ -25,22 +25,18 @@ SAYS_NOTHING = {"not discussed", "left out for length"}
 Ending = Literal["", "consensus", "turn limit"]
 
 
-class Raised(BaseModel):
+class Raised(BaseModel, frozen=True):
     """An issue that a turn raises, and the roles that it concerns; empty: all of them."""
-
-    model_config = ConfigDict(frozen=True)
 
     about: str
     concerns: list[str] = []
 
 
-class Turn(BaseModel):
+class Turn(BaseModel, frozen=True):
     """t_m: what was said, by whom, on how large a context, and what it cost.
 
     `complaint` says what of the speaker's reply could not be used; who `passed` gave nothing usable at all.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     number: int
     speaker: str
@@ -86,10 +82,8 @@ def acceptance(turns: Iterable[Turn], role: str) -> tuple[int, int]:
     return accepted, ended
 
 
-class Discussion(BaseModel):
+class Discussion(BaseModel, frozen=True):
     """A discussion: its task, team and settings, and how and with what it ended."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     task: str
@@ -134,10 +128,8 @@ class Discussion(BaseModel):
         return cls.model_validate({**version.value, "at": version.created})
 
 
-class AgreementChange(BaseModel):
+class AgreementChange(BaseModel, frozen=True):
     """A version of a discussion that took an agreement back, or let it hold again: by whom, when and why."""
-
-    model_config = ConfigDict(frozen=True)
 
     agreement: str
     version: int
@@ -164,11 +156,9 @@ def _said(name: str, part: Any, is_labelled: bool = True) -> str:
     if not isinstance(part, dict) or "name" not in part:
         return ""
     fields = {field: str(each) for field, each in part.items() if field not in {"name", "turns"}}
-    told = [
-        f"{field}: {each.strip().removesuffix('.')}" if is_labelled else each
-        for field, each in fields.items()
-        if each not in SAYS_NOTHING
-    ]
+    said = {field: each for field, each in fields.items() if each not in SAYS_NOTHING}
+    labelled = [f"{field}: {each.strip().removesuffix('.')}" for field, each in said.items()]
+    told = labelled if is_labelled else [*said.values()]
     return f"{part['name']}: {'; '.join(told)}" if told else str(part["name"])
 
 

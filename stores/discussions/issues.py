@@ -33,11 +33,9 @@ class Issue(BaseModel):
         return "answered" if self.answered_in else "open"
 
     def __str__(self) -> str:
-        answer = (
-            f", answered in turn {self.answered_in} by {self.answered_by}" if self.answered_in else ", open"
-        )
+        answer = f"answered in turn {self.answered_in} by {self.answered_by}" if self.answered_in else "open"
         asked = f" for {', '.join(self.concerns)}" if self.concerns else ""
-        return f"{self.about} (raised in turn {self.raised_in} by {self.raised_by}{asked}{answer})"
+        return f"{self.about} (raised in turn {self.raised_in} by {self.raised_by}{asked}, {answer})"
 
 
 def issues_of(turns: Iterable[Turn]) -> list[Issue]:
@@ -50,14 +48,6 @@ def issues_of(turns: Iterable[Turn]) -> list[Issue]:
                 issue.answered_by, issue.answered_in = turn.title, turn.number
             if own and issue.answered_in and (turn.accept or issue.number in turn.answers):
                 issue.accepted_in = issue.accepted_in or turn.number
-        for raised in turn.raises:
-            issues.append(
-                Issue(
-                    number=len(issues) + 1,
-                    about=raised.about,
-                    concerns=raised.concerns,
-                    raised_by=turn.title,
-                    raised_in=turn.number,
-                )
-            )
+        for number, raised in enumerate(turn.raises, start=len(issues) + 1):
+            issues.append(Issue(number=number, raised_by=turn.title, raised_in=turn.number, **dict(raised)))
     return issues

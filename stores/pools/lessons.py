@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from mneme.core.errors import Conflict
 from mneme.stores.ledger.records import Change, Write, record_id
@@ -30,10 +30,8 @@ Measure = Literal["likelihood", "probability", "grade"]
 """How eq. 1 was found: how probable the answer itself is, or a grade; P(yes) in lessons of older versions."""
 
 
-class Graded(BaseModel):
+class Graded(BaseModel, frozen=True):
     """A candidate example, and how probable it makes an answer that contradicts the memory's (eq. 1)."""
-
-    model_config = ConfigDict(frozen=True)
 
     key: str
     contradiction: float = Field(ge=0, le=1)
@@ -41,20 +39,16 @@ class Graded(BaseModel):
     measure: Measure = "grade"
 
 
-class HeldOut(BaseModel):
+class HeldOut(BaseModel, frozen=True):
     """A memory by which versions are judged: its question, and whose it is. No grader has a say in it."""
-
-    model_config = ConfigDict(frozen=True)
 
     key: str
     question: str
     agent: str
 
 
-class RetrieverLesson(BaseModel):
+class RetrieverLesson(BaseModel, frozen=True):
     """One memory's candidates with their grades; the labels follow from them."""
-
-    model_config = ConfigDict(frozen=True)
 
     key: str = Field(description="The memory's key in the pool.")
     question: str = Field(description="What is looked up: the question after the turns that led up to it.")
@@ -90,15 +84,10 @@ def labelled(lesson: RetrieverLesson, candidates: list[Graded], v: int) -> Retri
         return graded
     middle = (ordered[0].contradiction + ordered[-1].contradiction) / 2
     low, high = ordered[half].contradiction, ordered[-half - 1].contradiction
-    labels = {
-        "positives": [
-            each.key for each in ordered[:half] if each.contradiction < min(low, middle - margin / 2)
-        ],
-        "negatives": [
-            each.key for each in ordered[-half:] if each.contradiction > max(high, middle + margin / 2)
-        ],
-    }
-    return graded.model_copy(update=labels)
+    below, above = min(low, middle - margin / 2), max(high, middle + margin / 2)
+    positives = [each.key for each in ordered[:half] if each.contradiction < below]
+    negatives = [each.key for each in ordered[-half:] if each.contradiction > above]
+    return graded.model_copy(update={"positives": positives, "negatives": negatives})
 
 
 LESSON = kind_of(RetrieverLesson, part=lambda lesson: lesson.status)
@@ -112,12 +101,8 @@ class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
         super().__init__(pool.ledger, (*pool.below, "lessons"), LESSON)
         self.questions = Shelf(pool.ledger, (*pool.below, "questions"), QUESTION)
 
-    async def open(self, pair: Pooled, *, change: Change) -> None:
-        """Store a memory's lesson, once; a memory without a question has none."""
-        await self.open_all([pair], change=change)
-
     async def open_all(self, pairs: Sequence[Pooled], *, change: Change) -> None:
-        """Store memories' lessons; their questions are embedded together."""
+        """Store the lessons of memories that have a question, once; all questions are embedded together."""
         asked = [each for each in pairs if each.pair.prompt.strip()]
         await self.ledger.write([write for each in asked for write in self._opening(each, change)])
 
@@ -162,9 +147,8 @@ class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
 
         One that another process moves meanwhile stays there, and what was learned stays learned.
         """
-        heads = [
-            each for each in await self.by_keys(keys) if each.live and each.shelf not in {status, "learned"}
-        ]
+        known = [each for each in await self.by_keys(keys) if each.live]
+        heads = [each for each in known if each.shelf not in {status, "learned"}]
         marked = [each.model_copy(update={"status": status}) for each in self.read(heads)]
         pairs = zip(heads, marked, strict=True)
         writes = [self.write(head.key, lesson, change, head.version) for head, lesson in pairs]

@@ -5,7 +5,7 @@ They are sums, one record a version, so that a score costs one write and a compa
 
 import math
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import MemoryPool
@@ -16,10 +16,8 @@ MIN_SCORES = 30
 Z = 1.96
 
 
-class Scores(BaseModel):
+class Scores(BaseModel, frozen=True):
     """Scores of 0 to 100, summed up."""
-
-    model_config = ConfigDict(frozen=True)
 
     count: int = Field(0, ge=0)
     total: float = 0.0

@@ -12,7 +12,7 @@ from operator import mul
 from typing import Annotated, Literal
 from uuid import uuid4
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from mneme.core.errors import BadInput, NotFound
 from mneme.stores.ledger.ledger import Ledger
@@ -39,10 +39,8 @@ def asked(question: str, leading: Sequence[str]) -> str:
     return "\n".join([question, *reversed(leading)])
 
 
-class Pair(BaseModel):
+class Pair(BaseModel, frozen=True, extra="forbid"):
     """A prompt-answer pair: one memory, as it is shown to other agents."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     prompt: str = Field("", max_length=MAX_CHARS, description="The question; the first pairs may lack one.")
     own_question: str = Field(
@@ -106,10 +104,8 @@ class Pair(BaseModel):
         return asked(self.asks, self.leading)
 
 
-class Pooled(BaseModel):
+class Pooled(BaseModel, frozen=True):
     """A pair in its pool; the similarity is there where it was found by a question."""
-
-    model_config = ConfigDict(frozen=True)
 
     key: str
     pair: Pair
@@ -272,5 +268,4 @@ def _wrong(error: ValidationError) -> str:
         return "answer: there is none to a question"
     if "agent" in missing:
         return "agent: it does not say whose pair it is"
-    where = ".".join(str(part) for part in found[0]["loc"])
-    return f"{where}: {found[0]['msg']}" if where else found[0]["msg"]
+    return ": ".join(filter(None, [".".join(map(str, found[0]["loc"])), found[0]["msg"]]))

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput, Conflict, NotFound, StorageFailure
@@ -41,10 +41,8 @@ STALE_SECONDS = 3600.0
 """Age at which a half-written file belongs to a process that was killed."""
 
 
-class Gain(BaseModel):
+class Gain(BaseModel, frozen=True):
     """By how much a version differs from another, paired, with its interval of 95 %."""
-
-    model_config = ConfigDict(frozen=True)
 
     mean: float
     low: float
@@ -54,10 +52,8 @@ class Gain(BaseModel):
         return f"{self.mean:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
 
 
-class Judged(BaseModel):
+class Judged(BaseModel, frozen=True):
     """How well a retriever does on the held-out memories of a pool."""
-
-    model_config = ConfigDict(frozen=True)
 
     held_out: int = Field(ge=0, description="Memories that no training looked at.")
     kind: float | None = Field(
@@ -71,10 +67,8 @@ class Judged(BaseModel):
     k: int = Field(ge=1)
 
 
-class Retriever(BaseModel):
+class Retriever(BaseModel, frozen=True):
     """One version: what it was trained on, how it went, and whether it was kept."""
-
-    model_config = ConfigDict(frozen=True)
 
     number: int = Field(ge=1)
     parent: int = Field(ge=0, description="The version it was trained onwards from; 0: the embedder.")
@@ -109,8 +103,10 @@ class Retrievers(Shelf[Retriever, Retriever]):
         plain = ("teams", pool.team, "pools", pool.pool)
         name = hashlib.sha256("\n".join(plain).encode()).hexdigest()[:16]
         self._pool, self._folder = pool.pool, folder / name
-        hint = "See `mneme share retriever status`."
-        missing = f"The pool {pool.pool} has no retriever {{key}}."
+        missing, hint = (
+            f"The pool {pool.pool} has no retriever {{key}}.",
+            "See `mneme share retriever status`.",
+        )
         kind = kind_of(Retriever, missing=missing, hint=hint)
         super().__init__(pool.ledger, (*pool.below, "retrievers"), kind)
         self._pointer = Shelf(pool.ledger, (*pool.below, "retriever"), kind_of(Number))
@@ -203,35 +199,28 @@ class Retrievers(Shelf[Retriever, Retriever]):
             )
         then = (await self.get(now)).parent if number is None else number
         if then != UNTRAINED:
-            await asyncio.to_thread(self._read, await self._servable(then))
+            found, embedder = await self.get(then), (await self.ledger.info()).embedder
+            has_file = await asyncio.to_thread(self._file(found.weights).exists)
+            wrong = "" if has_file else "has no file any more."
+            wrong = f"belongs to {found.embedder}." if found.embedder != embedder else wrong
+            wrong = wrong if found.kept else f"cannot be used. {found.reason}"
+            if wrong:
+                raise BadInput(f"Retriever {then} of {self._pool} {wrong}", CHOOSE)
+            await asyncio.to_thread(self._read, found)
         await self.serve(then, instead_of=now, change=change)
         return then
-
-    async def _servable(self, number: int) -> Retriever:
-        found = await self.get(number)
-        if not found.kept:
-            raise BadInput(f"Retriever {number} of {self._pool} cannot be used. {found.reason}", CHOOSE)
-        if found.embedder != (await self.ledger.info()).embedder:
-            raise BadInput(f"Retriever {number} of {self._pool} belongs to {found.embedder}.", CHOOSE)
-        if not await asyncio.to_thread(self._file(found.weights).exists):
-            raise BadInput(f"Retriever {number} of {self._pool} has no file any more.", CHOOSE)
-        return found
 
     def _read(self, retriever: Retriever) -> "Weights":
         from safetensors import SafetensorError  # noqa: PLC0415  (NumPy is slow to import)
         from safetensors.numpy import load_file  # noqa: PLC0415
 
-        file = self._file(retriever.weights)
+        file, named = self._file(retriever.weights), f"The file of retriever {retriever.number}"
         try:
             if hashlib.sha256(file.read_bytes()).hexdigest() != retriever.weights:
-                raise StorageFailure(
-                    f"The file of retriever {retriever.number} is damaged: {file}.", ROLL_BACK
-                )
+                raise StorageFailure(f"{named} is damaged: {file}.", ROLL_BACK)
             weights: Weights = load_file(file)
         except (OSError, SafetensorError) as error:
-            raise StorageFailure(
-                f"The file of retriever {retriever.number} cannot be read: {file}.", ROLL_BACK
-            ) from error
+            raise StorageFailure(f"{named} cannot be read: {file}.", ROLL_BACK) from error
         return weights
 
     def _file(self, name: str) -> Path:

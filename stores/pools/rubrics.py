@@ -7,7 +7,7 @@ scores by different rubrics cannot be compared. What a rubric consists of is the
 from collections.abc import Mapping, Sequence
 from typing import Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger
@@ -19,10 +19,8 @@ SHIPPED = 0
 R = TypeVar("R", bound=BaseModel)
 
 
-class RubricVersion(BaseModel, Generic[R]):
+class RubricVersion(BaseModel, Generic[R], frozen=True):
     """A rubric as it was approved: nothing changes it any more."""
-
-    model_config = ConfigDict(frozen=True)
 
     version: int = Field(ge=0, description="0: shipped.")
     rubric: R

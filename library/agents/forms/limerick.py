@@ -4,7 +4,7 @@ The first foot may be an iamb and one or two light syllables may follow the last
 every other foot has both its light syllables. Words as light as "of" take no beat.
 """
 
-from mneme.library.agents.forms import FormReport
+from mneme.library.agents.forms import Faults
 from mneme.library.agents.forms.verse import check_poem, scans
 
 SCHEME = "AABBA"
@@ -17,7 +17,7 @@ MEASURES = {
 BEATS = {"A": "three", "B": "two"}
 
 
-def check(answer: str) -> FormReport:
+def check(answer: str) -> Faults:
     """Say where a text is no limerick."""
     return check_poem(
         answer,

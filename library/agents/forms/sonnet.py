@@ -4,11 +4,11 @@ Tolerated, as by every poet of the form: a light syllable after the last beat, a
 start of a line or after a pause, two in a line at most. A content word and then a light one make such a foot.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Sequence
+from itertools import combinations, product
 
-from mneme.library.agents.forms import FormReport
-from mneme.library.agents.forms.verse import EITHER, LIGHT, Scan, Word, check_poem, scans, stress
+from mneme.library.agents.forms import Faults
+from mneme.library.agents.forms.verse import EITHER, LIGHT, Word, check_poem, scans, stress
 
 LINES, FEET, MAX_REVERSED = 14, 5, 2
 SCHEMES = {
@@ -21,30 +21,23 @@ SCHEMES = {
 }
 
 
-def _measures() -> Iterator[str]:
-    for count in range(MAX_REVERSED + 1):
-        for reversed_feet in combinations(range(FEET - 1), count):
-            feet = "".join("/x" if foot in reversed_feet else "x/" for foot in range(FEET))
-            yield from (feet, feet + "x")
+MEASURES = tuple(
+    "".join("/x" if foot in turned else "x/" for foot in range(FEET)) + ending
+    for count in range(MAX_REVERSED + 1)
+    for turned in combinations(range(FEET - 1), count)
+    for ending in ("", "x")
+)
 
 
-MEASURES = tuple(_measures())
-
-
-def check(answer: str) -> FormReport:
+def check(answer: str) -> Faults:
     """Say where a text is no sonnet."""
     return check_poem(
         answer,
         LINES,
-        lambda _, words: pentameters(words),
+        lambda _, words: tuple(each for each in scans(words, MEASURES) if _sound(words, each.measure)),
         lambda _: "is not an iambic pentameter",
         SCHEMES.values(),
     )
-
-
-def pentameters(words: Sequence[Word]) -> tuple[Scan, ...]:
-    """Give the ways to read a line as iambic pentameter."""
-    return tuple(scan for scan in scans(words, MEASURES) if _sound(words, scan.measure))
 
 
 def _sound(words: Sequence[Word], measure: str) -> bool:
@@ -66,15 +59,8 @@ def _heavy_light(places: Sequence[tuple[Word, int, int]], foot: int) -> bool:
 
 def _syllables(words: Sequence[Word], length: int) -> list[tuple[Word, int, int]] | None:
     """Give (word, which of its syllables, how many it has) for each syllable of a line of that length."""
-    for sizes in _sizes(words, length):
-        return [(word, index, size) for word, size in zip(words, sizes, strict=True) for index in range(size)]
-    return None
-
-
-def _sizes(words: Sequence[Word], length: int) -> Iterator[tuple[int, ...]]:
-    if not words:
-        if length == 0:
-            yield ()
-        return
-    for size in sorted({len(stress(reading)) for reading in words[0].readings}):
-        yield from ((size, *later) for later in _sizes(words[1:], length - size))
+    counts = [sorted({len(stress(reading)) for reading in word.readings}) for word in words]
+    sizes = next((each for each in product(*counts) if sum(each) == length), None)
+    if sizes is None:
+        return None
+    return [(word, index, size) for word, size in zip(words, sizes, strict=True) for index in range(size)]

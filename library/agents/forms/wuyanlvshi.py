@@ -3,7 +3,7 @@
 Sounds are today's (pypinyin, each character as its line has it), and rhymes those of 中华新韵 in its fourteen
 groups. Tones may hold by either of two readings, but a poem must not mix them: today's, as that standard
 prescribes, or the old one, in which characters that had the entering tone are oblique. Other changes of sound
-since the Tang are not undone, so that some old poems are faulted. Where the readings differ, a note says so.
+since the Tang are not undone, so that some old poems are faulted.
 
 Tones: the four kinds of line (the first and the third character free only as far as neither 孤平, 三平尾 nor
 三仄尾 arises; 平平仄平仄 and 仄平平仄平 stand, as the tradition has it), joined by 对 and 粘 into the four
@@ -18,7 +18,7 @@ from pathlib import Path
 import yaml
 from pypinyin import Style, pinyin
 
-from mneme.library.agents.forms import FormReport, report
+from mneme.library.agents.forms import Faults
 
 LINES, LENGTH = 8, 5
 LEVEL, OBLIQUE = "平", "仄"
@@ -31,22 +31,28 @@ ENTERING = frozenset("".join(_DATA["entering"]))
 """Characters with an entering tone that are, or in one reading are, level today."""
 
 
-def check(answer: str) -> FormReport:
+def check(answer: str) -> Faults:
     """Say where a text is no 五言律诗, naming lines and characters."""
     lines = [line for line in re.split(r"[，。；！？、\s]+", answer) if line]
     if len(lines) != LINES:
-        return report([("the whole", f"{len(lines)} lines instead of {LINES}")])
+        return [("the whole", f"{len(lines)} lines instead of {LINES}")]
     uneven = [
         (f"line {number}", f"{line} is not five Chinese characters")
         for number, line in enumerate(lines, 1)
         if not re.fullmatch(rf"[\u4e00-\u9fff]{{{LENGTH}}}", line)
     ]
     if uneven:
-        return report(uneven)
+        return uneven
     broken = min(
         (_tones([reading(line) for line in lines], lines) for reading in (tones, old_tones)), key=len
     )
-    return report([*broken, *_rhymes(lines), *_couplets(lines)], _entering(lines))
+    couplets = [
+        (f"lines {first + 1} and {first + 2}", f"{one} answers itself in a parallel couplet")
+        for first in (2, 4)
+        for one in lines[first]
+        if one in lines[first + 1]
+    ]
+    return [*broken, *_rhymes(lines), *couplets]
 
 
 def tones(line: str) -> str:
@@ -70,7 +76,7 @@ def rhyme_group(line: str) -> str:
     return GROUP.get(final, final)
 
 
-def _tones(found: Sequence[str], lines: Sequence[str]) -> list[tuple[str, str]]:
+def _tones(found: Sequence[str], lines: Sequence[str]) -> Faults:
     """Give the faults by the order that the lines come nearest to."""
     by_order = {
         order: [
@@ -83,7 +89,7 @@ def _tones(found: Sequence[str], lines: Sequence[str]) -> list[tuple[str, str]]:
     return min(by_order.values(), key=len)
 
 
-def _rhymes(lines: Sequence[str]) -> list[tuple[str, str]]:
+def _rhymes(lines: Sequence[str]) -> Faults:
     evens = {number: lines[number - 1] for number in range(2, LINES + 1, 2)}
     group = rhyme_group(lines[1])
     faults = [
@@ -98,22 +104,4 @@ def _rhymes(lines: Sequence[str]) -> list[tuple[str, str]]:
         (f"line {number}", f"{line[-1]} rhymes with itself")
         for number, line in evens.items()
         if said.count(line[-1]) > 1
-    ]
-
-
-def _couplets(lines: Sequence[str]) -> list[tuple[str, str]]:
-    return [
-        (f"lines {first + 1} and {first + 2}", f"{one} answers itself in a parallel couplet")
-        for first in (2, 4)
-        for one in lines[first]
-        if one in lines[first + 1]
-    ]
-
-
-def _entering(lines: Sequence[str]) -> list[str]:
-    return [
-        f"line {number}: {character} had the entering tone; by the old rhyme books it is oblique"
-        for number, line in enumerate(lines, 1)
-        for character, tone in zip(line, tones(line), strict=True)
-        if character in ENTERING and tone == LEVEL
     ]

@@ -8,18 +8,14 @@ from mneme.environments.worlds import World
 from mneme.nodes.learning.compound_learning.state import (
     LoggedObjection,
     State,
+    Step,
     TriedDraft,
     Update,
-    ask_role,
-    draft_of,
     timed,
-    used_cards,
-    verified_cards,
     with_pattern,
     worded,
 )
-from mneme.nodes.learning.context import LearningRuntime
-from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies, told_of
+from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies
 from mneme.nodes.shared_memory import lines_of
 from mneme.prompts.learning.compound_learning.challenge import Objection, Review, challenge_draft
 from mneme.prompts.learning.compound_learning.research import Complaint, Draft, patch_draft
@@ -31,37 +27,30 @@ PATCHES = 2
 
 
 @timed
-async def challenge(state: State, runtime: LearningRuntime, world: World) -> Update:
+async def challenge(step: Step) -> Update:
     """As the devil's advocate, try the latest draft, and compare it with verified and deprecated cards."""
-    draft = draft_of(state, -1)
+    state, world, draft = step.state, step.world, step.draft(-1)
     trial = await attempt(world, draft.made, quick=True)
     given = Review(
-        **told_of(world, state["task"]),
+        **step.setting,
         draft=str(draft),
         pattern=draft.pattern,
-        rests_on=[each.claim for each in used_cards(state)],
+        rests_on=[each.claim for each in step.used],
         proven=bool(draft.used) and len(state["drafts"]) == 1,
         trial=trial,
         tried=[each["draft"].pattern for each in state["drafts"][:-1]],
         earlier=[*map(str, state["log"])],
         remedies=remedies(world),
-        cards=verified_cards(state),
+        cards=step.verified,
         pitfalls=state["pitfalls"],
     )
-    said, by = await ask_role("devils_advocate", challenge_draft, given, runtime)
-    number = len(state["drafts"])
+    said, by = await step.ask("devils_advocate", challenge_draft, given)
     probes = [*dict.fromkeys([*state["probes"], said.hidden_check])] if said.hidden_check else state["probes"]
     found = [*said.objections, *[each for probe in probes for each in await _probed(draft, probe, world)]]
-    raised = [LoggedObjection(round=number, objection=each) for each in found]
-    runtime.stream_writer(
-        {"step": "challenge", "trial": trial.summary if trial else "", "objections": worded(raised)}
-    )
-    return {
-        "drafts": [*state["drafts"][:-1], TriedDraft(draft=draft, trial=trial)],
-        "log": [*state["log"], *raised],
-        "probes": probes,
-        **by,
-    }
+    raised = [LoggedObjection(round=len(state["drafts"]), objection=each) for each in found]
+    step.tell("challenge", trial=trial.summary if trial else "", objections=worded(raised))
+    drafts = [*state["drafts"][:-1], TriedDraft(draft=draft, trial=trial)]
+    return {"drafts": drafts, "log": [*state["log"], *raised], "probes": probes, **by}
 
 
 async def _probed(draft: Draft, command: str, world: World) -> list[Objection]:
@@ -79,32 +68,31 @@ def needs_patch(state: State) -> Literal["patch", "verify"]:
 
 
 @timed
-async def patch(state: State, runtime: LearningRuntime, world: World) -> Update:
+async def patch(step: Step) -> Update:
     """Let the researcher patch the draft; an objection that the patch does not answer stays open.
 
     A patch that changes nothing closes nothing, and is no draft.
     """
-    number = len(state["drafts"])
+    state, number = step.state, len(step.state["drafts"])
     open_ = [each for each in state["log"] if each.round == number and each.status == "open"]
     open_.sort(key=lambda each: each.objection.severity != "blocking")
     given = Complaint(
-        **told_of(world, state["task"]),
-        shared=await lines_of(runtime, state.get("shared", [])),
-        draft=draft_of(state, -1),
+        **step.setting,
+        shared=await lines_of(step.runtime, state.get("shared", [])),
+        draft=step.draft(-1),
         objections=worded(open_),
-        advice=[_remedy(each.objection.remedy, world) for each in open_],
+        advice=[_remedy(each.objection.remedy, step.world) for each in open_],
         trial=state["drafts"][-1]["trial"],
         cards=state["cards"],
         pitfalls=state["pitfalls"],
     )
-    answer, by = await ask_role("researcher", patch_draft, given, runtime)
-    patched = with_pattern(answer, world)
-    draft = Draft(**patched.model_dump(exclude={"closed"}))
+    answer, by = await step.ask("researcher", patch_draft, given)
+    draft = Draft(**with_pattern(answer, step.world).model_dump(exclude={"closed"}))
     if (draft.pattern, draft.solution) == (given.draft.pattern, given.draft.solution):
-        runtime.stream_writer({"step": "patch", "draft": "", "closed": []})
+        step.tell("patch", draft="", closed=[])
         return by
     closed = [open_[each] for each in answer.closed]
-    runtime.stream_writer({"step": "patch", "draft": str(draft), "closed": worded(closed)})
+    step.tell("patch", draft=str(draft), closed=worded(closed))
     return {
         **by,
         "drafts": [*state["drafts"], TriedDraft(draft=draft, trial=None)],

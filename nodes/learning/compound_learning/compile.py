@@ -8,28 +8,13 @@ from collections.abc import Sequence
 from textwrap import shorten
 
 from mneme.core.errors import BadInput
-from mneme.core.trial import Trial
 from mneme.environments.worlds import World, parts_of
 from mneme.models.asking.counting import tokens_in
 from mneme.nodes.learning.compound_learning.research import shorten_middle
-from mneme.nodes.learning.compound_learning.state import (
-    Learned,
-    State,
-    Update,
-    ask_role,
-    draft_of,
-    timed,
-    used_cards,
-    verified_cards,
-)
-from mneme.nodes.learning.context import LearningRuntime, TeamContext, cards_of
-from mneme.nodes.learning.worlds import OUTSIDE, known_pattern, posed, told_of
-from mneme.prompts.learning.compound_learning.compile import (
-    DeadEnd,
-    Experience,
-    Finding,
-    compile_lessons,
-)
+from mneme.nodes.learning.compound_learning.state import Learned, State, Step, Update, timed
+from mneme.nodes.learning.context import TeamContext
+from mneme.nodes.learning.worlds import OUTSIDE, known_pattern, posed
+from mneme.prompts.learning.compound_learning.compile import DeadEnd, Experience, Finding, compile_lessons
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import Known, best
 from mneme.stores.cards.card import (
@@ -43,7 +28,6 @@ from mneme.stores.cards.card import (
 )
 from mneme.stores.cards.check import findings
 from mneme.stores.cards.disputes import Approach
-from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.records import Change, Source
@@ -59,15 +43,14 @@ JUDGED = "Judged by the model, not measured."
 
 
 @timed
-async def compile(state: State, runtime: LearningRuntime, world: World) -> Update:
+async def compile(step: Step) -> Update:
     """Let the monitor extract what the task taught, against the cards that it knows (§3, step 5)."""
-    packet = state["packet"]
-    patterns = [each["draft"].pattern for each in state["drafts"]]
+    state, world, packet = step.state, step.world, step.state["packet"]
     given = Experience(
-        **told_of(world, state["task"]),
+        **step.setting,
         general="; ".join(world.general),
-        started_with=patterns[0],
-        ended_with=patterns[state["final"]],
+        started_with=step.draft(0).pattern,
+        ended_with=step.draft(state["final"]).pattern,
         solved=packet["solved"],
         measured=packet["rationale"],
         confidence=packet["confidence"],
@@ -75,133 +58,125 @@ async def compile(state: State, runtime: LearningRuntime, world: World) -> Updat
         in_vain=[DeadEnd(approach=each.approach, reason=each.reason) for each in fell_short(state)],
         trajectory=trajectory_of(state),
         answer="" if world.measures else packet["answer"],
-        used=used_cards(state),
-        verified=verified_cards(state),
+        used=step.used,
+        verified=step.verified,
     )
-    said, by = await ask_role("monitor", compile_lessons, given, runtime, lane="background")
-    runtime.stream_writer({"step": "compile", "findings": [each.event for each in said.findings]})
+    said, by = await step.ask("monitor", compile_lessons, given, lane="background")
+    step.tell("compile", findings=[each.event for each in said.findings])
     kept = [each for each in said.findings if not each.pattern or known_pattern(world, each.pattern)]
     return {"findings": kept, **by}
 
 
 @timed
-async def keep(state: State, runtime: LearningRuntime, world: World) -> Update:
+async def keep(step: Step) -> Update:
     """Write what was learned, promote what the leader approved, and log the task; all safe to replay."""
-    cards, scope = cards_of(runtime), world.scope
-    kept = [await _keep(each, state, cards, scope) for each in state["findings"]]
-    kept += [await _promote(card, state, cards) for card in state["packet"]["approved"]]
-    if state["packet"]["verify_new"]:
+    packet = step.state["packet"]
+    kept = [await _keep(each, step) for each in step.state["findings"]]
+    kept += [await _promote(card, step) for card in packet["approved"]]
+    if packet["verify_new"]:
         new = [each["card"] for each in kept if each and each["event"] == "created"]
-        kept += [await _promote(card, state, cards, at_creation=True) for card in new]
+        kept += [await _promote(card, step, at_creation=True) for card in new]
     learned = [each for each in kept if each]
-    await cards.tasks.add(record_of(state, world, runtime.context, learned))
-    cards.keep_up()
-    runtime.stream_writer({"step": "keep", "learned": learned})
-    return {"learned": learned, "answered_by": sorted(set(state["responders"]))}
+    await log_task(step, learned)
+    step.cards.keep_up()
+    step.tell("keep", learned=learned)
+    return {"learned": learned, "answered_by": sorted(set(step.state["responders"]))}
 
 
-async def _keep(finding: Finding, state: State, cards: KnowledgeCards, scope: str) -> Learned | None:
+async def _keep(finding: Finding, step: Step) -> Learned | None:
+    state, cards, used = step.state, step.cards, step.used
     change = _change(finding.rationale, "monitor", state)
-    used = used_cards(state)
     is_measured = state["packet"]["judged_by"] == "environment"
-    if finding.event == "reinforce" and is_measured:
+    if finding.event == "reinforce":
+        if not is_measured:
+            return None  # what a model says of itself is no evidence
         known = used[finding.card]
-        if not finding.success and not _failed_with(known, state):
+        if not finding.success and not _failed_with(known, step):
             return None
-        details = _lesson(finding, state, scope, known)
+        details = _lesson(finding, step, known)
         if finding.success:
             details = details.model_copy(update={"deprecated_approaches": []})
         outcome = _outcome(state, finding.success)
         card = await cards.reinforce(known.id, outcome, change=change, details=details)
         return _learned("success" if finding.success else "failure", card, finding.rationale)
-    if finding.event == "reinforce":
-        return None  # what a model says of itself is no evidence
     if finding.event == "dispute":
-        return await _dispute(finding, used[finding.card], state, cards, change)
+        return await _dispute(finding, used[finding.card], step, change)
     change = made_from(change, state.get("shared", []))  # of a new card; an outcome rests on its trial
-    lesson = _lesson(finding, state, scope)
+    lesson = _lesson(finding, step)
     if not is_measured:
         judged = lesson.model_copy(update={"rationale": f"{JUDGED} {lesson.rationale}".strip()})
         learned = await cards.propose(judged, change=change)
-    else:
-        learned = await cards.create(lesson, _outcome(state, finding.event != "dead_end"), change=change)
-        if finding.event == "dead_end":  # a deprecated card, which warns researcher and devil's advocate
-            card = learned.card
-            if learned.event == "created":
-                card = await cards.deprecate(card.id, change=change)
-            is_new = card.status == "deprecated" and learned.event != "unchanged"
-            return _learned("dead end" if is_new else learned.event, card, change.reason)
-    return _learned(learned.event, learned.card, finding.rationale)
+        return _learned(learned.event, learned.card, finding.rationale)
+    learned = await cards.create(lesson, _outcome(state, finding.event != "dead_end"), change=change)
+    card, event = learned.card, str(learned.event)
+    if finding.event == "dead_end":  # a deprecated card, which warns researcher and devil's advocate
+        card = await cards.deprecate(card.id, change=change) if event == "created" else card
+        event = "dead end" if card.status == "deprecated" and event != "unchanged" else event
+    return _learned(event, card, finding.rationale)
 
 
-def _failed_with(card: Known, state: State) -> bool:
+def _failed_with(card: Known, step: Step) -> bool:
     """Say whether a draft that rested on a card failed; what failed after a patch dropped it is no matter."""
-    number = state["cards"].index(card)
+    number, state = step.state["cards"].index(card), step.state
     trials = [each["trial"] for each in state["drafts"] if number in each["draft"].used]
-    if number in draft_of(state, state["final"]).used:
-        trials.append(state["measured"])
+    trials += [state["measured"]] if number in step.draft(state["final"]).used else []
     return any(trial is not None and not trial.nearly_does for trial in trials)
 
 
-async def _dispute(
-    finding: Finding, card: Known, state: State, cards: KnowledgeCards, change: Change
-) -> Learned:
+async def _dispute(finding: Finding, card: Known, step: Step, change: Change) -> Learned:
     """Set the finding against the verified card, which stays as it is."""
     followed = best(card.advice) or next(iter(card.advice), None)  # in words, none is made out
     refines = followed is not None and followed.condition != finding.condition
     old = f"{followed.condition} -> {followed.pattern}" if followed else ""
     new = f"{finding.condition} -> {finding.pattern}"
-    dispute = await cards.disputes.open(
+    dispute = await step.cards.disputes.open(
         card.id,
         old=Approach(claim=card.claim, solution=old),
-        new=Approach(claim=finding.claim, solution=new, task=state["task_id"]),
+        new=Approach(claim=finding.claim, solution=new, task=step.state["task_id"]),
         change=change,
         conflict_type="refinement" if refines else "contradiction",
     )
-    return _learned("dispute", await cards.records.get(card.id), finding.rationale, dispute.id)
+    return _learned("dispute", await step.cards.records.get(card.id), finding.rationale, dispute.id)
 
 
-async def _promote(
-    card_id: str, state: State, cards: KnowledgeCards, *, at_creation: bool = False
-) -> Learned | None:
+async def _promote(card_id: str, step: Step, *, at_creation: bool = False) -> Learned | None:
     """Carry out the leader's approval; the rules of §5 have the last word, and say why where they refuse."""
-    packet = state["packet"]
+    packet, cards = step.state["packet"], step.cards
     approval = Approval(
         by="leader",
         approved=True,
         rubric=PromotionRubric(**packet["rubric"]),
-        open_blocking=sum(each.blocks for each in state["log"]),
+        open_blocking=sum(each.blocks for each in step.state["log"]),
         reason=packet["rationale"],
         at_creation=at_creation,
     )
-    before = await cards.records.get(card_id)
+    before, change = await cards.records.get(card_id), _change(packet["rationale"], "leader", step.state)
     if before.status != "provisional":
         return None
     try:
-        card = await cards.promote(card_id, approval, change=_change(packet["rationale"], "leader", state))
+        return _learned("promoted", await cards.promote(card_id, approval, change=change), change.reason)
     except BadInput as refusal:
         return _learned("not promoted", before, str(refusal))
-    return _learned("promoted", card, packet["rationale"])
 
 
-def _lesson(finding: Finding, state: State, scope: str, used: Known | None = None) -> Lesson:
+def _lesson(finding: Finding, step: Step, used: Known | None = None) -> Lesson:
     """Return the lesson of a finding, with the dead ends that the monitor names, or the drafts that failed.
 
     Of a card that was used and failed, that is the first draft, which rested on it.
     """
-    failed = _failed_drafts(state, 1 if used else state["final"])
-    named = [_as_tried(each, finding, state) for each in finding.deprecated_approaches]
+    state, solution = step.state, step.draft(step.state["final"]).solution
     worked = state["packet"]["solved"] and (not used or finding.success)
-    solution = draft_of(state, state["final"]).solution if worked else ""
+    is_example = worked and len(solution) <= MAX_EXAMPLE_CHARS and not any(findings(solution))
+    named = [_as_tried(each, finding, state) for each in finding.deprecated_approaches]
     return Lesson(
         claim=used.claim if used else finding.claim,
         rationale=finding.rationale,
         rules=[Rule(condition=finding.condition, pattern=finding.pattern)] if finding.pattern else [],
-        deprecated_approaches=named or failed,
+        deprecated_approaches=named or _failed_drafts(state, 1 if used else state["final"]),
         failure_modes=[FailureMode(**dict(each)) for each in finding.failure_modes],
-        example=solution if len(solution) <= MAX_EXAMPLE_CHARS and not any(findings(solution)) else "",
+        example=solution if is_example else "",
         tags=parts_of(finding.condition),
-        scope=scope,
+        scope=step.world.scope,
     )
 
 
@@ -240,10 +215,6 @@ def fell_short(state: State) -> list[DeprecatedApproach]:
     return [*found.values()]
 
 
-def _failed(trial: Trial | None) -> bool:
-    return trial is None or not trial.nearly_does
-
-
 def _failed_drafts(state: State, before: int) -> list[DeprecatedApproach]:
     """Return the failed drafts before that number; those without a trial with what was objected to them."""
     short = {each.approach: each for each in fell_short(state)}
@@ -257,7 +228,7 @@ def _failed_drafts(state: State, before: int) -> list[DeprecatedApproach]:
             failed_in=[state["task_id"]],
         )
         for number, (draft, trial) in enumerate(drafts, start=1)
-        if _failed(trial)
+        if trial is None or not trial.nearly_does
     ]
 
 
@@ -272,12 +243,8 @@ def _outcome(state: State, success: bool) -> TaskOutcome:
 
 def _change(reason: str, actor: str, state: State) -> Change:
     models = [each.split(": ", 1)[1] for each in state["responders"] if each.startswith(actor)]
-    return Change(
-        reason=reason,
-        actor=actor,
-        source=Source(tasks=[state["task_id"]]),
-        model=models[-1] if models else "",
-    )
+    source = Source(tasks=[state["task_id"]])
+    return Change(reason=reason, actor=actor, source=source, model=models[-1] if models else "")
 
 
 def _learned(event: str, card: Card, why: str, dispute: str = "") -> Learned:
@@ -303,16 +270,21 @@ def trajectory_of(state: State) -> list[str]:
     return told
 
 
+async def log_task(step: Step, learned: Sequence[Learned] = ()) -> None:
+    """Keep in the log what a finished task was."""
+    await step.cards.tasks.add(record_of(step.state, step.world, step.runtime.context, learned))
+
+
 def record_of(
     state: State, world: World, context: TeamContext, learned: Sequence[Learned] = ()
 ) -> TaskRecord:
     """Return what the log keeps of a task: how to open it again, too, where it names nothing outside."""
-    metrics, (name, given) = state["packet"]["metrics"], posed(state, context)
+    packet, (name, given) = state["packet"], posed(state, context)
     is_outside = any(given.get(each) for each in OUTSIDE)
     # Each draft that was blocked, the same for the same approach to the same kind of task.
-    kind = state["features"] or world.scope or state["task"]
+    kind, drafts = state["features"] or world.scope or state["task"], state["drafts"]
     blocked = [each.round for each in state["log"] if each.objection.severity == "blocking"]
-    made = [_approach(draft_of(state, number - 1)) for number in blocked]
+    made = [_approach(drafts[number - 1]["draft"]) for number in blocked]
     return TaskRecord(
         id=state["task_id"],
         task=state["task"],
@@ -320,15 +292,15 @@ def record_of(
         domain=world.scope,
         world="" if is_outside else name,
         posed={} if is_outside or not name else given,
-        solved=state["packet"]["solved"],
+        solved=packet["solved"],
         seconds=state["seconds"],
         iterations=state["iterations"],
         model_calls=state["asked"]["calls"],
         tokens=tokens_in(state["asked"]),
-        confidence=state["packet"]["confidence"],
-        speed_up=metrics["speed_up"],
+        confidence=packet["confidence"],
+        speed_up=packet["metrics"]["speed_up"],
         retrieved=[each.id for each in state["cards"]],
-        used=[each.id for each in used_cards(state)],
+        used=[state["cards"][number].id for number in drafts[0]["draft"].used],
         retrieval_ms=state["retrieval_ms"],
         mistakes=list(dict.fromkeys(f"{approach} for {kind}" for approach in filter(None, made))),
         cards=list(dict.fromkeys(each["card"] for each in learned)),

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial, wraps
 from operator import add
 from textwrap import shorten
@@ -14,17 +15,11 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadInput
 from mneme.core.trial import Trial
 from mneme.environments.worlds import World
-from mneme.models.asking.asking import ask
+from mneme.models.asking.asking import Lane, ask
 from mneme.models.asking.counting import Asked, added, counting
 from mneme.nodes.channels import Plain, Typed
-from mneme.nodes.learning.context import LearningRuntime, who_answers
-from mneme.nodes.learning.worlds import (
-    STORY,
-    Problem,
-    advice_of,
-    known_pattern,
-    open_world,
-)
+from mneme.nodes.learning.context import LearningRuntime, cards_of, who_answers
+from mneme.nodes.learning.worlds import STORY, Problem, advice_of, known_pattern, open_world, told_of
 from mneme.nodes.messages import said_in
 from mneme.prompts.learning.compound_learning.challenge import Objection
 from mneme.prompts.learning.compound_learning.compile import Finding
@@ -32,6 +27,7 @@ from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import Failing, InVain, Known
 from mneme.prompts.prompt import Prompt
 from mneme.stores.cards.card import Card, DeprecatedApproach
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
 
 Role = Literal["researcher", "devils_advocate", "leader", "monitor"]
 
@@ -132,7 +128,50 @@ A = TypeVar("A", bound=BaseModel)
 Drafted = TypeVar("Drafted", bound=Draft)
 
 
-InWorld = Callable[[State, LearningRuntime, World], Awaitable[Update]]
+@dataclass(frozen=True)
+class Step:
+    """A step of a task: what is known so far, the run that it belongs to, and the task's world."""
+
+    state: State
+    runtime: LearningRuntime
+    world: World
+
+    @property
+    def setting(self) -> dict[str, Any]:
+        """Return what every agent is told of the task in its world."""
+        return told_of(self.world, self.state["task"])
+
+    @property
+    def used(self) -> list[Known]:
+        """Return the cards that the first draft rested on; patches may lead away from them."""
+        return [self.state["cards"][number] for number in self.draft(0).used]
+
+    @property
+    def verified(self) -> list[Known]:
+        """Return the retrieved cards that are verified."""
+        return [each for each in self.state["cards"] if each.status == "verified"]
+
+    @property
+    def cards(self) -> KnowledgeCards:
+        return cards_of(self.runtime)
+
+    def draft(self, number: int) -> Draft:
+        """Return the draft of that number, counted from 0; -1 is the latest."""
+        return self.state["drafts"][number]["draft"]
+
+    def tell(self, name: str, **what: Any) -> None:
+        """Tell the run's stream what came of the step."""
+        self.runtime.stream_writer({"step": name, **what})
+
+    async def ask(
+        self, role: Role, question: Prompt[G, A], given: G, lane: Lane = "user"
+    ) -> tuple[A, Update]:
+        """Ask the model that the context names for a role; return also who answered, for the state."""
+        answered = await ask(question, given, await who_answers(role, self.runtime), lane=lane)
+        return answered.value, {"responders": [f"{role}: {answered.responder}"]}
+
+
+InWorld = Callable[[Step], Awaitable[Update]]
 """A step of the graph, in the task's world, where the context names one."""
 
 
@@ -151,11 +190,9 @@ def timed(node: InWorld, *, is_first: bool = False) -> Callable[..., Awaitable[U
             whole = cast(State, {**state, **posed})
             snapshot = "" if is_first else whole.get("snapshot", "")
             world = await open_world(whole, runtime.context, snapshot)
-            update = {**posed, **await node(whole, runtime, world)}
+            update = {**posed, **await node(Step(whole, runtime, world))}
         costs: Update = {"seconds": time.perf_counter() - began, "asked": asked}
-        if is_first:
-            costs = {name: Overwrite(value) for name, value in costs.items()}
-        return {**update, **costs}
+        return update | ({name: Overwrite(value) for name, value in costs.items()} if is_first else costs)
 
     del step.__wrapped__  # LangGraph calls a step with what its signature names
     return step
@@ -176,25 +213,8 @@ def _posed(state: State) -> Update:
     task = said_in(state["messages"]).text if state.get("messages") else state.get("task", "")
     if not isinstance(task, str) or not task.strip():
         raise BadInput("The task is empty.", "Say with `task` what is to be solved, or choose an `example`.")
-    return {
-        "task": task,
-        "query": state.get("query", ""),
-        "schema_name": "",
-        "material": state.get("material", ""),
-        "scope": state.get("scope", ""),
-    }
-
-
-async def ask_role(
-    role: Role,
-    question: Prompt[G, A],
-    given: G,
-    runtime: LearningRuntime,
-    lane: Literal["user", "background"] = "user",
-) -> tuple[A, Update]:
-    """Ask the model that the context names for a role; return also who answered, for the state."""
-    answered = await ask(question, given, await who_answers(role, runtime), lane=lane)
-    return answered.value, {"responders": [f"{role}: {answered.responder}"]}
+    told_now = {name: state.get(name, "") for name in ("query", "material", "scope")}
+    return {**told_now, "task": task, "schema_name": ""}
 
 
 MAX_SHORT_CHARS = 300
@@ -207,6 +227,7 @@ def as_shown(card: Card, world: World) -> Known:
     rules = card.rules if card.status != "deprecated" else ()
     advice = [advice_of(world, each.condition, each.pattern) for each in rules]
     words = [each for each in advice if each.is_text and each.applies is not False]
+    fails = card.failure_modes[:MAX_LISTED]
     return Known(
         id=card.id,
         tasks=card.evidence.task_ids,
@@ -221,22 +242,15 @@ def as_shown(card: Card, world: World) -> Known:
         rationale=_short(card.rationale),
         in_vain=_in_vain(card, world),
         served=[each.features for each in card.evidence.recent if each.success and each.features],
-        fails=[
-            Failing(**{name: _short(text) for name, text in each}) for each in card.failure_modes[:MAX_LISTED]
-        ],
+        fails=[Failing(**{name: _short(text) for name, text in each}) for each in fails],
     )
 
 
 def _in_vain(card: Card, world: World) -> list[InVain]:
     """Return what fails here, and a few others; what a deprecated card advises has failed as well."""
-    parts = [*card.deprecated_approaches]
-    if card.status == "deprecated":
-        why = card.deprecated_because
-        parts += [
-            DeprecatedApproach(approach=each.pattern, condition=each.condition, reason=why)
-            for each in card.rules
-        ]
-    shown = [_dead_end(each, world) for each in parts]
+    why, rules = card.deprecated_because, card.rules if card.status == "deprecated" else ()
+    advised = [DeprecatedApproach(approach=e.pattern, condition=e.condition, reason=why) for e in rules]
+    shown = [_dead_end(each, world) for each in (*card.deprecated_approaches, *advised)]
     others = [each for each in shown if not each.applies]
     return [each for each in shown if each.applies] + others[:MAX_LISTED]
 
@@ -258,21 +272,6 @@ def _dead_end(part: DeprecatedApproach, world: World) -> InVain:
 
 def _short(text: str) -> str:
     return shorten(text, MAX_SHORT_CHARS, placeholder=" …")
-
-
-def draft_of(state: State, number: int) -> Draft:
-    """Return the draft of that number, counted from 0; -1 is the latest."""
-    return state["drafts"][number]["draft"]
-
-
-def used_cards(state: State) -> list[Known]:
-    """Return the cards that the first draft rested on; patches may lead away from them."""
-    return [state["cards"][number] for number in state["drafts"][0]["draft"].used]
-
-
-def verified_cards(state: State) -> list[Known]:
-    """Return the retrieved cards that are verified."""
-    return [each for each in state["cards"] if each.status == "verified"]
 
 
 def worded(log: Sequence[LoggedObjection]) -> list[str]:

@@ -21,13 +21,11 @@ from mneme.models.tuning.lora import ADAPTER
 from mneme.models.tuning.paired import not_worse
 from mneme.models.tuning.pairs import SYSTEM, Pair, Pairs, Progress, with_lessons
 from mneme.nodes.learning.consolidation.state import (
+    Consolidating,
     Replaying,
     State,
     TuningRuntime,
     Update,
-    cycle_of,
-    folder_of,
-    owner_of,
     read_pairs,
 )
 from mneme.nodes.learning.worlds import advice_of, opened
@@ -46,10 +44,9 @@ WORD = re.compile(r"\w{3,}")
 
 async def deploy(state: State, runtime: TuningRuntime) -> Update:
     """Give Ollama the adapter, as a model of the team's own with a version (§8, step 4)."""
-    name = model_name(owner_of(runtime), state["tag"])
-    folder = await folder_of(state["tag"], runtime)
-    url = (await read_settings()).ollama_url
-    await create(url, name, state["served_base"], folder / ADAPTER)
+    run = Consolidating(runtime)
+    name, folder = model_name(run.owner(), state["tag"]), await run.folder(state["tag"])
+    await create((await read_settings()).ollama_url, name, state["served_base"], folder / ADAPTER)
     return {"model": name}
 
 
@@ -65,7 +62,7 @@ def each_replay(state: State) -> list[Send] | str:
 
 async def replay(state: Replaying, runtime: TuningRuntime) -> Update:
     """Ask the base or the tuned model, alone or with lessons in front."""
-    pairs = await asyncio.to_thread(read_pairs, await folder_of(state["tag"], runtime))
+    pairs = await asyncio.to_thread(read_pairs, await Consolidating(runtime).folder(state["tag"]))
     pair, arm = pairs.replays[state["number"]], state["arm"]
     model = state["served_base" if arm.startswith("base") else "model"]
     lessons = {"base_with_cards": pair.shown, "tuned_with_delta": pair.delta}.get(arm, [])
@@ -98,9 +95,8 @@ async def _scored(rows: Sequence[dict[str, Any]], pairs: Pairs, tell: Progress) 
     for done, pair in enumerate(pairs.replays, start=1):
         told = [row for row in rows if row["key"] == pair.key]
         solved = await asyncio.to_thread(solved_by, pair, [row["said"] for row in told], approaches)
-        for number, row in enumerate(told):
-            words = share_of_words(row["said"], pair.answer, lessons)
-            score = float(solved[number]) if solved else words
+        words = [share_of_words(row["said"], pair.answer, lessons) for row in told]
+        for row, score in zip(told, map(float, solved or words), strict=True):
             scored.append({**row, "score": score, "is_measured": bool(solved)})
         tell({"done": done, "of": len(pairs.replays)})
     return scored
@@ -153,13 +149,11 @@ def _words(text: str) -> set[str]:
 
 async def settle(state: State, runtime: TuningRuntime) -> Update:
     """Promote the tuned model where it is not worse, archive what it learned, and keep why."""
-    cycle = cycle_of(runtime)
+    run = Consolidating(runtime)
+    cycle, pairs = run.cycle, await asyncio.to_thread(read_pairs, await run.folder(state["tag"]))
     figures, why, promoted = dict(state["figures"]), state["why"], False
-    folder = await folder_of(state["tag"], runtime)
     if not why:
-        pairs = await asyncio.to_thread(read_pairs, folder)
-        tell = runtime.stream_writer
-        rows = await _scored(state["replayed"], pairs, lambda done: tell({"doing": "settle", **done}))
+        rows = await _scored(state["replayed"], pairs, lambda done: run.tell({"doing": "settle", **done}))
         compared, promoted, why = _verdict(rows, set() if runtime.context.pool else {*pairs.keys})
         figures |= compared | {
             "in_their_world": len({row["key"] for row in rows if row["is_measured"]}),
@@ -173,7 +167,7 @@ async def settle(state: State, runtime: TuningRuntime) -> Update:
             state["tag"],
             change=change,
             model=figures["base"],
-            only=(await asyncio.to_thread(read_pairs, folder)).keys,
+            only=pairs.keys,
             serves=f"ollama:{state['model']}",
         )
     attempt = Attempt(

@@ -15,7 +15,6 @@ from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.pools.lessons import HELD_OUT, group_of
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
-from mneme.stores.pools.memory_pool import Pair as PoolPair
 from mneme.stores.pools.near_duplicates import near_to_any
 
 TASKS_A_CARD = 4
@@ -102,7 +101,8 @@ async def memory_pairs(pool: MemoryPool, above: int, recall: int) -> Pairs:
 
     What is nearly a held-out question or answer is left out, and what was rated down or reads like an order.
     """
-    good = [each async for each in pool.pairs() if each.pair.score > above and _may_be_learned(each.pair)]
+    known = [each async for each in pool.pairs() if each.pair.score > above and each.pair.prompt.strip()]
+    good = [each for each in known if not (each.pair.is_rated_down or any(findings(each.pair.text)))]
     held = [each for each in good if int(group_of(each)[:8], 16) % HELD_OUT == 0]
     left_out = {each.key for each in held}
     said = [text for each in held for text in (each.pair.prompt, each.pair.answer)]
@@ -124,10 +124,6 @@ async def memory_pairs(pool: MemoryPool, above: int, recall: int) -> Pairs:
         replays=shown[:REPLAYS],
         keys=[each.key for each in train],
     )
-
-
-def _may_be_learned(pair: PoolPair) -> bool:
-    return bool(pair.prompt.strip()) and not pair.is_rated_down and not any(findings(pair.text))
 
 
 def _pair(memory: Pooled) -> Pair:

@@ -16,23 +16,18 @@ from mneme.library import EXAMPLES
 from mneme.models.asking.responders import check
 from mneme.models.tuning.base import Base, find_base, fingerprint
 from mneme.models.tuning.judging import Judged, judge
-from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Recipe, Trained, Training, open_tuned
+from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Trained, Training, open_tuned
 from mneme.models.tuning.paired import not_worse
-from mneme.models.tuning.pairs import Progress, Question
+from mneme.models.tuning.pairs import Progress, Question, Recipe
 from mneme.nodes.learning.consolidation.sources import card_pairs, memory_pairs
 from mneme.nodes.learning.consolidation.state import (
+    Consolidating,
     State,
-    TuningContext,
     TuningRuntime,
     Update,
-    cards_of,
-    cycle_of,
-    folder_of,
-    limits_of,
-    pool_of,
     read_pairs,
 )
-from mneme.stores.pools.tuned import PoolModels
+from mneme.stores.cards.consolidation import ConsolidationCycle
 
 MAX_FORGOTTEN = 0.10
 """The share of generic questions that an adapter must be shown not to lose."""
@@ -56,7 +51,7 @@ async def examine(state: State, runtime: TuningRuntime) -> Update:
     base = await asyncio.to_thread(find_base, state["base"])
     await check(f"ollama:{state['served_base']}")
     await asyncio.to_thread(read_generic, state.get("generic", ""))
-    cycle, mark = cycle_of(runtime), await asyncio.to_thread(fingerprint, base)
+    cycle, mark = Consolidating(runtime).cycle, await asyncio.to_thread(fingerprint, base)
     due = [*await cycle.due(model=mark)]
     goes_on = bool(due) or state.get("force", False)
     return {
@@ -78,14 +73,24 @@ def is_due(state: State) -> str:
 
 async def gather(state: State, runtime: TuningRuntime) -> Update:
     """Make training pairs of what is there now (§8, step 1), and keep them beside the training."""
-    told, cycle = runtime.context, cycle_of(runtime)
-    if isinstance(cycle, PoolModels):
-        pairs = await memory_pairs(pool_of(runtime), told.above, told.recall)
-    else:
-        pairs = await card_pairs(cards_of(runtime), limits_of(runtime), told.recall, await cycle.learned())
+    told, run = runtime.context, Consolidating(runtime)
+    if run.pool:
+        pairs = await memory_pairs(run.pool, told.above, told.recall)
+    elif isinstance(cycle := run.cycle, ConsolidationCycle):
+        pairs = await card_pairs(run.cards, run.limits, told.recall, await cycle.learned())
     if len(pairs.train) < MIN_PAIRS or not pairs.keys:
-        raise _too_few(len(pairs.keys), told)
-    folder = await folder_of(state["tag"], runtime)
+        if told.pool:
+            raise BadInput(
+                f"{len(pairs.keys)} memories of {told.pool} can be trained on: scored above {told.above}, "
+                "not held out.",
+                "Let the pool grow, or ask for less: --above 50.",
+            )
+        raise BadInput(
+            f"{len(pairs.keys)} cards are proven enough to be trained on: verified, confidence over 0.8, "
+            f"{told.successes} successes.",
+            "Learn from more tasks, or ask for fewer successes: --successes 1.",
+        )
+    folder = await run.folder(state["tag"])
     await asyncio.to_thread(make_private_folder, folder)
     await asyncio.to_thread(write_durably, folder / "pairs.json", pairs.model_dump_json())
     return {
@@ -98,44 +103,30 @@ async def gather(state: State, runtime: TuningRuntime) -> Update:
     }
 
 
-def _too_few(count: int, told: TuningContext) -> BadInput:
-    if told.pool:
-        return BadInput(
-            f"{count} memories of {told.pool} can be trained on: scored above {told.above}, not held out.",
-            "Let the pool grow, or ask for less: --above 50.",
-        )
-    return BadInput(
-        f"{count} cards are proven enough to be trained on: verified, confidence over 0.8, "
-        f"{told.successes} successes.",
-        "Learn from more tasks, or ask for fewer successes: --successes 1.",
-    )
-
-
 async def measure(state: State, runtime: TuningRuntime) -> Update:
     """Judge the base by the held-out cards and the generic questions, before anything is trained."""
-    folder = await folder_of(state["tag"], runtime)
-    tell = _teller("measure", runtime)
+    run = Consolidating(runtime)
+    tell, folder = _teller("measure", run), await run.folder(state["tag"])
     return {"before": await asyncio.to_thread(_judged, state, folder, tell, tuned=False)}
 
 
 async def train(state: State, runtime: TuningRuntime) -> Update:
     """Train the adapter (§8, step 2); what a killed process had trained is not trained again."""
-    folder, told = await folder_of(state["tag"], runtime), runtime.context
-    tell = _teller("train", runtime)
-    same = told.model_dump(include={"rank", "epochs", "batch", "rate", "longest", "seed"})
-    recipe = Recipe(alpha=2 * told.rank, **same)
+    run = Consolidating(runtime)
+    tell, folder = _teller("train", run), await run.folder(state["tag"])
+    recipe = Recipe.model_validate(runtime.context.model_dump(include={*Recipe.model_fields}))
 
-    def run() -> Trained:
+    def trained() -> Trained:
         training = Training(Base(find_base(state["base"])), folder, recipe)
         return training.run(read_pairs(folder).train, state["figures"]["base"], tell)
 
-    return {"trained": await asyncio.to_thread(run)}
+    return {"trained": await asyncio.to_thread(trained)}
 
 
 async def judge_tuned(state: State, runtime: TuningRuntime) -> Update:
     """Judge the tuned model by the same questions; say whether it has forgotten what the base knew."""
-    folder = await folder_of(state["tag"], runtime)
-    tell = _teller("judge_tuned", runtime)
+    run = Consolidating(runtime)
+    tell, folder = _teller("judge_tuned", run), await run.folder(state["tag"])
     after = await asyncio.to_thread(_judged, state, folder, tell, tuned=True)
     before = state["before"]
     kept = not_worse(before.generic, after.generic, MAX_FORGOTTEN)
@@ -157,10 +148,9 @@ def has_forgotten(state: State) -> str:
     return "settle" if state["why"] else "deploy"
 
 
-def _teller(step: str, runtime: TuningRuntime) -> Progress:
+def _teller(step: str, run: Consolidating) -> Progress:
     """Return what tells the graph's stream how far a long step is."""
-    tell = runtime.stream_writer
-    return lambda how_far: tell({"doing": step, **how_far})
+    return lambda how_far: run.tell({"doing": step, **how_far})
 
 
 def _judged(state: State, folder: Path, tell: Progress, *, tuned: bool) -> Judged:

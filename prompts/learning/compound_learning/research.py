@@ -69,12 +69,28 @@ class Draft(BaseModel):
         return Solution.model_validate(self.model_dump(include={*Solution.model_fields}) | {"files": files})
 
 
-class Assignment(Setting):
+class Work(Setting):
+    """What the researcher knows of a task whenever it is asked."""
+
+    cards: list[Known] = Field([])
+    pitfalls: list[Known] = Field([])
+
+
+WORK = f"""{SETTING}
+
+How the solution is written: $form
+Patterns: $language"""
+KNOWN = """Cards:
+$cards
+
+Dead ends of earlier tasks:
+$pitfalls"""
+
+
+class Assignment(Work):
     """What the researcher works with."""
 
     facts: list[str] = Field([])
-    cards: list[Known] = Field([])
-    pitfalls: list[Known] = Field([])
     textbook: list[Advice] = Field([])
 
 
@@ -106,16 +122,9 @@ tried again; where that condition does not hold, it may be tried. {DATA}
             ],
         ),
     ],
-    user=f"""{SETTING}
+    user=f"""{WORK}
 
-How the solution is written: $form
-Patterns: $language
-
-Cards:
-$cards
-
-Dead ends of earlier tasks:
-$pitfalls
+{KNOWN}
 
 What the tools told:
 $facts
@@ -138,15 +147,13 @@ def is_not_empty(given: Assignment, answer: Draft) -> None:
         raise ValueError(f"The draft is empty. {given.form}")
 
 
-class Complaint(Setting):
+class Complaint(Work):
     """A draft with the objections that are open against it, each with its remedy made out for the task."""
 
     draft: Draft
     objections: list[str]
     advice: list[Advice]
     trial: Trial | None = None
-    cards: list[Known] = Field([])
-    pitfalls: list[Known] = Field([])
 
 
 class Patch(Draft):
@@ -186,10 +193,7 @@ Give the whole new draft, not only what changes.
             closed=[0],
         ),
     ],
-    user=f"""{SETTING}
-
-How the solution is written: $form
-Patterns: $language
+    user=f"""{WORK}
 
 Draft:
 $draft
@@ -202,11 +206,7 @@ $objections
 Their remedies, made out for this task where they could be:
 $advice
 
-Cards:
-$cards
-
-Dead ends of earlier tasks:
-$pitfalls""",
+{KNOWN}""",
 )
 
 

@@ -141,13 +141,8 @@ def dead_end(pattern: str, cards: Sequence[Known]) -> InVain | None:
     if found is None:
         return None
     followed = [card for card in cards if any(each.pattern == pattern for each in card.advice)]
-    served = sum(_covers(found.condition, features) for card in followed for features in card.served)
-    return found if found.failed > served else None
-
-
-def _covers(condition: str, features: str) -> bool:
-    """Say whether tasks of these features are among those that a condition names."""
-    return {*condition.split("; ")} <= {*features.split("; ")}
+    covered, tasks = {*found.condition.split("; ")}, [each for card in followed for each in card.served]
+    return found if found.failed > sum(covered <= {*each.split("; ")} for each in tasks) else None
 
 
 def best(advice: Sequence[Advice]) -> Advice | None:
