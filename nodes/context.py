@@ -41,7 +41,7 @@ class OwnedByUser(BaseModel):
 
     user: str = Field(
         LOCAL,
-        description="Whose memories. With a key on the server: the key's user's; name nobody else.",
+        description="The user whose memories are used; on a server with keys, the key's user alone.",
         examples=["ann"],
     )
 
@@ -53,7 +53,7 @@ class OwnedByTeam(BaseModel):
 
     team: str = Field(
         LOCAL,
-        description="Whose memories. Where the server authenticates, a team of the caller's.",
+        description="The team whose data is used; on a server with keys, one of the key's user.",
         examples=["analysts"],
     )
 

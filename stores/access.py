@@ -115,8 +115,10 @@ def may(user: str | None, team: str, right: Right) -> bool:
 def check_right(user: str | None, team: str, right: Right) -> None:
     """Refuse what a user's role does not allow. Raises Forbidden."""
     if not may(user, team, right):
-        hint = "The roles file (MNEME_ROLES) says who may."
-        raise Forbidden(f"{user} may not {right} the memory of the team {team}.", hint)
+        able = sorted(each for each, rights in roles().teams.get(team, {}).items() if right in rights)
+        hint = f"Ask one of them, or have `{right}` added to {user}'s rights in the roles file (MNEME_ROLES)."
+        who = f"{', '.join(able) or 'nobody'} may"
+        raise Forbidden(f"{user} may not {right} the memory of the team {team}; {who}.", hint)
 
 
 def own_user(identity: str | None, user: str) -> str:

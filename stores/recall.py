@@ -352,7 +352,7 @@ def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int])
     """Take what fits into the budget together, best first; one that does not fit makes way for shorter ones.
 
     What a kind has shown counts against its next, so that synopses of one task leave room for a fact. A fact
-    and its copy of a team are shown once.
+    and its copy of a team are shown once. A score above 1, of a text that repeats the question's words, is 1.
     """
     shown, of_kind, told = list[Recalled](), Counter[Recallable](), set[str]()
     by_kind = {kind: sorted((each for each in ranked if each.kind == kind), key=_order) for kind in KINDS}
@@ -367,7 +367,8 @@ def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int])
             told |= says
             of_kind[best.kind] += 1
             budget -= tokens
-    return sorted(shown, key=_order)
+    best_first = sorted(shown, key=_order)
+    return [each.model_copy(update={"score": min(each.score, 1.0)}) for each in best_first]
 
 
 def _order(each: Recalled) -> tuple[bool, float]:

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from mneme.api.operation import LARGEST, USER, Limit, Offset, Operations, Reason, changes, only, reads
-from mneme.core.errors import BadInput
+from mneme.api.operation import LARGEST, Limit, Offset, Operations, Reason, changes, only, reads
+from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
 from mneme.nodes.learning.verdicts import Verdict, decided
 from mneme.stores.cards.card import Card, CardVersion, Frozen, Lesson, Rating, Retrieved, Rule, Status
@@ -19,8 +19,9 @@ from mneme.stores.cards.lifecycle import Approval, Care, PromotionRubric
 from mneme.stores.cards.metrics import Metrics, Period, TaskRecord, Unit
 from mneme.stores.cards.sharing import BUDGET, Shared
 from mneme.stores.cards.upkeep import Kept
-from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import unescaped
+from mneme.stores.pools.memory_pool import MemoryPool
+from mneme.stores.pools.tuned import PoolModels
 from mneme.stores.tuned_models import Archive, Attempt
 
 APPROVED = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
@@ -30,15 +31,9 @@ DisputeId = Annotated[
 ]
 Person = Annotated[str, Field(max_length=100, description="Who says so; none: the caller.")]
 Owner = Annotated[str | None, Field(max_length=200, description="Who looks after the card.")]
-
-
-def _in_utc(moment: datetime | None) -> datetime | None:
-    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
-
-
 Expiry = Annotated[
     datetime | None,
-    AfterValidator(_in_utc),
+    AfterValidator(lambda at: at.replace(tzinfo=UTC) if at and at.tzinfo is None else at),
     Field(
         description="From when on it is not retrieved any more; a day begins in UTC.",
         examples=["2027-01-31T00:00:00Z"],
@@ -48,6 +43,7 @@ ValidFor = Annotated[
     str | None,
     Field(max_length=200, description="For which version it holds.", examples=["sqlite>=3.40"]),
 ]
+Tuned = Annotated[str, Field(description="The pool that is consolidated; none: the team's cards.")]
 Sentence = Annotated[str, Field(max_length=2000)]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
 
@@ -66,10 +62,9 @@ class Cards(Operations):
 
     OWNER = "team"
 
-    def __init__(self, ledger: Ledger, team: str, caller: str = USER) -> None:
-        super().__init__(ledger, team, caller)
-        self._cards = KnowledgeCards(ledger, team)
-        self._cycle = ConsolidationCycle(ledger, self._cards)
+    def _prepare(self) -> None:
+        self._cards = KnowledgeCards(self._ledger, self._owner)
+        self._cycle = ConsolidationCycle(self._ledger, self._cards)
 
     @reads("team")
     async def whose(self) -> str:
@@ -271,24 +266,33 @@ class Cards(Operations):
         return await self._cards.trend(tasks or by, last=last, now=now)
 
     @reads("consolidations")
-    async def consolidations(self) -> Sequence[Attempt]:
+    async def consolidations(self, pool: Tuned = "") -> Sequence[Attempt]:
         """Return the consolidations into a model that came to their end, oldest first."""
-        return await self._cycle.attempts()
+        return await self._models(pool).attempts()
 
     @reads("consolidations/due")
-    async def consolidation_due(self) -> Sequence[str]:
-        """Return why a consolidation is due; nothing where it is not."""
-        return await self._cycle.due()
+    async def consolidation_due(self, pool: Tuned = "") -> Sequence[str]:
+        """Return why a consolidation is due; nothing where it is not. Raises NotFound for an empty pool."""
+        if pool and not await MemoryPool(self._ledger, self._owner, pool).count():
+            raise NotFound(f"The pool {pool} holds no pairs.", "See `mneme share pool list`.")
+        return await self._models(pool).due()
 
     @reads("consolidations/serving")
-    async def serving(self) -> str:
-        """Return the tuned model that answers for the team; empty where none was promoted."""
-        return await self._cycle.serving()
+    async def serving(self, pool: Tuned = "") -> str:
+        """Return the tuned model that answers where the model is `auto`; empty where none was promoted."""
+        return await self._models(pool).serving()
 
     @changes("consolidations/rollback")
-    async def roll_back_consolidation(self, reason: Reason = "") -> Archive:
-        """Undo the latest consolidation in one step: model and cards are as before. Raises BadInput."""
-        return await self._cycle.take_back(change=self._change(reason, "taken back by a person"))
+    async def roll_back_consolidation(self, pool: Tuned = "", reason: Reason = "") -> Archive:
+        """Undo the latest consolidation in one step: the model before it answers again, cards are as before.
+
+        Raises BadInput.
+        """
+        change = self._change(reason, "taken back by a person")
+        return await self._models(pool).take_back(change=change)
+
+    def _models(self, pool: str) -> ConsolidationCycle | PoolModels:
+        return PoolModels(MemoryPool(self._ledger, self._owner, pool)) if pool else self._cycle
 
     @reads("tasks")
     async def list_tasks(self, limit: Limit = 100, offset: Offset = 0) -> Sequence[TaskRecord]:

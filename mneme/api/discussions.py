@@ -6,11 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mneme.api.operation import LARGEST, USER, Limit, Operations, changes, reads
+from mneme.api.operation import LARGEST, Limit, Operations, changes, reads
 from mneme.core.errors import BadInput, NotFound
 from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, MemoryVersion
 from mneme.stores.discussions.discussions import AgreementChange, Discussion, Discussions, Turn
-from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import record_id
 from mneme.stores.provenance import stale
 
@@ -27,9 +26,8 @@ class TeamDiscussions(Operations):
 
     OWNER = "team"
 
-    def __init__(self, ledger: Ledger, team: str, caller: str = USER) -> None:
-        super().__init__(ledger, team, caller)
-        self._ledger, self._discussions = ledger, Discussions(ledger, team)
+    def _prepare(self) -> None:
+        self._discussions = Discussions(self._ledger, self._owner)
 
     @reads("discussions/whose")
     async def whose(self) -> str:
@@ -52,7 +50,7 @@ class TeamDiscussions(Operations):
         if not found:
             raise NotFound(
                 f"There is no discussion {beginning or 'yet'}.",
-                "See `mneme discuss list`; a team's need --owner TEAM.",
+                "See `mneme discuss list`; a team's need --team TEAM.",
             )
         exact = [each for each in found if each.id == beginning]
         if beginning and len(found) > 1 and not exact:

@@ -184,7 +184,7 @@ def replayed(run: Run) -> Replay:
         played=_standing(run),
         rooms=[room.name for room in episode.rooms()],
         plan=[_fixture(thing) for thing in episode.things if thing.category in FIXTURES],
-        steps=[_step(episode, scene, rooms) for scene, rooms in seen],
+        steps=[moment_of(episode, scene, rooms) for scene, rooms in seen],
         decisions=[_decision(line) for line in run.lines() if line["kind"] == "decision"],
         missing=run.missing(),
         has_eyes=run.has_eyes(),
@@ -200,7 +200,8 @@ def _sights(run: Run, step: int) -> list[Sight]:
     return [Sight(name=name, picture=data_url(view)) for name, view in zip(NAMES, views, strict=False)]
 
 
-def _step(episode: Episode, scene: Scene, rooms: Sequence[int]) -> Moment:
+def moment_of(episode: Episode, scene: Scene, rooms: Sequence[int]) -> Moment:
+    """Return the household as it was when its scene was such, with each agent's room."""
     names = {thing.id: thing.name for thing in episode.things}
     members = [
         Member(name=name, room=names[where], x=x, z=z, holds=[names[each] for each in held], does=does)

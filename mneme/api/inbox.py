@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.api.operation import USER, Operations, changes, reads
-from mneme.stores.ledger.ledger import Ledger
+from mneme.api.operation import Operations, changes, reads
 from mneme.stores.users.inbox import Inbox, Letter, MessageOutcome, is_new
 
 MessageId = Annotated[str, Field(min_length=1, description="The message's id, or its first letters.")]
@@ -19,9 +18,8 @@ class Messages(Operations):
 
     OWNER = "user"
 
-    def __init__(self, ledger: Ledger, user: str, caller: str = USER) -> None:
-        super().__init__(ledger, user, caller)
-        self._inbox = Inbox(ledger)
+    def _prepare(self) -> None:
+        self._inbox = Inbox(self._ledger)
 
     @reads("inbox/count")
     async def waiting(self) -> int:

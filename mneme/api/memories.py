@@ -22,9 +22,9 @@ from mneme.stores.ledger.records import Version, check_name, unescaped
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.ledger.writing import Forgotten
 from mneme.stores.provenance import told_again
-from mneme.stores.recall import kind_in
 from mneme.stores.users.inbox import Inbox, complete
 from mneme.stores.users.memories import Kind, Memory, MemoryRecord, UserMemories, both_sides
+from mneme.stores.users.threads import ThreadIds
 
 if TYPE_CHECKING:  # slow to import
     from mneme.api.server_state import ServerState
@@ -44,12 +44,10 @@ AsOf = Annotated[
     Field(description="What was remembered at this moment (recorded time), in ISO 8601; local time."),
 ]
 DAY = r"^(\d{4}(-\d\d(-\d\d)?)?)?$"
-Since = Annotated[
-    str, Field(pattern=DAY, description="From when it holds: a day, month or year.", examples=["2026-03"])
-]
-Until = Annotated[
-    str, Field(pattern=DAY, description="The last day, month or year in which it holds.", examples=["2026"])
-]
+SINCE = "From when it holds: a day, month or year."
+UNTIL = "The last day, month or year in which it holds."
+Since = Annotated[str, Field(pattern=DAY, description=SINCE, examples=["2026-03"])]
+Until = Annotated[str, Field(pattern=DAY, description=UNTIL, examples=["2026"])]
 
 
 class Written(MemoryRecord):
@@ -155,7 +153,9 @@ class Memories(Operations):
         self,
         content: Content,
         kind: Annotated[Kind, Field(description="A lasting fact, or something that happened.")] = "semantic",
-        entities: Annotated[Sequence[str], Field(max_length=50, description="Whom and what it names.")] = (),
+        entities: Annotated[
+            Sequence[str], Field(max_length=50, description="Names in it; none: found in the text.")
+        ] = (),
         reason: Reason = "",
         since: Since = "",
         until: Until = "",
@@ -182,8 +182,8 @@ class Memories(Operations):
         content: Content,
         reason: Reason = "",
         expected_version: Expected = None,
-        since: Annotated[str | None, Field(pattern=DAY, description="As of `add`; None: as before.")] = None,
-        until: Annotated[str | None, Field(pattern=DAY, description="As of `add`; None: as before.")] = None,
+        since: Annotated[str | None, Field(pattern=DAY, description=f"{SINCE} None: as before.")] = None,
+        until: Annotated[str | None, Field(pattern=DAY, description=f"{UNTIL} None: as before.")] = None,
     ) -> Written:
         """Replace the text of a memory by a next version, and say what that repeats or may contradict.
 
@@ -250,7 +250,7 @@ class Memories(Operations):
         limit: Limit = 100,
         offset: Offset = 0,
         include_retired: IncludeRetired = False,
-        newest_first: Annotated[bool, Field(description="The other way round.")] = False,
+        newest_first: Annotated[bool, Field(description="List the newest first.")] = False,
         at: At = None,
         as_of: AsOf = None,
     ) -> Sequence[MemoryRecord]:
@@ -397,8 +397,8 @@ class Memories(Operations):
         async with kept.erasing(told, made, everything=threads) as cleaned:
             await self._ledger.forget_records(derived, reason=reason, actor=self._caller)
             count = len(derived) + await self._kept.forget_all(reason=reason, actor=self._caller)
-        if threads:
-            await kept.forget_ids(reason=reason, actor=self._caller)
+        if threads:  # the root of their ids, once they are deleted
+            await ThreadIds(self._ledger, self._owner).forget(reason=reason, actor=self._caller)
         mark = Forgotten(at=datetime.now(UTC), reason=reason, actor=self._caller)
         erased = await _erased(mark, cleaned, made, rest, {*keys, *told.messages})
         return erased.model_copy(update={"records": count})
@@ -450,16 +450,15 @@ async def _erased(
     mark: Forgotten, cleaned: "Cleaned", made: Sequence[Version], rest: Sequence[Version], names: Set[str]
 ) -> Erased:
     """Say how many of what were erased, what is left of it, and in which backups these names are."""
+    from mneme.stores.recall import kind_in  # noqa: PLC0415  (slow to import)
+
     places = [each.namespace for each in made]
     kinds = ["agent memory" if "agents" in each else kind_in(each) or each[-1] for each in places]
     counted = Counter(NOUNS.get(each, each) for each in kinds)
     counted["household run"] = sum(each.startswith("household/") for each in cleaned.threads)
     cleaned.add([f"{each.key}, made knowing it, in other words: see `mneme stale`" for each in rest])
-    told, backups = mark.model_dump() | cleaned.model_dump(), await _backups(names)
+    copies, keyed = await asyncio.to_thread(backups_with, names), settings().auth is not None
+    named = (Path(each.file).name if keyed else each.file for each in copies)  # with keys without the folder
+    backups = [f"{name} of {each.at:%Y-%m-%d %H:%M}" for name, each in zip(named, copies, strict=True)]
+    told = mark.model_dump() | cleaned.model_dump()
     return Erased(**told, records=len(made), kinds=+counted, backups=backups)
-
-
-async def _backups(names: Set[str]) -> Sequence[str]:
-    """Name the backups that may hold these records; users with keys are not told in which folder they are."""
-    made, keyed = await asyncio.to_thread(backups_with, names), settings().auth is not None
-    return [f"{Path(each.file).name if keyed else each.file} of {each.at:%Y-%m-%d %H:%M}" for each in made]

@@ -94,6 +94,10 @@ class Operations:
 
     def __init__(self, ledger: Ledger, owner: str, caller: str = USER) -> None:
         self._ledger, self._owner, self._caller = ledger, owner, caller
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Open what the operations of a class work on."""
 
     @property
     def answers(self) -> KeptAnswers:

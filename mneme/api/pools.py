@@ -5,18 +5,15 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, reads
+from mneme.api.operation import LARGEST, Key, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.library.agents.rubric import Rubric
 from mneme.nodes.sharing.choosing import found_by
 from mneme.nodes.sharing.pools import FrozenRubric, look_up, opened, retrievers_of, rubrics_of, watch
-from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Version, team_namespace
 from mneme.stores.pools.lessons import RetrieverLessons, keep
 from mneme.stores.pools.memory_pool import Added, MemoryPool, Pooled, read_lines
 from mneme.stores.pools.retrievers import UNTRAINED, Retriever
-from mneme.stores.pools.tuned import PoolModels
-from mneme.stores.tuned_models import Archive, Attempt
 
 PoolName = Annotated[str, Field(min_length=1, description="The pool's name.", examples=["literary_creation"])]
 AgentName = Annotated[str, Field(description="Only pairs that this agent answered; none: all.")]
@@ -50,14 +47,8 @@ class Pools(Operations):
 
     OWNER = "team"
 
-    def __init__(self, ledger: Ledger, team: str, caller: str = USER) -> None:
-        super().__init__(ledger, team, caller)
-        self._rubrics = rubrics_of(ledger, team)
-
-    @reads("pools/whose")
-    async def whose(self) -> str:
-        """Return the team's name; on a server with users it contains the caller's name."""
-        return self._owner
+    def _prepare(self) -> None:
+        self._rubrics = rubrics_of(self._ledger, self._owner)
 
     @reads("pools")
     async def list(self) -> Sequence[RetrieverState]:
@@ -94,7 +85,7 @@ class Pools(Operations):
             raise BadInput("The question is empty.", "Give some words.")
         of = await self._filled(pool)
         asked = await look_up(of, question)
-        hits = await found_by(of, question, limit, vector=asked.vector, favours=asked.favours)
+        hits = await found_by(of, question, limit, asked)
         found = hits[:limit]
         return found if asked.vector else [each.model_copy(update={"similarity": None}) for each in found]
 
@@ -189,27 +180,6 @@ class Pools(Operations):
         """Go back to an earlier version of the retriever; return its number. Raises BadInput, NotFound."""
         retrievers = await retrievers_of(self._pool(pool))
         return await retrievers.roll_back(to, change=self._change(reason, "a person's decision"))
-
-    @reads("pools/{pool}/consolidations")
-    async def consolidations(self, pool: PoolName) -> Sequence[Attempt]:
-        """Return the consolidations of a pool into a model that came to their end, oldest first."""
-        return await PoolModels(self._pool(pool)).attempts()
-
-    @reads("pools/{pool}/consolidations/due")
-    async def consolidation_due(self, pool: PoolName) -> Sequence[str]:
-        """Return why a consolidation of a pool is due; nothing where it is not. Raises NotFound."""
-        return await PoolModels(await self._filled(pool)).due()
-
-    @reads("pools/{pool}/consolidations/serving")
-    async def serving(self, pool: PoolName) -> str:
-        """Return the model tuned on a pool that answers where the answerer is `auto`; empty: none."""
-        return await PoolModels(self._pool(pool)).serving()
-
-    @changes("pools/{pool}/consolidations/rollback")
-    async def roll_back_consolidation(self, pool: PoolName, reason: Reason = "") -> Archive:
-        """Undo the latest consolidation of a pool: the model before it answers again. Raises BadInput."""
-        change = self._change(reason, "taken back by a person")
-        return await PoolModels(self._pool(pool)).take_back(change=change)
 
     @reads("rubrics")
     async def rubrics(self) -> Sequence[FrozenRubric]:

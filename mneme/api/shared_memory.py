@@ -8,18 +8,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.api.discussions import DiscussionId
 from mneme.api.memories import Query, Written
-from mneme.api.operation import USER, Key, Limit, Operations, Reason, changes, only, reads
+from mneme.api.operation import Key, Limit, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.budget import tokens
 from mneme.stores.access import asker_of, may, may_read, own_team
 from mneme.stores.discussions.discussions import AgreementChange, Discussions
-from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import (
     LOCAL,
     Change,
     Source,
-    Value,
     Version,
     team_namespace,
     unescaped,
@@ -58,7 +56,7 @@ PRIVATE: Mapping[str, Any] = {
     "flag": "",
     "unclear": "",
 }
-"""Of a memory that is shared: when and in which words it was said stays with its owner."""
+"""Of a memory that is shared: the hour at which and the words in which it was said stay with its owner."""
 
 
 class Step(BaseModel):
@@ -98,10 +96,9 @@ class SharedMemory(Operations):
 
     OWNER = "user"
 
-    def __init__(self, ledger: Ledger, user: str, caller: str = USER) -> None:
-        super().__init__(ledger, user, caller)
-        self._who = None if settings().auth is None else user
-        self._facts = UserMemories(ledger, user)
+    def _prepare(self) -> None:
+        self._who = None if settings().auth is None else self._owner
+        self._facts = UserMemories(self._ledger, self._owner)
 
     @reads("recall")
     async def recall(
@@ -201,7 +198,7 @@ class SharedMemory(Operations):
             raise Forbidden(f"What {head.key} was made from is of {owner}.", f"Ask {owner} to renew it.")
         change = self._change(reason, f"as {owner} says now")
         change = change.model_copy(update={"source": Source(records=[live[0].reference])})
-        memory = _as_shared(live[0].value, owner)
+        memory = _as_shared(live[0], owner)
         facts = UserMemories(self._ledger, unescaped(head.namespace[1]), head.namespace)
         await facts.update(head.key, memory, change=change, expected_version=head.version)
         return _step(0, await facts.head(head.key), {})
@@ -300,7 +297,7 @@ class SharedMemory(Operations):
         change = self._change("", ": ".join(filter(None, [f"shared by {self._owner}", reason.strip()])))
         change = change.model_copy(update={"source": Source(records=[found.reference])})
         place = "facts" if may(self._who, own, "promote") else "proposals"
-        memory = _as_shared(found.value, self._owner)
+        memory = _as_shared(found, self._owner)
         return await self._add(TeamFacts(self._ledger, own, place), memory, change)
 
     @reads("proposals")
@@ -361,11 +358,12 @@ class SharedMemory(Operations):
         )
 
 
-def _as_shared(value: Value, owner: str) -> Memory:
-    """Return a memory as others are shown it: without the words it rests on, and with its owner's name."""
-    memory = Memory.model_validate(value).model_copy(update=PRIVATE)
+def _as_shared(version: Version, owner: str) -> Memory:
+    """Return a memory as others see it: only the day on which it was told, and with its owner's name."""
+    memory = Memory.model_validate(version.value).model_copy(update=PRIVATE)
     content, *relations = (named(each, owner) for each in (memory.content, *memory.relations))
-    return memory.model_copy(update={"content": content, "relations": relations})
+    day = (memory.time or version.at.astimezone().isoformat())[: len("2026-01-01")]
+    return memory.model_copy(update={"content": content, "relations": relations, "time": day})
 
 
 def _step(distance: int, version: Version, old: Mapping[str, str]) -> Step:

@@ -125,14 +125,22 @@ class Threads(Operations):
     @changes("threads/prune")
     async def prune(
         self,
-        name: ThreadName,
-        turns: Annotated[int, Field(ge=1, le=LARGEST, description="How many turns to keep.")],
+        name: ThreadName = "",
+        everything: Annotated[bool, Field(description="All threads of the user, instead of one.")] = False,
+        turns: Annotated[
+            int | None,
+            Field(ge=1, le=LARGEST, description="Turns that you can go back; none: MNEME_CHECKPOINT_TURNS."),
+        ] = None,
     ) -> Pruned:
-        """Keep the checkpoints that the last turns of a thread need; of all the user's threads for "".
+        """Keep the checkpoints that the last turns of a thread, or of all threads, need; all messages stay.
 
         Raises NotFound, BadInput.
         """
-        found = {(await self.find(name)).id} if name else await self._all()
+        if bool(name) == everything:
+            raise BadInput("Which thread?", "Give its name, its id, or --all.")
+        if not (turns := turns or settings().checkpoint_turns):
+            raise BadInput("MNEME_CHECKPOINT_TURNS is 0: all turns are kept.", "Say how many with --keep.")
+        found = await self._all() if everything else {(await self.find(name)).id}
         async with opened_checkpointer() as saver:
             gone = [await saver.keep_turns(each, turns) for each in found]
             await saver.give_back()
@@ -182,10 +190,6 @@ class Threads(Operations):
                     cleaned.add((await clean(background)).left)
             except Conflict:
                 cleaned.add(["a reply that began meanwhile may repeat it: delete its conversation"])
-
-    async def forget_ids(self, *, reason: str, actor: str) -> None:
-        """Erase the root of the user's thread ids, once the threads are deleted."""
-        await ThreadIds(self._ledger, self._owner).forget(reason=reason, actor=actor)
 
     async def _erase_runs(
         self, told: Told, made: Sequence[Version], mine: Set[str], also: Set[str]

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mneme.core.errors import BadInput
-
 if TYPE_CHECKING:  # slow to import
     from mneme.cli.derived import Command
 
@@ -48,15 +46,9 @@ class Group(TyperGroup):
 
 
 class TaskFirst(Group):
-    """Read a first word that is no command as the task: `discuss TASK.md` is `discuss run TASK.md`.
-
-    Refuse `--team`: here it named the experts in earlier versions, elsewhere the team whose data is used.
-    """
+    """Read a first word that is no command as the task: `discuss TASK.md` is `discuss run TASK.md`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if any(each.partition("=")[0] in {"--team", "-t"} for each in args):
-            wrong = "--team: the team that discusses is given with --experts (-e)."
-            raise BadInput(wrong, "The team whose data is used is given with --owner (-o), or MNEME_TEAM.")
         if args and args[0] not in self.commands and args[0] not in {"--help", "-h"}:
             args = ["run", *args]
         return super().parse_args(ctx, args)
@@ -69,34 +61,37 @@ def declared() -> dict[str, Any]:
 
 def add_commands(app: typer.Typer) -> None:
     """Add all commands, in the order in which they are listed."""
-    _add(app, declared())
-    about = "Run an evaluation and print its table next to the paper's."
-    evaluations = typer.Typer(cls=Group, no_args_is_help=True, help=about)
+    _add(app, about := declared())
+    evidence = about["panels"][-1][0]
+    does = "Run an evaluation and print its table next to the paper's."
+    evaluations = typer.Typer(cls=Group, no_args_is_help=True, help=does)
     for name, each in import_module(EVALS).EVALUATIONS.items():
         build = partial(_evaluation, name, f"{EVALS}.{each.module}")
         _built(evaluations, name, build, help=each.does, rich_help_panel=each.paper)
         if name == COMPARE:  # also by itself: it is what a person who chooses a memory looks for
-            _built(app, name, build, help=each.does)
-    app.add_typer(evaluations, name="eval")
+            _built(app, name, build, help=each.does, rich_help_panel=evidence)
+    app.add_typer(evaluations, name="eval", rich_help_panel=evidence)
 
 
 def _add(app: typer.Typer, about: dict[str, Any]) -> None:
     """Add the commands of a group, and the groups below it."""
     hidden, without_json = about.get("hidden", ()), about.get("without_json", ())
+    panels = {name: title for title, names in about.get("panels", ()) for name in names.split()}
     for each in about.get("runs", ()):
         name, _, place = each.rpartition("=")
         name = name or place.partition(":")[2].strip("_").replace("_", "-")
-        _built(app, name, partial(_function, place, name not in without_json), place, hidden=name in hidden)
+        how: dict[str, Any] = {"hidden": name in hidden, "rich_help_panel": panels.get(name)}
+        _built(app, name, partial(_function, place, name not in without_json), place, **how)
     for name, below in about.items():
         if not isinstance(below, dict):
             continue
         if "calls" in below:
-            _built(app, name, partial(_call, **below), help=below["help"])
+            _built(app, name, partial(_call, **below), help=below["help"], rich_help_panel=panels.get(name))
             continue
         kind = TaskFirst if below.get("reads_task_first") else Group
         inner = typer.Typer(cls=kind, no_args_is_help=True, help=below["help"])
         _add(inner, below)
-        app.add_typer(inner, name=name)
+        app.add_typer(inner, name=name, rich_help_panel=panels.get(name))
 
 
 def _built(

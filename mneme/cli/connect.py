@@ -73,7 +73,7 @@ def connect(
     team: Annotated[str, typer.Option(envvar="MNEME_TEAM", help="Whose findings are shown, too.")] = "local",
     tokens: Annotated[int, typer.Option(min=0, help="Tokens of memories for each prompt at most.")] = 300,
 ) -> None:
-    """Give an editor's agent a memory: tools, what bears on each prompt; what you say and it does is kept."""
+    """Give Claude Code, Codex or Cursor a memory, which recalls for each prompt and keeps what is done."""
     here = Path.cwd() if project else None
     files = _files(editor, here)
     whose = check_name(user or (here.name if here else LOCAL), "user")

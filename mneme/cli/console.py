@@ -26,7 +26,7 @@ async def mcp(
     agents: Agents = "auto",
     tools: Annotated[str, "The tools by name, with commas, or all; not given: six for memories."] = "",
 ) -> None:
-    """Serve memories, cards and pools to an MCP client over standard input and output."""
+    """Give an MCP client memories, cards and pools, over standard input and output."""
     from mneme.integrations.mcp import serve_stdio
     from mneme.integrations.offers import MCP_TOOLS, chosen
 
@@ -40,7 +40,7 @@ async def serve(
         float, typer.Option(min=0, help="Minutes without a request after which it ends; 0: never.")
     ] = 0,
 ) -> None:
-    """Serve REST, MCP, the console and an OpenAI-compatible endpoint with a memory."""
+    """Start a server: REST, MCP, the console, and an OpenAI-compatible endpoint with a memory."""
     await _serve(host, port, idle, browser=False)
 
 

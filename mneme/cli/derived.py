@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from mneme.cli.options import Agents, Json, Names, Owner, Team, User, Yes
+from mneme.cli.options import Agents, Json, Names, Team, User, Yes
 from mneme.core.errors import BadInput
 
 if TYPE_CHECKING:  # slow to import
@@ -31,7 +31,7 @@ TYPES: dict[str, type] = {"string": str, "integer": int, "number": float, "boole
 AGENTS, CONTEXT = "agents", "command_line"
 LETTERS = {"limit": "-n", "user": "-u", "shots": "-k"}
 VARIABLES = {"agents": "MNEME_AGENTS", "team": "MNEME_TEAM", "user": "MNEME_USER"}
-OWNERS = {"user": User, "team": Team, "--owner": Owner}
+OWNERS = {"user": User, "team": Team}
 DECLARED = Path(__file__).with_name("declared.json")
 """The parameters of the operations that commands call, as `docs/generate/declared.py` writes them.
 
@@ -75,8 +75,14 @@ class Fields:
             return []
         from mneme.nodes.context import RESPONDER  # slow to import
 
-        roles = [name for name, each in self.schemas.items() if name != AGENTS]
-        return [each for each in roles if self.schemas[each].get("description", "").endswith(RESPONDER)]
+        found = list[str]()
+        for name, each in self.schemas.items():
+            if name != AGENTS and each.get("description", "").endswith(RESPONDER):
+                each["description"] = (
+                    f"{each['description'].removesuffix(RESPONDER).strip(' .')}; default: --agents."
+                )
+                found.append(name)
+        return found
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -106,12 +112,11 @@ class Fields:
         if not declared[0].startswith("-"):
             made = typer.Argument(default, help=_help(schema))
         else:
-            helped = _help_of_role(schema) if is_role else _help(schema)
             variable = schema.get("variable") or (None if "items" in _given(schema) else VARIABLES.get(name))
             made = typer.Option(
                 default,
                 *declared,
-                help=helped,
+                help=schema["description"] if is_role else _help(schema),
                 envvar=variable,
                 metavar=metavar,
                 autocompletion=_choices(schema),
@@ -229,7 +234,6 @@ def call(
     names: Names | None = None,
     without: str = "",
     defaults: Values | None = None,
-    owner: str = "",
     shows: str = "show:print_rows",
     told: str = "",
     called: str = "",
@@ -241,25 +245,29 @@ def call(
     """Return a command that calls an operation and prints what it returns.
 
     `names` says what a parameter is called on the command line where its own name is not the option's,
-    `without` which are no options, `defaults` which default one has there, and `owner` the owner's option.
+    `without` which are no options, and `defaults` which default one has there.
     `shows`, a `module:name`, prints the result; `told` makes of it, and of what was given, what is printed;
     `called` is its name in JSON where it is no object; `fails` says whether it is a failure; `versions` is
     the command that lists them; `searching` says whether vectors are searched, `erases` whether to ask.
     """
     declared = json.loads(DECLARED.read_text(encoding="utf-8"))[calls]
+    owner = OWNERS[declared["owner"]]
     for name, default in (defaults or {}).items():
         declared["parameters"][name]["default"] = default
     fields = Fields(lambda: arguments_of(operation_of(calls)), names, without, declared["parameters"])
 
     async def run(
         given: Annotated[Values, fields],
-        whose: OWNERS[owner or declared["owner"]] = "local",  # type: ignore[valid-type]
+        whose: owner = "local",  # type: ignore[valid-type]
     ) -> int:
         from mneme.cli.show import console, print_result  # what prints is slow to import
         from mneme.client.home import open_operations
         from mneme.core.errors import NotFound
 
-        operation, values = operation_of(calls), {name: _with_zone(each) for name, each in given.items()}
+        operation, values = operation_of(calls), dict(given)
+        for name, each in given.items():
+            if isinstance(each, datetime) and each.tzinfo is None:  # local time
+                values[name] = each.astimezone()
         reading = operation.route.method == "GET"
         async with open_operations(operation.kind, whose, reading=reading, searching=searching) as on:
             try:
@@ -300,22 +308,11 @@ def arguments_of(operation: "Operation") -> "type[BaseModel]":
     return made
 
 
-def _with_zone(value: Any) -> Any:
-    """Return a moment without a time zone as a local one."""
-    return value.astimezone() if isinstance(value, datetime) and value.tzinfo is None else value
-
-
 def option_of(name: str, schema: Schema) -> str:
     """Return a field's option; a list's option has the name of one item."""
     if "items" in _given(schema):
         name = f"{name[:-3]}y" if name.endswith("ies") else name.removesuffix("s")
     return "--" + str(schema.get("option", name)).replace("_", "-")
-
-
-def _help_of_role(schema: Schema) -> str:
-    from mneme.nodes.context import RESPONDER  # slow to import
-
-    return f"{schema['description'].removesuffix(RESPONDER).strip(' .')}; default: --agents."
 
 
 def _given(schema: Schema) -> Schema:

@@ -52,8 +52,8 @@ async def doctor() -> int:
     findings = [finding async for finding in examine()]
     for finding in findings:
         emit(finding)
-    rows = ((SIGNS[each.state], each.what, each.detail, each.fix) for each in findings)
-    print_table("", ("", "what", "state", "how to fix it"), rows)
+    rows = ((f"{SIGNS[each.state]} {each.what}", each.detail, each.fix) for each in findings)
+    print_table("", ("check", "state", "how to fix it"), rows)
     states = [each.state for each in findings]
     if failures := states.count("failure"):
         console.print(f"Mneme cannot run: {failures} problem(s) to fix.")

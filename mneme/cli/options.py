@@ -9,9 +9,6 @@ User = Annotated[
     str, typer.Option("--user", "-u", envvar="MNEME_USER", help="The user whose memories are used.")
 ]
 Team = Annotated[str, typer.Option("--team", envvar="MNEME_TEAM", help="The team whose data is used.")]
-Owner = Annotated[
-    str, typer.Option("--owner", "-o", envvar="MNEME_TEAM", help="The team whose discussions they are.")
-]
 Agents = Annotated[
     str,
     typer.Option("--agents", envvar="MNEME_AGENTS", help="Who answers: auto, rules, ollama:MODEL, …"),
@@ -19,7 +16,7 @@ Agents = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of text.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most this many.")]
 Reason = Annotated[str, typer.Option("--reason", help="The reason, which is kept in the history.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Names = Mapping[str, str]
 """A field's name to its option's, where the two differ; one without hyphens is an argument."""
 

@@ -37,8 +37,8 @@ CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters but tab and newline; without them the rest of a control sequence is plain text."""
 NARROWEST = 20
 """Columns for a text beside its label, however narrow the window is."""
-KEY, SHORT = re.compile(r"\b[0-9a-f]{32}\b"), 8
-"""A key, and how many letters of it are shown in a table."""
+KEY, SHORT = re.compile(r"\b[0-9a-f]{8}(?:[0-9a-f]{24}|(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b"), 8
+"""A key or a thread's id, and how many letters of it are shown in a table."""
 EXCERPTS, EXCERPT = {"prompt", "answer"}, 60
 """Columns of which a table shows the beginning, and how many characters."""
 JSON_LINES = ContextVar("JSON_LINES", default=False)
@@ -152,7 +152,9 @@ def print_record(record: BaseModel | Mapping[str, Any]) -> None:
 def _value(value: Any) -> str:
     """Return the value of a field as text."""
     cell = "none" if value == {} else cell_of(value)
-    return f"{cell:.3g}" if isinstance(cell, float) else "–" if cell is None else str(cell)
+    if isinstance(cell, float):
+        return f"{cell:.3g}" if abs(cell) < 1000 else f"{cell:,.0f}"
+    return "–" if cell is None else str(cell)
 
 
 def print_result(result: Any, show: Callable[[Any], object] = print_rows, called: str = "") -> None:

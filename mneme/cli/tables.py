@@ -95,17 +95,14 @@ class Table:
     def _whole(self, number: int) -> int:
         """Return the width at which no line of a column is wrapped."""
         lines = [line for cell in self._cells(number) for line in cell.splitlines()]
-        return max([self._least_of_header(number), *map(cell_len, lines)])
+        return max(map(cell_len, [self.columns[number], *lines]))
 
     def _least(self, number: int, width: int) -> int:
         """Return the width at which no word of a column is broken and its text can be read."""
         words = [word for cell in self._cells(number) for word in cell.split()]
         whole = max((cell_len(line) for cell in self._cells(number) for line in cell.splitlines()), default=0)
-        least = max([self._least_of_header(number), min(whole, READABLE), *map(cell_len, words)])
+        least = max([min(whole, READABLE), *map(cell_len, [*self.columns[number].split(), *words])])
         return min(least, width // 2)
-
-    def _least_of_header(self, number: int) -> int:
-        return max(map(cell_len, self.columns[number].split()), default=0)
 
     def _cells(self, number: int) -> list[str]:
         return [row[number] for row in self.rows]

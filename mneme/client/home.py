@@ -44,10 +44,20 @@ async def opened(*, reading: bool = False, searching: bool = False) -> AsyncIter
     Whoever is only `reading` can do so on a full or read-only disk, too, and loads no embedder, unless it is
     `searching`.
     """
-    if url := await asyncio.to_thread(asked_server):
+    server = await asyncio.to_thread(asked_server)
+    async with opened_at(server, reading=reading, searching=searching) as place:
+        yield place
+
+
+@asynccontextmanager
+async def opened_at(
+    server: str | None, *, reading: bool = False, searching: bool = False
+) -> AsyncIterator[Place]:
+    """Open a client of the server at this address; without one the ledger here, as `opened` says."""
+    if server:
         from mneme.client.remote import client_of  # noqa: PLC0415  (an HTTP client is slow to import)
 
-        async with client_of(url) as client:
+        async with client_of(server) as client:
             yield client
         return
     ledger = await open_own_ledger(reading=reading, embedding=searching or not reading)
@@ -106,12 +116,20 @@ def _withdraw(file: Path, text: str) -> None:
             file.unlink()
 
 
-def asked_server() -> str | None:
+def asked_server(*, for_workflows: bool = False) -> str | None:
     """Return the address of the server that commands ask: `langgraph dev`, or `mneme serve` if it has keys.
 
-    Raises Forbidden where a key is set and no server runs that could say whose it is.
+    Raises Forbidden where a key is set and no server runs that could say whose it is, and where one is asked
+    `for_workflows` that runs none.
     """
-    url = running_server() or running_server(name=OWN_SERVER, with_keys=True)
+    if url := running_server():
+        return url
+    url = running_server(name=OWN_SERVER, with_keys=True)
+    if url and for_workflows:
+        raise Forbidden(
+            f"The server at {url} has keys, and runs no workflows for commands.",
+            "Use its chat, REST or MCP; or start `langgraph dev` with the same MNEME_AUTH in its place.",
+        )
     if url is None and settings().key.get_secret_value():
         raise Forbidden(
             "MNEME_KEY is set, and no server runs that knows whose key it is.",

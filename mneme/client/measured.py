@@ -1,9 +1,8 @@
 """What `mneme eval model` found of each model, kept in MNEME_HOME for `mneme doctor`."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from pydantic import BaseModel, RootModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput, StorageFailure
@@ -29,15 +28,15 @@ class Measured(BaseModel):
     roles: dict[str, Fitness] = {}
 
 
-class _All(RootModel[dict[str, Measured]]):
-    """Every measured model by its responder."""
+ALL = TypeAdapter(dict[str, Measured])
+"""Every measured model by its responder."""
 
 
 def measured_models() -> Mapping[str, Measured]:
     """Return what was measured, by responder; nothing before the first time. Raises `BadInput`."""
-    file = _file()
+    file = settings().home / FILE
     try:
-        return _All.model_validate_json(file.read_bytes()).root
+        return ALL.validate_json(file.read_bytes())
     except FileNotFoundError:
         return {}
     except (OSError, ValidationError) as error:
@@ -51,13 +50,9 @@ def keep_measured(responder: str, digest: str, roles: Mapping[str, Fitness]) -> 
     before = known.get(responder)
     kept = before.roles if before and before.digest == digest else {}
     known[responder] = Measured(digest=digest, roles={**kept, **roles})
-    file = _file()
+    file = settings().home / FILE
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_durably(file, _All(known).model_dump_json(indent=1))
+        write_durably(file, ALL.dump_json(known, indent=1))
     except OSError as error:
         raise StorageFailure(f"Cannot write {file}: {error.strerror}.", "Set MNEME_HOME.") from error
-
-
-def _file() -> Path:
-    return settings().home / FILE

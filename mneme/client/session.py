@@ -235,8 +235,8 @@ class TeamSession(Generic[Kind]):
 async def open_team(kind: type[Kind], team: str, *graphs: str) -> AsyncIterator[TeamSession[Kind]]:
     """Open a session with these graphs in this process, or on the server that has the ledger open."""
     async with open_workflows(*graphs) as flows:
-        on = flows.operations(kind, team)
-        yield TeamSession(await on.whose(), on, flows)
+        name = await flows.operations(Cards, team).whose()
+        yield TeamSession(name, flows.operations(kind, team), flows)
 
 
 async def train(
@@ -297,6 +297,4 @@ class Training:
 
     async def leave(self) -> None:
         """Stop at once; memories that were not learned are used by the next training."""
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await _ended(self._task)

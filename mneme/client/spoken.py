@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 from pydantic import ValidationError
 
 from mneme.api.messages import ChatMessage
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 
 
 class LangChainMessage(Protocol):
@@ -35,8 +35,7 @@ def chat_messages(given: Spoken | Sequence[Spoken]) -> list[ChatMessage]:
     except ValidationError as error:
         from mneme.nodes.messages import HINT  # noqa: PLC0415  (slow to import)
 
-        first = error.errors()[0]
-        raise BadInput(f"messages: {first['loc'][0]}: {first['msg']}.", HINT) from error
+        raise BadInput(f"messages: {first_fault(error)}", HINT) from error
     return [each for each in found if each is not None]
 
 

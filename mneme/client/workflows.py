@@ -5,7 +5,7 @@ the ledger is opened here. Callers use both in the same way.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -23,10 +23,10 @@ from langgraph_sdk.errors import APIError, RateLimitError
 
 from mneme.api.operation import Kind
 from mneme.api.threads import Threads
-from mneme.client.home import Place, asked_server, opened, operations_at, running_server
+from mneme.client.home import Place, asked_server, opened_at, operations_at
 from mneme.client.remote import api_key, gone
 from mneme.core import errors
-from mneme.core.errors import Forbidden, MnemeError, TooMany
+from mneme.core.errors import BadInput, Forbidden, MnemeError, ModelUnavailable, TooMany
 from mneme.graphs import load
 from mneme.nodes.background import THREAD_NAME, known_id
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
@@ -37,6 +37,13 @@ from mneme.stores.users.threads import ThreadIds
 
 Graph = PregelProtocol[Any, Any, Any, Any]
 Values = dict[str, Any]
+LOG = "Read the server's log."
+HINTS: Mapping[type[MnemeError], str] = {
+    BadInput: "Correct it, and run the command again.",
+    Forbidden: "Who looks after the server's roles file (MNEME_ROLES) gives rights, and its users keys.",
+    ModelUnavailable: "The server asks the model: start it there, or name another with --agents.",
+}
+"""What to do about an error of a workflow: a server tells its class and its words alone."""
 
 
 @dataclass(frozen=True)
@@ -131,29 +138,22 @@ def server_errors() -> Iterator[None]:
     except RemoteException as error:
         body = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
         kind = getattr(errors, str(body.get("error")), MnemeError)
-        raise kind(str(body.get("message", error)), "Read the server's log.") from error
+        raise kind(str(body.get("message", error)), HINTS.get(kind, LOG)) from error
     except RateLimitError as error:
         raise TooMany(str(error), "Wait, and see `mneme inbox list`.") from error
     except httpx.TransportError as error:
         raise gone(error) from error
     except APIError as error:
-        raise MnemeError(
-            f"The server gave an unexpected answer: {error}", "Read the server's log."
-        ) from error
+        raise MnemeError(f"The server gave an unexpected answer: {error}", LOG) from error
 
 
 @asynccontextmanager
 async def open_workflows(*names: str) -> AsyncIterator[Workflows]:
     """Open graphs by name in this process, or on the server that has the ledger open."""
-    if await asyncio.to_thread(running_server) is None:
-        if url := await asyncio.to_thread(asked_server):
-            raise Forbidden(
-                f"The server at {url} has keys, and runs no workflows for commands.",
-                "Use its chat, REST or MCP; or start `langgraph dev` with the same MNEME_AUTH in its place.",
-            )
-        for name in names:  # imported before the ledger is open: others would wait for it
-            load(name)
-    async with opened() as place:
+    server = await asyncio.to_thread(asked_server, for_workflows=True)
+    for name in names if server is None else ():  # imported before the ledger is open: others would wait
+        load(name)
+    async with opened_at(server) as place:
         if isinstance(place, Ledger):
             async with workflows_here(place, *names) as flows:
                 yield flows

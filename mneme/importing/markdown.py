@@ -8,7 +8,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from functools import reduce
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from markdown_it.tree import SyntaxTreeNode
 
 from mneme.core.errors import BadInput
 from mneme.importing.item import Item, Reading, clean, first_time, id_of
@@ -35,8 +35,8 @@ LEFT_OUT = {
     "fence": "pieces of code",
     "code_block": "pieces of code",
     "html_block": "pieces of HTML",
-    "blockquote_open": "quotations",
-    "table_open": "tables",
+    "blockquote": "quotations",
+    "table": "tables",
 }
 CALLOUT = re.compile(r"^\[!\w+\][+-]?[ \t]*")
 """How Obsidian marks a box, which is written like a quotation but is the user's own."""
@@ -162,62 +162,43 @@ class Statement(NamedTuple):
     lead: Sequence[str]
 
 
-@dataclass
-class _Place:
-    """Where in a text its reader is."""
-
-    headings: dict[int, str] = field(default_factory=dict)
-    lists: list[str] = field(default_factory=list)
-    """What leads to the list items at hand: the line before each list, and each item around them."""
-    last: str = ""
-
-
 def statements(text: str, skipped: Counter[str]) -> Iterator[Statement]:
     """Yield the statements of a text in order, and count what is left out."""
-    tokens, place, number = _markdown.parse(COMMENTS.sub("", text)), _Place(), 0
-    while number < len(tokens):
-        token = tokens[number]
-        is_quote = token.type == "blockquote_open"
-        if token.type in LEFT_OUT and not (is_quote and CALLOUT.match(tokens[number + 2].content)):
-            skipped[LEFT_OUT[token.type]] += 1
-            depth = int(token.nesting)
-            while depth > 0:  # to the end of the block
-                number += 1
-                depth += tokens[number].nesting
-        elif token.type == "heading_open":
-            level = int(token.tag[1])
-            kept = {each: name for each, name in place.headings.items() if each < level}
-            place.headings, place.last = kept | {level: _words(tokens[number + 1])}, ""
-            number += 2
-        elif token.type == "inline":
-            is_before_list = any(each.type.endswith("_list_open") for each in tokens[number + 2 : number + 3])
-            yield from _said(_words(token), is_before_list, place)
+    yield from _below(SyntaxTreeNode(_markdown.parse(COMMENTS.sub("", text))), {}, [], skipped)
+
+
+def _below(
+    place: SyntaxTreeNode, headings: dict[int, str], lead: Sequence[str], skipped: Counter[str]
+) -> Iterator[Statement]:
+    """Yield the statements of a block; a paragraph that ends with a colon leads to the list after it."""
+    last, is_in_list = "", place.type == "list_item"
+    for block in place.children:
+        is_before_list = block.next_sibling is not None and block.next_sibling.type.endswith("_list")
+        if block.type in LEFT_OUT and not _is_callout(block):
+            skipped[LEFT_OUT[block.type]] += 1
+        elif block.type == "heading":
+            level, last = int(block.tag[1]), ""
+            for lower in [each for each in headings if each >= level]:
+                del headings[lower]
+            headings[level] = _words(block)
+        elif block.type == "paragraph":
+            last = _words(block)
+            if last and not (is_before_list and last.endswith(":")):
+                yield Statement(last, [*headings.values()], lead)
         else:
-            _move(token, place)
-        number += 1
+            is_led = block.type.endswith("_list") and last and (is_in_list or last.endswith(":"))
+            yield from _below(block, headings, [*lead, last] if is_led else lead, skipped)
+            last = ""
 
 
-def _said(words: str, is_before_list: bool, place: _Place) -> Iterator[Statement]:
-    """Yield a paragraph, unless it only leads to the list after it."""
-    place.last = words
-    if words and not (is_before_list and words.endswith(":")):
-        yield Statement(words, [*place.headings.values()], [each for each in place.lists if each])
+def _is_callout(block: SyntaxTreeNode) -> bool:
+    first = next((each for each in block.walk() if each.type == "inline"), None)
+    return block.type == "blockquote" and first is not None and bool(CALLOUT.match(first.content))
 
 
-def _move(token: Token, place: _Place) -> None:
-    """Go into a list, or out of it."""
-    if token.type.endswith("_list_open"):
-        is_lead = bool(place.lists) or place.last.endswith(":")
-        place.lists.append(place.last if is_lead else "")
-        place.last = ""
-    elif token.type.endswith("_list_close"):
-        place.lists.pop()
-        place.last = ""
-
-
-def _words(token: Token) -> str:
+def _words(block: SyntaxTreeNode) -> str:
     """Return the words of a paragraph or heading, without marks, links and tags alone."""
-    raw = "".join(map(_piece, token.children or ()))
+    raw = "".join(_piece(each) for inline in block.to_tokens() for each in inline.children or ())
     text = reduce(lambda words, each: each[0].sub(each[1], words), OBSIDIAN, CALLOUT.sub("", raw))
     said = [TAG.sub(r"\1", line) for line in text.splitlines() if TAG.sub("", line).strip()]
     return " ".join(" ".join(said).split())

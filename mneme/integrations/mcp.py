@@ -9,11 +9,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from mneme.api.cards import Cards
-from mneme.api.memories import Memories
-from mneme.api.operation import Operations
-from mneme.api.pools import Pools
-from mneme.api.shared_memory import SharedMemory
+from mneme.client.memory import OPERATIONS
 from mneme.client.memory import open as open_memory
 from mneme.core.errors import DISTRIBUTION, BadInput, needs
 from mneme.integrations.offers import FAILURES, Offer, chosen, told_of
@@ -104,15 +100,10 @@ async def serve_stdio(user: str, team: str, memory_agent: str, tools: Sequence[O
     The ledger is opened with the first call.
     """
     async with open_memory(user, team, caller=CALLER) as memory:
-        on: Mapping[type[Operations], Any] = {
-            Memories: memory.memories,
-            Cards: memory.cards,
-            Pools: memory.pools,
-            SharedMemory: memory.shared,
-        }
+        names = {kind: name for name, kind in OPERATIONS.items()}
 
         async def do(offer: Offer, given: Mapping[str, Any], _: Any) -> Any:
-            return await offer.call(on[offer.kind], given, memory_agent)
+            return await offer.call(getattr(memory, names[offer.kind]), given, memory_agent)
 
         server = mcp_server(do, lambda _: tools)
         async with stdio_server() as (incoming, outgoing):

@@ -14,12 +14,9 @@ import httpx
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from mneme.api.cards import Cards
-from mneme.api.memories import Memories
 from mneme.api.messages import MAX_MESSAGE_CHARS, ChatMessage
 from mneme.api.operation import Operation, Operations, complaint
-from mneme.api.pools import Pools
-from mneme.api.shared_memory import SharedMemory
+from mneme.client.memory import OPERATIONS
 from mneme.core.errors import BadInput, Conflict, LedgerInUse, MnemeError, NotFound
 from mneme.integrations import results
 from mneme.integrations.results import MAX_ITEMS, bounded, short
@@ -49,9 +46,7 @@ NEXT: Mapping[type[MnemeError], str] = {
 """What a model can do about an error, where the error's own hint speaks to a person at a command line."""
 
 
-KINDS: Mapping[str, type[Operations]] = {
-    each.__name__: each for each in (Memories, SharedMemory, Cards, Pools)
-}
+KINDS: Mapping[str, type[Operations]] = {each.__name__: each for each in OPERATIONS.values()}
 
 
 @dataclass(frozen=True)

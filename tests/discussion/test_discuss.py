@@ -330,7 +330,6 @@ def test_a_team_is_designed_for_its_task(
         (["x", "--as", "documentation", "--agents", "rules"], "never has the floor"),
         (["x", "--experts", "nope"], "is called 'nope'"),
         (["x", "--team", "design_review"], "--experts"),
-        (["carried", "--team=design_review"], "--experts"),
         (["x", "--as", "nobody"], "no role 'nobody'"),
         (["x", "--agents", "solver="], "ROLE=MODEL"),
         (["x", "--agents", "nobody=rules"], "no role 'nobody'"),
@@ -343,7 +342,7 @@ def test_a_team_is_designed_for_its_task(
         (["show", "one", "--id", "another"], "Two discussions are named"),
         (["memory", "solver"], "no discussion"),
         (["--id", "unheard-of"], "no discussion"),
-        (["--id", "unheard-of"], "--owner TEAM"),
+        (["--id", "unheard-of"], "--team TEAM"),
         (["new-team", "t", "--task", "x", "--role", "No duties"], "give a title and duties"),
     ],
 )

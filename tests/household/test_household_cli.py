@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, EntryPoints
 from io import StringIO
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +109,10 @@ class TestRuns:
         assert refused.startswith("mneme: --team: the run tea is not of the team others.")
 
     def test_it_says_why_a_proposal_was_overruled(self, home: Path, tea: dict[str, Any]) -> None:
-        told = mneme(home, "replay", "tea").stdout.splitlines()
-        overruled = [number for number, line in enumerate(told) if "(proposed " in line]
-        assert overruled and all("           manager: " in told[number + 1] for number in overruled)
-        assert sum("  manager: " in line for line in told) == len(overruled)
+        decisions = mneme(home, "replay", "tea").stdout.split("\n  step ")
+        overruled = [each for each in decisions if "(proposed" in each]
+        assert overruled and all(each.count("\n           manager: ") == 1 for each in overruled)
+        assert sum("manager: " in each for each in decisions) == len(overruled)
 
     def test_it_shows_what_the_team_s_memories_told_until_it_is_forgotten(self, tmp_path: Path) -> None:
         fact = "The waterglass must not go into the dishwasher."
@@ -379,6 +379,28 @@ def test_a_manager_that_never_answers_does_not_look_like_mita(
     with Screen(parse_episode(written[0]["episode"]), [], console) as screen:
         screen.show(rounds[0])
     assert "no usable allocation (1 so far)" in out.getvalue()
+
+
+def test_a_team_that_waits_for_what_it_was_shown_is_told_of(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = count()
+
+    def manager(body: dict[str, Any]) -> Reply:
+        """Let all wait at first, then do as they propose."""
+        text = "\n".join(each["content"] for each in body["messages"])
+        members = re.findall(r"(\w+) sees:(.*?)(?=\n\w+ sees:|\Z)", text, re.S)
+        option = r"\[(\d+)\] wait" if next(rounds) < 2 else r"proposes \[(\d+)\]"
+        choices = {name: int(re.findall(option, said)[-1]) for name, said in members}
+        return Reply(json.dumps({"reason": "Alice and Bob may not.", "choices": choices}))
+
+    assert CliRunner().invoke(app, ["add", "The wine always goes into the fridge."]).exit_code == 0
+    played = ("--task", "Prepare Tea", "--members", "2", "--seed", "3", "--no-summary")
+    with served(monkeypatch, Model("large"), brain=manager):
+        settings.cache_clear()
+        told = CliRunner().invoke(app, ["household", "run", *played, *RULES, "--manager", "ollama:large"])
+    assert told.output.count("may forbid its goal") == 1, told.output
+    assert told.output.index("goes into the fridge") < told.output.index("may forbid its goal")
 
 
 def test_a_method_of_another_package_plays_by_entry_point(

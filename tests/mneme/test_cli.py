@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from mneme.cli.derived import DECLARED
 from mneme.cli.show import console
 from mneme.evals.commands import quiet
@@ -17,12 +15,6 @@ from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.ledger import open_ledger
 from tests.doubles.command_line import Run, failed, run_mneme
 from tests.doubles.ollama import OllamaDouble
-
-
-@pytest.fixture
-def mneme(tmp_path: Path) -> Run:
-    """Run `mneme` in a home of its own, with no model anywhere."""
-    return lambda *words, stdin="", **more: run_mneme(words, quiet(tmp_path / "home", **more), stdin)
 
 
 def test_a_conversation_is_remembered_searched_changed_and_forgotten(mneme: Run, tmp_path: Path) -> None:
@@ -209,10 +201,10 @@ def test_errors_are_json_where_results_are(mneme: Run) -> None:
 def test_the_inbox_and_what_to_look_at_are_listed(mneme: Run) -> None:
     for words in (("inbox", "list"), ("memories", "review")):
         listed = mneme(*words)
-        assert (listed.returncode, listed.stdout.strip()) == (0, "nothing")
+        assert (listed.returncode, listed.stdout.split()[-1]) == (0, "nothing")
     for command in ("show", "retry", "drop"):
         failed(mneme("inbox", command, "zz"), "zz", "mneme inbox list")
-    failed(mneme("memories", "review", "--accept", "zz"), "zz", "mneme memories list")
+    failed(mneme("memories", "accept", "zz"), "zz", "mneme memories list")
 
 
 def test_a_chat_says_what_is_wrong_and_goes_on(mneme: Run) -> None:

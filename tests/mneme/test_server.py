@@ -280,7 +280,7 @@ async def test_two_users_see_nothing_of_one_another(tmp_path: Path) -> None:
         server.environment["MNEME_KEY"] = ann
         listed = server.mneme("memories", "list", "--json")
         assert "Austin" in listed.stdout, listed.stderr
-        assert "of 1 threads" in server.mneme("threads", "prune", thread).stdout
+        assert json.loads(server.mneme("threads", "prune", thread, "--json").stdout)["threads"] == 1
         teams_of_one_name_are_two(server, ann, bob)
 
 

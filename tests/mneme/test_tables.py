@@ -30,6 +30,10 @@ def test_every_word_is_whole_and_no_line_too_long(width: int) -> None:
         assert all(word in words for word in cell.split())
 
 
+def test_a_heading_of_two_words_stands_on_one_line_where_there_is_room() -> None:
+    assert "at least  outcome" in printed(Table("", ["at least", "outcome"], [["23", "done"]]), 40)
+
+
 def test_a_row_that_does_not_fit_is_a_card() -> None:
     rows = [*ROWS, ["kc-0", "", "Short", *[""] * 5]]
     text = printed(Table("Cards", COLUMNS, rows), 60)

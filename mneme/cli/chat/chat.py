@@ -40,7 +40,7 @@ async def chat(
     context: Annotated[Context, Fields(ChatContext, without=NO_OPTIONS)],
     thread: Annotated[str, "Name of the conversation.", "--thread -t"] = "main",
 ) -> int:
-    """Chat; a memory agent remembers in the background (/memories /history /forget /undo /quit)."""
+    """Chat; what you tell is remembered (in it: /memories /history /forget /undo /quit)."""
     user = context.pop("user")
     await get_ready(context)
     async with LastingSession(user) as lasting:

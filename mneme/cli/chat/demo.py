@@ -21,7 +21,7 @@ SESSIONS = EXAMPLES / "demo.yaml"
 
 
 async def demo() -> None:
-    """Run a conversation over two sessions and show what the memory agent does with it."""
+    """Show what the memory agent does, in a prepared conversation over two sessions."""
     folder = settings().home / "demo"  # the user's own memories are not touched
     shutil.rmtree(folder, ignore_errors=True)
     os.environ["MNEME_LEDGER"] = str(folder / "ledger")

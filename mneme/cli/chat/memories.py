@@ -19,13 +19,10 @@ from mneme.cli.show import (
     is_written,
     print_error,
     print_fields,
-    print_result,
     print_rows,
-    print_table,
     prints_json,
     read_file,
     say,
-    shortened,
 )
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, Forbidden
@@ -53,7 +50,7 @@ def print_written(written: Written) -> None:
     if written.beside:
         console.print("It may contradict, or repeat in other words:")
         print_rows(written.beside)
-        console.print(f"To settle it: mneme memories review --accept {written.key[:SHORT]}, or update one.")
+        console.print(f"To settle it: mneme memories accept {written.key[:SHORT]}, or update one.")
 
 
 def print_letters(found: Letter | Sequence[Letter]) -> None:
@@ -88,21 +85,6 @@ async def reread(user: User = "local", agents: Agents = "auto") -> int:
     for each in report["failed"]:
         print_error(BadInput(f"{each['message_id']}: {each['error']}", "See `mneme inbox list`."))
     return int(bool(report["failed"]))
-
-
-async def review(
-    user: User = "local",
-    accept: Annotated[
-        str, typer.Option(metavar="KEY", help="Remove the flag from this memory: it is right.")
-    ] = "",
-) -> None:
-    """List the memories that a person should look at, and why."""
-    async with open_operations(Memories, user, reading=not accept) as memories:
-        if accept:
-            await memories.accept(accept)
-        found = await memories.flagged()
-    rows = ([each.key[:SHORT], each.memory.content, shortened(each.memory.attention)] for each in found)
-    print_result(found, lambda _: print_table("", ("key", "memory", "why look at it"), rows))
 
 
 async def forget(

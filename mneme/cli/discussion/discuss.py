@@ -24,7 +24,7 @@ from mneme.cli.options import by_role
 from mneme.cli.show import console, emit, print_code, prints_json, read_file, say
 from mneme.client.workflows import Workflows, open_workflows
 from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable
-from mneme.library.teams.team import load_team
+from mneme.library.teams.team import load_team, shipped
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.stores.discussions.discussions import Discussion, check_id
 
@@ -33,7 +33,7 @@ TASK_FILES = {".md", ".txt"}
 Values = dict[str, Any]
 
 
-OPTIONS = Fields(DiscussionContext, {"team": "--owner -o", "person": "--as"}, "agents")
+OPTIONS = Fields(DiscussionContext, {"person": "--as"}, "agents")
 
 
 async def run(
@@ -59,6 +59,9 @@ async def run(
 ) -> int:
     """Discuss a task until all accept, and write the document (the word `run` may be left out)."""
     context["agents"], models = by_role(agents, os.environ.get("MNEME_AGENTS", "auto"))
+    if context["team"] in shipped():  # `--team` named the experts in earlier versions
+        experts = f"--team {context['team']}: it names the team whose data is used."
+        raise BadInput(experts, f"Who discusses is given with --experts {context['team']}.")
     given: Values | None = None
     if task or not discussion_id:
         given = {"task": task_of(task), "team": team_of(discussing, models)}

@@ -12,7 +12,7 @@ from rich.markup import escape
 from mneme.api.copies import note_reports
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.discussion.report import ending, write_report
-from mneme.cli.options import Owner
+from mneme.cli.options import Team
 from mneme.cli.show import console, count_of, emit, print_code, print_result, print_rows, print_shared, say
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
@@ -38,9 +38,9 @@ Which = Annotated[
 Named = Annotated[str, typer.Option("--id", "--discussion", "-d", help="The same as the argument ID.")]
 
 
-async def show(discussion: Which = "", named: Named = "", owner: Owner = "local") -> None:
+async def show(discussion: Which = "", named: Named = "", team: Team = "local") -> None:
     """Show a discussion: how it ended, the document, the transcript."""
-    async with open_operations(TeamDiscussions, owner, reading=True) as done:
+    async with open_operations(TeamDiscussions, team, reading=True) as done:
         about = await done.starting(one_of(discussion, named))
         turns = await done.turns(about.id)
     emit(about)
@@ -56,10 +56,10 @@ async def report(
     discussion: Which = "",
     named: Named = "",
     out: Annotated[Path | None, "Folder; default: discussions/ID."] = None,
-    owner: Owner = "local",
+    team: Team = "local",
 ) -> None:
     """Write a discussion's document, transcript, memories and report again."""
-    async with open_operations(TeamDiscussions, owner, reading=True) as done:
+    async with open_operations(TeamDiscussions, team, reading=True) as done:
         about = await done.starting(one_of(discussion, named))
         files = await write_files(done, about, out)
     print_end(about, None, files)
@@ -76,10 +76,10 @@ async def memory(
         int | None, typer.Option("--since", min=0, help="Show what changed since this turn.")
     ] = None,
     history: Annotated[bool, "List every version."] = False,
-    owner: Owner = "local",
+    team: Team = "local",
 ) -> None:
     """Show an agent's memory now, after a turn, or what changed between two turns."""
-    async with open_operations(TeamDiscussions, owner, reading=True) as done:
+    async with open_operations(TeamDiscussions, team, reading=True) as done:
         about = await done.starting(one_of(discussion, named))
         last = MANY if turn is None else turn
         if history:

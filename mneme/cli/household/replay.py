@@ -7,11 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from mneme.api.household import played, replayed
 from mneme.api.household_runs import GOING_ON, Line, Run, brief, run_named, runs
-from mneme.cli.show import console, emit, errors, print_result, print_rows, print_table, prints_json, say
+from mneme.cli.show import (
+    console,
+    emit,
+    errors,
+    print_beside,
+    print_result,
+    print_rows,
+    print_table,
+    prints_json,
+    say,
+)
+from mneme.cli.tables import Table
 from mneme.client.home import opened
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.scene import NAMES
@@ -123,37 +133,41 @@ def _print_run(run: Run, last: int) -> None:
 
 
 def print_decision(line: Line) -> None:
-    """Print each member's action, or the manager's synopsis."""
+    """Print each member's action on a line of its own, or the manager's synopsis."""
     at = f"  [cyan]step {line['at']:>3}[/] "
     if line["step"] == "summarise":
         synopsis = line.get("synopsis") or f"none: {line['fallback']}"
         say(f"{at}[dim]synopsis: {escape(synopsis)}[/]")
         return
-    parts, why = [], ""
+    parts, going_on, why = list[str](), list[str](), ""
     for number, proposed in enumerate(each["action"] for each in line["proposals"]):
         action = line["allocation"][number] if line.get("allocation") else proposed
         instead = "" if brief(action) == brief(proposed) else f" [dim](proposed {escape(brief(proposed))})[/]"
         why = line.get("reason", "") if instead else why
-        if "under way" in action:
-            parts.append(f"[dim]{NAMES[number]} continues[/]{instead}")
+        if "under way" in action and not instead:
+            going_on.append(NAMES[number])
             continue
-        parts.append(f"[bold]{NAMES[number]}[/] {escape(brief(action))}{instead}")
+        does = "continues" if "under way" in action else escape(brief(action))
+        parts.append(f"[bold]{NAMES[number]}[/] {does}{instead}")
     if "fallback" in line:
         say(f"{at}[yellow]no usable allocation: {escape(line['fallback'])}[/]")
-    say(f"{at}{'; '.join(parts)}")
-    if why:
-        say(f"{'':11}[dim]manager: {escape(why)}[/]")
+    parts += [f"[dim]{' and '.join(going_on)} continue{'s' * (len(going_on) == 1)}[/]"] * bool(going_on)
+    if wish := line.get("forbidden"):
+        parts.append(f"[yellow]the manager says that a wish forbids the task: {escape(wish)}[/]")
+    parts += [f"[dim]manager: {escape(why)}[/]"] * bool(why)
+    print_beside(at, "\n".join(parts))
 
 
 def _print_beside(found: Sequence[Run], last: int) -> None:
     """Print the decisions of runs in a column each, up to a step, and below what each came to."""
-    table = Table("step", *(run.name for run in found), title="Side by side", show_lines=True)
     columns = [_decisions(run, last) for run in found]
-    for step in sorted({step for column in columns for step in column}):
-        table.add_row(str(step), *(column.get(step, "") for column in columns))
-    table.add_section()
-    table.add_row("end", *map(_end, found))
-    console.print(table)
+    steps = sorted({step for column in columns for step in column})
+    rows = [[str(step), *(column.get(step, "") for column in columns)] for step in steps]
+    names, rows = (
+        ["step", *(run.name for run in found)],
+        [*rows, ["end", *(ending(run.first("end")) for run in found)]],
+    )
+    console.print(Table("Side by side", names, rows, lines=True))
 
 
 def _decisions(run: Run, last: int) -> dict[int, str]:
@@ -171,15 +185,24 @@ def _decisions(run: Run, last: int) -> dict[int, str]:
     return decided
 
 
-def _end(run: Run) -> str:
-    """Say how a run ended, with the same figures for all."""
-    end = run.first("end")
+COUNTED = {
+    "conflicts": "conflicts",
+    "redundant": "redundant actions",
+    "messages": "messages",
+    "calls": "calls",
+    "repaired": "repaired answers",
+    "fallbacks": "fallbacks",
+}
+"""The counters of how a run ended, with their names there."""
+
+
+def ending(end: Line | None) -> str:
+    """Say how a run ended, by the last line of its trace, with the same figures for all."""
     if end is None:
         return "interrupted"
-    how, names = "done" if end["success"] else "not done", ("conflicts", "redundant", "messages", "calls")
-    counted = ", ".join(f"{end['counters'].get(name, 0)} {name}" for name in names)
-    least = "" if end["bound"] is None else f" (bound {end['bound']})"
-    return f"{how} in {end['steps']} steps{least}\n{counted}"
+    least = "" if end["bound"] is None else f" (lower bound: {end['bound']})"
+    counted = ", ".join(f"{end['counters'].get(name, 0)} {words}" for name, words in COUNTED.items())
+    return f"{'done' if end['success'] else 'not done'} in {end['steps']} steps{least}; {counted}."
 
 
 def list_(team: Annotated[str, "Only the runs of this team (default: all)."] = "") -> None:

@@ -1,6 +1,5 @@
 """`mneme cards consolidate`: tune a model on what the cards have taught, or undo it."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -9,14 +8,12 @@ from pydantic import BaseModel, Field
 from rich.markup import escape
 
 from mneme.api.cards import Cards
-from mneme.api.pools import Pools
 from mneme.cli.derived import Fields
 from mneme.cli.show import console, emit, print_rows, print_table
 from mneme.client.home import open_operations
 from mneme.client.session import open_team
 from mneme.core.errors import BadInput
 from mneme.nodes.learning.consolidation.state import TuningContext
-from mneme.stores.tuned_models import Archive, Attempt
 
 GRAPH = "consolidation"
 SAME = ("base", "served_base")
@@ -27,8 +24,8 @@ class Wanted(BaseModel):
 
     base: str = Field("", description="What is tuned: a GGUF file, a folder of safetensors, or smollm2.")
     served_base: str = Field("", description="The same model's name in Ollama.")
-    force: bool = Field(False, description="Though nothing makes it due.")
-    anew: bool = Field(False, description="Give up one that was begun.")
+    force: bool = Field(False, description="Consolidate although nothing makes it due.")
+    anew: bool = Field(False, description="Begin anew, and give up a consolidation that was begun.")
     status: bool = Field(False, description="Only say what is due and what was.")
     rollback: bool = Field(
         False,
@@ -67,9 +64,8 @@ async def _run(wanted: dict[str, Any], context: dict[str, Any]) -> int:
     if not (asks or undoes):
         return await consolidate(wanted, context, anew=anew)
     pool = context.get("pool", "")
-    of, kind = ([pool], Pools) if pool else ([], Cards)
-    async with open_operations(kind, context["team"], reading=asks) as on:
-        await (_print_status(on, of) if asks else _roll_back(on, of, reason))
+    async with open_operations(Cards, context["team"], reading=asks) as on:
+        await (_print_status(on, pool) if asks else _roll_back(on, pool, reason))
     return 0
 
 
@@ -155,10 +151,10 @@ def _costs(found: dict[str, Any]) -> list[list[str]]:
     return rows
 
 
-async def _print_status(on: Any, of: list[str]) -> None:
+async def _print_status(on: Cards, pool: str) -> None:
     """Print why a consolidation is due, which model serves, and how earlier ones ended."""
-    due, serving = await on.consolidation_due(*of), await on.serving(*of)
-    attempts: Sequence[Attempt] = await on.consolidations(*of)
+    due, serving = await on.consolidation_due(pool), await on.serving(pool)
+    attempts = await on.consolidations(pool)
     emit({"due": [*due], "serving": serving, "attempts": [each.model_dump() for each in attempts]})
     console.print(f"due: {escape('; '.join(due)) or 'no'}")
     console.print(f"serving: {escape(serving) or 'no tuned model'}")
@@ -166,12 +162,12 @@ async def _print_status(on: Any, of: list[str]) -> None:
         print_rows(attempts)
 
 
-async def _roll_back(on: Any, of: list[str], reason: str) -> None:
+async def _roll_back(on: Cards, pool: str, reason: str) -> None:
     """Undo the latest consolidation: its cards come back, and the model before it serves."""
-    undone: Archive = await on.roll_back_consolidation(*of, reason)
+    undone = await on.roll_back_consolidation(pool, reason)
     emit(undone)
     now = undone.before or "no tuned model"
-    told = "its pairs never left the pool" if of else f"{len(undone.ids)} cards are as before"
+    told = "its pairs never left the pool" if pool else f"{len(undone.ids)} cards are as before"
     console.print(f"{undone.tag} is taken back: {told}; {escape(now)} serves.")
     if undone.serves:
         console.print(f"[dim]Ollama still has {escape(undone.serves.removeprefix('ollama:'))}.[/]")

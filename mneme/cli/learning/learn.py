@@ -20,7 +20,7 @@ from mneme.cli.learning.disputes import LEARNING, Session, print_dispute, run_di
 from mneme.cli.options import Agents, Team
 from mneme.cli.show import console, emit, print_beside, print_result, read_file
 from mneme.client.session import open_team
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, first_fault
 from mneme.environments.sql_tuning.tasks import story, tasks
 from mneme.environments.worlds import find_world
 from mneme.environments.worlds.registry import SHIPPED
@@ -54,7 +54,7 @@ class Place(BaseModel):
 
     id: str = Field(
         "",
-        description="Its name; a task that is done is not run again. Default: the file's name and a number.",
+        description="The task's name; one that is done is not run again. Default: file name and number.",
     )
     world: str = Field("", description="The world that tries solutions: a name, or a YAML file.")
     schema_name: str = Field(
@@ -197,10 +197,8 @@ def _of_file(file: Path, where: Context) -> list[Place]:
         try:
             given.append(Given.model_validate(named))
         except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(map(str, (number, *first["loc"])))
             raise BadInput(
-                f"{file}: {field}: {first['msg']}.",
+                f"{file}: {number}.{first_fault(error)}",
                 "A task has the fields task, id, world, query, schema, …; see `mneme learn --help`.",
             ) from error
     return given

@@ -1,12 +1,14 @@
 """`mneme share agent …`: agents of one's own, known by name."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import yaml
+from pydantic import Field, create_model
 from rich.markup import escape
 
 from mneme.api.pools import Pools
+from mneme.cli.derived import Fields
 from mneme.cli.options import Agents, Team
 from mneme.cli.show import console, emit, print_result, print_rows, say
 from mneme.client.home import open_operations
@@ -15,23 +17,22 @@ from mneme.core.yaml_files import read_yaml, text_of
 from mneme.library.agents.agent import AGENTS, Agent, load_agent
 from mneme.library.agents.own import EXAMPLE, own_agents, own_text, save_agent
 
+FIELDS: dict[str, Any] = {
+    name: (str, Field("", description=each.description)) for name, each in Agent.model_fields.items()
+}
+del FIELDS["name"]
+Given = create_model("Given", **FIELDS)
+
 
 async def new(
     name: Annotated[str, "Its short name: small letters, digits and _."],
+    fields: Annotated[dict[str, str], Fields(Given)],
     file: Annotated[Path | None, "A YAML file that describes it."] = None,
-    does: Annotated[str, "What it writes, as an instruction to it."] = "",
-    questions: Annotated[str, "What its questions look like."] = "",
-    domain: Annotated[str, "Whose pool and rubric; default: its own."] = "",
-    title: Annotated[str, "Its name for people."] = "",
-    language: Annotated[str, "Of its answers, by ISO 639."] = "",
-    form: Annotated[str, "A check of form, of a shipped agent."] = "",
     replace: Annotated[bool, "In place of the one of this name."] = False,
     agents: Agents = "auto",
     team: Team = "local",
 ) -> None:
     """Make an agent of your own; with its name alone, write a file to fill in."""
-    fields = {"does": does, "questions": questions, "domain": domain, "title": title}
-    fields |= {"language": language, "form": form}
     given = {field: value for field, value in fields.items() if value}
     if file is None and not given:
         _write_example(name)
