@@ -1,12 +1,11 @@
 """Who plays in the household evaluation: the arms of the paper's tables and figure, and one episode played.
 
 Every arm plays the same episodes. A weaker role under `rules` (figure 3b) is one whose decisions lapse with
-probability `LAPSES`; with language models it is the model named. A taught team starts from what lessons on
-other seeds taught of where things usually are.
+probability `LAPSES`; with language models it is the model named.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -56,8 +55,6 @@ class Arm:
     summary: bool = True
     member_lapses: float = 0.0
     manager_lapses: float = 0.0
-    taught: bool = False
-    """Whether it starts from what earlier episodes taught of where things usually are."""
     window: int = WINDOW
     setting: Setting = "symbolic"
 
@@ -67,8 +64,7 @@ class Arm:
         if self.method != "MiTa":
             return self.method
         missing = {"allocation": self.allocation, "summary": self.summary}
-        whole = "MiTa, taught" if self.taught else "MiTa"
-        return next((f"w/o {part}" for part, kept in missing.items() if not kept), whole)
+        return next((f"w/o {part}" for part, kept in missing.items() if not kept), "MiTa")
 
     @property
     def key(self) -> str:
@@ -160,13 +156,12 @@ class Plan:
 
     @property
     def pairs(self) -> list[tuple[Arm, Arm]]:
-        """Return MiTa beside each rival and ablation of its size, and taught MiTa beside each rival."""
+        """Return MiTa beside each rival and ablation of its size."""
         return [
             (one, other)
             for one in self.arms
             for other in self.arms
-            if one.agents == other.agents and one != other and one.name.startswith("MiTa")
-            if not one.taught or other.method != "MiTa"
+            if one.agents == other.agents and one != other and one.name == "MiTa"
         ]
 
 
@@ -179,8 +174,6 @@ def table_arms(agents: Sequence[int], methods: Sequence[str], member: str, manag
         if method in methods
     ]
     largest = max(agents)
-    if "MiTa" in methods:
-        made += [replace(arm, taught=True) for arm in made if arm.method == "MiTa"]
     if "MiTa" in methods and largest > 1:
         made.append(Arm("MiTa", largest, member, manager, allocation=False))
         made.append(Arm("MiTa", largest, member, manager, summary=False))

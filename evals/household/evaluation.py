@@ -47,14 +47,9 @@ from mneme.evals.measuring import processes
 from mneme.evals.options import AgentsCompared, JournalOptions, Role
 from mneme.evals.report import Progress, Report, Row, file_digest
 from mneme.nodes.household.context import Setting
-from mneme.stores.episodes.episodic_memory import EpisodeRecord, experience_of
 
 QUICK = 3
 """Episodes per category of a short run."""
-LESSONS_PER_CATEGORY = 6
-"""Episodes per category from which taught teams learn."""
-FIRST_LESSON_SEED = 40_000
-"""The first seed of a lesson, far from those of the episodes."""
 
 
 class Options(JournalOptions):
@@ -110,35 +105,19 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     jobs = options.jobs or (1 if responders.uses_model else os.cpu_count() or 1)
     episodes = await asyncio.to_thread(lambda: {size: _episodes(options, size) for size in options.members})
     runs = journal.path.with_suffix("")
-    lessons = _lessons(options, plans[0], runs)
     bounds = [Case(None, episode) for each in episodes.values() for episode in each]
     with processes(jobs, finished, finish) as one:
         play = partial(journal.play, one=one, progress=progress, concurrency=jobs)
-        learned = await play({case.key: case for case in lessons})
-        experience = experience_of([EpisodeRecord.model_validate(row["lesson"]) for row in learned])
         await play({case.key: case for case in bounds})
         least = {each.key: journal[each.key]["bound"] for each in bounds}
         cases = [
-            Case(arm, each, runs, False, experience if arm.taught else {}, least[Case(None, each).key])
+            Case(arm, each, runs, least[Case(None, each).key])
             for plan in plans
             for arm in plan.every
             for each in episodes[arm.agents]
         ]
         rows = await play({case.key: case for case in cases})
     return report(rows, plans, journal, str(responders))
-
-
-def _lessons(options: Options, plan: Plan, runs: Path) -> list[Case]:
-    """List the episodes of other seeds from which taught teams learn first."""
-    pupil = next((replace(arm, taught=False) for arm in plan.arms if arm.taught), None)
-    if pupil is None:
-        return []
-    seeds = range(FIRST_LESSON_SEED, FIRST_LESSON_SEED + min(LESSONS_PER_CATEGORY, options.count))
-    return [
-        Case(pupil, generate(seed, category, pupil.agents), runs, teaches=True)
-        for category in CATEGORIES
-        for seed in seeds
-    ]
 
 
 async def _responders(options: Options) -> Responders:
@@ -159,7 +138,7 @@ def _plan(options: Options, responders: Responders, setting: Setting) -> Plan:
         options.members, options.methods, responders.members[0].responder, responders.manager.responder
     )
     if setting == "visual":  # the paper has tables 1 and 2 of it
-        return Plan([replace(arm, setting="visual") for arm in arms if not arm.taught], [], [])
+        return Plan([replace(arm, setting="visual") for arm in arms], [], [])
     mita = [arm for arm in arms if arm.name == "MiTa"]
     models = [
         replace(arm, member=each.responder, manager=each.responder)

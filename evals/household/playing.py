@@ -1,4 +1,4 @@
-"""Do one thing for the household evaluation: bound an episode, learn from it, or play it with an arm.
+"""Do one thing for the household evaluation: bound an episode, or play it with an arm.
 
 What happened in a played one stands in a file beside the journal, which can be replayed: `mneme household
 replay FILE`. Of a generated episode it keeps what it is made from; any other stands in it whole.
@@ -7,7 +7,6 @@ replay FILE`. Of a generated episode it keeps what it is made from; any other st
 import asyncio
 import re
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,33 +21,29 @@ from mneme.environments.household.trace import Trace
 from mneme.evals.household.arms import COUNTED, METHOD_NAMES, Arm
 from mneme.evals.report import Row
 from mneme.graphs import load
-from mneme.nodes.household.mita_memory import taught_by
 
 STEPS_OF_GRAPH = 5_000
 """Supersteps after which LangGraph gives up: far above what 250 steps of the world can need."""
 Values = Any
-Experience = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Case:
-    """An episode to be played with an arm or learned from; without an arm, bounded.
+    """An episode to be played with an arm; without one, to be bounded.
 
-    `runs` is the folder of the runs' files; `experience` is for taught arms; `bound` is what an oracle needs.
+    `runs` is the folder of the runs' files; `bound` is what an oracle needs.
     """
 
     arm: Arm | None
     episode: Episode
     runs: Path = Path()
-    teaches: bool = False
-    experience: Experience = field(default_factory=dict, compare=False)
     bound: int = field(default=0, compare=False)
 
     @property
     def key(self) -> str:
         """Name the case in the journal."""
         who = self.arm.key if self.arm else f"bound, {len(self.episode.starts)}"
-        return f"{'lesson, ' * self.teaches}{who} | {self.episode.id}"
+        return f"{who} | {self.episode.id}"
 
 
 def finish(case: Case) -> Row:
@@ -57,16 +52,14 @@ def finish(case: Case) -> Row:
 
 
 async def finished(case: Case) -> Row:
-    """Play the episode to success or to the limit of steps, learn from it, or bound it."""
+    """Play the episode to success or to the limit of steps, or bound it."""
     arm, episode, begun = case.arm, case.episode, time.perf_counter()
     if arm is None:
         return {"bound": lower_bound(episode).steps}
     name = re.sub(r"[^A-Za-z0-9]+", "-", case.key).strip("-").lower()[:150]
     trace = Trace(case.runs / f"{name}.jsonl")
     trace.path.unlink(missing_ok=True)
-    result = await _played(arm, episode, case.experience, trace)
-    if case.teaches:
-        return {"lesson": taught_by(result).model_dump(mode="json")}
+    result = await _played(arm, episode, trace)
     trace.append("end", bound=case.bound, **{name: result[name] for name in ENDING})
     return {
         "arm": arm.key,
@@ -87,11 +80,11 @@ async def finished(case: Case) -> Row:
     }
 
 
-async def _played(arm: Arm, episode: Episode, experience: Experience, trace: Trace) -> Values:
+async def _played(arm: Arm, episode: Episode, trace: Trace) -> Values:
     """Run the arm's graph, and write its decisions and steps."""
     context, method = arm.context(episode), METHOD_NAMES[arm.method]
     trace.append("episode", **_kept(arm, episode), method=method, context=context.model_dump(mode="json"))
-    given: Any = {"episode": episode.model_dump(mode="json"), "experience": dict(experience)}
+    given: Any = {"episode": episode.model_dump(mode="json")}
     graph = load(GRAPHS[method]).builder.compile()
     config: Any = {"recursion_limit": STEPS_OF_GRAPH}
     values: Values = {}

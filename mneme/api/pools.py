@@ -85,7 +85,7 @@ class Pools(Operations):
             raise BadInput("The question is empty.", "Give some words.")
         of = await self._filled(pool)
         asked = await look_up(of, question)
-        hits = await found_by(of, question, limit, vector=asked.vector, favours=asked.favours)
+        hits = await found_by(of, question, limit, asked)
         found = hits[:limit]
         return found if asked.vector else [each.model_copy(update={"similarity": None}) for each in found]
 

@@ -88,19 +88,25 @@ async def begin(state: State, runtime: HouseholdRuntime) -> Update:
     update = await household.begin(state, runtime)
     nothing = Progress(placed=update["progress"], held={}, found={})
     started = update | {"assessed": nothing, "last": nothing, "last_step": -1, "actions": [], "synopses": []}
+    started["forbidden"] = ""
     if runtime.context.remember:
         started |= await remembered(update, runtime)
-    wanted = ", ".join(wanted_in(episode_of(cast(State, update))))
+    episode = episode_of(cast(State, update))
+    named = [*wanted_in(episode), *(goal.target_name for goal in episode.goals)]
     return started | {
         "run": uuid4().hex,
-        "shared": await look_up(runtime, wanted, "manager", but=["synopsis"]),
+        "shared": await look_up(runtime, ", ".join(dict.fromkeys(named)), "manager", but=["synopsis"]),
     }
 
 
 async def perceive(state: State, runtime: HouseholdRuntime) -> Update:
-    """Let each member perceive, and evaluate the progress from what they believe together."""
+    """Let each member perceive, and evaluate the progress from what they believe together.
+
+    Where all wait, since a wish forbids the task, the episode is over.
+    """
     update = await household.perceive(state, runtime)
     beliefs = beliefs_of(update["members"])
+    update["over"] = update["over"] or bool(state.get("forbidden"))
     return update | {"assessed": assess(episode_of(state), beliefs), "proposals": Overwrite([])}
 
 
@@ -184,9 +190,12 @@ async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
     allocated = asked.value.choices
     lapsed = {each.worker.name: _lapsed(state, runtime, each) for each in given.members}
     chosen = [lapsed[each.worker.name] or each.options[allocated[each.worker.name]] for each in given.members]
-    options, reason = [str(option) for option in chosen], asked.value.reason
+    options, reason, forbidden = [str(each) for each in chosen], asked.value.reason, asked.value.forbidden
+    said = {"forbidden": forbidden} if forbidden else {}
+    line = {"proposals": _streamed(state), "allocation": options, "reason": reason, **said}
     return _decided(state, chosen, reason) | {
-        **told(runtime, step="allocate", proposals=_streamed(state), allocation=options, reason=reason),
+        **told(runtime, step="allocate", **line),
+        "forbidden": forbidden if all(option.kind == "wait" for option in chosen) else "",
         "members": _informed(state, beliefs, team, chosen),
         "stuck": {name: str(macro_of(option)) for name, option in lapsed.items() if option is not None},
         "answered_by": [f"manager: {asked.responder}"],

@@ -71,6 +71,7 @@ class State(HouseholdState, total=False):
     `said` has, by its name, what each member's plan was decided for, by whom and when. `stuck` has the
     actions that a lapse keeps. `overruled` tells each member, by its name, what the manager last decided
     against its proposal, and why; `refused` has that proposal, as often as it was refused in a row.
+    `forbidden` is the wish for which the manager lets all wait, since it forbids the task.
     """
 
     assessed: Progress
@@ -86,6 +87,7 @@ class State(HouseholdState, total=False):
     stuck: dict[str, str]
     overruled: dict[str, str]
     refused: dict[str, list[str]]
+    forbidden: str
     proposed_in: dict[str, str]
 
 

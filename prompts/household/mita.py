@@ -120,10 +120,19 @@ class CrossContext(Knowledge, Informed):
     members: Annotated[list[Report], PLAIN]
 
 
+WISH = 300
+"""The most characters in which a wish is quoted that forbids the task."""
+
+
 class Allocation(BaseModel):
     """A joint action: one option for each member."""
 
     reason: Reason = Field(description="One or two sentences: why these actions together.")
+    forbidden: str = Field(
+        "",
+        max_length=WISH,
+        description="The remembered wish that forbids the task itself, in its words; empty: nothing does.",
+    )
     choices: dict[str, int] = Field(description="Each member's name, and the number of one of its options.")
 
 
@@ -137,6 +146,8 @@ so that together they are the best joint action: no two go for the same thing, c
 looks where somebody has looked already; whoever is nearest goes; nothing is fetched beyond what is missing;
 nobody is idle while something is to be done. Keep a proposal where it fits; one that was made {OFTEN} times
 is kept, or the reason names its member and says why not. Closed containers stand among what a member may do.
+Respect what people wish. Where a wish forbids the task itself, so that it cannot be finished, quote that wish
+in forbidden and let everybody wait; where another way is left, take it and leave forbidden empty.
 {ACTIONS} {DATA}
 The choices have each member's name and the number of its option.""",
     examples=[
@@ -181,6 +192,13 @@ def nothing_is_done_twice(given: CrossContext, answer: Allocation) -> None:
             raise ValueError(f"{both}: give one of them another option.")
         if option.claim is not None:
             claims[option.claim] = name
+
+
+@allocate_actions.check
+def a_wish_that_forbids_was_told(given: CrossContext, answer: Allocation) -> None:
+    """Refuse a wish that forbids the task where nothing was told of what people wish."""
+    if answer.forbidden.strip() and not given.shared:
+        raise ValueError("No wish was told that could forbid the task: leave forbidden empty.")
 
 
 @allocate_actions.doubt

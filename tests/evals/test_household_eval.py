@@ -81,7 +81,7 @@ def test_the_lineup_is_that_of_the_papers_tables() -> None:
     arms = table_arms([3, 1], ["MHP", "CoELA", "MiTa", "LLM"], "rules", "rules")
     plan = Plan(arms, [], [])
     assert [(arm.agents, arm.name) for arm in plan.main] == [
-        (1, "MHP"), (1, "LLM"), (3, "MHP"), (3, "CoELA"), (3, "MiTa"), (3, "MiTa, taught")
+        (1, "MHP"), (1, "LLM"), (3, "MHP"), (3, "CoELA"), (3, "MiTa")
     ]  # fmt: skip
     assert [arm.name for arm in plan.ablations] == ["w/o allocation", "w/o summary"]
     assert len({arm.key for arm in plan.every}) == len(plan.every)
@@ -111,7 +111,7 @@ def test_a_small_run_makes_every_table_and_plot_and_goes_on_where_it_stopped(
     assert arms["MiTa, 2, rules"]["over_bound"] >= 1
     assert all(Path(plot).stat().st_size > 10_000 for plot in first["plots"])
     assert {"lost_steps", "forestalled"} <= set(arms["CoELA, 2, rules"])
-    assert {"MiTa, taught, 2, rules", "MiTa, 2, rules, lapses 0.0/0.3"} <= set(arms)
+    assert {"MiTa, 2, rules, lapses 0.0/0.3"} <= set(arms)
     kept = [json.loads(line) for line in Path(first["raw"]).read_text().splitlines()[1:]]
     (run, *others) = [tmp_path / row["run"] for row in kept if "run" in row]
     assert others and all(each.is_file() for each in others)

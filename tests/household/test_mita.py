@@ -15,6 +15,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 
+from mneme.api.memories import Memories
 from mneme.core.errors import BadInput
 from mneme.environments.household.beliefs import Beliefs, Known
 from mneme.environments.household.episode import CATEGORIES, Episode
@@ -429,7 +430,7 @@ def sensible(body: Json) -> Answer:
     if "You are the manager" in system:
         user = str(body["messages"][1]["content"])
         count = user.count("may do:")
-        return {"reason": "The first.", "choices": {NAMES[n]: n for n in range(count)}}
+        return {"reason": "The first.", "forbidden": "", "choices": {NAMES[n]: n for n in range(count)}}
     if "You keep the memory" in system:
         return {"narrative": "Something happened.", "found": [], "placed": [], "checked": [],
                 "unchecked": [], "explored": []}  # fmt: skip
@@ -485,12 +486,49 @@ async def test_a_duplicate_allocation_is_repaired(monkeypatch: pytest.MonkeyPatc
             if line.strip().startswith("[") and "goexplore <kitchen>" in line
         ]
         picks = {NAMES[n]: int(number) for n, number in enumerate(numbers)}
-        return {"reason": "All there.", "choices": picks}
+        return {"reason": "All there.", "forbidden": "", "choices": picks}
 
     with served(monkeypatch, Model("large"), brain=confused):
         state = await first_rounds(1, manager="ollama:large")
     assert any("both go for" in words or "exactly one choice" in words for words in told)
     assert state["counters"]["repaired"] >= 1 and state["counters"].get("fallbacks", 0) == 0
+
+
+async def test_a_wish_that_forbids_the_task_ends_it_early_and_is_said(
+    monkeypatch: pytest.MonkeyPatch, edge_ledger: Ledger
+) -> None:
+    wish = "Nobody may put anything on the coffeetable."
+    await Memories(edge_ledger, "local").add(wish)
+
+    def heeding(body: Json) -> Answer:
+        answer = sensible(body)
+        if "You are the manager" not in str(body["messages"][0]["content"]):
+            return answer
+        user = str(body["messages"][-1]["content"])
+        waits = re.findall(r"^    \[(\d+)\] wait$", user, re.M)
+        choices = {name: int(number) for name, number in zip(NAMES, waits, strict=False)}
+        return {"reason": "It is not wished.", "forbidden": wish * (wish in user), "choices": choices}
+
+    graph = builder.compile(store=LedgerStore(edge_ledger))
+    with served(monkeypatch, Model("large"), brain=heeding):
+        stream = graph.astream(
+            given(generate(0, "Prepare Tea", 2)),
+            context=context(manager="ollama:large"),
+            stream_mode="custom",
+        )
+        told = [event async for event in stream]
+    (decision,) = [event for event in told if event["step"] == "allocate"]
+    assert decision["forbidden"] == wish
+    assert told[-1] == {"step": "finish", "success": False, "steps": LONGEST_WAIT}
+
+
+def test_a_wish_that_nobody_told_forbids_nothing() -> None:
+    made_up = Allocation(reason="So.", forbidden="Nobody may enter.", choices={"M0": 0})
+    with pytest.raises(ValueError, match="No wish was told"):
+        allocate_actions.verify(insisting(1), made_up)
+    allocate_actions.verify(
+        insisting(1).model_copy(update={"shared": ["Nobody may enter. [local said]"]}), made_up
+    )
 
 
 async def test_nonsense_falls_back_to_the_members_own_proposals(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,6 +152,8 @@ def print_decision(line: Line) -> None:
     if "fallback" in line:
         say(f"{at}[yellow]no usable allocation: {escape(line['fallback'])}[/]")
     parts += [f"[dim]{' and '.join(going_on)} continue{'s' * (len(going_on) == 1)}[/]"] * bool(going_on)
+    if wish := line.get("forbidden"):
+        parts.append(f"[yellow]the manager says that a wish forbids the task: {escape(wish)}[/]")
     parts += [f"[dim]manager: {escape(why)}[/]"] * bool(why)
     print_beside(at, "\n".join(parts))
 
