@@ -15,9 +15,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from langchain_core.callbacks import AsyncCallbackHandler
-from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, LLMResult
 from langgraph.store.memory import InMemoryStore
 from numpy.typing import NDArray
 from scipy.stats import bootstrap, wilcoxon
@@ -122,21 +119,6 @@ def processes(
         yield lambda case: asyncio.get_running_loop().run_in_executor(opened, there, case)
     finally:
         opened.shutdown(wait=False, cancel_futures=True)
-
-
-class TokenCounter(AsyncCallbackHandler):
-    """Count a model's calls and their tokens, those of attempts too that end without an answer."""
-
-    def __init__(self) -> None:
-        self.calls = self.read = self.written = 0
-
-    async def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
-        self.calls += 1
-        for generation in (each for row in response.generations for each in row):
-            if isinstance(generation, ChatGeneration) and isinstance(generation.message, AIMessage):
-                used = generation.message.usage_metadata
-                self.read += used["input_tokens"] if used else 0
-                self.written += used["output_tokens"] if used else 0
 
 
 async def seconds_of(work: Awaitable[object]) -> float:

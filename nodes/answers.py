@@ -12,22 +12,15 @@ A schema given to `interrupt` as a class would end the run with a validation err
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from mneme.core.errors import BadInput, first_fault
 
 Kind = Literal["accept", "edit", "reject", "respond", "ignore"]
-KINDS: dict[str, Kind] = {
-    "accept": "accept",
-    "approve": "accept",
-    "edit": "edit",
-    "reject": "reject",
-    "respond": "respond",
-    "response": "respond",
-    "ignore": "ignore",
-}
+KINDS: dict[str, Kind] = {each: each for each in get_args(Kind)}
+KINDS |= {"approve": "accept", "response": "respond"}
 
 
 class Decided(NamedTuple):

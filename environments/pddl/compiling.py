@@ -27,10 +27,7 @@ TYPE = re.compile(r"\s-\s+[^\s()]+")
 OBJECTS = re.compile(r"(\(\s*:objects\b)([^()]*)\)")
 GROUP = re.compile(r"([^()]*?)-\s+([^\s()]+)")
 EXCEPTION = re.compile(r"UP\w+\((['\"])(.*?)\1\)")
-RAISED = (
-    *(SyntaxError, ValueError, TypeError, AttributeError, IndexError),
-    *(AssertionError, RecursionError),
-)
+RAISED = SyntaxError, ValueError, TypeError, AttributeError, IndexError, AssertionError, RecursionError
 """What unified-planning raises for texts that it cannot use, beside its own exceptions and pyparsing's."""
 _parsing = Lock()
 """unified-planning's grammar is one object of the process; `catch_warnings` is not thread-safe either."""
@@ -229,9 +226,8 @@ def _compiled(domain: str, parsed: Any, schemas: Sequence[Schema]) -> Compiled:
     if not schemas:
         raise BadInput("The domain: it has no actions.", STRIPS)
     kinds = {thing.name: thing.type.name for thing in parsed.all_objects}
-    objects = {
-        kind.name: frozenset(thing.name for thing in parsed.objects(kind)) for kind in parsed.user_types
-    }
+    known = parsed.user_types
+    objects = {kind.name: frozenset(each.name for each in parsed.objects(kind)) for kind in known}
     initial = [fluent for fluent, value in parsed.explicit_initial_values.items() if value.is_true()]
     return Compiled(
         domain=domain,
@@ -253,13 +249,12 @@ def _schema(action: Any) -> Schema:
         if not plain or not effect.value.is_bool_constant():
             raise BadInput(f"{where} has the effect {effect}.", STRIPS)
         changes.append((_literal(effect.fluent, where), effect.value.is_true()))
+    needed = [literal for condition in action.preconditions for literal in _conjunction(condition, where)]
     return Schema(
         name=action.name,
         parameters=tuple(f"?{parameter.name}" for parameter in action.parameters),
         types=tuple(parameter.type.name for parameter in action.parameters),
-        requires=tuple(
-            literal for condition in action.preconditions for literal in _conjunction(condition, where)
-        ),
+        requires=tuple(needed),
         adds=tuple(literal for literal, truth in changes if truth),
         deletes=tuple(literal for literal, truth in changes if not truth),
     )

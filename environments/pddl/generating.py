@@ -62,12 +62,9 @@ def problem_of(domain: Domain, name: str, drawn: "Drawn") -> Problem:
 def generate_suite(problems: int, seed: int) -> list[Problem]:
     """Draw a suite with AgentBoard's shares of the domains: 60 are 20 gripper, 10 blockworld and so on."""
     order = [domain for domain, share in SHARES.items() for _ in range(share)]
-    wanted = dict.fromkeys(DOMAINS, 0)
-    for number in range(problems):
-        wanted[order[number % len(order)]] += 1
-    return [
-        generate(domain, seed * 1000 + number) for domain, count in wanted.items() for number in range(count)
-    ]
+    drawn = [order[number % len(order)] for number in range(problems)]
+    counts = {domain: drawn.count(domain) for domain in DOMAINS}
+    return [generate(each, seed * 1000 + number) for each, count in counts.items() for number in range(count)]
 
 
 Drawn = tuple[str, list[str], list[str]]
@@ -175,7 +172,7 @@ def example_of(domain: str) -> str:
         return ""
     example = yaml.safe_load((FOLDER / "examples.yaml").read_text(encoding="utf-8"))[known]
     world = PddlWorld(generate(known, example["seed"], SIZES[known][0]))
-    told = [world.goal_text, f"At the start: {world.first_observation}"]
+    told = [world.problem.goal, f"At the start: {world.first_observation}"]
     for number, action in enumerate(example["plan"].split(";"), start=1):
         plain = " ".join(action.split())
         seen = world.step(plain).text

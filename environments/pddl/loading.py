@@ -51,12 +51,8 @@ def make(domain_pddl: str, problem_pddl: str, name: str, files: tuple[str, str])
     try:
         compiled = compile_problem(domain_pddl, problem_pddl)
     except BadInput as error:
-        said = (
-            str(error)
-            .replace("The domain: ", f"{files[0]}: ", 1)
-            .replace("The problem: ", f"{files[1]}: ", 1)
-        )
-        raise BadInput(said, error.hint) from error
+        of_domain = str(error).replace("The domain: ", f"{files[0]}: ", 1)
+        raise BadInput(of_domain.replace("The problem: ", f"{files[1]}: ", 1), error.hint) from error
     domain = called(compiled.domain)
     return Problem(
         name=f"{domain}/{name}",

@@ -97,10 +97,6 @@ class PddlWorld:
         """Say whether all goal literals hold."""
         return self._goal <= self._literals
 
-    @property
-    def goal_text(self) -> str:
-        return self.problem.goal
-
     @cached_property
     def goals(self) -> list[str]:
         """Return the goal literals' wording, one each, as observations say them."""

@@ -32,7 +32,7 @@ def rows_for(
     """Draw rows for each table of a query, in the order of its columns; `real` gives some that are there."""
     tree = qualified(query, catalogue, dialect)
     tables = list(dict.fromkeys(each.name for each in tree.find_all(exp.Table) if each.name in facts))
-    constants, joined = _constants(tree), _joined(tree)
+    constants, joined = constants_of(query, catalogue, dialect), _joined(tree)
     dice = random.Random(query)  # noqa: S311  the same rows each time, no secret
     count = ROWS.get(len(tables), MIN_ROWS)
     drawn: dict[str, list[Row]] = {}
@@ -95,14 +95,9 @@ def _variants(text: str) -> Iterator[str]:
 
 
 def constants_of(query: str, catalogue: Catalogue, dialect: Dialect) -> dict[tuple[str, str], list[Cell]]:
-    """Return, for each column of a query, the constants that it is compared with."""
-    return _constants(qualified(query, catalogue, dialect))
-
-
-def _constants(tree: exp.Query) -> dict[tuple[str, str], list[Cell]]:
     """Return, for each column, the constants that it is compared with, and what arithmetic makes of them."""
     found: dict[tuple[str, str], list[Cell]] = {}
-    for select in tree.find_all(exp.Select):
+    for select in qualified(query, catalogue, dialect).find_all(exp.Select):
         for predicate in conjuncts(select):
             for part in predicate.flatten() if isinstance(predicate, exp.Or) else [predicate]:
                 cells = list(_cells(part))

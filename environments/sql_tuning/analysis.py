@@ -105,13 +105,8 @@ def qualified(query: str, catalogue: Catalogue, dialect: Dialect) -> exp.Query:
     """Parse a query and name each column's table."""
     tables: dict[str, object] = {table: dict(columns) for table, columns in catalogue.items()}
     try:
-        tree = qualify(
-            sqlglot.parse_one(query, read=dialect),
-            schema=tables,
-            dialect=dialect,
-            quote_identifiers=False,
-            identify=False,
-        )
+        parsed = sqlglot.parse_one(query, read=dialect)
+        tree = qualify(parsed, schema=tables, dialect=dialect, quote_identifiers=False, identify=False)
     except (SqlglotError, RecursionError) as unreadable:
         raise BadInput(f"The query cannot be analysed: {unreadable}") from unreadable
     if not isinstance(tree, exp.Query):
@@ -232,11 +227,8 @@ class _Reader:
             self.found.limit = int(limit.expression.name)
 
     def _columns(self, side: exp.Expr) -> list[Column]:
-        found = [
-            Column(table_of(column), column.name)
-            for column in side.find_all(exp.Column)
-            if column.args.get("table")
-        ]
+        named = (each for each in side.find_all(exp.Column) if each.args.get("table"))
+        found = [Column(table_of(each), each.name) for each in named]
         return [column for column in found if column.table in self._catalogue]
 
     def _plain(self, expression: exp.Expr) -> str:

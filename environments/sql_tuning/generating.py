@@ -107,10 +107,8 @@ def draw(schema: Schema, seed: int, rows: int) -> dict[str, Iterable[Row]]:
 
 def _facts(schema: Schema, dice: np.random.Generator, rows: int) -> Iterable[Row]:
     regions = dice.integers(0, REGIONS, rows).tolist()
-    codes = [
-        (f"{WORDS[region % len(WORDS)][:3]}-{number:07d}-{region:02d}")
-        for number, region in zip(dice.permutation(rows), regions, strict=True)
-    ]
+    numbered = zip(dice.permutation(rows), regions, strict=True)
+    codes = [f"{WORDS[region % len(WORDS)][:3]}-{n:07d}-{region:02d}" for n, region in numbered]
     notes = [" ".join(words) for words in dice.choice(WORDS, (500, 22)).tolist()]
     return zip(
         range(1, rows + 1),
@@ -143,12 +141,8 @@ def _entities(schema: Schema, dice: np.random.Generator) -> Iterable[Row]:
     segments = dice.integers(0, SEGMENTS, schema.entities).tolist()
     cities = dice.choice(WORDS, schema.entities).tolist()
     names = dice.choice(WORDS, (schema.entities, 2)).tolist()
-    return (
-        (n, f"{first} {second} {n}", f"S{segment:02d}", city)
-        for n, ((first, second), segment, city) in enumerate(
-            zip(names, segments, cities, strict=True), start=1
-        )
-    )
+    drawn = enumerate(zip(names, segments, cities, strict=True), start=1)
+    return ((n, f"{' '.join(name)} {n}", f"S{segment:02d}", city) for n, (name, segment, city) in drawn)
 
 
 def filled(

@@ -40,11 +40,8 @@ def parse(sql: str, dialect: Dialect) -> exp.Expr:
     if len(sql) > MAX_CHARS:
         raise Refused(f"The statement has {len(sql)} characters; {MAX_CHARS} are the most.")
     try:
-        found = [
-            tree
-            for tree in sqlglot.parse(sql, read=dialect)
-            if tree is not None and not isinstance(tree, exp.Semicolon)
-        ]
+        trees = sqlglot.parse(sql, read=dialect)
+        found = [each for each in trees if each is not None and not isinstance(each, exp.Semicolon)]
     except RecursionError as deep:
         raise Refused("The statement cannot be parsed: it is nested too deeply.") from deep
     except SqlglotError as unreadable:  # in the terminal's underlining
@@ -74,19 +71,15 @@ def check_query(sql: str, dialect: Dialect, tables: Collection[str]) -> exp.Quer
 def check_preparation(sql: str, dialect: Dialect, tables: Collection[str]) -> exp.Expr:
     """Allow CREATE INDEX and ANALYZE on these tables."""
     tree = parse(sql, dialect)
-    if isinstance(tree, exp.Create) and tree.kind == "INDEX":
-        if tree.args.get("concurrently"):
-            raise Refused(
-                "CREATE INDEX CONCURRENTLY cannot be tried on a throw-away copy; leave the word out."
-            )
-        if tree.find(exp.Query):
-            raise Refused("An index must not contain a query.")
-        _check_names(tree, tables)
-        return tree
-    if isinstance(tree, exp.Analyze):
-        _check_names(tree, tables)
-        return tree
-    raise Refused(f"Only CREATE INDEX and ANALYZE may prepare a query; this is {_kind(tree)}.")
+    is_index = isinstance(tree, exp.Create) and tree.kind == "INDEX"
+    if not is_index and not isinstance(tree, exp.Analyze):
+        raise Refused(f"Only CREATE INDEX and ANALYZE may prepare a query; this is {_kind(tree)}.")
+    if is_index and tree.args.get("concurrently"):
+        raise Refused("CREATE INDEX CONCURRENTLY cannot be tried on a throw-away copy; leave the word out.")
+    if is_index and tree.find(exp.Query):
+        raise Refused("An index must not contain a query.")
+    _check_names(tree, tables)
+    return tree
 
 
 def _check_names(tree: exp.Expr, tables: Collection[str]) -> None:

@@ -71,9 +71,8 @@ class DoesNotApply(BadInput):
 
 def read_pattern(text: str) -> list[Step]:
     """Read a pattern's steps; what is not in the vocabulary raises `BadInput`."""
-    steps = [
-        _step(part.strip()) for part in re.split(r";|\bTHEN\b", text, flags=re.IGNORECASE) if part.strip()
-    ]
+    parts = re.split(r";|\bTHEN\b", text, flags=re.IGNORECASE)
+    steps = [_step(part.strip()) for part in parts if part.strip()]
     if not steps:
         raise BadInput("A pattern has at least one step.", hint="For example: INDEX (range, group)")
     return steps
@@ -113,10 +112,8 @@ def _step(text: str) -> Step:
     if text.upper() in ("ANALYZE", "KEEP"):
         return Step(shape=cast(Shape, text.upper()))
     if found := _REWRITE.fullmatch(text):
-        if (name := found[1].lower()) not in get_args(Rewriting):
-            raise BadInput(
-                f"There is no rewriting {name!r}.", hint=f"There are {', '.join(get_args(Rewriting))}."
-            )
+        if (name := found[1].lower()) not in (known := get_args(Rewriting)):
+            raise BadInput(f"There is no rewriting {name!r}.", hint=f"There are {', '.join(known)}.")
         return Step(shape="REWRITE", parts=[name])
     if found := _INDEX.fullmatch(text):
         word = (found[1] or "").upper()
@@ -200,9 +197,8 @@ class _Maker:
         columns = self._columns(step.parts, table)
         named = [part for part in step.parts if part != "rest"]
         if not self._columns(named[:1], table):
-            raise DoesNotApply(
-                f"The query has no {named[0] if named else 'part'} for the index to begin with."
-            )
+            first = named[0] if named else "part"
+            raise DoesNotApply(f"The query has no {first} for the index to begin with.")
         if step.shape == "COVERING INDEX":
             columns = list(dict.fromkeys([*columns, *self._rest(table, columns)]))
         where = self._filters(step.where, table)

@@ -90,9 +90,8 @@ class PostgresDatabase(Database):
                     _run(connection, "SET LOCAL search_path = pg_temp")
                     yield connection
             except psycopg.OperationalError as error:
-                raise StorageFailure(
-                    f"PostgreSQL no longer answers: {error}", hint="Start it, and try again."
-                ) from error
+                hint = "Start it, and try again."
+                raise StorageFailure(f"PostgreSQL no longer answers: {error}", hint) from error
 
     def _like(self, connection: psycopg.Connection, table: str) -> None:
         """Make a temporary table like another, with its indexes; it hides the other, and goes at the end."""

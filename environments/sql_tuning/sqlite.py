@@ -299,20 +299,14 @@ def _declare(ddl: str, query: str, rows: int, made: sqlite3.Connection) -> None:
     try:
         made.executescript(ddl)
     except sqlite3.Error as wrong:
-        raise BadInput(
-            f"The schema cannot be made: SQLite says: {wrong}", "Give CREATE TABLE … as SQLite reads it."
-        ) from wrong
+        hint = "Give CREATE TABLE … as SQLite reads it."
+        raise BadInput(f"The schema cannot be made: SQLite says: {wrong}", hint) from wrong
     made.execute("BEGIN")
     known = constants_of(query, _catalogue(made), "sqlite")
-    empty = [
-        table
-        for (table,) in made.execute(TABLES).fetchall()
-        if not made.execute(f"SELECT 1 FROM {quoted(table)} LIMIT 1").fetchone()
-    ]
-    refers = {
-        table: {key[3]: key[2] for key in made.execute(f"PRAGMA foreign_key_list({quoted(table)})")}
-        for table in empty
-    }
+    tables = [table for (table,) in made.execute(TABLES).fetchall()]
+    empty = [each for each in tables if not made.execute(f"SELECT 1 FROM {quoted(each)} LIMIT 1").fetchone()]
+    keys = {table: made.execute(f"PRAGMA foreign_key_list({quoted(table)})").fetchall() for table in empty}
+    refers = {table: {each[3]: each[2] for each in found} for table, found in keys.items()}
     columns = {table: columns_of(made, table) for table in empty}
     for table, drawn in filled(columns, refers, rows, known):
         insert(made, table, columns[table], drawn)
@@ -327,10 +321,8 @@ def _read(file: Path, size: int, copy: sqlite3.Connection) -> None:
             else:
                 _sample(original, copy, str(file), lambda rows: -(-rows // MAX_ROWS))
         copy.execute("PRAGMA journal_mode = DELETE")
-    except sqlite3.Error as unreadable:
-        raise BadInput(
-            f"{file} cannot be read as a SQLite database: {unreadable}", "Check the file."
-        ) from unreadable
+    except sqlite3.Error as wrong:
+        raise BadInput(f"{file} cannot be read as a SQLite database: {wrong}", "Check the file.") from wrong
 
 
 def _sample(

@@ -65,9 +65,7 @@ def namespaces() -> tuple[str, ...]:
     """Return the words before a command that give it namespaces of its own; none where they are refused."""
     if sys.platform != "linux" or shutil.which(NAMESPACES[0]) is None:
         return ()
-    tried = subprocess.run(  # noqa: S603
-        [*NAMESPACES, "true"], capture_output=True, check=False, timeout=10
-    )
+    tried = subprocess.run([*NAMESPACES, "true"], capture_output=True, check=False, timeout=10)  # noqa: S603
     return NAMESPACES if tried.returncode == 0 else ()
 
 
@@ -83,9 +81,8 @@ def run(command: str, folder: Path, bounds: Bounds) -> Ran:
         tempfile.TemporaryDirectory(prefix="mneme-run-") as scratch,
         Path(scratch, "output").open("wb") as printed,
     ):
-        limits = ULIMITS.format(
-            cpu=int(bounds.seconds) + 2, memory=bounds.memory_mb * 1024, file=bounds.file_mb * 2048
-        )
+        cpu, memory, file = int(bounds.seconds) + 2, bounds.memory_mb * 1024, bounds.file_mb * 2048
+        limits = ULIMITS.format(cpu=cpu, memory=memory, file=file)
         started = subprocess.Popen(  # noqa: S603
             [*namespaces(), "/bin/sh", "-c", f"{limits}{command}"],
             cwd=folder,
@@ -106,13 +103,8 @@ def _environment(scratch: Path) -> dict[str, str]:
     found = {name: os.environ[name] for name in ENVIRONMENT_VARIABLES if name in os.environ}
     beside = str(Path(sys.executable).parent)
     found["PATH"] = os.pathsep.join([found.get("PATH", os.defpath), beside])
-    return found | {
-        "HOME": str(home),
-        "TMPDIR": str(home),
-        "LANG": "C.UTF-8",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONHASHSEED": "0",
-    }
+    python = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
+    return found | {"HOME": str(home), "TMPDIR": str(home), "LANG": "C.UTF-8", **python}
 
 
 def _watched(started: "subprocess.Popen[bytes]", bounds: Bounds) -> tuple[str, float]:
@@ -127,8 +119,7 @@ def _watched(started: "subprocess.Popen[bytes]", bounds: Bounds) -> tuple[str, f
         if not stopped and pause >= POLL_SECONDS:
             used, processes, is_busy = _used(started.pid)
             idle = 0.0 if is_busy else idle + POLL_SECONDS
-            stopped = _passed(used, processes, idle, bounds)
-            if stopped:
+            if stopped := _passed(used, processes, idle, bounds):
                 _kill(started.pid)
         time.sleep(pause)
         pause = min(POLL_SECONDS, pause * 1.5)

@@ -108,8 +108,7 @@ class Described(Held):
 def read_description(file: Path) -> Described:
     """Read a world's YAML file. Raises BadInput naming the field."""
     try:
-        read = yaml.safe_load(file.read_text(encoding="utf-8"))
-        return Described.model_validate(read)
+        return Described.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
     except OSError as missing:
         raise BadInput(f"{file} cannot be read: {missing.strerror}.", FORM) from missing
     except (yaml.YAMLError, UnicodeDecodeError) as wrong:

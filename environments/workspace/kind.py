@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mneme.core.errors import BadInput
 from mneme.environments.workspace.changes import is_changeable
-from mneme.environments.workspace.description import Aim, CaseText, Described, read_description
+from mneme.environments.workspace.description import FORM, Aim, CaseText, Described, read_description
 from mneme.environments.workspace.template import Template, template_of
 from mneme.environments.workspace.world import FilesWorld, tactics
 from mneme.environments.worlds import Task, WorldKind
@@ -45,11 +45,8 @@ class WorkspaceKind(WorldKind):
         described, case = self._described or _of_folder(task), self._case(task)
         held = described.held_for(case)
         if not held.check and not (held.measure and held.same_output):
-            raise BadInput(
-                "A world needs a `check`, or a `measure` with `same_output: true`; "
-                "or every solution would pass.",
-                "docs/how-to/learn-in-your-own-world.md shows one.",
-            )
+            needed = "A world needs a `check`, or a `measure` with `same_output: true`"
+            raise BadInput(f"{needed}; or every solution would pass.", FORM)
         given = str(task.given.get("workspace") or "")
         folder = given or (str(self._beside / case.workspace) if case and case.workspace else "")
         files = case.files if case and not given else {}

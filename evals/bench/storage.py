@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 
 from mneme.evals.bench.alone import CHANGE, EdgeAlone, ServerAlone, on_server
 from mneme.evals.bench.corpus import EMBEDDED, Corpus, sentences, with_vectors
-from mneme.evals.learning import card_corpus
 from mneme.evals.measuring import bytes_on_disk, ledger_at, line, seconds_of, temporary_ledger
 from mneme.evals.report import Row
 from mneme.graphs.retriever_training import builder as retriever_training
@@ -104,9 +103,7 @@ def _write(row: int, text: str, user: str) -> Write:
 
 async def cards(size: int, embedder: Embedder) -> list[Row]:
     """Measure retrieval of knowledge cards by the paper's weights, beside plain vector search."""
-    known = {lesson.text: lesson for lesson in card_corpus.lessons_of_worlds(size)}
-    texts = random.Random(0).sample([*known], size)  # noqa: S311  (cards, no secrets)
-    corpus = await with_vectors(texts, card_corpus.queries(QUESTIONS), embedder)
+    corpus = await memories(size, embedder)
     with TemporaryDirectory(prefix="mneme-bench-") as folder:
         alone = EdgeAlone(corpus, Path(folder) / "alone")
         async with temporary_ledger(corpus) as ledger:
@@ -120,7 +117,7 @@ async def cards(size: int, embedder: Embedder) -> list[Row]:
                 found.append(line(part, size, ours, "ms", (EDGE, theirs)))
 
             await alone.write(range(size), [""] * size)
-            learned = [1000 * await seconds_of(_learn(base, known[text])) for text in texts]
+            learned = [1000 * await seconds_of(_learn(base, text)) for text in corpus.texts]
             found.append(line("learn a card", size, learned, "ms"))
             await ask("cards, just learned")
             await base.upkeep.run()
@@ -130,8 +127,8 @@ async def cards(size: int, embedder: Embedder) -> list[Row]:
     return found
 
 
-async def _learn(base: KnowledgeCards, lesson: Lesson) -> None:
-    confidence = 0.4 + 0.1 * (len(lesson.text) % 7)
+async def _learn(base: KnowledgeCards, claim: str) -> None:
+    confidence, lesson = 0.4 + 0.1 * (len(claim) % 7), Lesson(claim=claim, scope=SCOPE)
     outcome = TaskOutcome(task=lesson.card_id, success=True, confidence=confidence)
     await base.create(lesson, outcome, change=CHANGE)
 

@@ -35,7 +35,7 @@ from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.answering import identify
 from mneme.evals.chat.arms import ARMS, Name
-from mneme.evals.measuring import TokenCounter, in_environment, temporary_ledger
+from mneme.evals.measuring import in_environment, temporary_ledger
 from mneme.evals.options import Agents, NotNegative, RunOptions
 from mneme.evals.report import Journal, Progress, Report, Row, framed
 from mneme.graphs import chatbot, memory_agent
@@ -168,18 +168,18 @@ async def _single(who: str) -> float:
 
 async def _reply(chat: Agent, context: Any) -> Row:
     """Chat once on a thread of its own."""
-    spent = TokenCounter()
-    config: RunnableConfig = {"configurable": {"thread_id": uuid4().hex}, "callbacks": [spent]}
+    config: RunnableConfig = {"configurable": {"thread_id": uuid4().hex}}
     given = {"messages": [HumanMessage(MESSAGE)]}
     started, first = monotonic(), 0.0
-    async for message, _ in chat.astream(given, config, context=context, stream_mode="messages"):
-        if isinstance(message, AIMessageChunk) and message.text and not first:
-            first = monotonic() - started
+    with counting() as asked:
+        async for message, _ in chat.astream(given, config, context=context, stream_mode="messages"):
+            if isinstance(message, AIMessageChunk) and message.text and not first:
+                first = monotonic() - started
     return {
         "seconds": first,
         "whole": monotonic() - started,
-        "calls": spent.calls,
-        "prompt_tokens": spent.read,
+        "calls": asked["calls"],
+        "prompt_tokens": asked["prompt_tokens"],
     }
 
 

@@ -78,16 +78,15 @@ class Options(RunOptions):
 
 
 class Case(NamedTuple):
-    """One discussion: the wording of its task, the size of its context, its memory and its repetition."""
+    """One discussion: the wording of its task, its memory and its repetition."""
 
     wording: Wording
-    size: int
     arm: Arm
     seed: int
 
     @property
     def name(self) -> str:
-        return f"{self.wording}/{self.size}/{self.arm}/{self.seed}"
+        return f"{self.wording}/{self.arm}/{self.seed}"
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
@@ -103,10 +102,11 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "team": team.model_dump(mode="json"),
         "tasks": tasks,
         "temperature": sized.temperature,
+        "context_tokens": sized.context_tokens,
         "scores": SCORES,
     }
     journal = sized.journal("pipeline_design", configuration)
-    plan = [Case(*each) for each in product(sized.wordings, [sized.context_tokens], ARMS, range(sized.runs))]
+    plan = [Case(*each) for each in product(sized.wordings, ARMS, range(sized.runs))]
     plan.sort(key=lambda case: (case.wording, case.seed))
 
     async def one(case: Case) -> Row:
@@ -142,7 +142,7 @@ async def _held(options: Options, team: Team, task: str, case: Case, who: Identi
         team=OWNER,
         agents=who.responder,
         memory=case.arm,
-        context_tokens=case.size,
+        context_tokens=options.context_tokens,
         max_turns=team.max_turns,
     )
     async with temporary_ledger(await options.opened_embedder()) as ledger:

@@ -15,6 +15,7 @@ filters, and the partial index of the paper's third rule.
 import asyncio
 import random
 from collections.abc import Sequence
+from functools import partial
 
 from pydantic import Field
 
@@ -210,7 +211,7 @@ def _report(now: Study, options: Options, rows: list[Row], trials: list[Row], me
         "disputes": compound_tables.disputes(parts["all"]),
     }
     title = f"Compound learning: {options.tasks} query-tuning tasks, {len(options.seeds)} orders"
-    made = now.report([*rows, *trials], summary, *compound_tables.plots(played), title=title)
+    made = now.report([*rows, *trials], summary, partial(compound_tables.plot, played), title=title)
     made.tables += [
         *story_tables(told["story"], told["printed"], trials),
         *compound_tables.tables(parts, compared),

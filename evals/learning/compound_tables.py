@@ -1,7 +1,6 @@
 """Figures, tables, notes and plots of compound learning, from the rows of solved tasks."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -198,21 +197,8 @@ def notes(tested: Mapping[str, Row], decided: Mapping[str, int]) -> list[str]:
     ]
 
 
-def plots(played: pd.DataFrame) -> list[Callable[[Axes], None]]:
-    """Return the learning curves of all arms, and how the cards grew."""
-    return [
-        partial(_curve, played, "iterations", "drafts per task"),
-        partial(_curve, played, "seconds", "seconds to solution"),
-        partial(_growth, played[played["arm"] == OURS]),
-    ]
-
-
-def _curve(played: pd.DataFrame, column: str, label: str, axes: Axes) -> None:
-    """Draw a moving mean over the orders."""
-    means = played.pivot_table(index="number", columns="arm", values=column, sort=False).sort_index()
-    means.rolling(WINDOW, min_periods=1).mean().plot(ax=axes, xlabel="task", ylabel=label).set_ylim(bottom=0)
-
-
-def _growth(ours: pd.DataFrame, axes: Axes) -> None:
-    means = ours.pivot_table(index="number", values=["cards", "verified"])
-    means.plot(ax=axes, xlabel="task", ylabel="knowledge cards")
+def plot(played: pd.DataFrame, axes: Axes) -> None:
+    """Draw the learning curves of all arms: a moving mean over the orders."""
+    means = played.pivot_table(index="number", columns="arm", values="iterations", sort=False).sort_index()
+    curve = means.rolling(WINDOW, min_periods=1).mean()
+    curve.plot(ax=axes, xlabel="task", ylabel="drafts per task").set_ylim(bottom=0)

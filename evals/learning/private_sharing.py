@@ -20,7 +20,7 @@ from pydantic import Field
 from mneme.environments.sql_tuning.generating import SCHEMAS
 from mneme.environments.sql_tuning.tasks import Family, tasks
 from mneme.environments.worlds import find_world
-from mneme.evals.learning.studies import Played, Study, StudyOptions, study, with_gains
+from mneme.evals.learning.studies import Played, Study, StudyOptions, study
 from mneme.evals.measuring import wilcoxon_p
 from mneme.evals.options import Positive
 from mneme.evals.report import Progress, Report, Row, framed
@@ -140,7 +140,10 @@ def report(now: Study, arms: Sequence[Arm]) -> Report:
     wanted = {(arm.name, arm.repeat) for arm in arms}
     rows = [row for row in now.journal.rows if (row["arm"], row.get("repeat")) in wanted]
     played = [row for row in rows if "number" in row]
-    gains = with_gains(played, [row for row in played if row["arm"] == NOTHING], "giver", "number")
+    gains = pd.DataFrame(played).sort_values("repeat", kind="stable")
+    alone = gains[gains["arm"] == NOTHING].set_index(["giver", "number"])["iterations"]
+    gains = gains.join(alone.rename("alone"), on=["giver", "number"])
+    gains["saved"] = gains["alone"] - gains["iterations"]
     imported = pd.DataFrame([row for row in rows if "told" in row])
     found = pd.DataFrame(_figures(arm, gains, imported) for arm in arms if not arm.repeat)
     summary = {"arms": found.to_dict("records")}

@@ -1,12 +1,11 @@
 """What the questions of §7 and §11 share: teams that play a plan of tasks, and go on where a run stopped."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import pandas as pd
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from matplotlib.axes import Axes
@@ -54,9 +53,6 @@ def make_databases(rows: int) -> None:
         SqlTuning.open(schema, 0, rows)
 
 
-Prepare = Callable[[KnowledgeCards], Awaitable[None]]
-
-
 class StudyOptions(RunOptions):
     """What every study has."""
 
@@ -68,8 +64,7 @@ class StudyOptions(RunOptions):
 class Played:
     """A task of a plan: its arm, who solves it, how many cards that is shown, and what is noted of it.
 
-    `prepare` is awaited before a team that has no card yet solves it; `rows` are those of its databases, by
-    default the study's; `memory` is the memory of the team.
+    `rows` are those of its databases, by default the study's; `memory` is the memory of the team.
     """
 
     arm: str
@@ -77,7 +72,6 @@ class Played:
     task: TuningTask
     noted: Row
     shown: int = RECALL
-    prepare: Prepare | None = None
     rows: int = 0
     memory: str = OURS
 
@@ -108,8 +102,6 @@ class Study:
     async def _solve(self, each: Played) -> Row:
         """Put a task to its team, and the disputes that it opens to the test."""
         cards, task = self.cards(each.team), each.task
-        if each.prepare and not await cards.records.count():  # a killed run may have done it
-            await each.prepare(cards)
         graph = GRAPHS.get(each.memory, compound_learning.builder).compile(store=LedgerStore(self.ledger))
         problem: Any = {"task": task.description, "task_id": task.id, **task.posed}
         roles: dict[str, Any] = dict.fromkeys(ROLES, self.who.responder)
@@ -186,11 +178,3 @@ async def study(
     async with ledger_at(home_beside(journal), embedder) as ledger:
         await asyncio.to_thread(make_databases, options.rows)
         yield Study(who, embedder, ledger, journal, options.rows, progress)
-
-
-def with_gains(rows: Sequence[Row], alone: Sequence[Row], *same: str) -> pd.DataFrame:
-    """Return rows with the drafts `saved` and first attempts `gained` against the same task `alone`."""
-    before = pd.DataFrame(alone)[[*same, "iterations", "first_attempt"]]
-    both = pd.DataFrame(rows).merge(before, on=[*same], suffixes=("", "_alone"))
-    gained = both["first_attempt"].astype(float) - both["first_attempt_alone"].astype(float)
-    return both.assign(saved=both["iterations_alone"] - both["iterations"], gained=gained)

@@ -17,7 +17,6 @@ _PRINTED = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encod
 LABELS: dict[str, str] = {name: each["label"] for name, each in _PRINTED.items()}
 PAPER = {name: (each["reward"], each["tokens"]) for name, each in _PRINTED.items()}
 """Table 1: rewards and tokens."""
-CROSS_TRIAL = ("g_memory", "generative", "memory_bank", "meta_gpt", "voyager")
 PROBLEM = ["seed", "number"]
 
 
@@ -35,9 +34,7 @@ def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, jo
         _table_1(summary, who),
         _notes(played, seeds, who, source),
         rows,
-    ).with_plots(
-        f"PDDL tasks, {_counted(played, seeds)}", partial(_bars, summary), partial(_learning, played)
-    )
+    ).with_plots(f"PDDL tasks, {_counted(played, seeds)}", partial(_bars, summary))
 
 
 def _summaries(played: pd.DataFrame) -> dict[str, Row]:
@@ -132,11 +129,3 @@ def _bars(summary: dict[str, Row], axes: Axes) -> None:
     here = [each["reward"] for each in summary.values()]
     means = pd.DataFrame({"here": here, "paper, Llama 3.1 8B": [PAPER[name][0] for name in summary]}, names)
     means.plot.barh(ax=axes, xlabel="average reward").invert_yaxis()
-
-
-def _learning(played: pd.DataFrame, axes: Axes) -> None:
-    """Draw the mean reward of the tasks so far: what learns across tasks rises."""
-    running = played.pivot_table(index="number", columns="memory", values="reward").expanding().mean()
-    style = {name: "-" if name in CROSS_TRIAL else ":" for name in running.columns}
-    running.plot(ax=axes, style=style, xlabel="tasks played (solid: learns across tasks)")
-    axes.set_ylabel("mean reward so far")

@@ -4,11 +4,9 @@ import time
 from typing import Literal, cast
 
 from langchain_core.messages import HumanMessage
-from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 
 from mneme.core.errors import BadAnswer, NoTools, PromptTooLong
-from mneme.evals.measuring import TokenCounter
 from mneme.evals.prompts.cases import Golden
 from mneme.evals.prompts.properties import as_json
 from mneme.models.asking.asking import ask
@@ -46,39 +44,38 @@ async def outcome_of(golden: Golden, responder: str) -> Outcome:
     about = {"prompt": "/".join(golden.key), "kind": golden.case.kind}
     if responder == "rules" and not has_rule(golden.question):
         return Outcome(**about, came="no rule")
-    spent, began = TokenCounter(), time.perf_counter()
-    came, answer, wrong = await _answered(golden, responder, RunnableConfig(callbacks=[spent]))
+    began = time.perf_counter()
+    with counting() as asked:
+        came, answer, wrong = await _answered(golden, responder)
     return Outcome(
         **about,
-        came=came,
+        came="repaired" if came == "first" and asked["repaired"] else came,
         wrong=wrong,
         answer=answer[:MAX_ANSWER_CHARS],
-        prompt_tokens=spent.read,
-        reply_tokens=spent.written,
+        prompt_tokens=asked["prompt_tokens"],
+        reply_tokens=asked["reply_tokens"],
         seconds=time.perf_counter() - began,
     )
 
 
-async def _answered(golden: Golden, responder: str, config: RunnableConfig) -> tuple[Came, str, list[str]]:
-    """Return how a usable answer came, if one did, its text, and what is wrong with it."""
-    with counting() as asked:
-        try:
-            answer = await _asked(golden, responder, config)
-        except BadAnswer as bad:
-            return "refused", bad.raw, [str(bad)]
-        except (NoTools, PromptTooLong) as unable:
-            return "refused", "", [str(unable)]
+async def _answered(golden: Golden, responder: str) -> tuple[Came, str, list[str]]:
+    """Return whether a usable answer came, its text, and what is wrong with it."""
+    try:
+        answer = await _asked(golden, responder)
+    except BadAnswer as bad:
+        return "refused", bad.raw, [str(bad)]
+    except (NoTools, PromptTooLong) as unable:
+        return "refused", "", [str(unable)]
     found = as_json(answer)
     wrong = [str(each) for each in golden.case.expect if not each.holds(found)]
-    text = answer if isinstance(answer, str) else answer.model_dump_json(by_alias=True)
-    return "repaired" if asked["repaired"] else "first", text, wrong
+    return "first", answer if isinstance(answer, str) else answer.model_dump_json(by_alias=True), wrong
 
 
-async def _asked(golden: Golden, responder: str, config: RunnableConfig) -> BaseModel | str:
+async def _asked(golden: Golden, responder: str) -> BaseModel | str:
     question = golden.question
     if question.name == choose_tools.name:  # it is answered by calling tools
         told = [HumanMessage(question.user_text(golden.given))]
-        turn = await turn_of(question, cast(ToolGiven, golden.given), told, responder, config=config)
+        turn = await turn_of(question, cast(ToolGiven, golden.given), told, responder)
         return ToolChoices(calls=calls_of(turn))
-    answered = await ask(golden.question, golden.given, responder, lane="background", config=config)
+    answered = await ask(golden.question, golden.given, responder, lane="background")
     return cast("BaseModel | str", answered.value)

@@ -56,6 +56,5 @@ def part_of(team: Team, name: str) -> Part:
     speakers = team.speakers
     if not isinstance(speakers, Delegated) or name in speakers.workers:
         return "contribute"
-    if name == speakers.delegate:
-        return "delegate"
-    return "integrate" if name == speakers.integrator else "evaluate"
+    parts: dict[str, Part] = {speakers.delegate: "delegate", speakers.integrator: "integrate"}
+    return parts.get(name, "evaluate")

@@ -85,7 +85,7 @@ class Pools(Operations):
             raise BadInput("The question is empty.", "Give some words.")
         of = await self._filled(pool)
         asked = await look_up(of, question)
-        hits = await found_by(of, question, limit, vector=asked.vector, favours=asked.favours)
+        hits = await found_by(of, question, limit, asked)
         found = hits[:limit]
         return found if asked.vector else [each.model_copy(update={"similarity": None}) for each in found]
 
@@ -176,10 +176,13 @@ class Pools(Operations):
         return ""
 
     @changes("pools/{pool}/retriever/rollback")
-    async def rollback(self, pool: PoolName, to: RetrieverVersion = None, reason: Reason = "") -> int:
-        """Go back to an earlier version of the retriever; return its number. Raises BadInput, NotFound."""
+    async def rollback(
+        self, pool: PoolName, to: RetrieverVersion = None, reason: Reason = ""
+    ) -> RetrieverState:
+        """Go back to an earlier version of the retriever; return its state. Raises BadInput, NotFound."""
         retrievers = await retrievers_of(self._pool(pool))
-        return await retrievers.roll_back(to, change=self._change(reason, "a person's decision"))
+        await retrievers.roll_back(to, change=self._change(reason, "a person's decision"))
+        return await self.retriever(pool)
 
     @reads("rubrics")
     async def rubrics(self) -> Sequence[FrozenRubric]:

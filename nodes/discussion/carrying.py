@@ -7,6 +7,7 @@ as a position or a next step, stand for one task and stay behind; so do the issu
 
 from collections.abc import Collection, Mapping
 from copy import deepcopy
+from itertools import islice, zip_longest
 from typing import Any
 
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Role, empty
@@ -55,15 +56,13 @@ def without_issues(memory: Mapping[str, Any], issues: Collection[str]) -> dict[s
 
 def carried_into(template: Mapping[str, Any], memory: Mapping[str, Any], limit: int) -> dict[str, Any]:
     """Return a memory of the template with entries of the other's lists, of each in turn its newest."""
-    begun, lists = empty(template), list[tuple[list[str], list[str]]]()
-    for path, slot in slots(begun):
-        if isinstance(slot, list) and isinstance(other := at(memory, path), list):
-            lists.append((slot, [each for each in reversed(other) if isinstance(each, str) and each]))
-    for place in range(MOST_ENTRIES // 2):
-        for slot, entries in lists:
-            if place >= len(entries):
-                continue
-            slot.insert(0, f"{EARLIER}{entries[place].removeprefix(EARLIER)}"[:LONGEST_ENTRY])
+    begun = empty(template)
+    lists = [(slot, at(memory, path)) for path, slot in slots(begun) if isinstance(slot, list)]
+    known = [(slot, reversed(other)) for slot, other in lists if isinstance(other, list)]
+    newest = [[(slot, each) for each in entries if isinstance(each, str) and each] for slot, entries in known]
+    for layer in islice(zip_longest(*newest), MOST_ENTRIES // 2):
+        for slot, entry in filter(None, layer):
+            slot.insert(0, f"{EARLIER}{entry.removeprefix(EARLIER)}"[:LONGEST_ENTRY])
             if size(begun) > limit:
                 slot.pop(0)
                 return begun

@@ -63,9 +63,8 @@ def team_given(given: Any) -> Team:
     if not isinstance(given, str):
         return read_team(given)
     if given not in shipped():
-        raise BadInput(
-            f"team: there is no team {given!r}.", f"One of {', '.join(shipped())}, or a whole team."
-        )
+        hint = f"One of {', '.join(shipped())}, or a whole team."
+        raise BadInput(f"team: there is no team {given!r}.", hint)
     return load_team(given)
 
 

@@ -28,10 +28,8 @@ WORD = re.compile(r"\w{3,}|\d+")
 async def shown_to_writer(table: Table, upto: int, count: Count) -> Window:
     """Return the writer's context: task, proposals, what each agent remembers, the newest turns that fit."""
     room = (table.budget - count(table.about.task)) * SHARE
-    histories: list[tuple[str, Sequence[MemoryVersion]]] = []
-    for role in table.team.roles:
-        history = await table.discussions.memory(table.about.id, role.name).history()
-        histories.append((role.title, history))
+    memories = {each.title: table.discussions.memory(table.about.id, each.name) for each in table.team.roles}
+    histories = [(title, await memory.history()) for title, memory in memories.items()]
     memory = told_by(proposals_of(await table.conversation.all(upto)), histories, room, count)
     turns = [str(turn) for turn in await table.newest(upto, table.budget, count)]
     return f_context(table.about.task, memory, turns, table.budget, count)
@@ -49,14 +47,8 @@ def told_by(
     the longest are shortened to one length, so that none is dropped for another; if that is not enough, the
     last are left out. Either is said.
     """
-    tiers = [
-        [
-            Line(heading, each.wording, each.turns, each.origin)
-            for each in proposals
-            if each.is_accepted == is_accepted
-        ]
-        for heading, is_accepted in zip(PROPOSALS, (True, False), strict=True)
-    ]
+    proposed = [Line(PROPOSALS[not e.is_accepted], e.wording, e.turns, e.origin) for e in proposals]
+    tiers = [[line for line in proposed if line.heading == heading] for heading in PROPOSALS]
     remembered = [
         [Line(f"{title}, {slot}", entry, said) for slot, entry, said in _lines(kept)]
         for title, kept in histories

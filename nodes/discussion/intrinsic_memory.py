@@ -238,13 +238,11 @@ async def _words_alone(turn: Turn, message: str, bad: BadAnswer, table: Table) -
 def _raised(value: Raising, table: Table) -> list[Raised]:
     """Return the issues of an answer, each once, with the names of the roles whose titles it gives, once."""
     names = {role.title: role.name for role in table.team.roles}
-    return [
-        Raised(
-            about=each.about,
-            concerns=[names[title] for title in dict.fromkeys(each.concerns) if title in names],
-        )
-        for each in {each.about: each for each in value.raises}.values()
-    ]
+    said = {each.about: dict.fromkeys(each.concerns) for each in value.raises}
+    concerned = {
+        about: [names[title] for title in titles if title in names] for about, titles in said.items()
+    }
+    return [Raised(about=about, concerns=concerns) for about, concerns in concerned.items()]
 
 
 async def _asked(
@@ -343,12 +341,8 @@ async def update(state: State, runtime: DiscussionRuntime) -> Update:
         shown.insert(0, str(other))
     raised = [f"Issue raised: {each.about}" for each in turn.raises if each.about not in turn.message]
     is_silent = turn.accept and "accept" not in turn.message.lower()
-    done = await f_memory_update(
-        agent,
-        known.memory,
-        "\n".join([turn.message, *raised, *["I accept the solution as it stands."] * is_silent]),
-        shown,
-    )
+    output = "\n".join([turn.message, *raised, *["I accept the solution as it stands."] * is_silent])
+    done = await f_memory_update(agent, known.memory, output, shown)
     change = Change(reason=done.reason, actor=turn.speaker, model=done.responder)
     await memory.update(done.memory, turn=turn.number, change=change, expected_version=known.version)
     if not done.complaint:

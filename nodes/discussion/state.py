@@ -7,6 +7,7 @@ from langgraph.channels import EphemeralValue
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from mneme.core.fields import described
 from mneme.library.teams.team import shipped
 from mneme.models.asking.counting import Asked, added
 from mneme.nodes.channels import Update
@@ -20,11 +21,7 @@ class Given(TypedDict, total=False):
 
     task: Annotated[
         str,
-        Field(
-            "",
-            description="What the team is to discuss.",
-            examples=["Design a data pipeline for weather stations."],
-        ),
+        described("What the team is to discuss.", "Design a data pipeline for weather stations."),
         EphemeralValue,
     ]
     team: Annotated[
@@ -38,10 +35,7 @@ class Given(TypedDict, total=False):
         EphemeralValue,
     ]
     discussion_id: Annotated[
-        str,
-        Field(
-            "", description="The id of a new discussion, or of one to go on with.", examples=["pipeline-1"]
-        ),
+        str, described("The id of a new discussion, or of one to go on with.", "pipeline-1")
     ]
     messages: Annotated[ChatMessages, EphemeralValue]
 

@@ -17,7 +17,7 @@ from mneme.core.trial import Trial
 from mneme.environments.worlds import Task, World, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
-from mneme.nodes.channels import Plain, Typed
+from mneme.nodes.channels import Plain, Typed, Update
 from mneme.nodes.inputs import read_input
 from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of, who_answers
 from mneme.nodes.learning.verdicts import (
@@ -74,9 +74,6 @@ class State(Case, Ended, total=False):
     trials: Annotated[list[PairedTrial], Typed]
     responder: str
     verdict: Annotated[Verdict | None, Typed]
-
-
-Update = dict[str, Any]
 
 
 async def _disputed(state: State, runtime: TeamRuntime) -> tuple[KnowledgeCards, Dispute, Card]:

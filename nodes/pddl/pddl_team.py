@@ -14,16 +14,18 @@ from typing import Annotated, Any, TypeVar
 from uuid import uuid4
 
 from langgraph.channels import EphemeralValue
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, first_fault
+from mneme.core.fields import described
 from mneme.environments.pddl import SIZES, STEPS, Domain, PddlWorld, Problem, example_of, generate
 from mneme.environments.turns import Turn
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import Asked, added
 from mneme.models.ollama.tokenizers import counter_of
+from mneme.nodes.channels import Update
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.costs import counted
 from mneme.nodes.inputs import read_input
@@ -38,42 +40,32 @@ LEAST = ", ".join(f"{domain} {least}" for domain, (least, _) in SIZES.items())
 HINT = "Load it with environments.pddl.load, and give problem.model_dump()."
 
 
+EXAMPLE = {
+    **{
+        "name": "mine/1",
+        "domain": "gripper",
+        "difficulty": "easy",
+        "goal": "The goal is: ball1 is at roomb.",
+    },
+    **{"domain_pddl": "(define (domain …) …)", "problem_pddl": "(define (problem …) …)"},
+}
+
+
 class Given(TypedDict, total=False):
     """A problem to be generated, or one as plain JSON; the same `task_id` is the same trial."""
 
-    domain: Annotated[
-        Domain,
-        Field("gripper", description="The world of the problem.", examples=["gripper"]),
-        EphemeralValue,
-    ]
-    seed: Annotated[
-        int, Field(1, ge=0, description="Which problem of it is drawn.", examples=[1]), EphemeralValue
-    ]
+    domain: Annotated[Domain, described("The world of the problem.", "gripper", "gripper"), EphemeralValue]
+    seed: Annotated[int, described("Which problem of it is drawn.", 1, 1, ge=0), EphemeralValue]
     size: Annotated[
         int | None,
-        Field(None, description=f"How large; none: drawn by the seed. At least: {LEAST}.", examples=[4]),
+        described(f"How large; none: drawn by the seed. At least: {LEAST}.", 4, None),
         EphemeralValue,
     ]
     problem: Annotated[
         dict[str, Any],
-        Field(
-            {},
-            description="Instead of a domain: a whole problem, as `problem.model_dump()` gives it.",
-            examples=[
-                {
-                    "name": "mine/1",
-                    "domain": "gripper",
-                    "difficulty": "easy",
-                    "goal": "The goal is: ball1 is at roomb.",
-                    "domain_pddl": "(define (domain …) …)",
-                    "problem_pddl": "(define (problem …) …)",
-                }
-            ],
-        ),
+        described("Instead of a domain: a whole problem, as `problem.model_dump()` gives it.", EXAMPLE, {}),
     ]
-    task_id: Annotated[
-        str, Field("", description="The id of the trial. Else one is made.", examples=["trial-1"])
-    ]
+    task_id: Annotated[str, described("The id of the trial. Else one is made.", "trial-1")]
 
 
 def problem_given(state: Given) -> Problem:
@@ -140,9 +132,6 @@ class State(Result):
     world: dict[str, Any]
     held: Held
     chosen: Chosen
-
-
-Update = dict[str, Any]
 
 
 @counted

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from mneme.nodes.sharing.pools import look_up
+from mneme.nodes.sharing.pools import LookUp, look_up
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.near_duplicates import near_to_any
 from mneme.stores.provenance import holding
@@ -22,7 +22,7 @@ async def chosen(
     rests on something out of date.
     """
     asked = await look_up(pool, question)
-    found = await found_by(pool, question, shots + SPARE, vector=asked.vector, favours=asked.favours)
+    found = await found_by(pool, question, shots + SPARE, asked)
     hold = await holding(pool.ledger, pool.namespace, (each.key for each in found))
     distinct, said = list[Pooled](), [without] if without else []
     for each in found:
@@ -32,20 +32,13 @@ async def chosen(
     return asked.number, distinct[:shots]
 
 
-async def found_by(
-    pool: MemoryPool,
-    question: str,
-    wanted: int,
-    *,
-    vector: Sequence[float] | None,
-    favours: Mapping[str, float],
-) -> list[Pooled]:
+async def found_by(pool: MemoryPool, question: str, wanted: int, asked: LookUp) -> list[Pooled]:
     """Return what a search finds, the best first: similarity plus what their agents are favoured by.
 
     Where there are favours, DEPTH memories at least are looked at.
     """
-    found = await pool.retrieve(question, max(wanted, DEPTH) if favours else wanted, vector=vector)
-    return reranked(found, favours)
+    depth = max(wanted, DEPTH) if asked.favours else wanted
+    return reranked(await pool.retrieve(question, depth, vector=asked.vector), asked.favours)
 
 
 def reranked(found: Sequence[Pooled], favours: Mapping[str, float]) -> list[Pooled]:

@@ -139,12 +139,9 @@ def composed(question: str, examples: Sequence[Pooled]) -> str:
     """
     pairs = [each.pair for each in examples]
     shown = [f"{chr(10).join(told(each.leading, each.asks))}->{each.answer} | " for each in pairs]
-    while shown:
-        whole = f"{''.join(shown)}{COMPOSED}{question}"
-        if len(whole) <= MAX_CHARS:
-            return whole
+    while shown and len(f"{''.join(shown)}{COMPOSED}{question}") > MAX_CHARS:
         shown.pop()
-    return question
+    return f"{''.join(shown)}{COMPOSED}{question}" if shown else question
 
 
 def example_of(pair: Pair) -> Example:
@@ -208,15 +205,13 @@ async def score(  # noqa: PLR0913, PLR0917  (what a pair is, and by what it is s
 
 async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:
     """Return the form that was checked and what is wrong with it; no form where it cannot be checked here."""
-    if exchange.agent.form is None:
-        return "", []
+    form = exchange.agent.form
     try:
-        found = await asyncio.to_thread(check_form, exchange.agent.form, text)
+        return form or "", await asyncio.to_thread(check_form, form, text) if form else []
     except BadInput:
         raise
     except MnemeError as missing:  # the library is an extra
         return "", [Fault(where="not checked", what=str(missing))]
-    return exchange.agent.form, found
 
 
 async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it goes)

@@ -26,6 +26,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, PromptTooLong
+from mneme.core.fields import described
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, agents_of
 from mneme.models.asking.asking import ask as ask_model
 from mneme.models.asking.counting import NOTHING, Asked, added
@@ -44,13 +45,14 @@ from mneme.stores.pools.memory_pool import MAX_CHARS, MemoryPool, Pair, Pooled
 VOUCHED_FOR = 100
 """The score of a standard answer that a person gives."""
 PAGE = 100
+EXAMPLE = [{"agent": "sonnet", "answer": "Upon the shore the evening lays its light …"}]
 
 
 class Given(TypedDict):
     """A standard answer, and whose kind it is."""
 
     agent: Annotated[str, Field(description="Whose kind of answer it is.", examples=list(AGENTS))]
-    answer: Annotated[str, Field(description="The answer.", examples=["A poet from Ulm wrote a line …"])]
+    answer: Annotated[str, described("The answer.", "A poet from Ulm wrote a line …", ...)]
 
 
 class Wanted(TypedDict, total=False):
@@ -61,11 +63,7 @@ class Wanted(TypedDict, total=False):
     ]
     standards: Annotated[
         list[Given],
-        Field(
-            [],
-            description="Answers to which questions are looked for, beside those in the pool.",
-            examples=[[{"agent": "sonnet", "answer": "Upon the shore the evening lays its light …"}]],
-        ),
+        described("Answers to which questions are looked for, beside those in the pool.", EXAMPLE, []),
     ]
 
 
@@ -172,19 +170,9 @@ async def take_in(state: State, runtime: GrowthRuntime) -> Update:
             f"The pool {pool.pool} is empty, and no standard answer is given.",
             "Give at least one; `mneme share pool import` brings in more.",
         )
-    return {
-        "growth": uuid4().hex,
-        "pool": pool.pool,
-        "position": 0,
-        "lap": 1,
-        "questions": Overwrite([]),
-        "stored": Overwrite([]),
-        "known": Overwrite(0),
-        "rejected": Overwrite(0),
-        "failed": Overwrite(failed),
-        "asked": Overwrite(NOTHING),
-        "why": "",
-    }
+    counts = {"stored": [], "known": 0, "rejected": 0, "failed": failed, "questions": [], "asked": NOTHING}
+    anew = {name: Overwrite(value) for name, value in counts.items()}
+    return {"growth": uuid4().hex, "pool": pool.pool, "position": 0, "lap": 1, "why": "", **anew}
 
 
 async def choose(state: State, runtime: GrowthRuntime) -> Update:

@@ -19,6 +19,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
+from mneme.core.fields import described
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.channels import Typed, Update
 from mneme.nodes.costs import counted
@@ -35,16 +36,14 @@ from mneme.stores.pools.memory_pool import MAX_CHARS, MAX_TURNS, Pooled
 class Question(TypedDict, total=False):
     """A question to an agent, and the turns that led up to it, oldest first; else those of the thread."""
 
-    question: Annotated[
-        str, Field("", description="What the agent should write.", examples=["Write a sonnet about the sea."])
-    ]
+    question: Annotated[str, described("What the agent should write.", "Write a sonnet about the sea.")]
     leading: Annotated[
         list[Annotated[str, Field(max_length=MAX_CHARS)]],
-        Field(
+        described(
+            "The turns that led up to it, oldest first; none: those of the thread.",
+            ["user: I live by the sea."],
             [],
             max_length=MAX_TURNS,
-            description="The turns that led up to it, oldest first; none: those of the thread.",
-            examples=[["user: I live by the sea."]],
         ),
     ]
     messages: Annotated[ChatMessages, EphemeralValue]
@@ -99,17 +98,15 @@ async def retrieve(state: State, runtime: SharingRuntime) -> Update:
     pool = pool_of(runtime, agent.domain)
     asked = Exchange(agent, question, turns)
     number, found = await exchange.examples_for(pool, asked, runtime.context)
-    runtime.stream_writer(
-        {"step": "retrieve", "pool": pool.pool, "retriever": number, "shown": _shown(found)}
-    )
+    told = {"pool": pool.pool, "retriever": number}
+    runtime.stream_writer({"step": "retrieve", **told, "shown": _shown(found)})
     return {
         "question": question,
         "turns": turns,
         "prompt": "",
         "leading": [],
         "examples": found,
-        "pool": pool.pool,
-        "retriever": number,
+        **told,
         "shared": await look_up(runtime, question, "pool", but=["pair"]),
         "stored": False,
         "score": None,

@@ -25,6 +25,7 @@ import numpy as np
 
 from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder
 from mneme.nodes.sharing.choosing import found_by
+from mneme.nodes.sharing.pools import LookUp
 from mneme.stores.pools.lessons import MARGIN, HeldOut, RetrieverLesson
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.near_duplicates import near, near_to_any
@@ -141,14 +142,8 @@ class Judging(NamedTuple):
 
     @property
     def figures(self) -> Judged:
-        return Judged(
-            held_out=len(self.kind),
-            kind=fmean(self.kind or [0.0]),
-            recall=fmean(self.recall or [0.0]),
-            told_apart=fmean(self.told_apart or [0.0]),
-            loss=self.loss,
-            k=K,
-        )
+        means = {name: fmean(getattr(self, name) or [0.0]) for name in ("kind", "recall", "told_apart")}
+        return Judged(held_out=len(self.kind), loss=self.loss, k=K, **means)
 
 
 async def judge(encoder: QueryEncoder, material: Material, pool: MemoryPool) -> Judging:
@@ -185,8 +180,8 @@ async def _found(
     held: HeldOut, vector: Matrix, favours: Mapping[str, float], pool: MemoryPool
 ) -> list[Pooled]:
     """Return the K memories that are retrieved but the held-out one and what is nearly the same."""
-    told = [float(each) for each in vector]
-    hits = await found_by(pool, held.question, K + 1 + SHOWN, vector=told, favours=favours)
+    asked = LookUp(vector=[float(each) for each in vector], favours=favours)
+    hits = await found_by(pool, held.question, K + 1 + SHOWN, asked)
     itself = next((each.pair.answer for each in hits if each.key == held.key), None)
     others = [each for each in hits if each.key != held.key]
     return [each for each in others if itself is None or not near(each.pair.answer, itself)][:K]

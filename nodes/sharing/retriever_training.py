@@ -26,7 +26,7 @@ from langgraph.types import Send
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from mneme.core.errors import BadAnswer, BadInput, Conflict, NotFound, PromptTooLong
+from mneme.core.errors import BadAnswer, BadInput, Conflict, PromptTooLong
 from mneme.library.agents.agent import AGENTS, DOMAINS, load_agent
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.asking.asking import ask
@@ -37,7 +37,7 @@ from mneme.nodes.channels import Plain, Typed, Update
 from mneme.nodes.sharing.context import PoolContext, PoolRuntime
 from mneme.nodes.sharing.exchange import Exchange, example_of, question_of
 from mneme.nodes.sharing.pools import agents_in, opened, pool_named, retrievers_of, rubric_of
-from mneme.nodes.sharing.retriever_judging import HELD_OUT_MOST, Judging, Material, better, judge, material_of
+from mneme.nodes.sharing.retriever_judging import HELD_OUT_MOST, Material, better, judge, material_of
 from mneme.prompts.sharing.answering import Asked, answer
 from mneme.prompts.sharing.grading import Comparison, grade_contradiction
 from mneme.stores.ledger.records import Change
@@ -125,16 +125,12 @@ async def grade(state: Waiting, runtime: PoolRuntime) -> None:
     lesson = next((each for each in known if each.status == "waiting"), None)
     if lesson is None:
         return  # graded before this step was killed
-    try:
-        memory = await pool.get(lesson.key)
-    except NotFound:  # it was removed while it waited
-        closed = lesson.model_copy(update={"status": "skipped"})
-    else:
-        closed = lesson.model_copy(update={"status": "graded"})
-        if runtime.context.by_grades:
-            closed, who = await _graded(lesson, memory, pool, runtime)
-            shown = {"step": "grade", "memory": lesson.key, "candidates": len(closed.candidates), "by": who}
-            runtime.stream_writer(shown)
+    memory = await pool.find(lesson.key)  # none where it was removed while it waited
+    closed = lesson.model_copy(update={"status": "graded" if memory else "skipped"})
+    if memory and runtime.context.by_grades:
+        closed, who = await _graded(lesson, memory, pool, runtime)
+        shown = {"step": "grade", "memory": lesson.key, "candidates": len(closed.candidates), "by": who}
+        runtime.stream_writer(shown)
     why = Change(reason="Its candidates were graded (eq. 1).", actor="grader", model=who)
     await lessons.close(closed, change=why)
 
@@ -223,8 +219,12 @@ async def _trained(
     pool: MemoryPool, retrievers: Retrievers, material: Material, new: Sequence[str], context: PoolContext
 ) -> Retriever:
     parent, info, onwards = await retrievers.serving(), await pool.ledger.info(), None
-    old = await _judged(pool, retrievers, parent, material, context)
-    plain = old if parent == UNTRAINED else await _judged(pool, retrievers, UNTRAINED, material, context)
+    learning: Learning = "projection" if context.by_grades else "reranker"
+    encoder = await asyncio.to_thread(query_encoder, learning, info.embedder, info.dimension)
+    plain = await judge(encoder, material, pool)
+    old = (
+        plain if parent == UNTRAINED else await judge(await opened(pool, retrievers, parent), material, pool)
+    )
     if parent != UNTRAINED and (await retrievers.get(parent)).learning == context.learning:
         onwards = await retrievers.weights(parent)
     # An encoder of its own: what serves goes on serving as it is.
@@ -260,18 +260,6 @@ async def _trained(
         device=device() if context.by_grades else "cpu",
         seed=context.seed,
     )
-
-
-async def _judged(
-    pool: MemoryPool, retrievers: Retrievers, number: int, material: Material, context: PoolContext
-) -> Judging:
-    """Judge a version that is there already, or the untrained embedder."""
-    if number != UNTRAINED:
-        return await judge(await opened(pool, retrievers, number), material, pool)
-    info = await pool.ledger.info()
-    kind: Learning = "projection" if context.by_grades else "reranker"
-    plain = await asyncio.to_thread(query_encoder, kind, info.embedder, info.dimension)
-    return await judge(plain, material, pool)
 
 
 async def keep(state: State, runtime: PoolRuntime) -> Update:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput, first_fault
+from mneme.core.fields import described
 from mneme.library.agents.agent import DOMAINS, agents_of
 from mneme.library.agents.rubric import SINGLE_POOL, Rubric
 from mneme.models.asking.asking import ask
@@ -28,30 +29,24 @@ from mneme.stores.ledger.records import Change
 DECISIONS = "Decide: approve, edit (with criteria), redraft (with wishes) or reject."
 
 
+SCORED = Field(
+    description="The domain whose pairs it scores; may be a new one.", examples=[*DOMAINS, SINGLE_POOL]
+)
+
+
 class Wanted(TypedDict, total=False):
     """Which domain wants a rubric, what is written in it, and what a person wishes of the rubric."""
 
-    domain: Required[
-        Annotated[
-            str,
-            Field(
-                description="The domain whose pairs it scores; may be a new one.",
-                examples=[*DOMAINS, SINGLE_POOL],
-            ),
-        ]
-    ]
+    domain: Required[Annotated[str, SCORED]]
     tasks: Annotated[
         list[str],
-        Field(
+        described(
+            "What the agents of a new domain write and are asked; known of the shipped ones.",
+            ["Write a haiku about a season."],
             [],
-            description="What the agents of a new domain write and are asked; known of the shipped ones.",
-            examples=[["Write a haiku about a season."]],
         ),
     ]
-    wishes: Annotated[
-        str,
-        Field("", description="What the rubric shall look at, in words.", examples=["Value the rhyme most."]),
-    ]
+    wishes: Annotated[str, described("What the rubric shall look at, in words.", "Value the rhyme most.")]
 
 
 class Result(TypedDict, total=False):

@@ -8,7 +8,6 @@ from itertools import product
 from mneme.prompts.chat.evidence import NUMBER, WORD, sentences, stem, words
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.rules.chat.english import ENGLISH, PATTERNS, content_of
-from mneme.rules.words import words_in
 
 CORRECTING, NOT_BUT, NOT_SO, MEANT, VALUE, SUBJECT, CHANGED = (
     re.compile(PATTERNS[name])
@@ -19,7 +18,7 @@ MEASURES = {stem(each) for each in words(ENGLISH["measures"])}
 """Words that two statements may share without being of one thing."""
 SHARED = 3
 """Of so many words of the shorter statement the other has at least one."""
-BEFORE_VALUES = words_in("the at in on for to of by from with")
+BEFORE_VALUES = frozenset(("the", "at", "in", "on", "for", "to", "of", "by", "from", "with"))
 Correction = tuple[int, str, str]
 """The number of the memory that a correction means, its words that are wrong, and the right ones."""
 

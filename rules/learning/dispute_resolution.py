@@ -19,19 +19,16 @@ WINNING_SHARE = 0.6
 """The share of the trials that an approach must win; the paper's example has 4 of 5."""
 
 
-SIDES = ("old", "new", "neither")
-
-
 @rule(questions.resolve_dispute)
 def resolve_dispute(given: Contest) -> Recommendation:
     """Count the trials: a clear majority decides; a narrower condition merges, an equal one replaces."""
-    won: Counter[str] = Counter(match.winner for match in given.matches)
-    said = ", ".join(f"{side}: {won[side]}" for side in SIDES) + f" of {len(given.matches)}"
-    if not given.matches:
+    won, count = Counter(match.winner for match in given.matches), len(given.matches)
+    said = f"old: {won['old']}, new: {won['new']}, neither: {won['neither']} of {count}"
+    if not count:
         return Recommendation(rationale="Nothing could be tried.", recommendation="escalate")
-    if won["new"] >= WINNING_SHARE * len(given.matches):
+    if won["new"] >= WINNING_SHARE * count:
         return _for_new(given, said)
-    if won["old"] >= WINNING_SHARE * len(given.matches):
+    if won["old"] >= WINNING_SHARE * count:
         return Recommendation(rationale=f"The old approach holds ({said}).", recommendation="keep_old")
     return Recommendation(rationale=f"The trials do not decide ({said}).", recommendation="escalate")
 

@@ -28,7 +28,6 @@ from mneme.prompts.task_memories.task_memories import (
     Summary,
 )
 from mneme.rules.registry import rule
-from mneme.rules.words import words_in
 
 BRIEF, ROOM = 160, 700
 """Characters of an action, and of a list of actions."""
@@ -37,7 +36,8 @@ SHARES = {"Done, in order": 2, "Without effect": 1, "Open": 1, "Seen": 1}
 LONG_COURSE = 30
 ALIKE = 0.8
 MOST_OPERATIONS = 8
-STOP = words_in("a an and are be by following for conditions goal in is it of on or satisfy the to with")
+STOP = {"a", "an", "and", "are", "be", "by", "following", "for", "conditions", "goal"}
+STOP |= {"in", "is", "it", "of", "on", "or", "satisfy", "the", "to", "with"}
 NOT_AGAIN = "Do not repeat an action that had no effect: find out which of its conditions is missing."
 
 

@@ -239,15 +239,8 @@ class CardVersion(Frozen):
 
     @classmethod
     def of(cls, version: Version) -> "CardVersion":
-        change = version.change
-        return cls(
-            card=Card.of(version),
-            at=version.at,
-            reason=change.reason,
-            actor=change.actor,
-            model=change.model,
-            tasks=change.source.tasks,
-        )
+        said = version.change.model_dump(include={"reason", "actor", "model"})
+        return cls(card=Card.of(version), at=version.at, tasks=version.change.source.tasks, **said)
 
 
 class Retrieved(Frozen):

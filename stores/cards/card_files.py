@@ -104,10 +104,8 @@ class CardFiles:
 
 
 def _imported(stored: Mapping[str, bool]) -> Imported:
-    return Imported(
-        stored=[name for name, is_new in stored.items() if is_new],
-        unchanged=[name for name, is_new in stored.items() if not is_new],
-    )
+    new = [name for name, is_new in stored.items() if is_new]
+    return Imported(stored=new, unchanged=[name for name in stored if name not in new])
 
 
 def _check(value: Value) -> None:
@@ -116,15 +114,9 @@ def _check(value: Value) -> None:
 
 def _untrusted(card: Card) -> Card:
     """Return the lesson of a card without its successes; one that was given up stays given up."""
-    update: dict[str, Any] = {
-        "status": "provisional" if is_in_service(card) else card.status,
-        "returns_to": "provisional",
-        "evidence": Evidence(),
-        "confidence": min(card.confidence, QUARANTINE),
-        "ratings": [],
-        "cleared": [],
-    }
-    return card.model_copy(update=update)
+    status = "provisional" if is_in_service(card) else card.status
+    stands = {"status": status, "returns_to": "provisional", "confidence": min(card.confidence, QUARANTINE)}
+    return card.model_copy(update={**stands, "evidence": Evidence(), "ratings": [], "cleared": []})
 
 
 class _Dumper(yaml.SafeDumper):
@@ -157,7 +149,7 @@ def load(text: str) -> list[Card]:
 def dump(card: Card) -> str:
     """Return a card as one YAML document."""
     fields = card.model_dump(mode="json")
-    ordered = {name: fields[name] for name in (*FIELDS, *(each for each in fields if each not in FIELDS))}
+    ordered = {name: fields[name] for name in dict.fromkeys([*FIELDS, *fields])}
     text: str = yaml.dump(
         ordered, Dumper=_Dumper, explicit_start=True, sort_keys=False, allow_unicode=True, width=100
     )

@@ -124,18 +124,13 @@ class ConsolidationCycle(TunedModels):
         """Return the writes of archived cards as they were before; one that changed since stays."""
         records, tag = self._cards.records, undone.tag
         change = change.model_copy(update={"reason": f"consolidation {tag} taken back: {change.reason}"})
-        heads = [
-            head
-            for head in await records.by_keys(undone.ids)
-            if head.change.reason.startswith(f"{CONSOLIDATED.format(tag=tag)}:")
-        ]
-        pasts = [await records.versions(head.key) for head in heads]
-        return [
-            records.write(
-                head.key, past[-2].model_copy(update={"version": past[-1].version + 1}), change, head.version
-            )
-            for head, past in zip(heads, pasts, strict=True)
-        ]
+        writes = []
+        for head in await records.by_keys(undone.ids):
+            if head.change.reason.startswith(f"{CONSOLIDATED.format(tag=tag)}:"):
+                *_, before, now = await records.versions(head.key)
+                restored = before.model_copy(update={"version": now.version + 1})
+                writes.append(records.write(head.key, restored, change, head.version))
+        return writes
 
     async def learned(self) -> set[str]:
         """Return the cards that the standing consolidations archived: each trains the same base anew."""
@@ -159,14 +154,12 @@ def reasons_to_consolidate(  # noqa: PLR0913 (one name for each condition)
     enough = metrics.tasks >= limits.of_tasks  # of fewer the slowest is the p95, and the first makes indexes
     slow = metrics.retrieval_p95_ms if enough else None
     precision = metrics.retrieval_precision if enough else None
+    is_low = precision is not None and precision < limits.precision
     tests = [
         (metrics.verified > limits.most_verified, f"{metrics.verified} verified cards"),
         (bool(model and trained_model and model != trained_model), f"a new base model: {model}"),
         (slow is not None and slow > limits.slowest_ms, f"retrieval takes {slow or 0:.0f} ms (p95)"),
-        (
-            precision is not None and precision < limits.precision,
-            f"retrieval precision is {precision or 0:.0%}",
-        ),
+        (is_low, f"retrieval precision is {precision or 0:.0%}"),
         (last is not None and now - last >= limits.every, "a quarter has passed"),
     ]
     return [why for due, why in tests if due]

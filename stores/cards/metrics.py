@@ -180,21 +180,19 @@ def alerts(metrics: Metrics, thresholds: Thresholds) -> list[Alert]:
     """Return the alerts that these metrics raise, the critical ones first."""
     slower, days, gone = metrics.seconds_increase, metrics.dispute_days_longest_open, metrics.deprecated_rate
     precision, ratio = metrics.retrieval_precision, metrics.provisional_to_verified
-    critical, warning = [], []
+    critical, warning = {}, {}
     if slower is not None and slower > thresholds.slower:
-        critical.append(("time to solution", f"{slower:.0%} longer than before"))
+        critical["time to solution"] = f"{slower:.0%} longer than before"
     if days is not None and days > thresholds.dispute_days:
-        critical.append(("dispute duration", f"a dispute has been open for {days:.1f} days"))
+        critical["dispute duration"] = f"a dispute has been open for {days:.1f} days"
     if gone is not None and gone > thresholds.deprecated_a_month:
-        critical.append(("deprecated rate", f"{gone:.0%} of the cards were deprecated in a month"))
+        critical["deprecated rate"] = f"{gone:.0%} of the cards were deprecated in a month"
     if precision is not None and precision < thresholds.precision:
-        warning.append(("retrieval precision", f"{precision:.0%} of the retrieved cards were used"))
+        warning["retrieval precision"] = f"{precision:.0%} of the retrieved cards were used"
     if ratio > thresholds.provisional_to_verified:
-        warning.append(("provisional to verified", f"{ratio:.3g} provisional cards for each verified"))
-    return [
-        *(Alert(level="critical", metric=name, message=message) for name, message in critical),
-        *(Alert(level="warning", metric=name, message=message) for name, message in warning),
-    ]
+        warning["provisional to verified"] = f"{ratio:.3g} provisional cards for each verified"
+    found = [Alert(level="critical", metric=name, message=message) for name, message in critical.items()]
+    return found + [Alert(level="warning", metric=name, message=each) for name, each in warning.items()]
 
 
 def _days(dispute: Dispute, now: datetime) -> float:
@@ -318,9 +316,8 @@ def _by_calendar(unit: Unit, first: datetime, now: datetime) -> Iterator[datetim
     import numpy as np  # noqa: PLC0415  (slow to import)
 
     shift = timedelta(days=4 if unit == "week" else 0)  # numpy's weeks begin with a Thursday
-    begins = np.datetime64((first - shift).astimezone(UTC).replace(tzinfo=None)).astype(
-        f"datetime64[{UNITS[unit]}]"
-    )
+    began = np.datetime64((first - shift).astimezone(UTC).replace(tzinfo=None))
+    begins = began.astype(f"datetime64[{UNITS[unit]}]")
     while (edge := begins.astype("datetime64[us]").item().replace(tzinfo=UTC) + shift) < now:
         yield edge - INSTANT
         begins += 1
@@ -343,7 +340,7 @@ def _period(between: tuple[datetime, datetime], past: _Past) -> Period:
         return begins < at <= ends
 
     tasks = [task for at, task in past.tasks if is_within(at)]
-    before = [task for at, task in past.tasks if at <= begins]
+    before = [task.mistakes for at, task in past.tasks if at <= begins]
     changes = [(old, new.card) for old, new in past.changes if is_within(new.at)]
     ratings = [each for each in past.ratings if is_within(each.at)]
     standing = [
@@ -362,9 +359,7 @@ def _period(between: tuple[datetime, datetime], past: _Past) -> Period:
         iterations=_mean([each.iterations for each in tasks]),
         seconds_p50=_percentile([each.seconds for each in tasks if each.solved], 50),
         speed_up_p50=_percentile([each.speed_up for each in tasks if each.speed_up is not None], 50),
-        duplicate_mistakes=duplicate_mistakes(
-            (each.mistakes for each in tasks), (each.mistakes for each in before)
-        ),
+        duplicate_mistakes=duplicate_mistakes([each.mistakes for each in tasks], before),
         card_success=_success(changes),
         learned=sum(old is None for old, _ in changes),
         promoted=_became("verified", changes, was=("provisional",)),

@@ -58,7 +58,7 @@ def two_balls(tmp_path: Path) -> Problem:
 
 def test_plays_a_problem_to_its_end(two_balls: Problem) -> None:
     world = PddlWorld(two_balls)
-    assert world.goal_text == (
+    assert world.problem.goal == (
         "The goal is to satisfy the following conditions: Ball1 is at roomb. Ball2 is at roomb."
     )
     assert "Ball1 is at rooma. Ball2 is a ball." in world.first_observation

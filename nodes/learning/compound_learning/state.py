@@ -248,14 +248,9 @@ def as_shown(card: Card, world: World) -> Known:
 
 def _in_vain(card: Card, world: World) -> list[InVain]:
     """Return what fails here, and a few others; what a deprecated card advises has failed as well."""
-    parts = [*card.deprecated_approaches]
-    if card.status == "deprecated":
-        why = card.deprecated_because
-        parts += [
-            DeprecatedApproach(approach=each.pattern, condition=each.condition, reason=why)
-            for each in card.rules
-        ]
-    shown = [_dead_end(each, world) for each in parts]
+    why, rules = card.deprecated_because, card.rules if card.status == "deprecated" else ()
+    advised = [DeprecatedApproach(approach=e.pattern, condition=e.condition, reason=why) for e in rules]
+    shown = [_dead_end(each, world) for each in (*card.deprecated_approaches, *advised)]
     others = [each for each in shown if not each.applies]
     return [each for each in shown if each.applies] + others[:MAX_LISTED]
 
