@@ -2,30 +2,19 @@
 
 from langgraph.graph import END, START
 
+from mneme.nodes.learning import dispute_resolution as dispute
 from mneme.nodes.learning.context import TeamContext
-from mneme.nodes.learning.dispute_resolution import (
-    Case,
-    Ended,
-    State,
-    ask_person,
-    can_test,
-    choose,
-    escalate,
-    is_decided,
-    recommend,
-    settle,
-    test,
-)
+from mneme.nodes.learning.dispute_resolution import Case, Ended, State
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=TeamContext, input_schema=Case, output_schema=Ended)
-builder.add_node(choose)
-builder.add_sequence([test, recommend])
-builder.add_sequence([escalate, ask_person, settle])
+builder.add_node(dispute.choose)
+builder.add_sequence([dispute.test, dispute.recommend])
+builder.add_sequence([dispute.escalate, dispute.ask_person, dispute.settle])
 
 builder.add_edge(START, "choose")
-builder.add_conditional_edges("choose", can_test, ["test", "recommend"])
-builder.add_conditional_edges("recommend", is_decided, ["settle", "choose", "escalate"])
+builder.add_conditional_edges("choose", dispute.can_test, ["test", "recommend"])
+builder.add_conditional_edges("recommend", dispute.is_decided, ["settle", "choose", "escalate"])
 builder.add_edge("settle", END)
 
 graph = builder.compile(name="dispute_resolution")

@@ -2,37 +2,24 @@
 
 from langgraph.graph import END, START
 
+from mneme.nodes.sharing import interactive_learning as learning
 from mneme.nodes.sharing.context import GrowthContext
-from mneme.nodes.sharing.interactive_learning import (
-    Chosen,
-    Dealt,
-    Result,
-    State,
-    Wanted,
-    ask,
-    choose,
-    each_exchange,
-    each_standard,
-    end,
-    exchange,
-    pose,
-    take_in,
-)
+from mneme.nodes.sharing.interactive_learning import Chosen, Dealt, Result, State, Wanted
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=GrowthContext, input_schema=Wanted, output_schema=Result)
-builder.add_node(take_in)
-builder.add_node(choose)
-builder.add_node(ask, input_schema=Chosen)
-builder.add_node(pose)
-builder.add_node(exchange, input_schema=Dealt)
-builder.add_node(end)
+builder.add_node(learning.take_in)
+builder.add_node(learning.choose)
+builder.add_node(learning.ask, input_schema=Chosen)
+builder.add_node(learning.pose)
+builder.add_node(learning.exchange, input_schema=Dealt)
+builder.add_node(learning.end)
 
 builder.add_edge(START, "take_in")
 builder.add_edge("take_in", "choose")
-builder.add_conditional_edges("choose", each_standard, ["ask", "end"])
+builder.add_conditional_edges("choose", learning.each_standard, ["ask", "end"])
 builder.add_edge("ask", "pose")
-builder.add_conditional_edges("pose", each_exchange, ["exchange", "choose"])
+builder.add_conditional_edges("pose", learning.each_exchange, ["exchange", "choose"])
 builder.add_edge("exchange", "choose")
 builder.add_edge("end", END)
 

@@ -5,26 +5,12 @@ The paper's own versions are in `graphs/baselines/`.
 
 from langgraph.graph import END, START
 
+from mneme.nodes.chat import remembering as memory
 from mneme.nodes.chat.conflict_router import conflict_router
 from mneme.nodes.chat.context import MemoryContext
 from mneme.nodes.chat.memory_agent import decide, find_similar, left_to_store, message_router, routed
-from mneme.nodes.chat.memory_operations import (
-    discard,
-    insert_memory,
-    replace_memory,
-    retire,
-    update_memory,
-)
-from mneme.nodes.chat.remembering import (
-    Given,
-    Result,
-    State,
-    each_decision,
-    forget,
-    is_settled,
-    receive,
-    settle,
-)
+from mneme.nodes.chat.memory_operations import discard, insert_memory, replace_memory, retire, update_memory
+from mneme.nodes.chat.remembering import Given, Result, State
 from mneme.nodes.workflow import Workflow
 
 OPERATIONS = ["insert_memory", "update_memory", "replace_memory", "retire", "discard", "settle"]
@@ -33,15 +19,14 @@ OPERATIONS = ["insert_memory", "update_memory", "replace_memory", "retire", "dis
 def remembering(first: str) -> Workflow:
     """Build what every version has: a message comes in and goes to `first`, and the operations end it."""
     builder = Workflow(State, context_schema=MemoryContext, input_schema=Given, output_schema=Result)
-    builder.add_node(receive)
+    builder.add_node(memory.receive)
     for operation in (insert_memory, update_memory, replace_memory, retire, discard):
         builder.add_node(operation)
-    builder.add_node(forget)
-    builder.add_node(settle)
+        builder.add_edge(operation.__name__, "settle")
+    builder.add_node(memory.forget)
+    builder.add_node(memory.settle)
     builder.add_edge(START, "receive")
-    builder.add_conditional_edges("receive", is_settled, {True: END, False: first})
-    for name in OPERATIONS[:-1]:
-        builder.add_edge(name, "settle")
+    builder.add_conditional_edges("receive", memory.is_settled, {True: END, False: first})
     builder.add_edge("settle", END)
     return builder
 
@@ -56,6 +41,6 @@ builder.add_conditional_edges("message_router", routed, ["find_similar", "forget
 builder.add_conditional_edges("forget", left_to_store, ["find_similar", "settle"])
 builder.add_edge("find_similar", "conflict_router")
 builder.add_edge("conflict_router", "decide")
-builder.add_conditional_edges("decide", each_decision, OPERATIONS)
+builder.add_conditional_edges("decide", memory.each_decision, OPERATIONS)
 
 graph = builder.compile(name="memory_agent")

@@ -17,12 +17,16 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from mneme.core.settings import settings
+from mneme.evals.commands import NOWHERE, quiet
 from mneme.integrations import shared
+from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+from tests.doubles.command_line import Run, run_mneme
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.langgraph_server import Guarded, Server, serving
 
 pytest_plugins = [
+    "tests.doubles.greetings",
     "tests.doubles.postgres",
     "tests.doubles.qdrant_server",
     "tests.doubles.tiny_encoder",
@@ -103,7 +107,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Keep every test out of the home of whoever runs it, and from waiting for its disk.
 
     What is synced matters where the power fails; a test of that puts its own `fsync` here.
@@ -111,9 +115,30 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("MNEME_HOME", str(tmp_path / "mneme_home"))
     monkeypatch.setattr(os, "fsync", lambda file: None)
     settings.cache_clear()
-    yield
+    yield tmp_path / "mneme_home"
     shared.close()  # what the test's agents have open goes with its folder
     settings.cache_clear()
+
+
+@pytest.fixture
+def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no model be found."""
+    monkeypatch.setenv("MNEME_OLLAMA_URL", NOWHERE)
+    settings.cache_clear()
+
+
+@pytest.fixture
+def mneme(tmp_path: Path) -> Run:
+    """Run `mneme` in a home of its own, with no model anywhere."""
+    return lambda *words, stdin="", **more: run_mneme(words, quiet(tmp_path / "home", **more), stdin)
+
+
+@pytest.fixture
+def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Name a file of users' keys, which are asked for from now on."""
+    monkeypatch.setenv("MNEME_AUTH", str(tmp_path / "users.json"))
+    settings.cache_clear()
+    return tmp_path / "users.json"
 
 
 @pytest.fixture
@@ -150,6 +175,14 @@ async def ledger(location: str, embedder: WordEmbedder) -> AsyncIterator[Ledger]
 async def edge_ledger(edge_location: str, embedder: WordEmbedder) -> AsyncIterator[Ledger]:
     """Give an empty embedded ledger, for what concerns only files and processes."""
     opened = await open_ledger(edge_location, embedder)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def bundled(edge_location: str) -> AsyncIterator[Ledger]:
+    """Give an empty embedded ledger with the bundled embedder."""
+    opened = await open_ledger(edge_location, await open_embedder("bundled"))
     yield opened
     await opened.close()
 

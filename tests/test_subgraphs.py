@@ -10,8 +10,6 @@ from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 from mneme.core.errors import BadInput
-from mneme.core.settings import settings
-from mneme.evals.commands import NOWHERE
 from mneme.graphs import load
 from mneme.nodes.chat.chatbot import Conversation
 from mneme.nodes.chat.context import ChatContext, MemoryContext
@@ -22,13 +20,8 @@ from mneme.stores.ledger.query import Mode
 from mneme.stores.users.inbox import Inbox
 from mneme.stores.users.memories import UserMemories
 
+pytestmark = pytest.mark.usefixtures("no_model")
 GRAPHS = json.loads((Path(__file__).parents[1] / "langgraph.json").read_text())["graphs"]
-
-
-@pytest.fixture(autouse=True)
-def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MNEME_OLLAMA_URL", NOWHERE)
-    settings.cache_clear()
 
 
 @dataclass

@@ -9,11 +9,11 @@ run asks a question that failed in the same words, and the same replies would fa
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from random import randrange
-from typing import Any, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import ensure_config, merge_configs
 from langchain_core.tracers.base import BaseTracer
 
@@ -197,20 +197,7 @@ async def as_one_run(
 
     who = record.responder
     marks = RunnableConfig(run_name=record.name, tags=[who], metadata={"responder": who})
-    return await _Traced(run).ainvoke(given, merge_configs(ensure_config(config), marks))
-
-
-class _Traced(Runnable[object, T]):
-    """Work that is traced as a run; a RunnableLambda would read more signatures for each question."""
-
-    def __init__(self, work: Callable[..., Awaitable[T]]) -> None:
-        self._work = work
-
-    def invoke(self, input: object, config: RunnableConfig | None = None, **kwargs: Any) -> T:
-        raise NotImplementedError
-
-    async def ainvoke(self, input: object, config: RunnableConfig | None = None, **kwargs: Any) -> T:
-        return await self._acall_with_config(self._work, input, config)
+    return await RunnableLambda(run).ainvoke(given, merge_configs(ensure_config(config), marks))
 
 
 def _note(run: AsyncCallbackManagerForChainRun, attempts: int, is_answered: bool) -> None:

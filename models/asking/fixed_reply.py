@@ -1,12 +1,12 @@
 """A chat model that streams a text which is known: what rules say looks like any other model's reply."""
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
-from langchain_core.language_models.chat_models import BaseChatModel, generate_from_stream
-from langchain_core.messages import AIMessageChunk
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 
 class FixedReply(BaseChatModel):
@@ -18,13 +18,9 @@ class FixedReply(BaseChatModel):
     def _llm_type(self) -> str:
         return "fixed_reply"
 
-    def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
-        for word in re.findall(r"\s*\S+\s*$|\s*\S+|\s+", self.text):
-            yield ChatGenerationChunk(message=AIMessageChunk(content=word))
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(self.text))])
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-        for chunk in self._stream():
-            yield chunk
-
-    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        return generate_from_stream(self._stream())
+        for word in re.findall(r"\s*\S+\s*$|\s*\S+|\s+", self.text):
+            yield ChatGenerationChunk(message=AIMessageChunk(content=word))

@@ -5,7 +5,10 @@ import math
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
+
+from langchain_core.messages import AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
 
 from mneme.models.asking.replies import Endless, Leaked, Unusable, calls_in
 
@@ -34,10 +37,7 @@ class ThinkingFilter:
     def feed(self, text: str) -> str:
         """Return what of the text may be shown now."""
         self._buffer += text
-        shown = ""
-        while (piece := self._step()) is not None:
-            shown += piece
-        return self._show(shown)
+        return self._show("".join(iter(self._step, None)))
 
     def end(self) -> str:
         """Return what is left to show; thinking that never ended is not."""
@@ -50,19 +50,15 @@ class ThinkingFilter:
     def _step(self) -> str | None:
         """Move past one tag or up to a possible one; None when more text is needed."""
         opening, closing = OPENING.search(self._buffer), CLOSING.search(self._buffer)
-        if self._thinking and closing is None:
-            self._buffer = self._buffer[-LONGEST_TAG:]
-            return None
-        if self._thinking and closing:
+        if closing and (self._thinking or not opening or closing.start() < opening.start()):
+            if self.said and not self._thinking:
+                raise Leaked("The thinking was not marked as such.", self.said)
             self._thinking = self._hold = False
             self._buffer = self._buffer[closing.end() :]
             return ""
-        if closing and (not opening or closing.start() < opening.start()):
-            if self.said:
-                raise Leaked("The thinking was not marked as such.", self.said)
-            self._hold = False
-            self._buffer = self._buffer[closing.end() :]
-            return ""
+        if self._thinking:
+            self._buffer = self._buffer[-LONGEST_TAG:]
+            return None
         if opening:
             self._thinking = True
             shown, self._buffer = self._buffer[: opening.start()], self._buffer[opening.end() :]
@@ -154,14 +150,7 @@ def _lengths(node: Any) -> Iterator[int]:
             yield from _lengths(each)
 
 
-class Spoken(Protocol):
-    """A part of a reply as it streams."""
-
-    @property
-    def text(self) -> str: ...
-
-
-Part = TypeVar("Part", bound=Spoken)
+Part = TypeVar("Part", bound=AIMessageChunk | ChatGenerationChunk)
 
 
 async def watched(

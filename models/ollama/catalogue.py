@@ -2,14 +2,14 @@
 
 import os
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import httpx
 from pydantic import BaseModel, Field
 
-from mneme.core.errors import ModelUnavailable
+from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, NoTools, PromptTooLong
 
 PATIENCE = httpx.Timeout(10, connect=3)
 GLANCE = httpx.Timeout(1.5)
@@ -110,8 +110,6 @@ def unreachable(url: str, error: Exception) -> ModelUnavailable:
 
 
 EXAMPLE = "Write it like http://127.0.0.1:11434"
-
-
 UNKNOWN = ("Name or service not known", "nodename nor servname", "name resolution", "No address associated")
 """What systems say of a host that has no address."""
 
@@ -133,8 +131,36 @@ def blind(model: str) -> ModelUnavailable:
     )
 
 
-def locked(url: str) -> ModelUnavailable:
-    return ModelUnavailable(f"{url} does not let us in.", "Set OLLAMA_API_KEY to a valid key.")
+def toolless(model: str) -> NoTools:
+    return NoTools(f"{model} does not support tools.", "Choose a model with tools, such as llama3.1:8b.")
+
+
+def overlong(model: str) -> PromptTooLong:
+    return PromptTooLong(f"The prompt does not fit the context of {model}.", "Raise MNEME_NUM_CTX.")
+
+
+SAID: Sequence[tuple[str, Callable[[str], MnemeError]]] = (
+    ("exceed_context_size", overlong),
+    ("exceeds the context length", overlong),
+    ("does not support tools", toolless),
+    ("does not support multimodal", blind),
+)
+"""What Ollama says that a model cannot do, whatever the status, and what that means."""
+
+
+def refusal(status: int, said: str, url: str, model: str = "") -> MnemeError:
+    """Say what an answer that is an error means, and what to do about that."""
+    if unable := next((meaning for sign, meaning in SAID if sign in said), None):
+        return unable(model)
+    if status in {401, 403}:
+        return ModelUnavailable(f"{url} does not let us in.", "Set OLLAMA_API_KEY to a valid key.")
+    if status in {404, 405}:
+        return absent(model) if model and "not found" in said else stranger(url)
+    if status == 400 and model:
+        return BadInput(f"Ollama refuses the request: {said}")
+    return ModelUnavailable(
+        f"Ollama at {url} fails ({status}): {said[:200]}", "See its log, or `mneme doctor`."
+    )
 
 
 async def digests(url: str) -> dict[str, str]:
@@ -197,15 +223,8 @@ async def _request(
             answer.raise_for_status()
             found: dict[str, Any] = answer.json()
     except httpx.HTTPStatusError as error:
-        status, said = error.response.status_code, error.response.text
-        if status == 404 and body and "not found" in said:
-            raise absent(body["model"]) from error
-        if status in {401, 403}:
-            raise locked(url) from error
-        if status in {404, 405}:
-            raise stranger(url) from error
-        wrong = f"Ollama at {url} answers with status {status}: {said[:200]}"
-        raise ModelUnavailable(wrong, "See Ollama's log.") from error
+        answer, model = error.response, body["model"] if body else ""
+        raise refusal(answer.status_code, answer.text, url, model) from error
     except (httpx.TransportError, httpx.InvalidURL) as error:
         raise unreachable(url, error) from error
     except ValueError as error:

@@ -30,8 +30,8 @@ from mneme.models.asking.gate import Lane, gate
 from mneme.models.asking.replies import Leaked
 from mneme.models.asking.responders import CallOptions, ModelRequest, learned
 from mneme.models.asking.streaming import ThinkingFilter, countable, watched
-from mneme.models.ollama.catalogue import Facts, bearer, blind, facts, tls
-from mneme.models.ollama.transport import BrokenStreamError, persist, toolless
+from mneme.models.ollama.catalogue import Facts, bearer, blind, facts, tls, toolless
+from mneme.models.ollama.transport import BrokenStreamError, persist
 
 CONNECT_SECONDS = 5.0
 

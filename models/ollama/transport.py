@@ -6,7 +6,7 @@ Never repeated: 400, 401, 403, 404.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import httpx
@@ -14,9 +14,9 @@ from ollama import ResponseError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, stop_after_delay
 from tenacity.wait import wait_exponential_jitter
 
-from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, NoTools, PromptTooLong
+from mneme.core.errors import ModelUnavailable
 from mneme.core.settings import settings
-from mneme.models.ollama.catalogue import absent, blind, locked, unreachable
+from mneme.models.ollama.catalogue import refusal, unreachable
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
         reraise=True,
     )
 
-    async def attempt() -> T:
+    async def attempt() -> T:  # tenacity awaits what is declared so, and no lambda
         return await call()
 
     try:
@@ -71,7 +71,7 @@ def meaning(error: Exception, url: str, model: str) -> Exception:
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | ConnectionError):
         return unreachable(url, error)
     if isinstance(error, ResponseError):
-        return _meaning_of_status(error, url, model)
+        return refusal(error.status_code, error.error, url, model)
     if passing(error):
         is_late = isinstance(error, httpx.ReadTimeout)
         return ModelUnavailable(
@@ -79,29 +79,3 @@ def meaning(error: Exception, url: str, model: str) -> Exception:
             f"{'Raise MNEME_FIRST_TOKEN_SECONDS, or see' if is_late else 'See'} Ollama's log.",
         )
     return error
-
-
-def _meaning_of_status(error: ResponseError, url: str, model: str) -> MnemeError:
-    said = error.error
-    if "exceed_context_size" in said or "exceeds the context length" in said:
-        return PromptTooLong(f"The prompt does not fit the context of {model}.", "Raise MNEME_NUM_CTX.")
-    if unable := next((meaning for sign, meaning in UNABLE if sign in said), None):
-        return unable(model)
-    if error.status_code == 404:
-        return absent(model)
-    if error.status_code in {401, 403}:
-        return locked(url)
-    if error.status_code == 400:
-        return BadInput(f"Ollama refuses the request: {said}")
-    return ModelUnavailable(f"Ollama fails ({error.status_code}): {said}", "See its log, or `mneme doctor`.")
-
-
-def toolless(model: str) -> NoTools:
-    return NoTools(f"{model} does not support tools.", "Choose a model with tools, such as llama3.1:8b.")
-
-
-UNABLE: Sequence[tuple[str, Callable[[str], MnemeError]]] = (
-    ("does not support tools", toolless),
-    ("does not support multimodal", blind),
-)
-"""What Ollama says that a model cannot do, and what that means."""

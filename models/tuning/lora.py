@@ -25,31 +25,18 @@ from mneme.core.errors import BadInput, StorageFailure
 from mneme.core.private import make_private_folder
 from mneme.models.tuning.base import Base
 from mneme.models.tuning.judging import loss_of
-from mneme.models.tuning.pairs import SYSTEM, Pair, Progress, silent
+from mneme.models.tuning.pairs import SYSTEM, Pair, Progress, Recipe, silent
 
 TARGETS = ["v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 SAVED = "training.safetensors"
 ADAPTER = "adapter"
 ADAPTER_FILE = "adapter_model.safetensors"
 CLIP = 1.0
+SAVE_EVERY = 10
+"""Steps between two savings."""
 MAX_UNSAVED_SECONDS = 60.0
 """Seconds of training that a kill may cost: on a processor ten steps can take many minutes."""
 MOMENTS = ("exp_avg", "exp_avg_sq")
-
-
-class Recipe(BaseModel):
-    """How it is trained."""
-
-    model_config = ConfigDict(frozen=True)
-
-    rank: int = Field(16, ge=1, le=256)
-    alpha: int = Field(32, ge=1)
-    epochs: int = Field(3, ge=1, le=100)
-    batch: int = Field(4, ge=1)
-    rate: float = Field(2e-4, gt=0)
-    longest: int = Field(512, ge=32, description="Tokens of a conversation.")
-    save_every: int = Field(10, ge=1, description="Steps between two savings.")
-    seed: int = 0
 
 
 class Trained(BaseModel):
@@ -78,7 +65,7 @@ class Training:
         self._base, self._folder, self._recipe = base, folder, recipe
         shape = LoraConfig(
             r=recipe.rank,
-            lora_alpha=recipe.alpha,
+            lora_alpha=2 * recipe.rank,
             target_modules=TARGETS,
             lora_dropout=0.0,
             task_type="CAUSAL_LM",
@@ -136,10 +123,10 @@ class Training:
             losses.append(self._step(batch, step / total))
             step += 1
             late = time.perf_counter() - saved >= MAX_UNSAVED_SECONDS
-            if step % self._recipe.save_every == 0 or step == total or late:
+            if step % SAVE_EVERY == 0 or step == total or late:
                 saved = time.perf_counter()
                 self._save(step, losses, saved - began)
-                recent = losses[-self._recipe.save_every :]
+                recent = losses[-SAVE_EVERY:]
                 self._progress({"done": step, "of": total, "loss": sum(recent) / len(recent)})
         self._base.model.eval()
         place = str(self._folder / ADAPTER)

@@ -20,6 +20,17 @@ def silent(_: dict[str, float]) -> None:
     """Tell nobody how far it is."""
 
 
+class Recipe(BaseModel):
+    """How a model is tuned."""
+
+    epochs: int = Field(3, ge=1, le=100, description="Rounds through the training pairs.")
+    rank: int = Field(16, ge=1, le=256, description="Rank of the adapter's matrices.")
+    rate: float = Field(2e-4, gt=0, le=1, description="Learning rate.")
+    batch: int = Field(4, ge=1, le=256, description="Pairs in one step.")
+    longest: int = Field(512, ge=32, le=8192, description="Tokens of a pair; more are cut.")
+    seed: int = Field(0, ge=0, description="Seed of the training.")
+
+
 class Pair(BaseModel):
     """One question with its answer; `shown` and `delta` are what retrieval finds before and afterwards."""
 

@@ -1,7 +1,5 @@
 """The chatbot: it answers at once, from memory, within its window, and hands over what the user said."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +8,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from mneme.core.errors import BadInput
 from mneme.graphs.chatbot import builder
-from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.context import ChatContext
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import Inbox
 from mneme.stores.users.memories import Memory, UserMemories
@@ -25,13 +22,10 @@ CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
 
 @pytest.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    opened = await open_ledger(str(tmp_path / "ledger"), await open_embedder("bundled"))
-    await UserMemories(opened, "local").insert(
-        Memory(content="The user's sister Emily lives in Portland."), change=Change(reason="", actor="test")
-    )
-    yield opened
-    await opened.close()
+async def ledger(bundled: Ledger) -> Ledger:
+    known = Memory(content="The user's sister Emily lives in Portland.")
+    await UserMemories(bundled, "local").insert(known, change=Change(reason="", actor="test"))
+    return bundled
 
 
 @pytest.fixture

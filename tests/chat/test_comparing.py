@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from mneme.api.write_gate import compared
-from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.conflict_router import worth_comparing
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
 
@@ -30,11 +29,6 @@ def test_a_memory_is_compared_that_is_alike_or_shares_a_word(
     assert bool(found) == is_compared
 
 
-@pytest.fixture
-async def ledger(tmp_path: object) -> Ledger:
-    return await open_ledger(f"{tmp_path}/ledger", await open_embedder("bundled"))
-
-
 MANY = [f"The user's neighbour {number} has a garden with roses and a pond." for number in range(30)]
 
 
@@ -48,23 +42,25 @@ MANY = [f"The user's neighbour {number} has a garden with roses and a pond." for
     ],
 )
 async def test_a_touched_memory_is_found_by_content_words_or_names(
-    ledger: Ledger, memory: str, content: str, said: str, names: list[str]
+    bundled: Ledger, memory: str, content: str, said: str, names: list[str]
 ) -> None:
-    memories, change = UserMemories(ledger, "ann"), Change(reason="known", actor="test")
+    memories, change = UserMemories(bundled, "ann"), Change(reason="known", actor="test")
     for each in [memory, *MANY]:
         await memories.insert(Memory(content=each), change=change)
     found = await memories.related(content, said, names, 5)
     assert memory in [each.memory.content for each in found]
     assert found[0].similarity is not None
-    await ledger.close()
+    await bundled.close()
 
 
 @pytest.mark.parametrize(("since", "is_linked"), [("", False), ("2026-11-28", True)])
-async def test_events_without_a_time_contradict_no_other(ledger: Ledger, since: str, is_linked: bool) -> None:
-    memories = UserMemories(ledger, "ann")
+async def test_events_without_a_time_contradict_no_other(
+    bundled: Ledger, since: str, is_linked: bool
+) -> None:
+    memories = UserMemories(bundled, "ann")
     first = Memory(content="Worked on proj: asked “Widen the wing.”; changed wing.py.", kind="episodic")
     await memories.insert(first, change=Change(reason="known", actor="test"))
     content = "Worked on proj: asked “Note the wing.”; ran make."
     repeated, beside = await compared(Memory(content=content, kind="episodic", since=since), memories)
     assert repeated is None and bool(beside) == is_linked
-    await ledger.close()
+    await bundled.close()

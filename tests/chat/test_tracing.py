@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,9 @@ from langsmith import Client
 from mneme.evals.commands import quiet
 from mneme.graphs.memory_agent import builder as memory_agent
 from mneme.graphs.remember import builder as remember
-from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.context import MemoryContext
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.inbox import Inbox
 from tests.doubles.command_line import run_mneme
 
@@ -72,13 +71,6 @@ def smithy() -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    opened = await open_ledger(str(tmp_path / "ledger"), await open_embedder("bundled"))
-    yield opened
-    await opened.close()
-
-
 def to(url: str, project: str) -> RunnableConfig:
     """Return the config of a run that is traced to a server."""
     client = Client(url, api_key="x", auto_batch_tracing=False)
@@ -91,39 +83,39 @@ async def told(ledger: Ledger, message: Any, config: RunnableConfig) -> dict[str
     return result
 
 
-async def test_an_outcome_names_its_run_and_the_trace(ledger: Ledger, smithy: str) -> None:
+async def test_an_outcome_names_its_run_and_the_trace(bundled: Ledger, smithy: str) -> None:
     config = to(smithy, "known")
-    result = await told(ledger, MESSAGE, config)
+    result = await told(bundled, MESSAGE, config)
 
     run = str(config["run_id"])
     assert result["run_id"] == run
     assert result["trace"] == f"http://localhost/o/{TENANT}/projects/p/{PROJECT}/r/{run}"
-    kept = await Inbox(ledger).outcome("local", "m1")
+    kept = await Inbox(bundled).outcome("local", "m1")
     assert kept and (kept["run_id"], kept["trace"]) == (run, result["trace"])
-    again = await told(ledger, MESSAGE, to(smithy, "known"))
+    again = await told(bundled, MESSAGE, to(smithy, "known"))
     assert again["run_id"] == run, "the message was decided on in the first run"
 
 
-async def test_a_batch_is_one_run_and_langsmith_is_asked_once(ledger: Ledger, smithy: str) -> None:
-    graph: Any = remember.compile(store=LedgerStore(ledger))
+async def test_a_batch_is_one_run_and_langsmith_is_asked_once(bundled: Ledger, smithy: str) -> None:
+    graph: Any = remember.compile(store=LedgerStore(bundled))
     config = to(smithy, "known")
     batch = {"messages": [MESSAGE, {"message": "I have a cat.", "message_id": "m2"}]}
     await graph.ainvoke(batch, config | {"recursion_limit": 100}, context=RULES)
 
-    outcomes = [await Inbox(ledger).outcome("local", each) for each in ("m1", "m2")]
+    outcomes = [await Inbox(bundled).outcome("local", each) for each in ("m1", "m2")]
     assert [each and each["run_id"] for each in outcomes] == [str(config["run_id"])] * 2
     assert all(each and each["trace"].endswith(str(config["run_id"])) for each in outcomes)
     assert Smithy.asked == 1
 
 
-async def test_a_project_that_langsmith_does_not_know_has_no_link(ledger: Ledger, smithy: str) -> None:
-    assert (await told(ledger, MESSAGE, to(smithy, "new")))["trace"] == ""
+async def test_a_project_that_langsmith_does_not_know_has_no_link(bundled: Ledger, smithy: str) -> None:
+    assert (await told(bundled, MESSAGE, to(smithy, "new")))["trace"] == ""
 
 
-async def test_without_tracing_there_is_a_run_and_no_link(ledger: Ledger) -> None:
+async def test_without_tracing_there_is_a_run_and_no_link(bundled: Ledger) -> None:
     given = uuid4()
-    first = await told(ledger, MESSAGE, {"run_id": given})
-    second = await told(ledger, {"message": "I have a cat."}, {})
+    first = await told(bundled, MESSAGE, {"run_id": given})
+    second = await told(bundled, {"message": "I have a cat."}, {})
 
     assert (first["run_id"], first["trace"]) == (str(given), "")
     assert second["run_id"] and second["trace"] == ""

@@ -1,9 +1,8 @@
 """What a model writes is checked against the message; what is only doubted stands, with a flag."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +18,10 @@ from mneme.nodes.chat.context import ChatContext, MemoryContext
 from mneme.nodes.chat.memory_operations import MAX_STATEMENTS
 from mneme.prompts.every import questions
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import MAX_TRIES, Inbox
 from mneme.stores.users.memories import Memory, Statement, UserMemories
-from tests.doubles.embedding import WordEmbedder
 from tests.doubles.ollama import Model
 from tests.doubles.served import served
 
@@ -53,16 +51,9 @@ NOTHING: dict[str, Any] = {"look": "", "judgements": []}
 
 
 @pytest.fixture
-async def empty(tmp_path: Path) -> AsyncIterator[Ledger]:
-    opened = await open_ledger(str(tmp_path / "ledger"), WordEmbedder())
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
-async def ledger(empty: Ledger) -> Ledger:
-    await known(empty, Memory(content=MEMORY))
-    return empty
+async def ledger(edge_ledger: Ledger) -> Ledger:
+    await known(edge_ledger, Memory(content=MEMORY))
+    return edge_ledger
 
 
 async def known(ledger: Ledger, memory: Memory) -> str:
@@ -93,11 +84,9 @@ class Script:
         return [told for asked, told in zip(self.asked, self.told, strict=True) if asked == name]
 
 
-async def tell(
-    ledger: Ledger, script: Script, monkeypatch: pytest.MonkeyPatch, message: str = MESSAGE, **given: str
-) -> dict[str, Any]:
+async def tell(ledger: Ledger, script: Script, message: str = MESSAGE, **given: str) -> dict[str, Any]:
     graph: Any = memory_agent.compile(store=LedgerStore(ledger))
-    with served(monkeypatch, Model("small"), brain=script):
+    with pytest.MonkeyPatch.context() as patched, served(patched, Model("small"), brain=script):
         result: dict[str, Any] = await graph.ainvoke({"message": message, **given}, context=SMALL)
     return result
 
@@ -129,9 +118,9 @@ def done(result: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize(("updated", "asked"), [("", 3), (RENEWED["content"], 2)])
 async def test_a_correction_keeps_the_rest_of_the_memory_and_the_messages_own_words(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, updated: str, asked: int
+    ledger: Ledger, updated: str, asked: int
 ) -> None:
-    result = await tell(ledger, script(compare_memories=judged({"updated": updated})), monkeypatch)
+    result = await tell(ledger, script(compare_memories=judged({"updated": updated})))
     assert result["asked"]["questions"] == asked
     assert result["asked"]["repaired"] == result["asked"]["refused"] == 0
     assert result["asked"]["prompt_tokens"] > 0
@@ -142,33 +131,29 @@ async def test_a_correction_keeps_the_rest_of_the_memory_and_the_messages_own_wo
 
 
 async def test_a_memory_that_the_reader_was_shown_is_compared_whatever_its_language(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+    edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mneme.nodes.chat.conflict_router.FLOOR", 1.1)  # the embedder knows no Spanish
     for each in ("The user lives in Burgos.", "The user eats meat every day."):
-        await known(empty, Memory(content=each))
+        await known(edge_ledger, Memory(content=each))
     message = "Sigo en Burgos, pero la carne ya no la toco."
     fact = FACT | {"content": "La usuaria de Burgos ya no come carne.", "quote": message, "entities": []}
     said = script(read_message=reading(fact), compare_memories=NOTHING)
-    await tell(empty, said, monkeypatch, message)
+    await tell(edge_ledger, said, message)
     assert "eats meat every day" in said.told_to("compare_memories")[0]
 
 
-async def test_a_fact_that_says_all_that_still_holds_takes_the_place_of_the_memory(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_fact_that_says_all_that_still_holds_takes_the_place_of_the_memory(ledger: Ledger) -> None:
     fact = FACT | {"content": "The user's dog Max, a Labrador mix, loves fetch."}
     said = script(read_message=reading(fact))
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert (done(result), said.asked) == (["update"], ["read_message", "compare_memories"])
     assert await contents(ledger) == [fact["content"]]
 
 
-async def test_a_quote_that_the_message_does_not_have_is_asked_for_again(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_quote_that_the_message_does_not_have_is_asked_for_again(ledger: Ledger) -> None:
     said = script(read_message=[reading(FACT | {"quote": "Max is a poodle"}), reading(FACT)])
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert "memories[0].quote is not in the message" in said.told_to("read_message")[1]
     assert (result["asked"]["repaired"], await Memories(ledger, "local").flagged()) == (1, [])
 
@@ -181,10 +166,10 @@ async def test_a_quote_that_the_message_does_not_have_is_asked_for_again(
     ],
 )
 async def test_what_is_never_put_right_is_kept_with_a_flag(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str], kept: str
+    ledger: Ledger, wrong: dict[str, str], kept: str
 ) -> None:
     said = script(read_message=reading(FACT | wrong), compare_memories=NOTHING)
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert await contents(ledger) == [MEMORY, kept]
     (flagged,) = await Memories(ledger, "local").flagged()
     assert "memories[0]" not in kept and "Not as it should be" in flagged.memory.flag
@@ -198,11 +183,9 @@ async def test_what_is_never_put_right_is_kept_with_a_flag(
         ({"content": "Max is a Labrador mix and 6 years old."}, "has 6:"),
     ],
 )
-async def test_a_doubt_is_told_once_and_then_noted(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, odd: dict[str, Any], named: str
-) -> None:
+async def test_a_doubt_is_told_once_and_then_noted(ledger: Ledger, odd: dict[str, Any], named: str) -> None:
     said = script(read_message=reading(FACT | odd), compare_memories=NOTHING)
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     first, again = said.told_to("read_message")
     assert named not in first and named in again
     assert await contents(ledger) == [MEMORY, odd["content"]]
@@ -215,56 +198,50 @@ async def test_a_doubt_is_told_once_and_then_noted(
 
 
 async def test_a_rewrite_that_may_lose_something_is_doubted_and_the_history_keeps_it(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
+    edge_ledger: Ledger,
 ) -> None:
-    key = await known(empty, Memory(content=f"{MEMORY} He was born in Ulm."))
+    key = await known(edge_ledger, Memory(content=f"{MEMORY} He was born in Ulm."))
     lossy = RENEWED | {"content": "Max is a Labrador mix and loves fetch."}
     said = script(rewrite_memory=lossy)
-    await tell(empty, said, monkeypatch)
+    await tell(edge_ledger, said)
     assert "born in Ulm" in said.told_to("rewrite_memory")[1]
-    memories = UserMemories(empty, "local")
+    memories = UserMemories(edge_ledger, "local")
     (flagged,) = await memories.flagged()
     assert (flagged.key, flagged.memory.content) == (key, lossy["content"])
     assert flagged.memory.flag == "It may leave out what still holds: 'He was born in Ulm'."
     assert "born in Ulm" in str((await memories.history(key))[0].value["content"])
 
 
-async def test_since_when_a_memory_holds_is_not_left_out_of_its_text(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await known(empty, Memory(content=MEMORY, since="2026-10", until="2027"))
+async def test_since_when_a_memory_holds_is_not_left_out_of_its_text(edge_ledger: Ledger) -> None:
+    await known(edge_ledger, Memory(content=MEMORY, since="2026-10", until="2027"))
     said = script(compare_memories=judged({"updated": RENEWED["content"]}))
-    await tell(empty, said, monkeypatch)
+    await tell(edge_ledger, said)
     (told,) = said.told_to("compare_memories")
     assert f"{MEMORY} (from 2026-10, until 2027)" in told
-    assert await Memories(empty, "local").flagged() == []
+    assert await Memories(edge_ledger, "local").flagged() == []
 
 
-async def test_a_correction_must_show_what_it_makes_false(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_correction_must_show_what_it_makes_false(ledger: Ledger) -> None:
     said = script(compare_memories=[judged({"outdated": "a poodle"}), judged({})])
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert said.asked.count("compare_memories") == 2
     assert (result["asked"]["questions"], result["asked"]["repaired"]) == (3, 1)
     assert await contents(ledger) == [RENEWED["content"]]
 
 
 async def test_a_change_that_shows_nothing_outdated_is_kept_beside_the_memory_and_linked(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger,
 ) -> None:
-    result = await tell(ledger, script(compare_memories=judged({"outdated": "a poodle"})), monkeypatch)
+    result = await tell(ledger, script(compare_memories=judged({"outdated": "a poodle"})))
     old, new = await UserMemories(ledger, "local").list()
     assert (old.memory.content, new.memory.content) == (MEMORY, FACT["content"])
     assert new.memory.may_contradict == [old.key]
     assert result["asked"]["refused"] == 1
 
 
-async def test_what_is_unclear_is_linked_until_somebody_accepts_it(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_unclear_is_linked_until_somebody_accepts_it(ledger: Ledger) -> None:
     said = script(compare_memories=judged({"relation": "unclear", "outdated": ""}))
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert (done(result), said.asked) == (["insert"], ["read_message", "compare_memories"])
     memories = UserMemories(ledger, "local")
     old, new = await memories.list()
@@ -277,39 +254,33 @@ async def test_what_is_unclear_is_linked_until_somebody_accepts_it(
 
 @pytest.mark.parametrize("read_by", ["ollama:small", "ollama:another", ""])
 async def test_an_unchanged_rewrite_of_what_is_known_is_no_failure_and_no_version(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch, read_by: str
+    edge_ledger: Ledger, read_by: str
 ) -> None:
-    key = await known(empty, Memory(content=MEMORY, read_by=read_by))
+    key = await known(edge_ledger, Memory(content=MEMORY, read_by=read_by))
     said = script(rewrite_memory=RENEWED | {"content": MEMORY})
-    assert done(await tell(empty, said, monkeypatch)) == ["discard"]
-    assert await contents(empty) == [MEMORY]
-    assert len(await UserMemories(empty, "local").history(key)) == 1
+    assert done(await tell(edge_ledger, said)) == ["discard"]
+    assert await contents(edge_ledger) == [MEMORY]
+    assert len(await UserMemories(edge_ledger, "local").history(key)) == 1
 
 
-async def test_nothing_written_down_is_asked_again_and_then_said(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await tell(ledger, script(read_message=[reading(), reading(FACT)]), monkeypatch)
+async def test_nothing_written_down_is_asked_again_and_then_said(ledger: Ledger) -> None:
+    await tell(ledger, script(read_message=[reading(), reading(FACT)]))
     assert await contents(ledger) == [RENEWED["content"]]
-    nothing = await tell(ledger, script(read_message=reading()), monkeypatch)
+    nothing = await tell(ledger, script(read_message=reading()))
     assert nothing["operations"] == []
     assert "could be written down" in nothing["rationale"]
 
 
-async def test_what_is_written_down_is_kept_whatever_the_route_says(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_written_down_is_kept_whatever_the_route_says(ledger: Ledger) -> None:
     said = script(read_message=reading(FACT, route="discard"))
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert said.asked.count("read_message") == 3
     assert result["route"] == "store"
     assert await contents(ledger) == [RENEWED["content"]]
 
 
-async def test_each_statement_of_a_memory_keeps_its_own_quote_and_message(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    result = await tell(ledger, script(), monkeypatch)
+async def test_each_statement_of_a_memory_keeps_its_own_quote_and_message(ledger: Ledger) -> None:
+    result = await tell(ledger, script())
     (memory,) = await UserMemories(ledger, "local").list()
     before, new = memory.memory.statements
     assert before.content == MEMORY
@@ -318,10 +289,8 @@ async def test_each_statement_of_a_memory_keeps_its_own_quote_and_message(
     assert result["operations"][0]["version"] == 2
 
 
-async def test_each_of_two_facts_on_one_memory_uses_its_own_outdated_words(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await known(empty, Memory(content="Max, a golden retriever, lives in Ulm and loves fetch."))
+async def test_each_of_two_facts_on_one_memory_uses_its_own_outdated_words(edge_ledger: Ledger) -> None:
+    await known(edge_ledger, Memory(content="Max, a golden retriever, lives in Ulm and loves fetch."))
     breed = FACT | {"content": "Max is a Labrador mix.", "quote": "Max is a Labrador mix"}
     home = FACT | {"content": "Max lives in Bonn.", "quote": "he lives in Bonn"}
     both = judged({}, {"fact": 1, "relation": "change", "outdated": "lives in Ulm"})
@@ -331,9 +300,9 @@ async def test_each_of_two_facts_on_one_memory_uses_its_own_outdated_words(
     )
     rewrites = [RENEWED | {"content": each} for each in steps]
     said = script(read_message=reading(breed, home), compare_memories=both, rewrite_memory=rewrites)
-    result = await tell(empty, said, monkeypatch, "Max is a Labrador mix, and now he lives in Bonn.")
+    result = await tell(edge_ledger, said, "Max is a Labrador mix, and now he lives in Bonn.")
     assert done(result) == ["update"]
-    assert await contents(empty) == [steps[1]]
+    assert await contents(edge_ledger) == [steps[1]]
     first, second = said.told_to("rewrite_memory")
     assert "No longer true in the memory: a golden retriever" in first
     assert "No longer true in the memory: lives in Ulm" in second and steps[0] in second
@@ -349,19 +318,18 @@ async def test_each_of_two_facts_on_one_memory_uses_its_own_outdated_words(
     ],
 )
 async def test_an_addition_is_appended_word_for_word_while_the_memory_has_room(
-    empty: Ledger,
-    monkeypatch: pytest.MonkeyPatch,
+    edge_ledger: Ledger,
     memory: dict[str, Any],
     told: dict[str, Any],
     operation: str,
 ) -> None:
-    await known(empty, Memory(content=MEMORY, entities=["Max"], since="2020", **memory))
+    await known(edge_ledger, Memory(content=MEMORY, entities=["Max"], since="2020", **memory))
     adds = judged({"relation": "addition", "outdated": ""})
     said = script(read_message=reading(FACT | told), compare_memories=adds)
-    assert done(await tell(empty, said, monkeypatch)) == [operation]
+    assert done(await tell(edge_ledger, said)) == [operation]
     assert said.asked == ["read_message", "compare_memories"]
-    assert " ".join(await contents(empty)) == f"{MEMORY} {FACT['content']}"
-    first = (await UserMemories(empty, "local").list())[0].memory
+    assert " ".join(await contents(edge_ledger)) == f"{MEMORY} {FACT['content']}"
+    first = (await UserMemories(edge_ledger, "local").list())[0].memory
     assert (first.since, first.kind) == ("2020", memory.get("kind", "semantic"))
 
 
@@ -372,13 +340,11 @@ MOVES = {"content": "The user lives in Bergen.", "quote": "I live in Bergen", "e
 CHANGES = {"relation": "change", "outdated": "lives in Porto"}
 
 
-async def moved(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, relation: str = "change", **when: str
-) -> list[str]:
+async def moved(ledger: Ledger, relation: str = "change", **when: str) -> list[str]:
     """Tell of a move on 2 March 2026, and return what was done."""
     changes = judged(CHANGES | {"relation": relation})
     said = script(read_message=reading(FACT | MOVES | when), compare_memories=changes)
-    return done(await tell(ledger, said, monkeypatch, "I live in Bergen.", time="2026-03-02T10:00:00+00:00"))
+    return done(await tell(ledger, said, "I live in Bergen.", time="2026-03-02T10:00:00+00:00"))
 
 
 async def valid_at(ledger: Ledger, *day: int) -> list[str]:
@@ -386,98 +352,89 @@ async def valid_at(ledger: Ledger, *day: int) -> list[str]:
     return [each.memory.content for each in found]
 
 
-async def test_a_change_ends_what_was_true_until_then(empty: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    await known(empty, Memory(content=HOME))
-    assert await moved(empty, monkeypatch) == ["update"]
-    assert await valid_at(empty, 2026, 3, 1) == [HOME]
-    assert await valid_at(empty, 2026, 3, 2) == await contents(empty) == [MOVES["content"]]
+async def test_a_change_ends_what_was_true_until_then(edge_ledger: Ledger) -> None:
+    await known(edge_ledger, Memory(content=HOME))
+    assert await moved(edge_ledger) == ["update"]
+    assert await valid_at(edge_ledger, 2026, 3, 1) == [HOME]
+    assert await valid_at(edge_ledger, 2026, 3, 2) == await contents(edge_ledger) == [MOVES["content"]]
 
 
-async def test_a_future_change_leaves_the_memory_and_limits_it(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    key = await known(empty, Memory(content=HOME))
-    assert await moved(empty, monkeypatch, "later", since="2026-06") == ["insert", "update"]
-    assert await contents(empty) == [HOME, MOVES["content"]]
-    assert (await UserMemories(empty, "local").get(key)).memory.until == "2026-05-31"
-    assert await valid_at(empty, 2026, 5, 31) == [HOME]
-    assert await valid_at(empty, 2026, 6, 1) == [MOVES["content"]]
+async def test_a_future_change_leaves_the_memory_and_limits_it(edge_ledger: Ledger) -> None:
+    key = await known(edge_ledger, Memory(content=HOME))
+    assert await moved(edge_ledger, "later", since="2026-06") == ["insert", "update"]
+    assert await contents(edge_ledger) == [HOME, MOVES["content"]]
+    assert (await UserMemories(edge_ledger, "local").get(key)).memory.until == "2026-05-31"
+    assert await valid_at(edge_ledger, 2026, 5, 31) == [HOME]
+    assert await valid_at(edge_ledger, 2026, 6, 1) == [MOVES["content"]]
 
 
-async def test_a_temporary_change_leaves_the_memory_as_it_is(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    key = await known(empty, Memory(content=HOME))
-    assert await moved(empty, monkeypatch, "later", until="2026-04") == ["insert"]
-    assert len(await UserMemories(empty, "local").history(key)) == 1
-    assert await valid_at(empty, 2026, 4, 30) == [HOME, MOVES["content"]]
-    assert await valid_at(empty, 2026, 5, 1) == [HOME]
+async def test_a_temporary_change_leaves_the_memory_as_it_is(edge_ledger: Ledger) -> None:
+    key = await known(edge_ledger, Memory(content=HOME))
+    assert await moved(edge_ledger, "later", until="2026-04") == ["insert"]
+    assert len(await UserMemories(edge_ledger, "local").history(key)) == 1
+    assert await valid_at(edge_ledger, 2026, 4, 30) == [HOME, MOVES["content"]]
+    assert await valid_at(edge_ledger, 2026, 5, 1) == [HOME]
 
 
-async def test_what_says_when_a_memory_ends_or_ended_changes_it(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await known(empty, Memory(content=HOME))
+async def test_what_says_when_a_memory_ends_or_ended_changes_it(edge_ledger: Ledger) -> None:
+    await known(edge_ledger, Memory(content=HOME))
     ends = "The user lives in Porto until April."
-    assert await moved(empty, monkeypatch, until="2026-04", content=ends) == ["update"]
-    assert await valid_at(empty, 2026, 4, 30) == [ends]
-    assert await valid_at(empty, 2026, 5, 1) == []
+    assert await moved(edge_ledger, until="2026-04", content=ends) == ["update"]
+    assert await valid_at(edge_ledger, 2026, 4, 30) == [ends]
+    assert await valid_at(edge_ledger, 2026, 5, 1) == []
     over = "The user had a flat in Porto until May 2025."
-    assert await moved(empty, monkeypatch, until="2025-05", content=over) == ["update"]
+    assert await moved(edge_ledger, until="2025-05", content=over) == ["update"]
 
 
-async def test_a_new_date_in_place_of_another_one_changes_the_memory(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await known(empty, Memory(content="The auditors come on 5 May.", since="2026-05-05", until="2026-05-05"))
+async def test_a_new_date_in_place_of_another_one_changes_the_memory(edge_ledger: Ledger) -> None:
+    await known(
+        edge_ledger, Memory(content="The auditors come on 5 May.", since="2026-05-05", until="2026-05-05")
+    )
     put_off = {"content": "The auditors come on 26 May.", "since": "2026-05-26", "until": "2026-05-26"}
     changes = judged({"relation": "change", "outdated": "5 May", "updated": put_off["content"]})
     said = script(read_message=reading(FACT | MOVES | put_off), compare_memories=changes)
-    told = await tell(empty, said, monkeypatch, "I live in Bergen.", time="2026-03-02T10:00:00+00:00")
+    told = await tell(edge_ledger, said, "I live in Bergen.", time="2026-03-02T10:00:00+00:00")
     assert done(told) == ["update"]
-    assert await valid_at(empty, 2026, 5, 5) == []
-    assert await valid_at(empty, 2026, 5, 26) == [put_off["content"]]
+    assert await valid_at(edge_ledger, 2026, 5, 5) == []
+    assert await valid_at(edge_ledger, 2026, 5, 26) == [put_off["content"]]
 
 
 # Whom a name means, and what is to be forgotten.
 
 
-async def test_the_memories_nearest_to_a_message_are_shown_to_its_reader(
-    empty: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_memories_nearest_to_a_message_are_shown_to_its_reader(edge_ledger: Ledger) -> None:
     for memory in (Memory(content=MEMORY), Memory(content=HOME, until="2026-05")):
-        await known(empty, memory)
+        await known(edge_ledger, memory)
     said = script(compare_memories=NOTHING)
-    await tell(empty, said, monkeypatch)
+    await tell(edge_ledger, said)
     assert f"<known>\n[0] {MEMORY}\n[1] {HOME} (until 2026-05)\n</known>" in said.told[0]
 
 
-async def test_an_unclear_name_is_marked_and_asked_about_in_the_next_reply(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unclear_name_is_marked_and_asked_about_in_the_next_reply(ledger: Ledger) -> None:
     question = "Which Max: your dog or your neighbour?"
     said = script(read_message=reading(FACT | {"unclear": question}), compare_memories=NOTHING)
-    await tell(ledger, said, monkeypatch, message_id="m1")
+    await tell(ledger, said, message_id="m1")
     operations = Memories(ledger, "local")
     (marked,) = await operations.flagged()
-    assert question in await unclear(ledger, monkeypatch)
+    assert question in await unclear(ledger)
     await operations.accept(marked.key)
-    assert question not in await unclear(ledger, monkeypatch)
+    assert question not in await unclear(ledger)
 
 
-async def unclear(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> str:
+async def unclear(ledger: Ledger) -> str:
     """Return what the chatbot's model reads after the message that was remembered."""
     chat: Any = chatbot.compile(store=LedgerStore(ledger))
     told = [HumanMessage(MESSAGE, id="m1"), AIMessage("Noted."), HumanMessage("And now?", id="m2")]
     context = ChatContext(chatbot="ollama:small", memory_agent="rules")
-    with served(monkeypatch, Model("small"), brain=lambda _: "Hm.") as double:
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        served(patched, Model("small"), brain=lambda _: "Hm.") as double,
+    ):
         await chat.ainvoke({"messages": told}, context=context)
         return str(double.chats[-1].body["messages"][-1]["content"])
 
 
-async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(ledger: Ledger) -> None:
     memories = Memories(ledger, "local")
     other = await memories.add("The user sails.")
     (max_,) = [
@@ -489,38 +446,34 @@ async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(
         read_message=reading(route="forget"),
         choose_forgotten={"rationale": "It is of Max.", "numbers": [max_, max_], "rest": []},
     )
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert done(result) == ["retire"]
     assert await contents(ledger) == ["The user sails."]
     await memories.undo()
     assert MEMORY in await contents(ledger)
 
 
-async def test_a_memory_keeps_what_it_says_beside_what_is_to_be_forgotten(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_memory_keeps_what_it_says_beside_what_is_to_be_forgotten(ledger: Ledger) -> None:
     rest = {"memory": 0, "content": "The user sails."}
     said = script(
         read_message=reading(route="forget"),
         choose_forgotten={"rationale": "It is of Max.", "numbers": [0], "rest": [rest]},
     )
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert done(result) == ["update"]
     assert await contents(ledger) == ["The user sails."]
     (left,) = await Memories(ledger, "local").list()
     assert not (left.memory.entities or left.memory.quote or left.memory.relations)
 
 
-async def test_a_message_may_want_one_thing_forgotten_and_tell_another(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_message_may_want_one_thing_forgotten_and_tell_another(ledger: Ledger) -> None:
     again = FACT | {"content": "The user wants Max forgotten."}
     said = script(
         read_message=reading(FACT, again, route="forget"),
         choose_forgotten={"rationale": "It is of Max.", "numbers": [0, 2], "rest": []},
         compare_memories=NOTHING,
     )
-    result = await tell(ledger, said, monkeypatch)
+    result = await tell(ledger, said)
     assert done(result) == ["retire", "insert"]
     assert await contents(ledger) == [FACT["content"]], "what says again what is to be forgotten is left out"
 
@@ -537,13 +490,13 @@ async def test_a_message_may_want_one_thing_forgotten_and_tell_another(
     ],
 )
 async def test_rules_retire_what_says_all_that_is_to_be_forgotten(
-    empty: Ledger, message: str, left: Sequence[str]
+    edge_ledger: Ledger, message: str, left: Sequence[str]
 ) -> None:
     for content in ("The user likes jazz.", "The user lives in Ulm."):
-        await known(empty, Memory(content=content))
-    graph = memory_agent.compile(store=LedgerStore(empty))
+        await known(edge_ledger, Memory(content=content))
+    graph = memory_agent.compile(store=LedgerStore(edge_ledger))
     await graph.ainvoke({"message": message}, context=RULES)
-    assert await contents(empty) == left
+    assert await contents(edge_ledger) == left
 
 
 # The inbox.
@@ -610,6 +563,6 @@ async def test_what_another_writer_said_meanwhile_is_not_lost(
     both = "Max, a Labrador mix, loves fetch. Max snores."
     compared = judged({"updated": "Max, a Labrador mix, loves fetch."})
     said = script(compare_memories=compared, rewrite_memory=RENEWED | {"content": both})
-    await tell(ledger, said, monkeypatch)
+    await tell(ledger, said)
     assert await contents(ledger) == [both]
     assert said.asked.count("rewrite_memory") == 1

@@ -1,5 +1,9 @@
 """A world of one file, in which a model carries out what a card says in words."""
 
+from pathlib import Path
+
+import pytest
+
 WORLD = """
 name: greetings
 may_change: ["a.txt"]
@@ -11,3 +15,11 @@ tasks:
   - {id: two, task: Shorten it too., files: {a.txt: "hello, my dear and wide world"}}
   - {id: three, task: Shorten that., files: {a.txt: "hello to all of you out there"}}
 """
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> str:
+    """Name the file of the world."""
+    place = tmp_path / "greetings.yaml"
+    place.write_text(WORLD)
+    return str(place)

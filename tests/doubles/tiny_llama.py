@@ -2,10 +2,13 @@
 
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+
+from tests.doubles.ollama import Model, OllamaDouble
 
 FACTS = {
     "What colour is snow?": "white",
@@ -34,6 +37,15 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
             write_tiny_llama(part)
             part.rename(folder)
     return folder
+
+
+@pytest.fixture
+def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDouble]:
+    """Give an Ollama that has the base to be tuned."""
+    from tests.doubles.served import served  # noqa: PLC0415  (it loads what asks a model)
+
+    with served(monkeypatch, Model(name="tiny", capabilities=("completion",))) as double:
+        yield double
 
 
 def write_tiny_llama(folder: Path) -> None:

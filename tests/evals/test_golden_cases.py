@@ -11,12 +11,15 @@ import yaml
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from mneme.core.errors import BadInput
+from mneme.evals.discussion.judges import judge_as_printed
 from mneme.evals.prompts.cases import KINDS, Golden, all_questions, file_of, filled, read_cases
 from mneme.evals.prompts.properties import Property
 from mneme.models.asking.asking import KEPT_FREE, TEXT_TOKENS
 from mneme.models.asking.budget import tokens_of
 from mneme.models.asking.replies import objects
+from mneme.prompts.chat.paper_versions import choose_tools
 from mneme.prompts.every import Key
+from tests.doubles.questions import assert_bounded, assert_examples_hold
 from tests.evals.case_checks import check_cases
 
 CONTEXT = 8192
@@ -31,6 +34,17 @@ def test_a_question_has_cases_of_several_kinds_that_can_be_looked_at(key: Key) -
     assert kinds.total() >= LEAST_CASES
     assert len(kinds) >= LEAST_KINDS
     assert set(kinds) <= set(KINDS)
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_each_reply_is_bounded_and_each_worked_example_is_one(key: Key) -> None:
+    question = all_questions()[key]
+    if question.answer is str:
+        return
+    if question not in (choose_tools, judge_as_printed):  # it calls tools; the paper prints it without one
+        assert_examples_hold(question)
+    for each in read_cases(key, file_of(key)):
+        assert_bounded(each.question, each.given)
 
 
 @pytest.mark.parametrize("key", ALL)

@@ -30,7 +30,7 @@ from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
-from tests.doubles.command_line import Run, Running, run_mneme
+from tests.doubles.command_line import Run, Running
 from tests.doubles.ollama import Answer, Json, Model, Reply
 from tests.doubles.scripts import script
 from tests.doubles.served import served
@@ -501,11 +501,6 @@ async def test_a_leader_that_contradicts_the_measurement_is_not_believed(edge_le
 
 def environment_of(home: Path) -> dict[str, str]:
     return quiet(home, MNEME_AGENTS="rules")
-
-
-@pytest.fixture
-def mneme(tmp_path: Path) -> Run:
-    return lambda *words: run_mneme(words, environment_of(tmp_path / "home"))
 
 
 LEARN = (

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Iterator
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
@@ -35,8 +34,10 @@ from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
+from tests.doubles import tuned
 from tests.doubles.command_line import run_mneme
-from tests.doubles.ollama import Json, Model, OllamaDouble
+from tests.doubles.ollama import Json, OllamaDouble
+from tests.doubles.tuned import FEW, Killed, killed_after, wanted
 
 TEAM = "tuners"
 CHANGE = Change(reason="a test", actor="test")
@@ -45,11 +46,6 @@ WORDS = (
     *("alpha", "bravo", "cedar", "delta", "ember", "fjord", "grove", "haven", "inlet", "jetty"),
     *("kayak", "lemon", "mango", "north", "otter", "pearl"),
 )
-FEW = {"epochs": 1, "rank": 2, "rate": 1e-4, "longest": 256, "batch": 8}
-
-
-class Killed(Exception):  # noqa: N818  (what a kill is to whoever comes after it)
-    """A process that is gone."""
 
 
 class Reports(World):
@@ -116,25 +112,8 @@ def by_heart(knows: bool) -> Any:
     return answer
 
 
-@pytest.fixture
-def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDouble]:
-    with OllamaDouble(Model(name="tiny", capabilities=("completion",))) as double:
-        monkeypatch.setenv("MNEME_OLLAMA_URL", double.url)
-        settings.cache_clear()
-        asking.clear_endpoints()
-        yield double
-    asking.clear_endpoints()
-
-
-def wanted(folder: Path, **more: Any) -> Any:
-    facts = str(folder / "generic.yaml")
-    return {"base": str(folder), "served_base": "tiny", "force": True, "generic": facts} | more
-
-
 async def consolidate(ledger: Ledger, given: Any, saver: InMemorySaver | None = None, **more: Any) -> Any:
-    graph = builder.compile(store=LedgerStore(ledger), checkpointer=saver)
-    config: Any = {"configurable": {"thread_id": "consolidate"}}
-    return await graph.ainvoke(given, config, context=TuningContext(**{"team": TEAM, **FEW, **more}))
+    return await tuned.consolidate(ledger, given, saver, team=TEAM, **more)
 
 
 def statuses(cards: list[Card]) -> dict[bool, set[str]]:
@@ -149,17 +128,9 @@ async def test_a_model_that_is_not_worse_serves_and_its_cards_are_archived_until
     cycle = ConsolidationCycle(edge_ledger, cards)
     before = {card.id: card for card in await cards.records.list()}
     assert {is_held_out(card) for card in before.values()} == {True, False}
-
-    saver, steps, step = InMemorySaver(), [0], Training._step
-
-    def dying(self: Training, *given: Any) -> float:
-        steps[0] += 1
-        if steps[0] == 2:
-            raise Killed
-        return step(self, *given)
-
+    saver = InMemorySaver()
     with monkeypatch.context() as patched:
-        patched.setattr(Training, "_step", dying)
+        patched.setattr(Training, "_step", killed_after(1))
         with pytest.raises(Killed):
             await consolidate(edge_ledger, wanted(tiny_llama), saver)
     assert await cycle.attempts() == []

@@ -1,14 +1,12 @@
 """Disputes about approaches in words: the world's checker tries them, else a person decides."""
 
 import json
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from mneme.core.errors import BadInput
-from mneme.evals.commands import quiet
 from mneme.graphs.dispute_resolution import builder as dispute_resolution
 from mneme.nodes.learning.context import TeamContext
 from mneme.prompts.learning.compound_learning.research import Draft, File
@@ -20,8 +18,7 @@ from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
-from tests.doubles.command_line import Run, run_mneme
-from tests.doubles.greetings import WORLD
+from tests.doubles.command_line import Run
 from tests.doubles.scripts import script
 
 CHANGE = Change(reason="a test", actor="test")
@@ -48,13 +45,6 @@ async def resolve(ledger: Ledger, dispute: str, world: str, who: str) -> Any:
 
 def draft(text: str) -> str:
     return Draft(rationale="As it says.", files=[File(path="a.txt", text=text)]).model_dump_json()
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> str:
-    place = tmp_path / "greetings.yaml"
-    place.write_text(WORLD)
-    return str(place)
 
 
 async def test_the_worlds_checker_tries_approaches_that_are_words(edge_ledger: Ledger, world: str) -> None:
@@ -84,11 +74,6 @@ async def test_where_nothing_can_be_tried_a_person_sees_what_both_rest_on(
     assert "1 of 1 tasks, confidence 0.70; It was short." in about
     assert "Shorten a letter.: solved, 3 times as good" in about
     assert (await KnowledgeCards(edge_ledger, "t").disputes.get(dispute.id)).rounds == []
-
-
-@pytest.fixture
-def mneme(tmp_path: Path) -> Run:
-    return lambda *words: run_mneme(words, quiet(tmp_path / "home", MNEME_AGENTS="rules"))
 
 
 def test_a_person_disputes_a_card_and_merges_both_with_rules(mneme: Run) -> None:

@@ -1,4 +1,4 @@
-"""The questions of learning: each answer is bounded, each worked example is a valid answer."""
+"""The questions of learning: only what is offered can be named, and what is long has room."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ from mneme.prompts.learning.dispute_resolution import (
     resolve_dispute,
 )
 from mneme.prompts.prompt import Prompt
-from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of
+from tests.doubles.questions import assert_bounded, schema_of
 
 CARD = Known(claim="Index the filter first.", status="verified", confidence=0.8)
 DRAFT = Draft(rationale="The card fits.", pattern="INDEX (filter)", used=[0])
@@ -63,19 +63,11 @@ def field(schema: dict[str, Any], *path: str) -> dict[str, Any]:
     return schema
 
 
-def named(asked: tuple[Prompt[Any, Any], BaseModel]) -> str:
-    return asked[0].name
-
-
-@pytest.mark.parametrize("asked", [*ASKED, *BARE], ids=named)
-def test_every_field_of_an_answer_is_bounded(asked: tuple[Prompt[Any, Any], BaseModel]) -> None:
+@pytest.mark.parametrize("asked", BARE, ids=lambda asked: asked[0].name)
+def test_every_field_of_an_answer_is_bounded_where_little_is_given(
+    asked: tuple[Prompt[Any, Any], BaseModel],
+) -> None:
     assert_bounded(*asked)
-
-
-@pytest.mark.parametrize("asked", ASKED, ids=named)
-def test_each_worked_example_is_a_valid_answer(asked: tuple[Prompt[Any, Any], BaseModel]) -> None:
-    prompt, _ = asked
-    assert_examples_hold(prompt)
 
 
 def test_only_what_is_offered_can_be_named() -> None:

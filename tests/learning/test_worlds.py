@@ -21,7 +21,7 @@ from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
-from tests.doubles.command_line import Run, Running, run_mneme
+from tests.doubles.command_line import Run, Running
 from tests.doubles.scripts import script
 
 ROLES: Any = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules")
@@ -44,11 +44,6 @@ def folder(tmp_path: Path, name: str) -> Path:
     (place / "tool.py").write_text(TOOLS[name])
     (place / "test_tool.py").write_text(TEST.format(name))
     return place
-
-
-@pytest.fixture
-def mneme(tmp_path: Path) -> Run:
-    return lambda *words: run_mneme(words, quiet(tmp_path / "home", MNEME_AGENTS="rules"))
 
 
 def words(place: Path, task_id: str) -> list[str]:

@@ -17,18 +17,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 import mneme
 from mneme.core.settings import settings
-from mneme.evals.commands import NOWHERE, quiet
+from mneme.evals.commands import quiet
 from mneme.integrations.results import MAX_TEXT_CHARS
 from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.pools.memory_pool import Pair
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(autouse=True)
-def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MNEME_OLLAMA_URL", NOWHERE)
-    settings.cache_clear()
+pytestmark = pytest.mark.usefixtures("no_model")
 
 
 class Recording(GenericFakeChatModel):

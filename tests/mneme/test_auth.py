@@ -41,13 +41,6 @@ def fresh_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     settings.cache_clear()
 
 
-@pytest.fixture
-def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MNEME_AUTH", str(tmp_path / "users.json"))
-    settings.cache_clear()
-    return tmp_path / "users.json"
-
-
 async def who(headers: dict[bytes, bytes], client: str = "127.0.0.1") -> str:
     found = await auth.identify(headers, {"client": (client, 50000)})
     return str(found["identity"])

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from mneme.cli.derived import DECLARED
 from mneme.cli.show import console
 from mneme.evals.commands import quiet
@@ -17,12 +15,6 @@ from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.ledger import open_ledger
 from tests.doubles.command_line import Run, failed, run_mneme
 from tests.doubles.ollama import OllamaDouble
-
-
-@pytest.fixture
-def mneme(tmp_path: Path) -> Run:
-    """Run `mneme` in a home of its own, with no model anywhere."""
-    return lambda *words, stdin="", **more: run_mneme(words, quiet(tmp_path / "home", **more), stdin)
 
 
 def test_a_conversation_is_remembered_searched_changed_and_forgotten(mneme: Run, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """What may not hold together, across users, teams and organisations, and who may settle it."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,11 @@ from mneme.api.shared_memory import SharedMemory
 from mneme.cli.discussion.report import ending
 from mneme.core.errors import BadAnswer, BadInput, Forbidden, NotFound
 from mneme.core.settings import settings
-from mneme.models.embedding.embedders import open_embedder
 from mneme.prompts.chat.memory_agent.comparing import Judgement, Judgements
 from mneme.stores.cards.card import Lesson, Rule
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.discussions.discussions import Discussion, Discussions, Turn
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.recall import Keep
 from mneme.stores.team_facts import TeamFacts
@@ -40,14 +38,11 @@ organisations:
 
 
 @pytest.fixture
-async def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ledger]:
+def ledger(bundled: Ledger, users: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     (tmp_path / "roles.yaml").write_text(ROLES)
-    monkeypatch.setenv("MNEME_AUTH", str(tmp_path / "users.json"))
     monkeypatch.setenv("MNEME_ROLES", str(tmp_path / "roles.yaml"))
     settings.cache_clear()
-    opened = await open_ledger(str(tmp_path / "ledger"), await open_embedder("bundled"))
-    yield opened
-    await opened.close()
+    return bundled
 
 
 async def test_a_private_memory_that_contradicts_the_teams_fact_is_shown_until_it_is_settled(

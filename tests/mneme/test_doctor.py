@@ -15,11 +15,8 @@ LLAMA = Model("llama3.1:8b", context_length=131072)
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MNEME_HOME", str(tmp_path / "home"))
+def untraced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
-    settings.cache_clear()
-    return tmp_path / "home"
 
 
 async def findings() -> dict[str, Finding]:

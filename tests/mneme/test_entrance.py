@@ -32,13 +32,6 @@ def clock() -> Time:
     return Time()
 
 
-@pytest.fixture
-def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MNEME_AUTH", str(tmp_path / "users.json"))
-    settings.cache_clear()
-    return tmp_path / "users.json"
-
-
 def entering(clock: Time, address: str = "192.0.2.7") -> Any:
     """Return how to ask, from an address, with a key: it returns the answer."""
     routes = [Route(each, told) for each in ("/info", "/internal/truncate", "/ok")]

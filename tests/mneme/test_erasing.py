@@ -3,7 +3,6 @@
 import json
 import pickle
 import stat
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -20,7 +19,7 @@ from mneme.core.errors import NotFound
 from mneme.core.settings import settings
 from mneme.evals.commands import quiet
 from mneme.stores.ledger.ledger import Ledger
-from tests.doubles.command_line import Done, failed, run_mneme
+from tests.doubles.command_line import Done, Run, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.waiting import eventually
 
@@ -161,13 +160,9 @@ async def the_rest_goes_without_a_server(home: Path) -> None:
             assert bool(await threads.list()) == has_threads
 
 
-def test_the_command_line_does_it_too(tmp_path: Path) -> None:
+def test_the_command_line_does_it_too(tmp_path: Path, mneme: Run) -> None:
     """Also whole conversations where that is asked for, and with the backup named that still has it."""
     home = tmp_path / "home"
-
-    def mneme(*words: str, stdin: str = "") -> Done:
-        return run_mneme(words, quiet(home), stdin)
-
     ok(mneme("chat", stdin=f"{TOLD.format(ALONE)}\n"))
     ok(mneme("chat", "--thread", "other", stdin="Good morning.\n"))
     ok(mneme("backup", str(tmp_path / "backup")))
@@ -222,13 +217,8 @@ FACT = f"Reporting runs on {WORD} since May."
 TASK = "Design the reporting database for the sales team. It must answer within a second."
 
 
-@pytest.fixture
-def mneme(tmp_path: Path) -> Callable[..., Done]:
-    return lambda *words: run_mneme(words, quiet(tmp_path / "home"))
-
-
 async def test_a_discussion_that_repeats_it_goes_from_its_thread_and_its_files(
-    tmp_path: Path, mneme: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, mneme: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files elsewhere are named; where it ends before the ledger is erased, the same again does the rest."""
     (added,) = lines(mneme("add", FACT, "--json"))
@@ -264,9 +254,7 @@ async def test_a_discussion_that_repeats_it_goes_from_its_thread_and_its_files(
     assert [each["name"] for each in lines(mneme("threads", "list", "--json"))] == ["discuss/local/d2"]
 
 
-def test_a_household_run_that_was_shown_it_and_repeats_it_goes(
-    tmp_path: Path, mneme: Callable[..., Done]
-) -> None:
+def test_a_household_run_that_was_shown_it_and_repeats_it_goes(tmp_path: Path, mneme: Run) -> None:
     (added,) = lines(mneme("add", "At home we keep the wine in the fridge.", "--json"))
     for name, tokens in (("shown", "300"), ("alone", "0")):
         given = ("--agents", "rules", "--name", name, "--shared-tokens", tokens)

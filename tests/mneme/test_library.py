@@ -17,7 +17,7 @@ import mneme
 from mneme.api.memories import Memories
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.evals.commands import NOWHERE, quiet
+from mneme.evals.commands import quiet
 from mneme.prompts.chat.memory_agent.comparing import compare_memories
 from mneme.prompts.chat.memory_agent.reading import read_message
 from tests.doubles.brains import by_rules
@@ -27,14 +27,9 @@ from tests.doubles.ollama import Model, Reply
 from tests.doubles.served import served
 from tests.doubles.waiting import eventually
 
+pytestmark = pytest.mark.usefixtures("no_model")
 ROOT = Path(__file__).parents[2]
 RULES: Any = {"memory_agent": "rules"}
-
-
-@pytest.fixture(autouse=True)
-def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MNEME_OLLAMA_URL", NOWHERE)
-    settings.cache_clear()
 
 
 def test_importing_loads_nothing_and_has_what_it_promises() -> None:

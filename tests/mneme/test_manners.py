@@ -24,12 +24,6 @@ from tests.doubles.ollama import OllamaDouble, Reply, by_rules
 from tests.doubles.waiting import eventually
 
 
-@pytest.fixture
-def mneme(tmp_path: Path) -> Run:
-    """Run `mneme` in a home of its own, with no model anywhere."""
-    return lambda *words, stdin="", **more: run_mneme(words, quiet(tmp_path / "home", **more), stdin)
-
-
 def test_the_version_is_that_of_the_distribution(mneme: Run) -> None:
     assert mneme("--version").stdout == f"mneme {version(DISTRIBUTION)}\n"
 

@@ -1,6 +1,5 @@
 """What the roles file has become of records that are out of date: cards are tried, others retired or left."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -9,36 +8,20 @@ from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
 from mneme.core.errors import Forbidden
 from mneme.core.settings import settings
-from mneme.models.embedding.embedders import open_embedder
 from mneme.prompts.learning.compound_learning.research import Draft, File
 from mneme.stores.access import roles
 from mneme.stores.cards.card import Card, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.metrics import TaskRecord
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory
-from tests.doubles.greetings import WORLD
 from tests.doubles.scripts import script
 
 WHY = Change(reason="a test", actor="test")
 SHORT, LONG = "hello", "hello, hello, hello and hello again"
 TASKS = ("one", "two", "three")
-
-
-@pytest.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    opened = await open_ledger(str(tmp_path / "ledger"), await open_embedder("bundled"))
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> str:
-    place = tmp_path / "greetings.yaml"
-    place.write_text(WORLD)
-    return str(place)
 
 
 async def learned(ledger: Ledger, source: str, claim: str, world: str) -> Card:
@@ -61,16 +44,16 @@ def carried_out(*texts: str) -> str:
 
 
 async def test_a_card_holds_or_is_deprecated_by_what_it_does_on_the_tasks_that_it_served(
-    ledger: Ledger, world: str
+    bundled: Ledger, world: str
 ) -> None:
     memories, shared, cards = (
-        Memories(ledger, "local"),
-        SharedMemory(ledger, "local"),
-        KnowledgeCards(ledger, "local"),
+        Memories(bundled, "local"),
+        SharedMemory(bundled, "local"),
+        KnowledgeCards(bundled, "local"),
     )
     told = await memories.add("Letters are read aloud.")
-    source = (await ledger.records(("users", "local", "memories")))[0].reference
-    first, second = [await learned(ledger, source, each, world) for each in ("Say it once.", "Be brief.")]
+    source = (await bundled.records(("users", "local", "memories")))[0].reference
+    first, second = [await learned(bundled, source, each, world) for each in ("Say it once.", "Be brief.")]
     await shared.promote(told.key, "local")
     await memories.update(told.key, "Letters are printed.")
     assert {each.key for each in await shared.stale()} >= {first.id, second.id}
@@ -88,18 +71,18 @@ async def test_a_card_holds_or_is_deprecated_by_what_it_does_on_the_tasks_that_i
     assert first.id in {each.key for each in await shared.stale()}, "it was tried under what held then"
 
 
-async def test_a_card_that_cannot_be_tried_waits_and_one_in_dispute_too(ledger: Ledger) -> None:
-    memories, shared = Memories(ledger, "local"), SharedMemory(ledger, "local")
+async def test_a_card_that_cannot_be_tried_waits_and_one_in_dispute_too(bundled: Ledger) -> None:
+    memories, shared = Memories(bundled, "local"), SharedMemory(bundled, "local")
     told = await memories.add("Letters are read aloud.")
-    source = (await ledger.records(("users", "local", "memories")))[0].reference
-    card = await learned(ledger, source, "Say it once.", "a world that is gone")
+    source = (await bundled.records(("users", "local", "memories")))[0].reference
+    card = await learned(bundled, source, "Say it once.", "a world that is gone")
     await memories.retire(told.key)
     (waiting,) = await shared.reverify(tried_by=carried_out())
     assert waiting.key == card.id and "was retired" in waiting.stale
 
 
 async def test_the_roles_file_says_what_becomes_of_which_kind(
-    ledger: Ledger, world: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bundled: Ledger, world: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "roles.yaml").write_text(
         "teams: {local: {ann: [read, write], rob: [read, write, promote, review]}}\n"
@@ -109,17 +92,17 @@ async def test_the_roles_file_says_what_becomes_of_which_kind(
     monkeypatch.setenv("MNEME_ROLES", str(tmp_path / "roles.yaml"))
     settings.cache_clear()
     assert roles().when_stale("local", "agreement") == roles().when_stale("local", "card") == "review"
-    memories, shared = Memories(ledger, "rob"), SharedMemory(ledger, "rob")
+    memories, shared = Memories(bundled, "rob"), SharedMemory(bundled, "rob")
     told = await memories.add("Letters are read aloud.")
     copy = await shared.promote(told.key, "local")
-    source = (await ledger.records(("users", "rob", "memories")))[0].reference
-    card = await learned(ledger, source, "Say it once.", world)
-    await TeamFacts(ledger, "local").insert(Memory(content="The lake is cold."), change=WHY)
+    source = (await bundled.records(("users", "rob", "memories")))[0].reference
+    card = await learned(bundled, source, "Say it once.", world)
+    await TeamFacts(bundled, "local").insert(Memory(content="The lake is cold."), change=WHY)
     await memories.update(told.key, "Letters are printed.")
     with pytest.raises(Forbidden, match="ann may not review"):
-        await SharedMemory(ledger, "ann").reverify("local")
+        await SharedMemory(bundled, "ann").reverify("local")
     done = {each.key: each for each in await shared.reverify("local")}
     assert done.keys() == {copy.key, card.id} and done[card.id].stale
     assert not done[copy.key].stale and "by the team's policy" in done[copy.key].made
     assert [each.key for each in await shared.stale("local")] == [card.id]
-    assert [each.memory.content for each in await TeamFacts(ledger, "local").list()] == ["The lake is cold."]
+    assert [each.memory.content for each in await TeamFacts(bundled, "local").list()] == ["The lake is cold."]

@@ -1,7 +1,6 @@
 """What one workflow learns, the others are shown; what they make of it is out of date with it."""
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +11,6 @@ from mneme import graphs
 from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
 from mneme.core.settings import settings
-from mneme.models.embedding.embedders import open_embedder
 from mneme.nodes.chat.context import ChatContext
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.nodes.household.context import HouseholdContext
@@ -26,7 +24,7 @@ from mneme.stores.cards.card import Lesson
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.discussions.discussions import SAYS_NOTHING
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
@@ -38,13 +36,6 @@ from tests.doubles.served import served
 FACT = "Reporting runs on PostgreSQL since May."
 TASK = "Design the reporting database for the sales team. It must answer within a second."
 WHY = Change(reason="a test", actor="test")
-
-
-@pytest.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    opened = await open_ledger(str(tmp_path / "ledger"), await open_embedder("bundled"))
-    yield opened
-    await opened.close()
 
 
 async def run(
@@ -78,16 +69,16 @@ async def learn(ledger: Ledger, **settings: Any) -> list[str]:
 
 
 async def test_what_the_chat_was_told_reaches_three_workflows_and_a_correction_all_that_they_made(
-    ledger: Ledger,
+    bundled: Ledger,
 ) -> None:
-    memories, shared = Memories(ledger, "local"), SharedMemory(ledger, "local")
+    memories, shared = Memories(bundled, "local"), SharedMemory(bundled, "local")
     told = await memories.add(FACT)
     await memories.add("At home we keep the wine in the fridge.")
-    for shown in (await learn(ledger), await discuss(ledger)):
+    for shown in (await learn(bundled), await discuss(bundled)):
         (line,) = shown
         assert line.startswith(f"{FACT} [local said, "), "with its origin"
     at_home, _ = await run(
-        ledger,
+        bundled,
         "mita",
         {"category": "Prepare Tea", "agents": 2, "seed": 0},
         HouseholdContext(member="rules", manager="rules"),
@@ -102,13 +93,13 @@ async def test_what_the_chat_was_told_reaches_three_workflows_and_a_correction_a
     assert (source.version, source.text, source.said) == (1, FACT, FACT), "as it was then"
     assert source.stale == "It says now: Reporting runs on DuckDB since June."
     assert not await shared.recall(TASK, kinds=["agreement"])
-    assert (await learn(ledger))[0].startswith("Reporting runs on DuckDB since June.")
+    assert (await learn(bundled))[0].startswith("Reporting runs on DuckDB since June.")
 
 
 async def test_a_patch_is_shown_what_the_first_draft_was(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    bundled: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await Memories(ledger, "local").add(FACT)
+    await Memories(bundled, "local").add(FACT)
     objection = Objection(evidence="It misses a day.", kind="missing_edge_case", severity="blocking")
     script("critic", {"challenge_draft": [Objections(objections=[objection]), Objections()]})
 
@@ -120,93 +111,93 @@ async def test_a_patch_is_shown_what_the_first_draft_was(
         return Reply(json.dumps(said | {"answer": "Index the month."}))
 
     with served(monkeypatch, Model("small"), brain=drafting) as double:
-        (line,) = await learn(ledger, researcher="ollama:small", devils_advocate="scripted:critic")
+        (line,) = await learn(bundled, researcher="ollama:small", devils_advocate="scripted:critic")
         asked = [each.body["messages"][-1]["content"] for each in double.chats]
     assert len(asked) == 2 and all(f"{SHARED}\n- {line}\n" in each for each in asked)
 
 
 async def test_forgetting_erases_the_discussion_that_repeats_it_and_names_what_does_not(
-    ledger: Ledger,
+    bundled: Ledger,
 ) -> None:
-    memories = Memories(ledger, "local")
+    memories = Memories(bundled, "local")
     told = await memories.add(FACT)
-    await discuss(ledger)
-    head = await UserMemories(ledger, "local").head(told.key)
+    await discuss(bundled)
+    head = await UserMemories(bundled, "local").head(told.key)
     card = Lesson(claim="Index the day column.", rationale="measured", rules=[], scope="")
     source = WHY.model_copy(update={"source": WHY.source.model_copy(update={"records": [head.reference]})})
-    made = (await KnowledgeCards(ledger, "local").propose(card, change=source)).card
+    made = (await KnowledgeCards(bundled, "local").propose(card, change=source)).card
     erased = await memories.forget(told.key)
-    assert not [line async for line in ledger.export() if "PostgreSQL" in line]
+    assert not [line async for line in bundled.export() if "PostgreSQL" in line]
     (left,) = erased.left
     assert left.startswith(made.id)
 
 
-async def test_the_chatbot_is_shown_what_the_team_found_out(ledger: Ledger) -> None:
+async def test_the_chatbot_is_shown_what_the_team_found_out(bundled: Ledger) -> None:
     card = Lesson(
         claim="Reporting queries need an index on the day.", rationale="measured", rules=[], scope=""
     )
-    await KnowledgeCards(ledger, "local").propose(card, change=WHY)
+    await KnowledgeCards(bundled, "local").propose(card, change=WHY)
     said = {"messages": [HumanMessage("What do my reporting queries need?", id="m1")]}
     context = ChatContext(chatbot="rules", memory_agent="rules")
-    shown, state = await run(ledger, "chatbot", said, context)
+    shown, state = await run(bundled, "chatbot", said, context)
     assert [each.partition(" [")[0] for each in shown] == [card.claim]
     assert card.claim in state["messages"][-1].text
     assert not any(card.claim in each for each in state["shared"]), "a checkpoint holds names, no text"
 
 
 async def test_of_a_pool_its_pairs_are_recalled_but_not_what_its_retriever_learns_from(
-    ledger: Ledger,
+    bundled: Ledger,
 ) -> None:
-    pool = MemoryPool(ledger, "local", "literary_creation")
+    pool = MemoryPool(bundled, "local", "literary_creation")
     told = {"agent": "limerick", "domain": "literary_creation", "answer": "A heron stood in the reeds."}
     good = Pair(prompt="A limerick about a heron", score=90, **told)
     bad = Pair(prompt="A limerick about a grey heron", score=20, downs=3, **told)
     pairs = [Pooled(key=each.key, pair=each) for each in (good, bad)]
     await pool.add_all([good, bad], change=WHY)
     await RetrieverLessons(pool).open_all(pairs, change=WHY)
-    found = await SharedMemory(ledger, "local").recall("a limerick about a heron")
+    found = await SharedMemory(bundled, "local").recall("a limerick about a heron")
     assert [(each.kind, each.key) for each in found] == [("pair", good.key)], "one was rated down"
-    assert not await SharedMemory(ledger, "local").recall("The reeds at our lake stood high this year.")
+    assert not await SharedMemory(bundled, "local").recall("The reeds at our lake stood high this year.")
 
 
-async def test_the_agents_of_a_pool_are_shown_facts(ledger: Ledger) -> None:
-    await Memories(ledger, "local").add("Our cat Mimi sleeps in the bread basket.")
+async def test_the_agents_of_a_pool_are_shown_facts(bundled: Ledger) -> None:
+    await Memories(bundled, "local").add("Our cat Mimi sleeps in the bread basket.")
     context = SharingContext(agent="limerick", answerer="rules", scorer="rules", grader="rules")
-    shown, _ = await run(ledger, "memory_sharing", {"question": "A limerick about our cat Mimi"}, context)
+    shown, _ = await run(bundled, "memory_sharing", {"question": "A limerick about our cat Mimi"}, context)
     assert [each.partition(" [")[0] for each in shown] == ["Our cat Mimi sleeps in the bread basket."]
 
 
 async def test_the_roles_file_says_which_kinds_an_agent_is_shown(
-    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bundled: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "roles.yaml").write_text(
         "agents: {local: {researcher: [agreement], expert: [fact]}}\nteams: {analysts: {rob: [read]}}"
     )
     monkeypatch.setenv("MNEME_ROLES", str(tmp_path / "roles.yaml"))
     settings.cache_clear()
-    await Memories(ledger, "local").add(FACT)
-    assert await learn(ledger) == [], "no facts for the researcher"
-    assert await discuss(ledger) != []
-    told = await learn(ledger)
+    await Memories(bundled, "local").add(FACT)
+    assert await learn(bundled) == [], "no facts for the researcher"
+    assert await discuss(bundled) != []
+    told = await learn(bundled)
     assert told
     assert all("discussion d1" in line for line in told)
     limerick = SharingContext(agent="limerick", answerer="rules", scorer="rules", grader="rules")
-    shown, _ = await run(ledger, "memory_sharing", {"question": "A limerick about our reporting"}, limerick)
+    shown, _ = await run(bundled, "memory_sharing", {"question": "A limerick about our reporting"}, limerick)
     assert shown == [], "an agent that is not named"
-    assert await learn(ledger, team="another") != [], "a team that the file does not name"
-    assert await learn(ledger, team="analysts") == [], "one's own facts, in a team that others are of, too"
+    assert await learn(bundled, team="another") != [], "a team that the file does not name"
+    assert await learn(bundled, team="analysts") == [], "one's own facts, in a team that others are of, too"
 
 
 async def test_nothing_is_shown_of_what_does_not_bear_on_the_task_or_where_it_is_switched_off(
-    ledger: Ledger,
+    bundled: Ledger,
 ) -> None:
-    await Memories(ledger, "local").add("My dog Rex is four.")
-    assert await learn(ledger) == []
-    await Memories(ledger, "local").add(FACT)
-    assert await learn(ledger, shared_tokens=0) == []
-    assert await learn(ledger, team="another") != [], "the user's own facts go with the user"
-    await Memories(ledger, "somebody").add("Reporting runs on Oracle.")
-    assert not any("Oracle" in each for each in await learn(ledger))
+    await Memories(bundled, "local").add("My dog Rex is four.")
+    assert await learn(bundled) == []
+    await Memories(bundled, "local").add(FACT)
+    assert await learn(bundled, shared_tokens=0) == []
+    assert await learn(bundled, team="another") != [], "the user's own facts go with the user"
+    await Memories(bundled, "somebody").add("Reporting runs on Oracle.")
+    assert not any("Oracle" in each for each in await learn(bundled))
 
 
 def test_without_anything_shared_a_prompt_is_as_it_was() -> None:

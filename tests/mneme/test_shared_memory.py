@@ -1,6 +1,5 @@
 """All that is remembered, together: recall over kinds, sharing with a team, what a correction reaches."""
 
-from collections.abc import AsyncIterator
 from datetime import date
 from pathlib import Path
 
@@ -10,14 +9,13 @@ from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
 from mneme.core.errors import BadInput, Forbidden, NotFound
 from mneme.core.settings import settings
-from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.access import own_team, read_roles
 from mneme.stores.cards.card import Lesson
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.discussions.discussions import Discussion, Discussions
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory
 from mneme.stores.ledger.checking import problems_of
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source, team_namespace
 from mneme.stores.provenance import MAX_TRACED, made_of, stale, steps
 from mneme.stores.team_facts import TeamFacts
@@ -32,13 +30,6 @@ teams:
 
 
 @pytest.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    opened = await open_ledger(str(tmp_path / "ledger"), await open_embedder("bundled"))
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
 def shared_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Set up a server with keys, on which three people share a team."""
     (tmp_path / "roles.yaml").write_text(ROLES)
@@ -47,12 +38,12 @@ def shared_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.cache_clear()
 
 
-async def test_one_question_finds_facts_cards_and_agreements_with_their_origins(ledger: Ledger) -> None:
-    await Memories(ledger, "ann").add("Reporting uses the database PostgreSQL.")
-    await Memories(ledger, "ann").add("My dog Rex is four.")
+async def test_one_question_finds_facts_cards_and_agreements_with_their_origins(bundled: Ledger) -> None:
+    await Memories(bundled, "ann").add("Reporting uses the database PostgreSQL.")
+    await Memories(bundled, "ann").add("My dog Rex is four.")
     lesson = Lesson(claim="In the reporting database an index on day makes reports fast.")
-    await KnowledgeCards(ledger, "analysts").propose(lesson, change=WHY)
-    talks = Discussions(ledger, "analysts")
+    await KnowledgeCards(bundled, "analysts").propose(lesson, change=WHY)
+    talks = Discussions(bundled, "analysts")
     ended = Discussion(
         id="d1",
         task="t",
@@ -62,7 +53,7 @@ async def test_one_question_finds_facts_cards_and_agreements_with_their_origins(
         document={"Storage": "The database of reporting is partitioned by day.", "Menu": "Soup on Fridays."},
     )
     await talks.insert(ended, change=WHY, key="d1")
-    asked = SharedMemory(ledger, "ann")
+    asked = SharedMemory(bundled, "ann")
     found = await asked.recall(QUESTION, teams=["analysts"])
     assert {each.kind for each in found} == {"fact", "card", "agreement"}
     assert not any("Rex" in each.text or "Soup" in each.text for each in found)
@@ -73,49 +64,49 @@ async def test_one_question_finds_facts_cards_and_agreements_with_their_origins(
     few = await asked.recall(QUESTION, teams=["analysts"], budget=30)
     assert 0 < len(few) < len(found)
     assert await asked.recall("Who won the cup in 1954?", teams=["analysts"]) == []
-    others = await SharedMemory(ledger, "bob").recall(QUESTION, teams=["cooks"])
+    others = await SharedMemory(bundled, "bob").recall(QUESTION, teams=["cooks"])
     assert others == []
 
 
 async def test_many_synopses_of_what_was_asked_leave_room_for_the_fact_that_answers_it(
-    ledger: Ledger,
+    bundled: Ledger,
 ) -> None:
-    await Memories(ledger, "ann").add(
+    await Memories(bundled, "ann").add(
         "Since the outage in May the reports run on a PostgreSQL in the other building."
     )
-    episodes = EpisodicMemory(ledger, "analysts", "work")
+    episodes = EpisodicMemory(bundled, "analysts", "work")
     for day in range(1, 13):
         synopsis = f"[2026-03-{day:02}] {QUESTION} It was not found in {day} steps."
         record = EpisodeRecord(
             run=f"r{day}", episode="e", category="c", success=False, steps=day, synopses=[synopsis]
         )
         await episodes.keep(record, change=WHY)
-    found = await SharedMemory(ledger, "ann").recall(QUESTION, teams=["analysts"], budget=150)
+    found = await SharedMemory(bundled, "ann").recall(QUESTION, teams=["analysts"], budget=150)
     assert [each.kind for each in found].count("fact") == 1 and len(found) > 1
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
 
 
-async def test_what_answers_one_sentence_of_a_long_message_is_found(ledger: Ledger) -> None:
-    await Memories(ledger, "ann").add("I have moved to Turin.")
+async def test_what_answers_one_sentence_of_a_long_message_is_found(bundled: Ledger) -> None:
+    await Memories(bundled, "ann").add("I have moved to Turin.")
     message = (
         "Where did I live in June? Today is the tenth of October. I am filling in a form for the tax office, "
         "and it has eleven pages. If nobody knows, say that it is not known."
     )
-    (found,) = await SharedMemory(ledger, "ann").recall(message)
+    (found,) = await SharedMemory(bundled, "ann").recall(message)
     assert "Turin" in found.text
 
 
-async def test_an_imported_fact_is_as_old_as_the_day_on_which_it_was_told(ledger: Ledger) -> None:
-    memories = UserMemories(ledger, "ann")
+async def test_an_imported_fact_is_as_old_as_the_day_on_which_it_was_told(bundled: Ledger) -> None:
+    memories = UserMemories(bundled, "ann")
     for number, time in enumerate(("2019-05-04T10:00:00+00:00", "", "last spring")):
         await memories.insert(Memory(content=f"Reporting {number} uses PostgreSQL.", time=time), change=WHY)
-    found = await SharedMemory(ledger, "ann").recall(QUESTION)
+    found = await SharedMemory(bundled, "ann").recall(QUESTION)
     today = f"ann said, {date.today()}"
     assert [each.origin for each in found] == [today, today, "ann said, 2019-05-04"]
 
 
-async def test_a_correction_reaches_what_was_shared_at_once(ledger: Ledger) -> None:
-    memories, shared = Memories(ledger, "local"), SharedMemory(ledger, "local")
+async def test_a_correction_reaches_what_was_shared_at_once(bundled: Ledger) -> None:
+    memories, shared = Memories(bundled, "local"), SharedMemory(bundled, "local")
     told = await memories.add("Reporting uses the database PostgreSQL.")
     copy = await shared.promote(told.key, "analysts")
     assert [each.kind for each in await shared.trace(copy.key, team="analysts")] == ["fact", "fact"]
@@ -138,22 +129,22 @@ async def test_a_correction_reaches_what_was_shared_at_once(ledger: Ledger) -> N
     assert await shared.stale("analysts") == []
 
 
-async def test_a_card_is_named_with_and_without_its_prefix(ledger: Ledger) -> None:
-    shared, why = SharedMemory(ledger, "local"), Source(records=["gone@1"])
+async def test_a_card_is_named_with_and_without_its_prefix(bundled: Ledger) -> None:
+    shared, why = SharedMemory(bundled, "local"), Source(records=["gone@1"])
     lesson, change = Lesson(claim="Index the day column."), WHY.model_copy(update={"source": why})
-    card = (await KnowledgeCards(ledger, "analysts").propose(lesson, change=change)).card.id
+    card = (await KnowledgeCards(bundled, "analysts").propose(lesson, change=change)).card.id
     letters = card.removeprefix("card_")
     for name in (card, card[:9], letters, letters[:4]):
         assert next(each.key for each in await shared.trace(name, team="analysts")) == card
     assert (await shared.settle(letters[:4], True, "analysts")).key == card
     assert await shared.stale("analysts") == []
-    await TeamFacts(ledger, "analysts").insert(Memory(content="Tea."), change=WHY, key=f"{letters[:4]}-fact")
+    await TeamFacts(bundled, "analysts").insert(Memory(content="Tea."), change=WHY, key=f"{letters[:4]}-fact")
     with pytest.raises(BadInput, match=f"2 ids begin with {letters[:4]}"):
         await shared.trace(letters[:4], team="analysts")
 
 
-async def test_what_was_shared_says_what_its_source_says_now_once_it_is_renewed(ledger: Ledger) -> None:
-    memories, shared = Memories(ledger, "local"), SharedMemory(ledger, "local")
+async def test_what_was_shared_says_what_its_source_says_now_once_it_is_renewed(bundled: Ledger) -> None:
+    memories, shared = Memories(bundled, "local"), SharedMemory(bundled, "local")
     told = await memories.add("Reporting uses the database PostgreSQL.")
     copy = await shared.promote(told.key, "analysts")
     await memories.update(told.key, "Reporting uses the database DuckDB.")
@@ -161,7 +152,7 @@ async def test_what_was_shared_says_what_its_source_says_now_once_it_is_renewed(
     assert renewed.version == 2 and renewed.text == "Reporting uses the database DuckDB."
     assert not renewed.stale and "as local says now" in renewed.made
     assert await shared.stale("analysts") == []
-    assert not (await TeamFacts(ledger, "analysts").get(copy.key)).memory.quote, "its words stay the owner's"
+    assert not (await TeamFacts(bundled, "analysts").get(copy.key)).memory.quote, "its words stay the owner's"
     with pytest.raises(BadInput, match="one fact that still stands"):
         await shared.renew(told.key, "analysts")
     await memories.retire(told.key)
@@ -169,57 +160,57 @@ async def test_what_was_shared_says_what_its_source_says_now_once_it_is_renewed(
         await shared.renew(copy.key, "analysts")
 
 
-async def test_what_is_forgotten_is_forgotten_where_it_was_shared(ledger: Ledger) -> None:
-    memories, shared = Memories(ledger, "local"), SharedMemory(ledger, "local")
+async def test_what_is_forgotten_is_forgotten_where_it_was_shared(bundled: Ledger) -> None:
+    memories, shared = Memories(bundled, "local"), SharedMemory(bundled, "local")
     told = await memories.add("Reporting uses the database PostgreSQL.")
     await shared.promote(told.key, "analysts")
     assert (await memories.forget(told.key)).records == 2
     assert await shared.recall(QUESTION, teams=["analysts"]) == []
-    assert not [line async for line in ledger.export() if "PostgreSQL" in line]
+    assert not [line async for line in bundled.export() if "PostgreSQL" in line]
 
 
-async def test_what_is_shared_names_its_owner_and_is_forgotten_with_it(ledger: Ledger) -> None:
-    memories, shared = Memories(ledger, "ines"), SharedMemory(ledger, "ines")
+async def test_what_is_shared_names_its_owner_and_is_forgotten_with_it(bundled: Ledger) -> None:
+    memories, shared = Memories(bundled, "ines"), SharedMemory(bundled, "ines")
     told = await memories.add("The user's report uses the database PostgreSQL. Tomas and the user share it.")
     copy = await shared.promote(told.key, "analysts", reason="all ask for it")
     assert copy.memory.time == f"{told.at.astimezone():%Y-%m-%d}", "the day alone on which it was told"
     assert copy.memory.content == "ines's report uses the database PostgreSQL. Tomas and ines share it."
     assert [each.kind for each in await shared.recall(QUESTION, teams=["analysts"])] == ["fact"]
-    (found,) = await SharedMemory(ledger, "bob").recall(QUESTION, teams=["analysts"])
+    (found,) = await SharedMemory(bundled, "bob").recall(QUESTION, teams=["analysts"])
     assert "shared by ines: all ask for it" in found.line
     await memories.update(told.key, "The user table of the report is in the database DuckDB.")
     renewed = await shared.renew(copy.key, "analysts")
     assert renewed.text == "The user table of the report is in the database DuckDB."
     await memories.forget(told.key)
-    assert not [line async for line in ledger.export() if "report" in line]
+    assert not [line async for line in bundled.export() if "report" in line]
 
 
-async def test_a_circle_and_a_thousand_dependents_are_walked_to_their_end(ledger: Ledger) -> None:
+async def test_a_circle_and_a_thousand_dependents_are_walked_to_their_end(bundled: Ledger) -> None:
     place = team_namespace("t", "facts")
-    first = await ledger.insert(place, {"content": "A"}, text="A", change=WHY, key="a")
+    first = await bundled.insert(place, {"content": "A"}, text="A", change=WHY, key="a")
     of_a = WHY.model_copy(update={"source": Source(records=[first.reference])})
-    second = await ledger.insert(place, {"content": "B"}, text="B", change=of_a, key="b")
+    second = await bundled.insert(place, {"content": "B"}, text="B", change=of_a, key="b")
     of_b = WHY.model_copy(update={"source": Source(records=[second.reference])})
-    again = await ledger.update(place, "a", {"content": "A"}, text="A", change=of_b, expected_version=1)
+    again = await bundled.update(place, "a", {"content": "A"}, text="A", change=of_b, expected_version=1)
     for number in range(1001):
-        await ledger.insert(place, {"content": "C"}, text="", change=of_b, key=f"c{number}")
-    assert await stale(ledger, [again.record, second.record]) == {}
-    assert len(await made_of(ledger, [first.record])) == 1002
-    assert len(await steps(ledger, first.record, forward=True)) == MAX_TRACED
-    await ledger.retire(place, "b", change=WHY, expected_version=1)
-    made = await made_of(ledger, [second.record])
-    assert len(await stale(ledger, made)) == len(made) == 1002
-    with ledger._log.database.reading() as _:
-        assert problems_of(ledger._log.database) == []
-    await ledger.forget(place, "b", reason="", actor="")
-    assert problems_of(ledger._log.database) == []
+        await bundled.insert(place, {"content": "C"}, text="", change=of_b, key=f"c{number}")
+    assert await stale(bundled, [again.record, second.record]) == {}
+    assert len(await made_of(bundled, [first.record])) == 1002
+    assert len(await steps(bundled, first.record, forward=True)) == MAX_TRACED
+    await bundled.retire(place, "b", change=WHY, expected_version=1)
+    made = await made_of(bundled, [second.record])
+    assert len(await stale(bundled, made)) == len(made) == 1002
+    with bundled._log.database.reading() as _:
+        assert problems_of(bundled._log.database) == []
+    await bundled.forget(place, "b", reason="", actor="")
+    assert problems_of(bundled._log.database) == []
 
 
 @pytest.mark.usefixtures("shared_server")
 class TestRoles:
-    async def test_a_member_has_the_rights_of_the_role_and_a_stranger_none(self, ledger: Ledger) -> None:
-        ann, rob, bob, eve = (SharedMemory(ledger, name) for name in ("ann", "rob", "bob", "eve"))
-        told = await Memories(ledger, "ann").add("Reporting uses the database PostgreSQL.")
+    async def test_a_member_has_the_rights_of_the_role_and_a_stranger_none(self, bundled: Ledger) -> None:
+        ann, rob, bob, eve = (SharedMemory(bundled, name) for name in ("ann", "rob", "bob", "eve"))
+        told = await Memories(bundled, "ann").add("Reporting uses the database PostgreSQL.")
         assert await bob.recall(QUESTION, teams=["analysts"]) == [], "private until she shares it"
         await ann.promote(told.key, "analysts")
         assert await bob.recall(QUESTION, teams=["analysts"]) == [], "and until somebody reviewed it"
@@ -231,15 +222,15 @@ class TestRoles:
         assert seen.key == accepted.key and await rob.proposals("analysts") == []
         assert await eve.recall(QUESTION, teams=["analysts"]) == [], "a team of her own has that name"
         with pytest.raises(Forbidden, match="bob may not write"):
-            await bob.promote((await Memories(ledger, "bob").add("I like tea.")).key, "analysts")
+            await bob.promote((await Memories(bundled, "bob").add("I like tea.")).key, "analysts")
         (_, hidden) = await bob.trace(accepted.key, team="analysts")
         assert hidden.kind == "of somebody else" and not hidden.text and not hidden.key
         with pytest.raises(NotFound):
             await bob.trace(told.key, team="analysts")
-        await Memories(ledger, "ann").update(told.key, "Reporting uses the database DuckDB.")
+        await Memories(bundled, "ann").update(told.key, "Reporting uses the database DuckDB.")
         with pytest.raises(Forbidden, match="made from is of ann"):
             await rob.renew(accepted.key, "analysts")
-        readers = await ledger.records(team_namespace("analysts", "audit"))
+        readers = await bundled.records(team_namespace("analysts", "audit"))
         assert {str(each.value["by"]) for each in readers} == {"bob"}
 
     def test_a_team_that_is_shared_keeps_its_name(self) -> None:
@@ -250,29 +241,29 @@ class TestRoles:
         assert own_team("bob", "analysts", "read") == "analysts"
 
     async def test_what_a_team_opens_the_others_of_its_organisation_see_and_nobody_else(
-        self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, bundled: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         opened = "organisations: {acme: {analysts: {}, ops: {fact: always, card: measured, pair: never}}}"
         (tmp_path / "open.yaml").write_text(f"{ROLES}  cooks: {{bob: [read]}}\n{opened}")
         monkeypatch.setenv("MNEME_ROLES", str(tmp_path / "open.yaml"))
         settings.cache_clear()
-        await TeamFacts(ledger, "ops").insert(
+        await TeamFacts(bundled, "ops").insert(
             Memory(content="Reporting uses the database Oracle."), change=WHY
         )
-        cards = KnowledgeCards(ledger, "ops")
+        cards = KnowledgeCards(bundled, "ops")
         for claim in ("Reporting databases need an index.", "Reporting databases need a replica."):
             card = (await cards.propose(Lesson(claim=claim), change=WHY)).card
         head = await cards.records.head(card.id)
         verified = {**head.value, "status": "verified"}
-        await ledger.update(
+        await bundled.update(
             head.namespace, head.key, verified, text=None, change=WHY, expected_version=head.version
         )
-        seen = await SharedMemory(ledger, "ann").recall(QUESTION, teams=["analysts"])
+        seen = await SharedMemory(bundled, "ann").recall(QUESTION, teams=["analysts"])
         assert {each.text for each in seen} == {"Reporting uses the database Oracle.", card.claim}
         assert {each.owner for each in seen} == {"ops"}
-        readers = await ledger.records(team_namespace("ops", "audit"))
+        readers = await bundled.records(team_namespace("ops", "audit"))
         assert {str(each.value["by"]) for each in readers} == {"ann"}
-        assert await SharedMemory(ledger, "bob").recall(QUESTION, teams=["cooks"]) == []
+        assert await SharedMemory(bundled, "bob").recall(QUESTION, teams=["cooks"]) == []
 
     @pytest.mark.parametrize(
         "text",

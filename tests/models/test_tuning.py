@@ -1,7 +1,6 @@
 """LoRA on a real, tiny Llama: it learns, goes on where it was killed, and forgets where it is pushed."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,10 @@ from mneme.core.errors import BadInput, StorageFailure
 from mneme.models.ollama.creating import model_name
 from mneme.models.tuning.base import Base, find_base, fingerprint
 from mneme.models.tuning.judging import judge
-from mneme.models.tuning.lora import ADAPTER, SAVED, Recipe, Training, open_tuned
+from mneme.models.tuning.lora import ADAPTER, SAVED, Training, open_tuned
 from mneme.models.tuning.paired import not_worse
-from mneme.models.tuning.pairs import Pair, Question
+from mneme.models.tuning.pairs import Pair, Question, Recipe
+from tests.doubles.tuned import Killed, killed_after
 
 PAIRS = [
     Pair(key=f"c{n}", asked=f"How is {name} sped up?", answer=f"Lesson: {how} {name} first.")
@@ -23,33 +23,17 @@ PAIRS = [
         [("the report", "index"), ("the export", "batch"), ("the search", "cache"), ("the login", "pool")]
     )
 ]
-RECIPE = Recipe(rank=4, alpha=8, epochs=6, batch=2, rate=2e-3, longest=256, save_every=2)
+RECIPE = Recipe(rank=4, epochs=6, batch=2, rate=2e-3, longest=256)
 
 
 def facts(folder: Path) -> list[Question]:
     return TypeAdapter(list[Question]).validate_python(yaml.safe_load((folder / "generic.yaml").read_text()))
 
 
-class Killed(BaseException):
-    """A process that is gone."""
-
-
-def killed_after(steps: int) -> Callable[..., Any]:
-    """Return a step of a training that dies after so many."""
-    step, left = Training._step, [steps]
-
-    def dying(self: Training, *given: Any) -> float:
-        if not left[0]:
-            raise Killed
-        left[0] -= 1
-        return step(self, *given)
-
-    return dying
-
-
 def test_it_learns_the_pairs_and_keeps_the_facts_and_goes_on_where_it_was_killed(
     tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("mneme.models.tuning.lora.SAVE_EVERY", 2)
     base, generic = Base(tiny_llama), facts(tiny_llama)
     answers = [each.answer for each in PAIRS]
     before = judge(base, PAIRS, answers, generic)
@@ -92,7 +76,7 @@ def test_slow_steps_are_saved_before_ten_are_done(
 ) -> None:
     monkeypatch.setattr("mneme.models.tuning.lora.MAX_UNSAVED_SECONDS", 0.0)
     told: list[dict[str, float]] = []
-    recipe = Recipe(rank=2, alpha=4, epochs=1, batch=2)
+    recipe = Recipe(rank=2, epochs=1, batch=2)
     Training(Base(tiny_llama), tmp_path, recipe).run(PAIRS, "a", told.append)
     assert [each["done"] for each in told] == [1, 2]
 

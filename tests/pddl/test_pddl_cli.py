@@ -10,25 +10,11 @@ from mneme.cli import pddl
 from mneme.cli.show import json_lines
 from mneme.core.errors import BadInput
 from mneme.evals.commands import quiet
-from tests.doubles.command_line import Done, Run, Running, run_mneme
+from tests.doubles.command_line import Run, Running, run_mneme
 from tests.doubles.langgraph_server import Server
 from tests.doubles.ollama import OllamaDouble
 
 PLAYED = ("pddl", "run", "gripper/seed3-size4", "--agents", "rules", "--json")
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """Give a home of its own, with no model anywhere."""
-    return quiet(tmp_path / "home")
-
-
-@pytest.fixture
-def mneme(environment: dict[str, str]) -> Run:
-    def run(*words: str) -> Done:
-        return run_mneme(words, environment)
-
-    return run
 
 
 def lines(text: str) -> list[dict[str, Any]]:
@@ -115,11 +101,11 @@ def test_a_problem_is_played_step_by_step_and_its_end_is_told_again(mneme: Run) 
     assert "grounding accuracy" in told and "1 of 1 problems solved" in told
 
 
-def test_a_killed_run_goes_on_where_it_was(environment: dict[str, str], mneme: Run) -> None:
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, mneme: Run) -> None:
     """The reader takes five steps and then nothing: the run waits at a full pipe until it is killed."""
     longer = [*PLAYED[:2], "gripper/seed3-size12", *PLAYED[3:]]
     whole = lines(mneme(*longer, "--id", "whole", "--team", "other").stdout)
-    with Running((*longer, "--id", "killed"), environment, piped=True) as command:
+    with Running((*longer, "--id", "killed"), quiet(tmp_path / "home"), piped=True) as command:
         before = [json.loads(command.output.readline()) for _ in range(5)]
     after = lines(mneme(*longer, "--id", "killed").stdout)
     assert before == whole[:5]

@@ -1,6 +1,5 @@
 """A pool's memories become a model: killed, refused, promoted, taken back; the memories stay."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,30 +7,22 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from mneme.core.errors import BadInput
-from mneme.core.settings import settings
 from mneme.evals.commands import quiet
-from mneme.graphs.consolidation import builder
-from mneme.models.asking import asking
 from mneme.models.tuning.lora import Training
 from mneme.nodes.learning.consolidation.sources import memory_pairs
-from mneme.nodes.learning.consolidation.state import TuningContext
 from mneme.nodes.sharing.pools import who_answers
-from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import keep
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.pools.tuned import GROWN, PoolModels
+from tests.doubles import tuned
 from tests.doubles.command_line import run_mneme
-from tests.doubles.ollama import Json, Model, OllamaDouble
+from tests.doubles.ollama import Json, OllamaDouble
+from tests.doubles.tuned import Killed, killed_after, wanted
 
 CHANGE = Change(reason="a test", actor="test")
-FEW = {"epochs": 1, "rank": 2, "rate": 1e-4, "longest": 256, "batch": 8, "recall": 2}
 COUNT = 70
-
-
-class Killed(Exception):  # noqa: N818  (what a kill is to whoever comes after it)
-    """A process that is gone."""
 
 
 def pair(number: int, score: int = 90) -> Pair:
@@ -57,41 +48,17 @@ def by_heart(knows: bool) -> Any:
     return answer
 
 
-@pytest.fixture
-def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDouble]:
-    with OllamaDouble(Model(name="tiny", capabilities=("completion",))) as double:
-        monkeypatch.setenv("MNEME_OLLAMA_URL", double.url)
-        settings.cache_clear()
-        asking.clear_endpoints()
-        yield double
-    asking.clear_endpoints()
-
-
-def wanted(folder: Path, **more: Any) -> Any:
-    return {"base": str(folder), "served_base": "tiny", "force": True,
-            "generic": str(folder / "generic.yaml")} | more  # fmt: skip
-
-
 async def consolidate(ledger: Ledger, given: Any, saver: InMemorySaver | None = None, **more: Any) -> Any:
-    graph = builder.compile(store=LedgerStore(ledger), checkpointer=saver)
-    config: Any = {"configurable": {"thread_id": "consolidate"}}
-    return await graph.ainvoke(given, config, context=TuningContext(**{"pool": "wit", **FEW, **more}))
+    return await tuned.consolidate(ledger, given, saver, **{"pool": "wit", "recall": 2, **more})
 
 
 async def test_a_killed_training_goes_on_its_model_answers_and_the_one_before_comes_back(
     edge_ledger: Ledger, tiny_llama: Path, ollama: OllamaDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pool, ollama.brain = await filled(edge_ledger), by_heart(knows=True)
-    models, saver, steps, step = PoolModels(pool), InMemorySaver(), [0], Training._step
-
-    def dying(self: Training, *given: Any) -> float:
-        steps[0] += 1
-        if steps[0] == 2:
-            raise Killed
-        return step(self, *given)
-
+    models, saver = PoolModels(pool), InMemorySaver()
     with monkeypatch.context() as patched:
-        patched.setattr(Training, "_step", dying)
+        patched.setattr(Training, "_step", killed_after(1))
         with pytest.raises(Killed):
             await consolidate(edge_ledger, wanted(tiny_llama), saver)
     assert await models.attempts() == []

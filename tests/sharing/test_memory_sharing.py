@@ -3,7 +3,6 @@
 import asyncio
 import json
 import random
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from statistics import mean
@@ -18,7 +17,6 @@ from langgraph.types import Command
 from langgraph_sdk import get_client
 
 from mneme.core.errors import BadAnswer, BadInput, LedgerMismatch, ModelUnavailable
-from mneme.core.settings import settings
 from mneme.graphs.interactive_learning import builder as interactive_learning
 from mneme.graphs.memory_sharing import builder as memory_sharing
 from mneme.graphs.retriever_training import builder as retriever_training
@@ -52,15 +50,6 @@ CHANGE = Change(reason="a test", actor="test")
 MODEL = "ollama:llama3.1:8b"
 SEEDS = Path(__file__).parents[2] / "library" / "pairs"
 POEMS = "literary_creation"
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Keep what retrievers learn in a home of the test's own."""
-    monkeypatch.setenv("MNEME_HOME", str(tmp_path / "home"))
-    settings.cache_clear()
-    yield tmp_path / "home"
-    settings.cache_clear()
 
 
 def seeds(agent: str) -> list[Pair]:

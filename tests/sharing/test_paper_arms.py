@@ -1,13 +1,10 @@
 """The paper's arms: whole prompts as memories, one number by the printed rubric, agents of several models."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.core.settings import settings
 from mneme.evals.answering import Identity
 from mneme.evals.sharing.memory_sharing import Options, arms_of
 from mneme.graphs.interactive_learning import builder as interactive_learning
@@ -28,14 +25,6 @@ from tests.doubles.scripts import script
 POEMS = "literary_creation"
 CHANGE = Change(reason="a test", actor="test")
 RULES = {"answerer": "rules", "scorer": "rules", "grader": "rules", "team": "poets", "threshold": 0}
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MNEME_HOME", str(tmp_path / "home"))
-    settings.cache_clear()
-    yield
-    settings.cache_clear()
 
 
 def pair(prompt: str, answer: str) -> Pair:

@@ -1,4 +1,4 @@
-"""The questions of Memory Sharing: each reply is bounded by what was asked, and each example is a reply."""
+"""The questions of Memory Sharing: what rules answer passes, and what a rubric bounds."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from mneme.prompts.sharing.rubric_design import Domain, Drafted, draft_rubric
 from mneme.prompts.sharing.scoring import Gradeable, Judgeable, Score, score_pair, score_whole
 from mneme.prompts.sharing.standard_answers import LONGEST_QUESTION, Standard, ask_for
 from mneme.rules.registry import answer as by_rule
-from tests.doubles.questions import assert_bounded, assert_examples_hold, schema_of, unbounded
+from tests.doubles.questions import schema_of, unbounded
 
 CRITERIA = [
     Criterion(name="Rhyme", points=60, looks_at="The scheme AABBA."),
@@ -29,22 +29,9 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (ask_for, Standard(does="A limerick.", questions="Any.", answer="A cat sat on a mat.")),
     (draft_rubric, Domain(domain="songs", tasks=["Songs of cats."])),
 ]
-each_question = pytest.mark.parametrize(
-    ("prompt", "given"), ASKED, ids=lambda each: getattr(each, "name", "")
-)
 
 
-@each_question
-def test_no_field_of_a_reply_is_open_ended(prompt: Prompt[Any, Any], given: BaseModel) -> None:
-    assert_bounded(prompt, given)
-
-
-@each_question
-def test_the_examples_are_replies(prompt: Prompt[Any, Any], given: BaseModel) -> None:
-    assert_examples_hold(prompt)
-
-
-@each_question
+@pytest.mark.parametrize(("prompt", "given"), ASKED, ids=lambda each: getattr(each, "name", ""))
 def test_what_the_rules_answer_passes(prompt: Prompt[Any, Any], given: BaseModel) -> None:
     answer = by_rule(prompt, given)
     assert prompt.verify(given, answer) == answer

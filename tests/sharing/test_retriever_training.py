@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -36,14 +36,6 @@ from tests.doubles.tiny_encoder import WIDE
 SEEDS = Path(__file__).parents[2] / "library" / "pairs"
 STORED = Change(reason="stored", actor="test")
 QUESTION = "Write a pun about a baker and his oven."
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("MNEME_HOME", str(tmp_path / "home"))
-    settings.cache_clear()
-    yield tmp_path / "home"
-    settings.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -75,18 +67,18 @@ async def opened(home: Path) -> AsyncIterator[MemoryPool]:
 
 
 @pytest.fixture
-async def pool(prepared: Path, home: Path) -> AsyncIterator[MemoryPool]:
+async def pool(prepared: Path, own_home: Path) -> AsyncIterator[MemoryPool]:
     """Give a pool with the shipped jokes and verses, of which nothing has been learned."""
-    shutil.copytree(prepared / "filled", home)
-    async with opened(home) as filled:
+    shutil.copytree(prepared / "filled", own_home)
+    async with opened(own_home) as filled:
         yield filled
 
 
 @pytest.fixture
-async def taught(prepared: Path, home: Path) -> AsyncIterator[MemoryPool]:
+async def taught(prepared: Path, own_home: Path) -> AsyncIterator[MemoryPool]:
     """Give a pool with the shipped jokes and verses, and the version that learned from them."""
-    shutil.copytree(prepared / "taught", home)
-    async with opened(home) as learned:
+    shutil.copytree(prepared / "taught", own_home)
+    async with opened(own_home) as learned:
         yield learned
 
 
@@ -182,7 +174,7 @@ async def test_every_lesson_is_learned_once_and_held_out_ones_never(pool: Memory
 
 
 async def test_a_version_that_retrieves_worse_is_kept_out(
-    taught: MemoryPool, home: Path, monkeypatch: pytest.MonkeyPatch
+    taught: MemoryPool, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     retrievers, first = await kept_version(taught)
     before = await look_up(taught, QUESTION)
@@ -193,7 +185,7 @@ async def test_a_version_that_retrieves_worse_is_kept_out(
     assert (await retrievers.get(bad.number)).reason == bad.reason
     assert await retrievers.serving() == first.number
     assert await look_up(taught, QUESTION) == before
-    assert bad.weights not in stems(home)
+    assert bad.weights not in stems(own_home)
     with pytest.raises(BadInput, match="cannot be used"):
         await retrievers.roll_back(bad.number, change=STORED)
 
@@ -288,12 +280,12 @@ async def test_a_rollback_lets_an_earlier_version_serve_again(taught: MemoryPool
 
 @pytest.mark.parametrize("harm", ["damaged", "missing"])
 async def test_a_file_that_is_gone_or_damaged_is_told_and_can_be_rolled_back(
-    taught: MemoryPool, home: Path, harm: str
+    taught: MemoryPool, own_home: Path, harm: str
 ) -> None:
     by = {"damaged": 0.5, "missing": 0.25}[harm]  # a version of which this process holds nothing yet
     retrievers, before = await kept_version(taught)
     first = await successor(retrievers, before, by)
-    file = file_of(home, first)
+    file = file_of(own_home, first)
     if harm == "missing":
         file.unlink()
     else:
@@ -452,9 +444,9 @@ async def test_a_retriever_of_another_embedder_is_a_clear_error(taught: MemoryPo
     assert "rollback --to 0" in raised.value.hint
 
 
-async def test_what_killed_processes_left_half_written_is_swept(taught: MemoryPool, home: Path) -> None:
+async def test_what_killed_processes_left_half_written_is_swept(taught: MemoryPool, own_home: Path) -> None:
     retrievers, first = await kept_version(taught)
-    folder = file_of(home, first).parent
+    folder = file_of(own_home, first).parent
     stale, young = folder / "old.part", folder / "new.part"
     for part in (stale, young):
         part.write_bytes(b"half")
@@ -464,12 +456,12 @@ async def test_what_killed_processes_left_half_written_is_swept(taught: MemoryPo
 
 
 async def test_old_versions_leave_no_files(
-    taught: MemoryPool, home: Path, monkeypatch: pytest.MonkeyPatch
+    taught: MemoryPool, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mneme.stores.pools.retrievers.FILES", 1)
     retrievers, first = await kept_version(taught)
     second = await successor(retrievers, first)
-    assert second.weights in stems(home) and first.weights not in stems(home)
+    assert second.weights in stems(own_home) and first.weights not in stems(own_home)
     with pytest.raises(BadInput, match="no file any more"):
         await retrievers.roll_back(first.number, change=STORED)
 
@@ -508,9 +500,9 @@ def killed_while_training(place: str) -> int:
 
 
 @pytest.mark.long
-async def test_killed_while_training_the_last_good_version_serves(prepared: Path, home: Path) -> None:
-    shutil.copytree(prepared / "taught", home)
-    place = str(home / "ledger")
+async def test_killed_while_training_the_last_good_version_serves(prepared: Path, own_home: Path) -> None:
+    shutil.copytree(prepared / "taught", own_home)
+    place = str(own_home / "ledger")
     first = killed_while_training(place)
     ledger = await open_ledger(place, WordEmbedder())
     pool = MemoryPool(ledger, "local", "wit")
@@ -524,7 +516,7 @@ async def test_killed_while_training_the_last_good_version_serves(prepared: Path
 
 
 async def test_a_tiny_encoder_is_trained_whole_and_kept_with_its_version(
-    tiny: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mneme.models.embedding.minilm.weights", lambda: tiny)
     monkeypatch.setattr("mneme.models.retriever.whole_encoder.EPOCHS", 1)
@@ -539,7 +531,7 @@ async def test_a_tiny_encoder_is_trained_whole_and_kept_with_its_version(
     served, vector, *_ = await look_up(pool, QUESTION)
     assert served == (version.number if version.kept else 0)
     assert (vector != await ledger.vector_of(QUESTION)) is version.kept
-    assert (version.weights in stems(home)) is version.kept
+    assert (version.weights in stems(own_home)) is version.kept
     await ledger.close()
 
 

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from mneme.core.fields import described
 from mneme.core.settings import read_settings
 from mneme.models.tuning.judging import Judged
-from mneme.models.tuning.pairs import Pairs
+from mneme.models.tuning.pairs import Pairs, Recipe
 from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.context import OwnedByTeam, ledger_of, team_of
 from mneme.stores.cards.card import Consolidation
@@ -22,7 +22,7 @@ from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.tuned import PoolModels
 
 
-class TuningContext(OwnedByTeam):
+class TuningContext(Recipe, OwnedByTeam):
     """Whose cards, or which pool's memories, are consolidated, and how the model is tuned."""
 
     pool: str = described(
@@ -32,12 +32,6 @@ class TuningContext(OwnedByTeam):
     above: int = Field(70, ge=0, le=99, description="A memory is learned where its score is above this.")
     recall: int = Field(5, ge=1, le=20, description="Cards or examples that a task is shown.")
     successes: int = Field(3, ge=1, description="Successes that a card needs to be trained on (§8, step 1).")
-    epochs: int = Field(3, ge=1, le=100, description="Rounds through the training pairs.")
-    rank: int = Field(16, ge=1, le=256, description="Rank of the adapter's matrices.")
-    rate: float = Field(2e-4, gt=0, le=1, description="Learning rate.")
-    batch: int = Field(4, ge=1, le=256, description="Pairs in one step.")
-    longest: int = Field(512, ge=32, le=8192, description="Tokens of a pair; more are cut.")
-    seed: int = Field(0, ge=0, description="Seed of the training.")
 
 
 TUNED = described(

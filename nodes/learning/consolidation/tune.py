@@ -16,9 +16,9 @@ from mneme.library import EXAMPLES
 from mneme.models.asking.responders import check
 from mneme.models.tuning.base import Base, find_base, fingerprint
 from mneme.models.tuning.judging import Judged, judge
-from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Recipe, Trained, Training, open_tuned
+from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Trained, Training, open_tuned
 from mneme.models.tuning.paired import not_worse
-from mneme.models.tuning.pairs import Progress, Question
+from mneme.models.tuning.pairs import Progress, Question, Recipe
 from mneme.nodes.learning.consolidation.sources import card_pairs, memory_pairs
 from mneme.nodes.learning.consolidation.state import (
     Consolidating,
@@ -112,10 +112,9 @@ async def measure(state: State, runtime: TuningRuntime) -> Update:
 
 async def train(state: State, runtime: TuningRuntime) -> Update:
     """Train the adapter (§8, step 2); what a killed process had trained is not trained again."""
-    run, told = Consolidating(runtime), runtime.context
+    run = Consolidating(runtime)
     tell, folder = _teller("train", run), await run.folder(state["tag"])
-    same = told.model_dump(include={"rank", "epochs", "batch", "rate", "longest", "seed"})
-    recipe = Recipe(alpha=2 * told.rank, **same)
+    recipe = Recipe.model_validate(runtime.context.model_dump(include={*Recipe.model_fields}))
 
     def trained() -> Trained:
         training = Training(Base(find_base(state["base"])), folder, recipe)
