@@ -176,10 +176,13 @@ class Pools(Operations):
         return ""
 
     @changes("pools/{pool}/retriever/rollback")
-    async def rollback(self, pool: PoolName, to: RetrieverVersion = None, reason: Reason = "") -> int:
-        """Go back to an earlier version of the retriever; return its number. Raises BadInput, NotFound."""
+    async def rollback(
+        self, pool: PoolName, to: RetrieverVersion = None, reason: Reason = ""
+    ) -> RetrieverState:
+        """Go back to an earlier version of the retriever; return its state. Raises BadInput, NotFound."""
         retrievers = await retrievers_of(self._pool(pool))
-        return await retrievers.roll_back(to, change=self._change(reason, "a person's decision"))
+        await retrievers.roll_back(to, change=self._change(reason, "a person's decision"))
+        return await self.retriever(pool)
 
     @reads("rubrics")
     async def rubrics(self) -> Sequence[FrozenRubric]:

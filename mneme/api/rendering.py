@@ -107,6 +107,21 @@ def origin_of(found: "FrozenRubric") -> str:
     return f"drafted by {found.drafted_by}, approved by {found.by}" if found.drafted_by else f"by {found.by}"
 
 
+def _retriever_row(of: Any) -> Row:
+    """Return a version of a retriever; versions of before have no figure of their own kind."""
+    before, after = of.before.kind, of.after.kind
+    return {
+        "v": of.number,
+        "trained from": of.parent,
+        "trained": of.learning,
+        "+/-": f"{of.positives}/{of.negatives}",
+        "loss": f"{of.losses[0]:.3f} → {of.losses[-1]:.3f}" if of.losses else "",
+        "own kind": "" if before is None or after is None else f"{before:.3f} → {after:.3f}",
+        "seconds": of.seconds,
+        "device": of.device,
+    }
+
+
 ROWS: Mapping[str, Callable[[Any], Row]] = {
     "MemoryRecord": _memory_row,
     "Version": _version_row,
@@ -149,6 +164,7 @@ ROWS: Mapping[str, Callable[[Any], Row]] = {
         **{name: getattr(found.pair, name) for name in ("agent", "score", "prompt", "answer")},
         "similarity": found.similarity,
     },
+    "Retriever": _retriever_row,
     "RetrieverState": lambda pool: {
         "pool": pool.pool,
         "pairs": pool.memories,

@@ -88,7 +88,7 @@ def test_a_retriever_is_trained_and_rolled_back(share: Run) -> None:
     kept = [each["number"] for each in made if each["kept"]]
     assert state["serving"] == max(kept, default=0) and state["waiting"] == 0
     rolled = share("retriever", "rollback", *POEMS, "--to", "0", "--json")
-    assert json.loads(rolled.stdout) == {"pool": "literary_creation", "serving": 0}
+    assert json.loads(rolled.stdout) == {**state, "serving": 0}
     failed(share("retriever", "rollback", *POEMS, "--to", "999"), "no retriever 999")
 
 

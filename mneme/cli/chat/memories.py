@@ -8,6 +8,7 @@ import typer
 from rich.markup import escape
 
 from mneme.api.memories import Erased, Memories, Written
+from mneme.api.threads import Cleaned
 from mneme.cli.options import Agents, Reason, User, Yes
 from mneme.cli.show import (
     SHORT,
@@ -131,11 +132,26 @@ def print_erased(erased: Erased) -> int:
     emit(erased)
     what = ", ".join(count_of(number, noun) for noun, number in erased.kinds.items()) or "nothing"
     say(f"forgotten: {what}; messages: {erased.turns}, threads: {len(erased.threads)}")
-    for each in erased.left:
-        say(f"- not erased: {escape(each)}")
+    _print_left(erased.left)
     for each in erased.backups:
         say(f"- a backup may hold it: {escape(each)}")
     return 1 if erased.left else 0
+
+
+def print_deleted(done: Cleaned) -> None:
+    """Print which threads were deleted, and which files may still hold something of them."""
+    say(f"deleted: {', '.join(done.threads)}")
+    _print_left(done.left)
+
+
+def _print_left(left: Sequence[str]) -> None:
+    for each in left:
+        say(f"- not erased: {escape(each)}")
+
+
+def is_left(done: Cleaned) -> bool:
+    """Return whether files may still hold something of what was deleted."""
+    return bool(done.left)
 
 
 async def export(

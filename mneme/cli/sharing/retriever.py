@@ -11,14 +11,13 @@ from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Team
 from mneme.cli.sharing.pools import PoolName
-from mneme.cli.show import console, emit, print_result, print_table, say
+from mneme.cli.show import console, emit, print_result, print_rows, say
 from mneme.client.home import open_operations
 from mneme.client.session import open_team
 from mneme.client.session import train as train_retriever
 from mneme.core.errors import BadInput
 from mneme.library.agents.own import own_texts
 from mneme.nodes.sharing.context import PoolContext
-from mneme.stores.pools.retrievers import Retriever
 
 NOTE = "The pairs' vectors never change: a new version goes live with one write, without a new index."
 
@@ -41,23 +40,9 @@ def _print_states(states: Sequence[RetrieverState]) -> None:
             f"{used} is in use. [dim]{NOTE}[/]"
         )
         if state.versions:
-            print_table("", COLUMNS, map(_row, state.versions))
+            print_rows(state.versions)
         for each in state.versions:
             say(f"{each.number}: {escape(each.reason)}")
-
-
-COLUMNS = ("v", "trained from", "trained", "+/-", "loss", "own kind", "seconds", "device")
-
-
-def _row(of: Retriever) -> list[object]:
-    """Return a version as a row; versions of before have no figure of their own kind."""
-    before, after = of.before.kind, of.after.kind
-    return [
-        *(of.number, of.parent, of.learning, f"{of.positives}/{of.negatives}"),
-        f"{of.losses[0]:.3f} → {of.losses[-1]:.3f}" if of.losses else "",
-        "" if before is None or after is None else f"{before:.3f} → {after:.3f}",
-        *(f"{of.seconds:.2f}", of.device),
-    ]
 
 
 async def train(
@@ -85,14 +70,3 @@ async def train(
     if not made:
         emit({"retriever": None, "why": ended.get("why", "")})
         console.print(escape(ended.get("why", "")))
-
-
-def rolled_back(now: int, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the pool and the version that it uses now."""
-    return {"pool": given["pool"], "serving": now}
-
-
-def print_rolled_back(told: dict[str, Any]) -> None:
-    """Print which version a pool uses now."""
-    used = f"retriever {told['serving']}" if told["serving"] else "the untrained embedder"
-    console.print(f"The pool {told['pool']} now uses {used}.")
