@@ -1,15 +1,16 @@
 """One recall over every kind of record that somebody may see: what is relevant, holds, and where it is from.
 
 Each kind is searched by itself, so that none crowds out another. What was found is compared with the question
-on one scale: the cosine of text and question, plus half the share of the question's words that the text has;
-of its sentences, the one that fits best counts. What is below the kind's floor is not shown. The rest
-is ordered by relevance times standing (how sure the kind is of the record), times validity (what holds no
-longer, or not yet, counts half), times recency (a fifth of it, with a half-life of a year). Where the budget
-ends, each further record of a kind makes way for other kinds. What rests on something that was corrected or
-taken back is left out, or marked.
+on one scale: the cosine of text and question, plus half the share of the question's words that the text has.
+What is below the kind's floor is not shown; there the sentence of the question that fits best counts, since a
+record may answer one of several. The rest is ordered by relevance to the whole question, times standing (how
+sure the kind is of the record), times validity (what holds no longer, or not yet, counts half), times recency
+(the oldest found of its kind counts a fifth less than the newest, whether days or years lie between). The
+budget is filled by score per token, where each further record of a kind makes way for other kinds, but for
+facts, of which a question may need many. What rests on something that was corrected or taken back is left
+out, or marked.
 """
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,15 +39,14 @@ PAIR_FLOOR = 0.6
 """That of a pair: with `FLOOR`, three quarters of the turns of LoCoMo are shown a riddle or a poem."""
 ONE_TEXT = ("fact", "card", "pair")
 """Kinds whose records say one thing, so that the vector by which they are searched is its own."""
-CANDIDATES = 12
+CANDIDATES = 24
 """Records of each kind that are compared with the question."""
 VISIBLE = 1000
 """Records of each place that are looked through for what may not hold together, the latest."""
 ANSWERED = " Answered: "
-HALF_LIFE_DAYS = 365.0
 RECENCY = 0.2
 CROWD = 0.5
-"""What each record that a kind has shown takes from the weight of its next."""
+"""What each record that a kind, other than facts, has shown takes from the weight of its next."""
 OUT_OF_TIME = 0.5
 """What a fact counts that holds no longer or not yet."""
 STANDING = {"verified": 1.0, "provisional": 0.8, "disputed": 0.5}
@@ -252,11 +252,13 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     vectors = await ledger.vectors_by_ids(whole)
     known = [vectors.get(version.record) if part.kind in ONE_TEXT else None for part, version in parts]
     texts = [KINDS[part.kind].about(part.text) for part, _ in parts]
-    alike = await ledger.scores(_asked(question), texts, known=known)
+    alike = await ledger.scores([question], texts, known=known)
+    in_part = await ledger.scores(_sentences(question), texts, known=known)
+    recent = _recency(found)
     ranked = [
-        part.model_copy(update={"score": relevance * _weight(part.kind, version)})
-        for (part, version), relevance in zip(parts, alike, strict=True)
-        if relevance >= KINDS[part.kind].floor
+        part.model_copy(update={"score": relevance * _weight(part.kind, version) * recent[version.record]})
+        for (part, version), relevance, of_sentence in zip(parts, alike, in_part, strict=True)
+        if max(relevance, of_sentence) >= KINDS[part.kind].floor
     ]
     return _packed(ranked, budget, cost)
 
@@ -273,10 +275,19 @@ async def visible(ledger: Lookup, asker: Asker, kind: Recallable) -> list[tuple[
     return [(part, each) for each in found if each.record not in why for part in _parts(kind, each)]
 
 
-def _asked(question: str) -> Iterable[str]:
-    """Return a question and its first and last sentences: a record may answer one of several."""
+def _sentences(question: str) -> Iterable[str]:
+    """Return the first and last sentences of a question."""
     said = list(filter(None, map(str.strip, SENTENCE_END.split(question))))
-    return dict.fromkeys([question, *said[:2], *said[-2:]])
+    return dict.fromkeys([*said[:2], *said[-2:]])
+
+
+def _recency(found: Sequence[tuple[Recallable, Version]]) -> Mapping[str, float]:
+    """Return what each record counts for its place among those of its kind, by age."""
+    weights = dict[str, float]()
+    for kind in {kind for kind, _ in found}:
+        aged = sorted((_day(each), each.at, each.record) for of, each in found if of == kind)
+        weights |= {record: 1 - RECENCY * (1 - n / len(aged)) for n, (*_, record) in enumerate(aged, 1)}
+    return weights
 
 
 def _places(kind: Recallable, asker: Asker) -> Iterator[tuple[Namespace, bool]]:
@@ -341,31 +352,32 @@ def _parts(kind: Recallable, version: Version, stale: str = "") -> list[Recalled
 
 
 def _weight(kind: Recallable, version: Version) -> float:
-    """Return what a record counts beside its relevance: standing, validity and recency."""
+    """Return what a record counts beside its relevance and recency: standing and validity."""
     validity = 1.0 if kind != "fact" or _holding(version) == "now" else OUT_OF_TIME
-    days = (date.today() - _day(version)).days
-    recency = 1 - RECENCY + RECENCY * math.pow(0.5, max(0, days) / HALF_LIFE_DAYS)
-    return KINDS[kind].standing(version) * validity * recency
+    return KINDS[kind].standing(version) * validity
 
 
 def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int]) -> list[Recalled]:
-    """Take what fits into the budget together, best first; one that does not fit makes way for shorter ones.
+    """Take what fits into the budget together; one that does not fit makes way for shorter ones.
 
-    What a kind has shown counts against its next, so that synopses of one task leave room for a fact. A fact
-    and its copy of a team are shown once. A score above 1, of a text that repeats the question's words, is 1.
+    Score per token decides, so that a synopsis of a task takes no room of several facts that fit as well.
+    What a kind has shown counts against its next, but for facts. A fact and its team's copy are shown once.
+    A score above 1, of a text that repeats the question's words, is 1.
     """
     shown, of_kind, told = list[Recalled](), Counter[Recallable](), set[str]()
     by_kind = {kind: sorted((each for each in ranked if each.kind == kind), key=_order) for kind in KINDS}
+
+    def worth(each: Recalled) -> tuple[bool, float]:
+        return bool(each.stale), -each.score / (1 + CROWD * of_kind[each.kind]) / max(1, cost(each.line))
+
     while waiting := [each[0] for each in by_kind.values() if each]:
-        best = min(
-            waiting, key=lambda each: (bool(each.stale), -each.score / (1 + CROWD * of_kind[each.kind]))
-        )
+        best = min(waiting, key=worth)
         by_kind[best.kind].pop(0)
         says = {best.text, named(best.text, best.owner)}
         if not says & told and (tokens := cost(best.line)) <= budget:
             shown.append(best)
             told |= says
-            of_kind[best.kind] += 1
+            of_kind[best.kind] += best.kind != "fact"
             budget -= tokens
     best_first = sorted(shown, key=_order)
     return [each.model_copy(update={"score": min(each.score, 1.0)}) for each in best_first]

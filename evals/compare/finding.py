@@ -8,6 +8,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 from mneme.core.errors import BadInput
+from mneme.evals.compare.code import ON_CODE
 from mneme.evals.compare.conversation import CONVERSATION
 from mneme.evals.compare.course import Family
 from mneme.evals.compare.decision import DECISION
@@ -22,7 +23,9 @@ from mneme.evals.report import file_digest
 
 PLUGGED = "mneme.memories"
 KNOWN = {**OURS, **RIVALS}
-FAMILIES: dict[str, Family] = {each.name: each for each in (CONVERSATION, WORK, HOME, FOG, DECISION)}
+FAMILIES: dict[str, Family] = {
+    each.name: each for each in (CONVERSATION, WORK, *ON_CODE, HOME, FOG, DECISION)
+}
 
 
 def families_with(data: Path | None) -> Mapping[str, Family]:

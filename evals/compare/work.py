@@ -8,8 +8,9 @@ have one value helps nothing.
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -82,40 +83,63 @@ class Table(NamedTuple):
         return counted
 
 
-def work(seed: int, size: int) -> Course:
-    """Tune so many queries, one after the other."""
-    chance, failed = drawing(f"work {seed}"), set[tuple[str, str]]()
+class Job(NamedTuple):
+    """A task: what it is, its shape and what is told of its data, on what, and its cost after a remedy."""
+
+    task: str
+    shape: str
+    data: str
+    name: str
+    cost: Callable[[str], float]
+
+
+def repeated(
+    family: str, jobs: Callable[[int, Random], Iterator[Job]], remedies: Sequence[str], seed: int, size: int
+) -> Course:
+    """Do so many jobs, one after the other."""
+    chance, failed = drawing(f"{family} {seed}"), set[tuple[str, str]]()
+    for number, job in zip(range(size), jobs(seed, chance), strict=False):
+        yield from _tune(job, remedies, day(number), chance, failed)
+
+
+def _queries(seed: int, chance: Random) -> Iterator[Job]:
+    """Draw queries on a course's tables."""
     tables = [
         Table(name, seed, {column: chance.choice(VALUES) for column in ("status", "customer", "note")})
         for name in TABLES
     ]
-    for number in range(size):
-        yield from _tune(chance.choice(tables), chance.choice([*SHAPES]), day(number), chance, failed)
+    while True:
+        table, shape = chance.choice(tables), chance.choice([*SHAPES])
+        column = next((each for each in table.values if each in shape), "customer")
+        data, sql = f"the {column} has {table.values[column]} values", SHAPES[shape].format(t=table.name)
+        task = f"A query on {table.name} is slow. It has {shape} ({data}): {sql}"
+        yield Job(task, shape, data, table.name, partial(_steps, table, sql))
 
 
-def _tune(table: Table, shape: str, today: str, chance: Random, failed: set[tuple[str, str]]) -> Course:
+def _steps(table: Table, sql: str, remedy: str = "") -> float:
+    return table.steps(sql, REMEDIES.get(remedy, ""))
+
+
+def _tune(
+    job: Job, remedies: Sequence[str], today: str, chance: Random, failed: set[tuple[str, str]]
+) -> Course:
     """Try remedies until one helps; a try that failed on the same shape and data before was misled."""
-    column = next((each for each in table.values if each in shape), "customer")
-    about = f"{shape} (the {column} has {table.values[column]} values)"
-    sql, left = SHAPES[shape].format(t=table.name), list(REMEDIES)
+    about, left, before, misled = f"{job.shape} ({job.data})", [*remedies], job.cost(""), 0
     chance.shuffle(left)
-    task = f"A query on {table.name} is slow. It has {about}: {sql}"
-    before, misled = table.steps(sql), 0
     for tried in range(1, TRIES + 1):
-        text = f"{task} Which remedy is tried next? It has to take {WANTED:.0f} times fewer steps."
-        answer = yield Situation(text, lambda lines: chosen(lines, (shape, about), left), tuple(left))
+        text = f"{job.task} Which remedy is tried next? It has to take {WANTED:.0f} times fewer steps."
+        answer = yield Situation(text, partial(chosen, like=(job.shape, about), left=left), tuple(left))
         remedy = answer if answer in left else left[0]
         left.remove(remedy)
-        gain = before / table.steps(sql, REMEDIES[remedy])
-        is_done, said = (
-            gain >= WANTED,
-            f"{about} in {table.name}: {remedy} made it take {gain:.1f} times fewer steps",
-        )
-        yield Event(today, AGENT, f"{said}: {'solved' if is_done else 'of no use'}.")
+        gain = before / job.cost(remedy)
+        is_done = gain >= WANTED
+        said = f"{about} in {job.name}: {remedy} made it take {gain:.1f} times fewer steps"
+        result = "solved" if is_done else "of no use" if gain else "it fails its test"
+        yield Event(today, AGENT, f"{said}: {result}.")
         misled += (about, remedy) in failed
         failed |= set() if is_done else {(about, remedy)}
         if is_done or tried == TRIES:
-            yield Score(Outcome(task, is_done, f"{said}." if is_done else "", today), tried, misled)
+            yield Score(Outcome(job.task, is_done, f"{said}." if is_done else "", today), tried, misled)
             return
 
 
@@ -130,4 +154,4 @@ def chosen(lines: Sequence[str], like: Sequence[str], left: Sequence[str]) -> st
     return max(left, key=lambda each: expected[each])
 
 
-WORK = Family("work", work, (AGENT,))
+WORK = Family("work", partial(repeated, "work", _queries, (*REMEDIES,)), (AGENT,))

@@ -12,9 +12,9 @@ from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Judged
 from mneme.nodes.chat.remembering import Decision, State, similar_to
-from mneme.nodes.chat.writing_down import around, incoming, last_reply, written
+from mneme.nodes.chat.writing_down import incoming, last_reply, written
 from mneme.nodes.costs import counted
-from mneme.prompts.chat.evidence import located
+from mneme.prompts.chat.evidence import located, sentence_around
 from mneme.prompts.chat.memory_agent.rewriting import Pair
 from mneme.prompts.chat.paper_versions import (
     Composing,
@@ -83,7 +83,7 @@ async def conflict_router(state: State, runtime: MemoryRuntime) -> Update:
 
 async def _judged(number: int, memory: MemoryRecord, state: State, who: str) -> Judged | None:
     candidate, content = state["candidates"][number], memory.memory.content
-    said = around(candidate.quote, state["message"])
+    said = sentence_around(candidate.quote, state["message"])
     pair = Pair(fact=candidate.content, message=said, memory=content, time=state.get("time", ""))
     verdict = (await ask(check_conflict, pair, who, lane="background")).value
     if verdict.relation == "unrelated":

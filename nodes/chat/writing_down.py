@@ -10,7 +10,7 @@ from mneme.models.asking.asking import ask
 from mneme.models.asking.replies import Unusable, read
 from mneme.nodes.chat.remembering import State
 from mneme.prompts.chat.bounds import moment
-from mneme.prompts.chat.evidence import located, sentence_around
+from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent.reading import Candidate, Incoming, check_candidate
 from mneme.prompts.prompt import Prompt
 from mneme.stores.users.memories import Memory
@@ -49,12 +49,6 @@ def _kept(given: Incoming, candidate: Candidate) -> Memory:
         quote, flag = quote or given.message[:MAX_QUOTE_CHARS], f"Not as it should be: {wrong}"
     content = candidate.content.strip() or f"The user said: “{quote}”"
     return Memory(**candidate.model_dump() | {"content": content, "quote": quote, "flag": flag})
-
-
-def around(quote: str, message: str, longest: int = 300) -> str:
-    """Return the sentence of a message in which a quote stands; the quote alone where that is long."""
-    whole = sentence_around(quote, message)
-    return whole if len(whole) <= longest else quote
 
 
 async def last_reply(prompt: Prompt[Given, Answer], given: Given, who: str) -> tuple[Answer, str]:

@@ -25,6 +25,8 @@ SENTENCE_END = re.compile(
 CLAUSE_END = re.compile(r"[.;!?。！？；](?:\s+|$)|(?<=[。！？；])|,\s+(?:and|but|und|y|et|e|ve|и)\s+")
 TYPING_ERRORS = 0.9
 """The similarity from which a quote with typing errors is accepted; its numbers must be the same."""
+MAX_AROUND = 300
+"""Characters of the sentences that stand around a quote at most."""
 STEM = 4
 """Letters at the beginning of a word that all its forms share."""
 
@@ -157,9 +159,9 @@ def strange_name(entities: Iterable[str], content: str, sources: Sequence[str]) 
 
 
 def sentence_around(quote: str, message: str) -> str:
-    """Return the sentences of a message in which a quote stands; the quote where it does not."""
+    """Return the sentences in which a quote stands; the quote where it does not, or where they are long."""
     around = " ".join(each for each in sentences(message) if quote in each or each in quote)
-    return around if quote in around else quote
+    return around if quote in around and len(around) <= MAX_AROUND else quote
 
 
 def names(entities: Iterable[str], text: str) -> set[str]:

@@ -2,7 +2,7 @@
 
 A sentence is kept, as it was typed, unless it surely holds nothing: it asks or sets a task, or it has only
 words of grammar, courtesy and reaction. One word more is enough where a clause points to the user's world (a
-person, a name, a number, code, a standing wish), two where it says what something is, else four.
+person, a name, a number, code, a standing wish), three where it says what something is, else four.
 """
 
 import re
@@ -107,7 +107,7 @@ def says(sentence: str, known: bool = False) -> bool:
     clauses = [each for each in CLAUSES.split(sentence) if TIED.search(each) and not asks(each)]
     is_tied = any(len(content_of(each)) > bool(THAT.match(_opened(each))) for each in clauses)
     reacts = not (REACTION | {"you"}).isdisjoint(map(_core, words(sentence)[:1]))
-    least = 2 if IS.search(sentence) else 8 if UNSPACED.search(sentence) else 4  # words, or letters
+    least = 3 if IS.search(sentence) else 8 if UNSPACED.search(sentence) else 4  # words, or letters
     least += reacts - 2 * known
     return is_tied or len(content_of(sentence)) >= max(least, 1)
 

@@ -51,8 +51,8 @@ def delegate(given: Delegating) -> Delegation:
     if open_ := [*given.outstanding, *given.unanswered]:
         asked = f"{given.following}, what do you propose, and do you accept what is proposed?"
         return Delegation(reasoning=f"Outstanding: {', '.join(open_)}.", message=asked, finalize=False)
-    message = "All have accepted: let the document be written."
-    return Delegation(reasoning="All have accepted.", message=message, finalize=True)
+    said = "All have accepted"
+    return Delegation(reasoning=f"{said}.", message=f"{said}: let the document be written.", finalize=True)
 
 
 @rule(questions.integrate)

@@ -20,6 +20,7 @@ from mneme.prompts.learning.compound_learning.task import (
     MAX_TEXT_CHARS,
     NONE,
     Advice,
+    Known,
     Severity,
     about,
     best,
@@ -68,19 +69,19 @@ def _draft(why: str, advice: Advice, used: list[int]) -> Draft:
 @rule(challenge.challenge_draft)
 def challenge_draft(given: Review) -> Objections:
     """Object to what the plan and the trial show, to pitfalls repeated, to verified cards ignored."""
-    found = [*_dead_ends(given), *_contradictions(given)]
+    known = [*given.cards, *given.pitfalls]
+    found = [*_dead_ends(given, known), *_contradictions(given, known)]
     if given.trial is None:
         unproven = "Nothing was run: that the answer holds is assumed."
         assumed = Objection(evidence=unproven, kind="unstated_assumption", severity="advisory")
         return Objections(objections=[*found, assumed])
-    known = [*given.cards, *given.pitfalls]
     remedies = [each for each in given.remedies if dead_end(each, known) is None]
     return Objections(objections=[*found, *_symptoms(given, given.trial, remedies)])
 
 
-def _dead_ends(given: Review) -> list[Objection]:
+def _dead_ends(given: Review, known: Sequence[Known]) -> list[Objection]:
     """Object to an approach that cards call useless under a condition that holds here."""
-    found = dead_end(given.pattern, [*given.cards, *given.pitfalls])
+    found = dead_end(given.pattern, known)
     if found is None:
         return []
     evidence = shorten(f"This is known not to help {found}", MAX_CONDITION_CHARS, placeholder=" …")
@@ -92,10 +93,9 @@ def _dead_ends(given: Review) -> list[Objection]:
     return [Objection(evidence=evidence, kind="contradiction", card=number, severity=severity)]
 
 
-def _contradictions(given: Review) -> list[Objection]:
+def _contradictions(given: Review, known: Sequence[Known]) -> list[Objection]:
     """Point out a verified card that advises otherwise; it blocks where the draft did not do."""
     failed = given.trial is not None and not given.trial.solved
-    known = [*given.cards, *given.pitfalls]
     advised = [(n, best_of(card, known)) for n, card in enumerate(given.cards) if card.status == "verified"]
     return [
         Objection(
@@ -195,9 +195,8 @@ def _confidence(case: Case, solved: bool) -> float:
     if not solved:
         return 0.2
     clear = 0.2 * (1 - case.trial.wanted / max(case.trial.gain, case.trial.wanted))
-    unopposed = 0.1 if not case.open_blocking else 0.0
-    proven = 0.1 if case.elsewhere else 0.0
-    return round(0.55 + clear + unopposed + proven + (0.05 if case.iterations == 1 else 0.0), 2)
+    tenths = (not case.open_blocking) + bool(case.elsewhere)
+    return round(0.55 + clear + 0.1 * tenths + 0.05 * (case.iterations == 1), 2)
 
 
 @rule(compiling.compile_lessons)
@@ -206,11 +205,9 @@ def compile_lessons(given: Experience) -> Findings:
     if not given.ended_with:
         return Findings()
     held = given.solved and given.started_with == given.ended_with
-    if not given.solved:
-        dead_ends = [_dead_end(given)] if given.in_vain else []
+    if held or not given.solved:  # where no card was used and the textbook sufficed, nothing to teach
+        dead_ends = [_dead_end(given)] if given.in_vain and not held else []
         return Findings(findings=[*(_outcome(given, n, held) for n in range(len(given.used))), *dead_ends])
-    if held:  # the textbook sufficed, where no card was used: nothing to teach
-        return Findings(findings=[_outcome(given, n, held) for n in range(len(given.used))])
     found = []
     for number, card in enumerate(given.used):
         if card.status == "verified":

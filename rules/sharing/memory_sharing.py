@@ -24,13 +24,13 @@ from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, Score, Wh
 from mneme.prompts.sharing.standard_answers import LONGEST_QUESTION, Question, Standard
 from mneme.rules.registry import rule
 
-_WORDS = yaml.safe_load(Path(__file__).with_name("topics.yaml").read_text(encoding="utf-8"))
-FUNCTION_WORDS, ASKING = (frozenset(_WORDS[each].split()) for each in ("function_words", "asking"))
+_DATA = yaml.safe_load(Path(__file__).with_name("topics.yaml").read_text(encoding="utf-8"))
+FUNCTION_DATA, ASKING = (frozenset(_DATA[each].split()) for each in ("function_words", "asking"))
 
 
 def topic(question: str) -> list[str]:
     """Return the words of a question that carry its topic, each once, in order."""
-    return [each for each in dict.fromkeys(words(question)) if each not in FUNCTION_WORDS | ASKING]
+    return [each for each in dict.fromkeys(words(question)) if each not in FUNCTION_DATA | ASKING]
 
 
 def compose(question: str, examples: Sequence[tuple[str, str]]) -> str:
@@ -149,11 +149,4 @@ THEME = 5
 @rule(rubric_design.draft_rubric)
 def draft_rubric(given: Domain) -> Drafted:
     """Draft the criteria that every kind of answer has; those of one domain a person must add."""
-    common = (
-        ("Does what is asked", 30, "The answer takes up everything that the question asks for."),
-        ("Form", 25, "The answer has the form, the length and the parts of its kind."),
-        ("Clarity", 20, "Question and answer can be understood by themselves."),
-        ("Correctness", 15, "What is said is true and follows."),
-        ("Originality", 10, "It is no copy of an example and adds something of its own."),
-    )
-    return Drafted(criteria=[DraftedCriterion(name=n, points=p, looks_at=what) for n, p, what in common])
+    return Drafted(criteria=[DraftedCriterion(**each) for each in _DATA["criteria"]])

@@ -6,7 +6,7 @@ success.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from textwrap import shorten
 
 from mneme.environments.turns import Turn, read_turns
@@ -52,11 +52,9 @@ def summarise_trial(given: Course) -> Summary:
         "What led on was": [brief(turns[place].output) for place in key_turns(turns)],
         "Without effect:": [*failed],
     }
-    told = []
-    for begun, listed in said.items():
-        one_sentence = re.sub(r"[.!?]+(?=\s|$)", ",", ", ".join(listed))
-        if listed:
-            told.append(f"{begun} {shorten(one_sentence, ROOM, placeholder=' …').rstrip(', ')}.")
+    ends = re.compile(r"[.!?]+(?=\s|$)")  # one sentence of each
+    listed = {begun: ends.sub(",", ", ".join(each)) for begun, each in said.items() if each}
+    told = [f"{begun} {shorten(e, ROOM, placeholder=' …').rstrip(', ')}." for begun, e in listed.items()]
     return Summary(summary=" ".join(told).strip())
 
 
@@ -126,17 +124,12 @@ def explain_failure(given: Course) -> FailReason:
 def revise_insights(given: Rulebook) -> Revision:
     """Add the order of actions in each success, and after failures a warning; agree to what stands."""
     wanted = [*filter(None, map(_order, given.succeeded)), *([NOT_AGAIN] if given.failed else [])]
-    room = given.most - len(given.rules)
-    return Revision(operations=[*_operations(given.rules, dict.fromkeys(wanted), room)][:MOST_OPERATIONS])
-
-
-def _operations(rules: Sequence[str], wanted: dict[str, None], room: int) -> Iterator[Operation]:
-    for text in wanted:
-        if text in rules:
-            yield Operation(reason="These trials bear it out.", kind="AGREE", rule=rules.index(text))
-        elif room > 0:
-            room -= 1
-            yield Operation(reason="No rule says this yet.", kind="ADD", text=text)
+    added = [text for text in dict.fromkeys(wanted) if text not in given.rules]
+    agreed = [given.rules.index(text) for text in dict.fromkeys(wanted) if text in given.rules]
+    operations = [Operation(reason="These trials bear it out.", kind="AGREE", rule=n) for n in agreed]
+    for text in added[: max(0, given.most - len(given.rules))]:
+        operations.append(Operation(reason="No rule says this yet.", kind="ADD", text=text))
+    return Revision(operations=operations[:MOST_OPERATIONS])
 
 
 def _order(trial: str) -> str:

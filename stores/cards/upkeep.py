@@ -21,7 +21,8 @@ from mneme.stores.cards.card_records import SECONDS_A_DAY, CardRecords
 from mneme.stores.cards.lifecycle import archived
 from mneme.stores.cards.metrics import TaskLog
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, Version, team_namespace
+from mneme.stores.ledger.listing import Order
+from mneme.stores.ledger.records import Change, Version, microseconds, team_namespace
 from mneme.stores.shelf import Shelf, kind_of
 
 ACTOR = "card lifecycle"
@@ -83,7 +84,8 @@ class Upkeep:
     async def _left_behind(self, began: datetime, passed: int) -> list[Version]:
         """Return the cards that were last written or shown before the window, and not before the last one."""
         mark = await self._marks.find(MARK) or Mark(passed=passed)
-        heads = await self._ledger.changed(self._records.namespace, mark.began, began)
+        between = Order("updated", since=microseconds(mark.began), until=microseconds(began))
+        heads = await self._records.heads(order=between)
         left = await self._tasks.latest(
             max(0, passed - mark.passed), offset=self._records.settings.inactive_tasks
         )

@@ -69,7 +69,9 @@ def open_file(path: Path) -> Sqlite:
             for end in ("", "-wal", "-shm", KEPT):
                 close_to_others(Path(f"{path}{end}"))
         with database.writing() as cursor:
-            _set_up(cursor)
+            make(cursor, Sqlite, TABLES)
+            for statement in (f"CREATE INDEX IF NOT EXISTS checkpoints_run ON checkpoints ({RUN})", *SET_UP):
+                cursor.execute(statement)
         _note_kept(path)
         before = noted(path)  # before what it is compared with: others write, too
         with database.reading() as cursor:
@@ -98,13 +100,6 @@ def _check(cursor: Cursor, path: Path, remedy: str) -> None:
         raise BadInput(f"{path} is a database of another program.", "Set MNEME_CHECKPOINTS to another file.")
     if (found := cursor.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
         raise Damaged(f"The checkpoints at {path} are damaged: {found}.", remedy)
-
-
-def _set_up(cursor: Cursor) -> None:
-    make(cursor, Sqlite, TABLES)
-    cursor.execute(f"CREATE INDEX IF NOT EXISTS checkpoints_run ON checkpoints ({RUN})")
-    for statement in SET_UP:
-        cursor.execute(statement)
 
 
 def _note_kept(path: Path) -> None:
@@ -167,8 +162,10 @@ def copy_sqlite(path: Path, target: Path) -> None:
     """Copy the file as it is at one moment, also while others write to it. Raises StorageFailure."""
     make_private_file(target)
     try:
-        with readable(path) as file, closing(_open(file)) as source, closing(sqlite3.connect(target)) as copy:
-            source.backup(copy)
+        with readable(path) as file, closing(sqlite3.connect(target)) as copy:
+            there = f"{file.absolute().as_uri()}?mode=rw"
+            with closing(sqlite3.connect(there, uri=True, timeout=30)) as source:
+                source.backup(copy)
     except sqlite3.Error as failure:
         raise StorageFailure(
             f"The checkpoints at {path} cannot be copied: {failure}.", "`mneme verify` says what is wrong."
@@ -186,7 +183,3 @@ def readable(path: Path) -> Iterator[Path]:
             if (file := Path(f"{path}{end}")).exists():
                 shutil.copyfile(file, Path(room, path.name + end))
         yield Path(room, path.name)
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=30)

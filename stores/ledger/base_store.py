@@ -37,8 +37,7 @@ from mneme.stores.ledger.query import MAX_QUERY, Mode
 from mneme.stores.ledger.records import Change, Namespace, Source, Value, Version, Write, make_write, texts_in
 from mneme.stores.ledger.writing import retry_on_conflict
 
-COMPARED = {f"${name}": compare for name, compare in filters.COMPARED.items()}
-RANGES = ("$gt", "$gte", "$lt", "$lte")
+RANGES = {f"${name}": filters.COMPARED[name] for name in filters.RANGES}
 PAGE = 100
 
 
@@ -199,5 +198,5 @@ def _passes(value: Any, test: Test) -> bool:
             return False
         value = value.get(name)
     if operator in RANGES:
-        return isinstance(value, (int, float)) and COMPARED[operator](value, float(operand))
+        return isinstance(value, (int, float)) and RANGES[operator](value, float(operand))
     return bool(value == operand) is (operator == "$eq")

@@ -62,13 +62,15 @@ class EdgeIndex:
             return copy.seq
         check_embedder(str(self._folder), state, *copy.made_with)
         with self._following:
-            copy = self._opened()
             self._check_space()
-            with self._database.reading(snapshot=True) as cursor:
-                found = changes(cursor, copy.seq)
-            copy.apply(found)
-            self._has_remains |= found.erases
+            self._catch_up(self._opened())
         return state.seq
+
+    def _catch_up(self, copy: EdgeEngine) -> None:
+        with self._database.reading(snapshot=True) as cursor:
+            found = changes(cursor, copy.seq)
+        copy.apply(found)
+        self._has_remains |= found.erases
 
     def written(self) -> None:
         """Follow at once where this process has a copy."""
@@ -107,10 +109,7 @@ class EdgeIndex:
             former = self._opened()
             new = self._built(former.folder, former.lock)
             with self._following:
-                with self._database.reading(snapshot=True) as cursor:
-                    found = changes(cursor, new.seq)
-                new.apply(found)
-                self._has_remains |= found.erases
+                self._catch_up(new)
                 self._copy = new
             former.discard()
 
@@ -125,7 +124,7 @@ class EdgeIndex:
             return wrong
         copy = self._opened()
         with self._following, self._database.reading(snapshot=True) as cursor:
-            copy.apply(changes(cursor, copy.seq))
+            copy.apply(changes(cursor, copy.seq))  # of the state that is compared
             return wrong + differences(cursor, copy.points())
 
     def layout(self) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from mneme.stores.database import Cursor, Database
 from mneme.stores.ledger.listing import vectors_by_ids
-from mneme.stores.ledger.log import SUM, Head, State, drop_kept, heads_of, state_of
+from mneme.stores.ledger.log import SUM, Head, State, heads_of, kept, state_of
 from mneme.stores.ledger.query import (
     CHANGED,
     DENSE,
@@ -81,7 +81,7 @@ def changes(cursor: Cursor, after: int) -> Changes:
     points = points_of(cursor, touched, state)
     gone = touched.keys() - {point.id for point in points}
     if erases := any(kind in ("forget", "drop") for kind, *_ in rows):
-        drop_kept()
+        kept.clear()
     return Changes(state, points, [*gone], erases)
 
 

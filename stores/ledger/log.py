@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 from uuid import uuid4
@@ -67,9 +68,10 @@ CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {bl
 BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
 """What is read of an entry to take its body from it: see `body_of`."""
 VERSIONS = TypeAdapter(list[Version])
-KEPT_VERSIONS, KEPT_CHARS = 4096, 1_000_000
-"""How many versions are kept in memory once they were read, and how long what is read at once may be."""
-_kept: dict[bytes, Version] = {}
+KEPT_VERSIONS, KEPT_CHARS = 4096, 4096
+"""How many versions are kept in memory once they were read, and the characters of the longest of them."""
+kept: dict[bytes, Version] = {}
+"""Versions by the digests of their entries; whoever learns that something was erased empties it."""
 HEADS = """SELECT e.seq, h.record, e.nonce, e.body, e.digest, h.scope FROM ledger_heads h
     LEFT JOIN ledger_entries e ON e.seq = h.seq AND e.record = h.record"""
 """Reads records as they are now: see `versions_in`."""
@@ -220,7 +222,7 @@ class Log(Worker):
         self._writer.submit(self._drain)
         result: T = await asyncio.wrap_future(job.done)
         if erases:
-            drop_kept()
+            kept.clear()
             await asyncio.wrap_future(self._writer.submit(self.database.erased))
         return result
 
@@ -420,20 +422,16 @@ def versions_in(rows: Iterable[Sequence[Any]]) -> list[Version]:
     Those read last are kept by their digests: to parse a version takes as long as to find ten. Their values
     are shared, so nobody may change what is in them.
     """
-    found = [(row, _kept.get(row[4])) for row in rows]
+    found = [(row, kept.get(row[4])) for row in rows]
     bodies = [body_of(row) for row, version in found if version is None]
     parsed = iter(VERSIONS.validate_json(f"[{','.join(bodies)}]") if bodies else ())
     versions = [version or next(parsed) for _, version in found]
-    if bodies and sum(map(len, bodies)) < KEPT_CHARS:
-        if len(_kept) > KEPT_VERSIONS:
-            _kept.clear()
-        _kept.update((row[4], version) for (row, _), version in zip(found, versions, strict=True))
+    if 0 < len(bodies) <= MAX_MARKS:  # a listing of very many would fill the memory
+        both = zip(found, versions, strict=True)
+        kept.update((row[4], version) for (row, _), version in both if len(row[3]) <= KEPT_CHARS)
+        for oldest in [*islice(kept, max(0, len(kept) - KEPT_VERSIONS))]:
+            kept.pop(oldest, None)  # another thread may have been first
     return versions
-
-
-def drop_kept() -> None:
-    """Let go of the versions that are kept in memory: one of them was erased."""
-    _kept.clear()
 
 
 def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Head]:

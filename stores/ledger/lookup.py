@@ -119,29 +119,19 @@ class Lookup:
         include_retired: bool = False,
         shelf: str = "",
         newest_first: bool = False,
+        order: Order | None = None,
     ) -> list[Version]:
         """Return records in the order in which they were first written; a shelf's are always live.
 
-        Without a limit (None) all are returned. With `newest_first` it is the opposite order. Both take the
+        Without a limit (None) all are returned. With `newest_first` it is the opposite order; an `order` can
+        name the last change in place of the first writing, and from when to when that was. All take the
         longer the more are passed over.
         """
         where = where_below(namespace_prefix, filter, retired=include_retired, shelf=shelf)
-        order = Order(descending=newest_first)
         if limit is not None and limit <= 0:
             return []
+        order = order or Order(descending=newest_first)
         return await self._log.read(listing.records, where, limit, offset, order)
-
-    async def changed(self, namespace: Namespace, since: datetime, until: datetime) -> list[Version]:
-        """Return the live records that were last written from one moment on, and before another."""
-        where = where_below(check_namespace(namespace))
-        between = Order("updated", since=microseconds(since), until=microseconds(until))
-        return await self._log.read(listing.records, where, order=between)
-
-    async def latest(self, namespace_prefix: Namespace, limit: int) -> list[Version]:
-        """Return records, retired ones too, in the order of their last change, the latest first."""
-        where = where_below(namespace_prefix, retired=True)
-        order = Order("updated", descending=True)
-        return await self._log.read(listing.records, where, limit, order=order) if limit > 0 else []
 
     async def search(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,

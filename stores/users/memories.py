@@ -15,6 +15,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt
 from mneme.core.errors import Conflict
 from mneme.stores.answers import KeptAnswers
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.listing import Order
 from mneme.stores.ledger.query import DENSE, Mode
 from mneme.stores.ledger.records import Change, Namespace, Version, user_namespace
 from mneme.stores.ledger.transfer import ImportReport
@@ -281,7 +282,8 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
 
     async def latest_changes(self, limit: int) -> Sequence[Version]:
         """Return the latest versions of all memories, the newest first."""
-        heads = await self.ledger.latest(self.namespace, limit)
+        last_changed = Order("updated", descending=True)
+        heads = await self.heads(limit, include_retired=True, order=last_changed)
         versions = [each for head in heads for each in await self._changes(head)]
         return sorted(versions, key=lambda each: each.at, reverse=True)[:limit]
 

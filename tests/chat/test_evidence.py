@@ -5,8 +5,15 @@ from contextlib import nullcontext
 
 import pytest
 
-from mneme.nodes.chat.writing_down import around
-from mneme.prompts.chat.evidence import changed_number, left_out, located, names, rest, strange_name
+from mneme.prompts.chat.evidence import (
+    changed_number,
+    left_out,
+    located,
+    names,
+    rest,
+    sentence_around,
+    strange_name,
+)
 from mneme.prompts.chat.memory_agent.reading import Incoming, Read, Reading, read_message
 
 MESSAGE = "Actually it’s Max, my dog — he's 5 and lives with my sister Emily. He loves Portland!"
@@ -159,5 +166,5 @@ def test_a_number_is_not_doubted_that_was_known_before(known: list[str]) -> None
 
 def test_the_sentence_around_a_quote_is_its_context() -> None:
     message = "Actually no. He moved to Rome, by the way. Bye"
-    assert around("moved to Rome", message) == "He moved to Rome, by the way."
-    assert around("never said", message) == "never said"
+    assert sentence_around("moved to Rome", message) == "He moved to Rome, by the way."
+    assert sentence_around("never said", message) == "never said"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 from mneme.core.errors import BadInput
+from mneme.evals.compare.code import CODE, cost
 from mneme.evals.compare.course import UNKNOWN, Family, Score, Situation
 from mneme.evals.compare.evaluation import Options, run, table_of, tasks_of
 from mneme.evals.compare.finding import FAMILIES, KNOWN, memory_named
@@ -16,6 +18,7 @@ from mneme.evals.compare.memory import Event, Memory, Outcome
 from mneme.evals.compare.playing import fitted
 from mneme.evals.compare.public import of_folder
 from mneme.evals.compare.rivals import RIVALS
+from mneme.evals.compare.work import WANTED
 from mneme.evals.measuring import holm
 from mneme.models.asking.budget import tokens
 from tests.doubles.ollama_streams import Answer
@@ -75,6 +78,16 @@ def test_a_conversation_asks_about_now_then_and_what_was_to_be_forgotten() -> No
                 break
     assert any(" did " in each or " was " in each for each in asked), "then"
     assert right == {True, False}, "sometimes it is right that nothing is known"
+
+
+def test_the_lesson_of_one_piece_of_code_misleads_where_the_data_is_not_alike() -> None:
+    functions, pipelines = (CODE.families[each].shapes for each in ("functions", "pipelines"))
+    for shape in (functions["a look-up in a list"], pipelines["a search of the whole file for each key"]):
+        numbers, lists = (partial(cost, shape, data, "seed") for data in shape.data)
+        table, halving = shape.remedies
+        assert numbers() / numbers(table) > WANTED and numbers() / numbers(halving) > WANTED
+        assert lists() / lists(table) == 0 and lists() / lists(halving) > WANTED
+        assert numbers("two threads") == numbers(), "it fits no shape"
 
 
 async def test_every_memory_plays_within_the_budget_and_goes_on_where_it_stopped(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def events(result: Any) -> list[str]:
 
 async def test_the_papers_story_is_discovery_reuse_and_an_edge_case_that_merges(edge_ledger: Ledger) -> None:
     cards = cards_in(edge_ledger)
-    first = await solve(edge_ledger, DISCOVERY, rows=LARGE)
+    first = await solve(edge_ledger, DISCOVERY, rows=ROWS)
     assert (first["iterations"], events(first)) == (2, ["created"])
     assert first["packet"]["judged_by"] == "environment"
     assert first["packet"]["objections"][0]["status"] == "closed"
@@ -93,33 +93,33 @@ async def test_the_papers_story_is_discovery_reuse_and_an_edge_case_that_merges(
     assert (card.status, card.evidence.task_ids) == ("provisional", [DISCOVERY.id])
     assert not card.deprecated_approaches, "the first draft did, too; the second was only better"
 
-    second = await solve(edge_ledger, REUSE, rows=LARGE)
+    second = await solve(edge_ledger, REUSE, rows=ROWS)
     assert (second["iterations"], events(second)) == (1, ["success", "promoted"])
     assert second["packet"]["sources"]["cards"] == [card.id]
     verified = await cards.records.get(card.id)
     mean = (first["packet"]["confidence"] + second["packet"]["confidence"]) / 2
     assert verified.status == "verified" and verified.confidence == pytest.approx(mean)
     task = next(each for each in await cards.tasks.all() if each.id == REUSE.id)
-    assert (task.world, task.posed["query"], task.posed["rows"]) == ("sql_tuning", REUSE.query, LARGE)
+    assert (task.world, task.posed["query"], task.posed["rows"]) == ("sql_tuning", REUSE.query, ROWS)
     approaches = [each.pattern for each in card.rules]
     pair = Pair(key=card.id, asked="Faster.", answer=lesson_of(card), world=task.world, posed=task.posed)
     pair = pair.model_copy(update={"approaches": approaches})
     assert solved_by(pair, [f"Do {approaches[0]}.", "ANALYZE", ""]) == [True, False, False]
 
-    third = await solve(edge_ledger, EDGE_CASE, rows=LARGE)
+    third = await solve(edge_ledger, EDGE_CASE, rows=ROWS)
     assert events(third) == ["dispute"]
     disputed = await cards.records.get(card.id)
     assert (disputed.status, disputed.claim, disputed.rules) == ("disputed", card.claim, card.rules)
 
     (dispute,) = await cards.disputes.list()
-    ended = await resolve(edge_ledger, dispute.id, environment="sql_tuning", rows=LARGE)
+    ended = await resolve(edge_ledger, dispute.id, environment="sql_tuning", rows=ROWS)
     assert ended["recommendation"]["recommendation"] == "merge"
     assert 3 <= len(ended["dispute"]["rounds"][0]["trials"]) <= 5
     merged = await cards.records.get(card.id)
     assert (merged.status, len(merged.rules)) == ("verified", 2)
     assert merged.evidence.success_count > verified.evidence.success_count
 
-    again = await solve(edge_ledger, EDGE_CASE, problem(EDGE_CASE, task_id="once-more"), rows=LARGE)
+    again = await solve(edge_ledger, EDGE_CASE, problem(EDGE_CASE, task_id="once-more"), rows=ROWS)
     assert (again["iterations"], events(again)) == (1, ["success"]), "the merged rule applies at once"
     reasons = [version.reason for version in await cards.records.history(card.id)]
     assert any("promoted by leader" in reason for reason in reasons)

@@ -30,10 +30,9 @@ teams:
 
 
 @pytest.fixture
-def shared_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def shared_server(users: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Set up a server with keys, on which three people share a team."""
     (tmp_path / "roles.yaml").write_text(ROLES)
-    monkeypatch.setenv("MNEME_AUTH", str(tmp_path / "users.json"))
     monkeypatch.setenv("MNEME_ROLES", str(tmp_path / "roles.yaml"))
     settings.cache_clear()
 
@@ -84,6 +83,23 @@ async def test_many_synopses_of_what_was_asked_leave_room_for_the_fact_that_answ
     found = await SharedMemory(bundled, "ann").recall(QUESTION, teams=["analysts"], budget=150)
     assert [each.kind for each in found].count("fact") == 1 and len(found) > 1
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+
+
+async def test_of_many_facts_that_are_alike_the_newest_are_shown(bundled: Ledger) -> None:
+    """Within days as within years; and no synopsis that is as long as three takes their room."""
+    memories, episodes = UserMemories(bundled, "ann"), EpisodicMemory(bundled, "analysts", "work")
+    for day in range(1, 10):
+        told = {"content": f"The red key hangs on hook {day * 37 % 10}.", "time": f"2026-03-{day:02}"}
+        await memories.insert(Memory(**told), change=WHY)
+        synopsis = f"[2026-03-{day:02}] Ann looked for the red key. It hung on a hook after {day} steps."
+        record = EpisodeRecord(
+            run=f"r{day}", episode="e", category="c", success=True, steps=day, synopses=[synopsis]
+        )
+        await episodes.keep(record, change=WHY)
+    asked = "Ann looks for the red key. On which hook does it hang? She has been at it since noon."
+    found = await SharedMemory(bundled, "ann").recall(asked, teams=["analysts"], budget=120)
+    facts = [each.origin[-10:] for each in found if each.kind == "fact"]
+    assert len(facts) >= 3 and {"2026-03-09", "2026-03-08"} <= {*facts}
 
 
 async def test_what_answers_one_sentence_of_a_long_message_is_found(bundled: Ledger) -> None:

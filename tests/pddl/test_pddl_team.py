@@ -16,6 +16,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from mneme.core.errors import BadInput
 from mneme.environments.pddl import PddlWorld, Problem, generate, load
 from mneme.environments.pddl.wording import ILLEGAL, UNPARSED
+from mneme.environments.pddl.world import CHECK, LOOK
 from mneme.environments.turns import Turn
 from mneme.graphs.pddl_team import builder
 from mneme.models.asking.asking import clear_endpoints
@@ -24,8 +25,7 @@ from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES
 from mneme.prompts.discussion.memory_template import Slots
 from mneme.prompts.pddl.pddl_team import Move, choose_action, choose_otherwise
-from mneme.rules.pddl.pddl_manual import read_manual
-from mneme.rules.pddl.pddl_team import CHECK, LOOK, next_action, read
+from mneme.rules.pddl.pddl_team import next_action, read, read_manual
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from tests.doubles.ollama import Json, Model, Reply, by_rules
