@@ -112,45 +112,6 @@ def measured(held: Held, folder: Path, fresh: Path) -> Figures:
     return _figures(held, ran, checked.output if checked else ran.output)
 
 
-def raced(
-    held: Held, folders: tuple[Path, Path], first: tuple[Figures, Figures], start: float
-) -> tuple[Figures, Figures]:
-    """Measure the original and a solution in turn; return the pair whose gain is the median.
-
-    A processor's pace changes: what runs side by side is slowed alike, and a moment that hits one of both is
-    an outlier. What takes long counts as it was measured first, unless noise decides: then it is measured
-    again, as is what does not take long. A solution that fails once has failed.
-    """
-    pairs, middle = [first], first
-    while held.metrics and not any(each.wrong for each in pairs[-1]):
-        is_long = any(each.values[CPU] > LONG_RUN for each in pairs[-1])
-        most, more = (1, LONG_RUNS) if is_long else (held.runs, 2 * held.runs)
-        if len(pairs) >= (more if is_near(held, middle, start) else most):
-            break
-        again = [run(held.measure or held.check, folder, held.bounds) for folder in folders]
-        original, solution = (
-            _figures(held, ran, ran.output)._replace(shown=each.shown)
-            for ran, each in zip(again, first, strict=True)
-        )
-        if solution.wrong:
-            return first[0], solution
-        pairs.append((original, solution))
-        sound = [pair for pair in pairs if not pair[0].wrong] or [first]
-        middle = sorted(sound, key=lambda pair: gain_of(held, pair, start))[len(sound) // 2]
-    return middle
-
-
-def gain_of(held: Held, pair: tuple[Figures, Figures], start: float) -> float:
-    """Return how many times as good the first metric is; 0 without one."""
-    return next((each.gain for each in compared(held.metrics, *pair, start)), 0.0)
-
-
-def is_near(held: Held, pair: tuple[Figures, Figures], start: float) -> bool:
-    """Say whether no more than noise decides if a solution gains what is wanted."""
-    wanted = held.metrics[0].wanted if held.metrics else 0.0
-    return abs(gain_of(held, pair, start) - wanted) <= NOISE * wanted
-
-
 def _figures(held: Held, ran: Ran, shown: str) -> Figures:
     command = held.measure or held.check
     said = {aim.name: re.findall(LINE.format(name=re.escape(aim.name)), ran.output) for aim in held.metrics}
@@ -178,31 +139,7 @@ def tail(text: str) -> str:
     return text if len(text) <= MAX_SHOWN_CHARS else f"…{text[-MAX_SHOWN_CHARS:]}"
 
 
-def compared(aims: Sequence[Aim], before: Figures, after: Figures, start: float) -> list[Metric]:
-    """Set the figures of a solution beside the baseline's; processor seconds without those of the start."""
-    return [
-        Metric(
-            name=aim.name,
-            value=_without_start(aim, after.values[aim.name], start),
-            baseline=_without_start(aim, before.values.get(aim.name), start),
-            better=aim.better,
-            wanted=aim.wanted,
-            limit=aim.limit,
-            stopped=before.stopped and aim.name == CPU,
-        )
-        for aim in aims
-        if aim.name in after.values
-    ]
-
-
 Seconds = TypeVar("Seconds", float, float | None)
-
-
-def _without_start(aim: Aim, value: Seconds, start: float) -> Seconds:
-    """Subtract a start from processor seconds; what is left is at least the noise of the start itself."""
-    return value if value is None or aim.name != CPU else max(value - start, NOISE * start)
-
-
 MAX_MATERIAL_CHARS = 12_000
 FORM = """Files are those that change, each with its path and its whole new text; or the diff is a unified
 diff of them. Statements, query and answer stay empty."""
@@ -302,7 +239,7 @@ class FilesWorld(World):
         lines = [f"`{held.check}` ends with 0."] if held.check else []
         lines += [f"`{held.measure}` prints what it prints now."] if held.same_output else []
         for aim in held.metrics:
-            now = _without_start(aim, self.baseline.values.get(aim.name), self.start)
+            now = self._without_start(aim, self.baseline.values.get(aim.name))
             from_ = "" if now is None else f", now {now:.4g}"
             gain = f" {aim.wanted:g} times as good ({aim.better} is better{from_})" if aim.wanted else ""
             lines.append(
@@ -354,15 +291,15 @@ class FilesWorld(World):
                 return failed("Nothing was changed.", wanted=wanted)
             with self._changed(files) as one, self._changed(files) as other:
                 before, after = self.baseline, measured(self._held, one, other)
-            again = not quick or (not after.wrong and is_near(self._held, (before, after), self.start))
+            again = not quick or (not after.wrong and self._is_near((before, after)))
             if again and not after.wrong and not self._unlike(before, after):
                 with self._template.copy() as original, self._changed(files) as changed:
-                    before, after = raced(self._held, (original, changed), (before, after), self.start)
+                    before, after = self._raced((original, changed), (before, after))
         except NotAllowed as refused:
             return failed(f"Refused: {refused}", wanted=wanted)
         if wrong := after.wrong or self._unlike(before, after):
             return failed(wrong, after.shown, wanted)
-        return self._judged(before, after, compared(self._held.metrics, before, after, self.start))
+        return self._judged(before, after, self._compared(before, after))
 
     def probe(self, solution: Solution, command: str) -> str:
         """Run a hidden check on a copy; one that a sound original fails too is wrong, and says nothing."""
@@ -377,6 +314,59 @@ class FilesWorld(World):
         with self._template.copy() as original:
             is_sound = bool(self.baseline.wrong) or run(command, original, bounds).is_good
         return _why("hidden check", ran) if is_sound else ""
+
+    def _raced(self, folders: tuple[Path, Path], first: tuple[Figures, Figures]) -> tuple[Figures, Figures]:
+        """Measure the original and a solution in turn; return the pair whose gain is the median.
+
+        A processor's pace changes: what runs side by side is slowed alike, and a moment that hits one of both
+        is an outlier. What takes long counts as it was measured first, unless noise decides: then it is
+        measured again, as is what does not take long. A solution that fails once has failed.
+        """
+        held, pairs, middle = self._held, [first], first
+        while held.metrics and not any(each.wrong for each in pairs[-1]):
+            is_long = any(each.values[CPU] > LONG_RUN for each in pairs[-1])
+            most, more = (1, LONG_RUNS) if is_long else (held.runs, 2 * held.runs)
+            if len(pairs) >= (more if self._is_near(middle) else most):
+                break
+            again = [run(held.measure or held.check, folder, held.bounds) for folder in folders]
+            original, solution = (
+                _figures(held, ran, ran.output)._replace(shown=each.shown)
+                for ran, each in zip(again, first, strict=True)
+            )
+            if solution.wrong:
+                return first[0], solution
+            pairs.append((original, solution))
+            sound = [pair for pair in pairs if not pair[0].wrong] or [first]
+            middle = sorted(sound, key=self._gain)[len(sound) // 2]
+        return middle
+
+    def _gain(self, pair: tuple[Figures, Figures]) -> float:
+        """Return how many times as good the first metric is; 0 without one."""
+        return next((each.gain for each in self._compared(*pair)), 0.0)
+
+    def _is_near(self, pair: tuple[Figures, Figures]) -> bool:
+        """Say whether no more than noise decides if a solution gains what is wanted."""
+        return abs(self._gain(pair) - self.wanted_gain) <= NOISE * self.wanted_gain
+
+    def _compared(self, before: Figures, after: Figures) -> list[Metric]:
+        """Set the figures of a solution beside the baseline's; processor seconds without the start's."""
+        return [
+            Metric(
+                name=aim.name,
+                value=self._without_start(aim, after.values[aim.name]),
+                baseline=self._without_start(aim, before.values.get(aim.name)),
+                better=aim.better,
+                wanted=aim.wanted,
+                limit=aim.limit,
+                stopped=before.stopped and aim.name == CPU,
+            )
+            for aim in self._held.metrics
+            if aim.name in after.values
+        ]
+
+    def _without_start(self, aim: Aim, value: Seconds) -> Seconds:
+        """Subtract the start from processor seconds; left is at least the noise of the start itself."""
+        return value if value is None or aim.name != CPU else max(value - self.start, NOISE * self.start)
 
     def _unlike(self, before: Figures, after: Figures) -> str:
         """Say what cannot be believed: silence where there were words, another output, no output at all."""

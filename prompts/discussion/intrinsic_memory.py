@@ -60,11 +60,16 @@ Issues = Annotated[list[Issue], Field(max_length=MOST_ISSUES)]
 Numbers = Annotated[list[Annotated[int, Field(ge=-1, le=999)]], Field(max_length=40)]
 
 
-class Raising(BaseModel):
-    """What is said, and what it does to the issues of the discussion; the reason is first."""
+class Said(BaseModel):
+    """What is said in a turn; the reason is first."""
 
     reasoning: Reason = Field(description="One or two sentences, before deciding.")
     message: str = Field(description="What you say to the team.")
+
+
+class Raising(Said):
+    """What is said, and what it does to the issues of the discussion."""
+
     raises: Issues = Field([], description="New issues; none that stands in the list already.")
     answers: Numbers = Field(
         [], description="Numbers of issues that this turn answers, or settles as its own."
@@ -165,11 +170,9 @@ class Delegating(Speaking):
     following: str = Field("", description="Who has the floor next, unless the discussion ends.")
 
 
-class Delegation(BaseModel):
+class Delegation(Said):
     """The delegate's turn."""
 
-    reasoning: Reason = Field(description="One or two sentences, before deciding.")
-    message: str = Field(description="What you say to the team.")
     finalize: bool = Field(description="FINALIZE: whether the document is to be written now.")
 
 

@@ -30,10 +30,9 @@ teams:
 
 
 @pytest.fixture
-def shared_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def shared_server(users: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Set up a server with keys, on which three people share a team."""
     (tmp_path / "roles.yaml").write_text(ROLES)
-    monkeypatch.setenv("MNEME_AUTH", str(tmp_path / "users.json"))
     monkeypatch.setenv("MNEME_ROLES", str(tmp_path / "roles.yaml"))
     settings.cache_clear()
 

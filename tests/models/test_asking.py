@@ -45,12 +45,6 @@ GOOD = json.dumps(STORED)
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def double(monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDouble]:
-    with served(monkeypatch) as running:
-        yield running
-
-
 # Who answers.
 
 

@@ -24,12 +24,6 @@ WHO = "ollama:llama3.1:8b"
 GOOD = json.dumps(STORED)
 
 
-@pytest.fixture
-def double(monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDouble]:
-    with served(monkeypatch) as running:
-        yield running
-
-
 def sent(double: OllamaDouble) -> list[dict[str, Any]]:
     return [request.body for request in double.chats]
 

@@ -2,34 +2,15 @@
 
 import asyncio
 import math
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from mneme.core.settings import settings
-from mneme.models.asking.asking import clear_endpoints
 from mneme.models.asking.probability import ask_likelihood
 from mneme.prompts.sharing.answering import Asked, answer
 from tests.doubles.ollama import OllamaDouble, Reply
 
 WHO = "ollama:llama3.1:8b"
 ASKED = Asked(does="Write.", question="?")
-
-
-@pytest.fixture
-def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaDouble]:
-    with OllamaDouble() as running:
-        monkeypatch.setenv("MNEME_HOME", str(tmp_path))
-        monkeypatch.setenv("MNEME_OLLAMA_URL", running.url)
-        _forget()
-        yield running
-    _forget()
-
-
-def _forget() -> None:
-    settings.cache_clear()
-    clear_endpoints()
 
 
 async def test_a_server_that_tells_none_is_asked_once(double: OllamaDouble) -> None:
