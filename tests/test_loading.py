@@ -31,6 +31,8 @@ def loaded() -> list[list[str]]:
 def test_the_chatbot_loads_no_stores_but_its_own_and_what_a_recall_reads(loaded: list[list[str]]) -> None:
     assert {room(name.partition(".")[2]) for name in loaded[0] if name.startswith("mneme.stores.")} == {
         "access",
+        "answers",
+        "database",
         "discussions",
         "ledger",
         "pools",

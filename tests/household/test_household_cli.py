@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, EntryPoints
 from io import StringIO
-from itertools import count, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -379,28 +379,6 @@ def test_a_manager_that_never_answers_does_not_look_like_mita(
     with Screen(parse_episode(written[0]["episode"]), [], console) as screen:
         screen.show(rounds[0])
     assert "no usable allocation (1 so far)" in out.getvalue()
-
-
-def test_a_team_that_waits_for_what_it_was_shown_is_told_of(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rounds = count()
-
-    def manager(body: dict[str, Any]) -> Reply:
-        """Let all wait at first, then do as they propose."""
-        text = "\n".join(each["content"] for each in body["messages"])
-        members = re.findall(r"(\w+) sees:(.*?)(?=\n\w+ sees:|\Z)", text, re.S)
-        option = r"\[(\d+)\] wait" if next(rounds) < 2 else r"proposes \[(\d+)\]"
-        choices = {name: int(re.findall(option, said)[-1]) for name, said in members}
-        return Reply(json.dumps({"reason": "Alice and Bob may not.", "choices": choices}))
-
-    assert CliRunner().invoke(app, ["add", "The wine always goes into the fridge."]).exit_code == 0
-    played = ("--task", "Prepare Tea", "--members", "2", "--seed", "3", "--no-summary")
-    with served(monkeypatch, Model("large"), brain=manager):
-        settings.cache_clear()
-        told = CliRunner().invoke(app, ["household", "run", *played, *RULES, "--manager", "ollama:large"])
-    assert told.output.count("may forbid its goal") == 1, told.output
-    assert told.output.index("goes into the fridge") < told.output.index("may forbid its goal")
 
 
 def test_a_method_of_another_package_plays_by_entry_point(

@@ -7,7 +7,7 @@ run is continued after a kill, or where a server went on playing without its cli
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 from uuid import uuid4
@@ -22,7 +22,6 @@ from mneme.api.household_runs import (
     Line,
     Request,
     Run,
-    brief,
     checked,
     decision_of,
     methods,
@@ -34,7 +33,7 @@ from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.household.replay import ending, print_decision
 from mneme.cli.household.screen import Screen
-from mneme.cli.show import console, emit, errors, print_shared, prints_json, say
+from mneme.cli.show import console, emit, print_shared, prints_json, say
 from mneme.client.remote import api_key
 from mneme.client.workflows import Graph, Workflows, open_workflows, server_errors
 from mneme.core.errors import BadInput
@@ -138,8 +137,6 @@ class _Played:
     screen: Screen | None
     method: str
     owner: str | None = None
-    shown: list[str] = field(default_factory=list)
-    """What the team was shown of what its people said, until somebody is told that it may forbid the goal."""
 
     @property
     def graph(self) -> str:
@@ -194,7 +191,6 @@ class _Played:
     async def _keep(self, event: Mapping[str, Any], thread: str) -> None:
         """Write an event into the trace and show it; the first decision or step begins the run."""
         if event["step"] == "shared" and self.screen is None:
-            self.shown.extend(event["shown"])
             print_shared(event["shown"])
         if event["step"] not in (*DECISIONS, "execute"):
             return
@@ -210,21 +206,9 @@ class _Played:
                 if line["kind"] == "decision":
                     emit(line)
                     print_decision(line)
-                    self._tell_of_waiting(line)
                 continue
             self.screen.show(line)
             await asyncio.sleep(PACE if line["kind"] == "step" else 0)
-
-    def _tell_of_waiting(self, line: Line) -> None:
-        """Say once, where all wait and were shown what people want, that this may forbid the goal."""
-        actions = line.get("allocation") or [each["action"] for each in line.get("proposals", ())]
-        if self.shown and actions and {*map(brief, actions)} == {"wait"}:
-            self.shown.clear()
-            say(
-                "[yellow]All wait. What the team was shown above may forbid its goal: then it can only wait. "
-                "Ctrl-C ends the run; with --shared-tokens 0 the team is shown nothing.[/]",
-                errors,
-            )
 
 
 def _print_result(found: Run, ended: Line) -> None:
