@@ -17,13 +17,13 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from mneme.core.settings import settings
-from mneme.evals.commands import NOWHERE, quiet
 from mneme.integrations import shared
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from tests.doubles.command_line import Run, run_mneme
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.langgraph_server import Guarded, Server, serving
+from tests.doubles.quiet import NOWHERE, quiet
 
 pytest_plugins = [
     "tests.doubles.greetings",

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import pytest
 
-from mneme.evals.commands import NOWHERE, quiet
 from tests.doubles.command_line import run_mneme
+from tests.doubles.quiet import NOWHERE, quiet
 
 DOCS = Path(__file__).parents[1] / "docs"
 TESTED = [

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mneme.evals.commands import quiet
 from mneme.models.embedding.absent import PACKAGES
+from tests.doubles.quiet import quiet
 
 HIDDEN = """
 from importlib import util

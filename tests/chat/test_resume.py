@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from mneme.evals.commands import quiet
 from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent.comparing import compare_memories
 from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.prompts.chat.memory_agent.rewriting import rewrite_memory
 from tests.doubles.command_line import Running, run_mneme
 from tests.doubles.ollama import OllamaDouble, by_rules
+from tests.doubles.quiet import quiet
 from tests.doubles.waiting import wait_until
 
 MODEL = "ollama:llama3.1:8b"

@@ -13,7 +13,6 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.langchain import LangChainTracer
 from langsmith import Client
 
-from mneme.evals.commands import quiet
 from mneme.graphs.memory_agent import builder as memory_agent
 from mneme.graphs.remember import builder as remember
 from mneme.nodes.chat.context import MemoryContext
@@ -21,6 +20,7 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.inbox import Inbox
 from tests.doubles.command_line import run_mneme
+from tests.doubles.quiet import quiet
 
 RULES = MemoryContext(memory_agent="rules")
 PROJECT, TENANT = str(uuid4()), str(uuid4())

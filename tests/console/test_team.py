@@ -9,11 +9,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from mneme.api.operation import API_PATH
-from mneme.evals.commands import quiet
 from tests.console.console import check, notice, opened, turned
 from tests.console.filled import with_a_team
 from tests.doubles.command_line import run_mneme
 from tests.doubles.langgraph_server import Server, serving
+from tests.doubles.quiet import quiet
 
 pytestmark = [pytest.mark.console, pytest.mark.xdist_group("console")]
 

@@ -16,7 +16,6 @@ from mneme.cli.discussion.report import html
 from mneme.cli.main import app
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
-from mneme.evals.commands import quiet
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import clear_endpoints
 from mneme.nodes.background import known_id
@@ -28,6 +27,7 @@ from mneme.prompts.discussion.memory_update import update_memory
 from tests.doubles.command_line import Running, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.ollama import Model, OllamaDouble, by_rules
+from tests.doubles.quiet import quiet
 from tests.doubles.served import answers_up_to
 from tests.doubles.waiting import until, wait_until
 

@@ -18,9 +18,9 @@ from mneme.api.operation import API_PATH, Kind
 from mneme.client.home import operations_at
 from mneme.client.remote import client_of
 from mneme.core.errors import MnemeError
-from mneme.evals.commands import quiet
 from mneme.server.users import add_user
 from tests.doubles.command_line import Done, run_mneme
+from tests.doubles.quiet import quiet
 
 ROOT = Path(__file__).parents[2]
 

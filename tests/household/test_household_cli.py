@@ -24,9 +24,9 @@ from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
 from mneme.environments.household import generate, save_episode
 from mneme.environments.household.episode import parse_episode
-from mneme.evals.commands import quiet
 from tests.doubles.command_line import Done, Running, run_mneme
 from tests.doubles.ollama import Model, Reply
+from tests.doubles.quiet import quiet
 from tests.doubles.served import served
 
 RULES = ("--agents", "rules")

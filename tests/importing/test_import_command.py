@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from mneme.evals.commands import quiet
 from mneme.prompts.chat.memory_agent.comparing import compare_memories
 from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.prompts.chat.memory_agent.rewriting import rewrite_memory
 from tests.doubles.command_line import Done, Running, failed, run_mneme
 from tests.doubles.langgraph_server import Server
 from tests.doubles.ollama import OllamaDouble, Reply, by_rules
+from tests.doubles.quiet import quiet
 from tests.doubles.waiting import wait_until
 from tests.importing.exports import talk, written, zipped
 

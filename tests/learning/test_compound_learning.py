@@ -15,7 +15,6 @@ from mneme.core.errors import BadAnswer, BadInput, NotFound
 from mneme.environments.sql_tuning.analysis import applies, general
 from mneme.environments.sql_tuning.tasks import TuningTask, story, tasks
 from mneme.environments.worlds import Task, find_world
-from mneme.evals.commands import quiet
 from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.graphs.dispute_resolution import builder as dispute_resolution
 from mneme.models.tuning.pairs import Pair
@@ -32,6 +31,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import Run, Running
 from tests.doubles.ollama import Answer, Json, Model, Reply
+from tests.doubles.quiet import quiet
 from tests.doubles.scripts import script
 from tests.doubles.served import served
 

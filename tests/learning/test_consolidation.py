@@ -17,7 +17,6 @@ from mneme.core.settings import settings
 from mneme.core.trial import Solution, Trial
 from mneme.environments.workspace.world import tactics
 from mneme.environments.worlds import Task, World, WorldKind, registry
-from mneme.evals.commands import quiet
 from mneme.graphs.consolidation import builder
 from mneme.models.asking import asking
 from mneme.models.ollama import catalogue
@@ -37,6 +36,7 @@ from mneme.stores.ledger.records import Change
 from tests.doubles import tuned
 from tests.doubles.command_line import run_mneme
 from tests.doubles.ollama import Json, OllamaDouble
+from tests.doubles.quiet import quiet
 from tests.doubles.tuned import FEW, Killed, killed_after, wanted
 
 TEAM = "tuners"

@@ -10,7 +10,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from mneme.core.errors import Forbidden
 from mneme.core.settings import settings
-from mneme.evals.commands import quiet
 from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.graphs.dispute_resolution import builder as dispute_resolution
 from mneme.nodes.learning.context import LearningContext, TeamContext
@@ -22,6 +21,7 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import Run, Running
+from tests.doubles.quiet import quiet
 from tests.doubles.scripts import script
 
 ROLES: Any = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules")

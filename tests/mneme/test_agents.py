@@ -17,10 +17,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 import mneme
 from mneme.core.settings import settings
-from mneme.evals.commands import quiet
 from mneme.integrations.results import MAX_TEXT_CHARS
 from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.pools.memory_pool import Pair
+from tests.doubles.quiet import quiet
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("no_model")

@@ -14,12 +14,12 @@ from mneme.cli import main
 from mneme.client.backups import back_up, restore
 from mneme.core.errors import BadInput, Damaged, MnemeError
 from mneme.core.settings import settings
-from mneme.evals.commands import quiet
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.quiet import quiet
 
 SAID = Change(reason="said so", actor="agent")
 ALICE = ("users", "alice", "memories")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from mneme.cli.derived import DECLARED
 from mneme.cli.show import console
-from mneme.evals.commands import quiet
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.ledger import open_ledger
 from tests.doubles.command_line import Run, failed, run_mneme
 from tests.doubles.ollama import OllamaDouble
+from tests.doubles.quiet import quiet
 
 
 def test_a_conversation_is_remembered_searched_changed_and_forgotten(mneme: Run, tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ from mneme.api.threads import Threads
 from mneme.client.home import open_operations
 from mneme.core.errors import NotFound
 from mneme.core.settings import settings
-from mneme.evals.commands import quiet
 from mneme.stores.ledger.ledger import Ledger
 from tests.doubles.command_line import Done, Run, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
+from tests.doubles.quiet import quiet
 from tests.doubles.waiting import eventually
 
 WORD, LATER, ALONE = "Zanzibarrow", "Quillemere", "Ostrawick"

@@ -17,13 +17,13 @@ import mneme
 from mneme.api.memories import Memories
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.evals.commands import quiet
 from mneme.prompts.chat.memory_agent.comparing import compare_memories
 from mneme.prompts.chat.memory_agent.reading import read_message
 from tests.doubles.brains import by_rules
 from tests.doubles.command_line import run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.ollama import Model, Reply
+from tests.doubles.quiet import quiet
 from tests.doubles.served import served
 from tests.doubles.waiting import eventually
 

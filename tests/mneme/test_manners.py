@@ -15,12 +15,12 @@ import httpx
 import pytest
 
 from mneme.core.errors import DISTRIBUTION, ModelUnavailable
-from mneme.evals.commands import quiet
 from mneme.models.ollama import catalogue
 from mneme.prompts.chat.chatbot import reply
 from tests.doubles.command_line import Done, Run, Running, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.ollama import OllamaDouble, Reply, by_rules
+from tests.doubles.quiet import quiet
 from tests.doubles.waiting import eventually
 
 

@@ -14,10 +14,10 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from mneme.evals.commands import quiet
 from mneme.integrations.offers import MCP_TOOLS
 from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.langgraph_server import Guarded
+from tests.doubles.quiet import quiet
 from tests.mneme.routes import MCP
 
 ROOT = Path(__file__).parents[2]

@@ -17,11 +17,11 @@ import pytest
 
 from mneme.client.home import LANGGRAPH_SERVER, Announcement, opened
 from mneme.core.settings import settings
-from mneme.evals.commands import quiet
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.verifying import verify
 from tests.doubles.command_line import run_mneme
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.quiet import quiet
 
 LIST = ("memories", "list")
 SEARCH = ["memories", "search", "tea"]

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.evals.commands import quiet
 from mneme.evals.prompts.cases import all_questions
 from mneme.models.asking.asking import ask
 from mneme.models.asking.wording import as_file, file_of, worded
@@ -14,6 +13,7 @@ from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.prompts.every import Question
 from tests.doubles.command_line import run_mneme
 from tests.doubles.ollama import Model
+from tests.doubles.quiet import quiet
 from tests.doubles.served import served
 
 USER = "Today is $today.\n$memories\n$unclear\n$message"

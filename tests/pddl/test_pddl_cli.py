@@ -9,10 +9,10 @@ import pytest
 from mneme.cli import pddl
 from mneme.cli.show import json_lines
 from mneme.core.errors import BadInput
-from mneme.evals.commands import quiet
 from tests.doubles.command_line import Run, Running, run_mneme
 from tests.doubles.langgraph_server import Server
 from tests.doubles.ollama import OllamaDouble
+from tests.doubles.quiet import quiet
 
 PLAYED = ("pddl", "run", "gripper/seed3-size4", "--agents", "rules", "--json")
 

@@ -7,7 +7,6 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from mneme.core.errors import BadInput
-from mneme.evals.commands import quiet
 from mneme.models.tuning.lora import Training
 from mneme.nodes.learning.consolidation.sources import memory_pairs
 from mneme.nodes.sharing.pools import who_answers
@@ -19,6 +18,7 @@ from mneme.stores.pools.tuned import GROWN, PoolModels
 from tests.doubles import tuned
 from tests.doubles.command_line import run_mneme
 from tests.doubles.ollama import Json, OllamaDouble
+from tests.doubles.quiet import quiet
 from tests.doubles.tuned import Killed, killed_after, wanted
 
 CHANGE = Change(reason="a test", actor="test")

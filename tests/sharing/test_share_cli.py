@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mneme.evals.commands import quiet
 from mneme.prompts.sharing import standard_answers
 from tests.doubles.command_line import Done, Run, Running, failed, run_mneme
 from tests.doubles.ollama import Json, OllamaDouble, Reply
+from tests.doubles.quiet import quiet
 
 RULES = ("--agents", "rules")
 POEMS = ("--pool", "literary_creation")

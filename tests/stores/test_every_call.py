@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from mneme.core.errors import MnemeError
-from mneme.evals.commands import quiet
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import open_ledger
@@ -28,6 +27,7 @@ from tests.doubles.command_line import run_mneme
 from tests.doubles.copying import copy_folder
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.power import Disk
+from tests.doubles.quiet import quiet
 from tests.stores.test_ledger_files import ROOT, check, files_with
 
 CALLS, EVERY = 1500, 25

@@ -20,7 +20,6 @@ from typing import IO
 import pytest
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotFound, NotWritable, StorageFailure
-from mneme.evals.commands import quiet
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.opening import open_to_read
 from mneme.stores.ledger.records import Change, Version
@@ -29,6 +28,7 @@ from mneme.stores.ledger.verifying import verify
 from mneme.stores.ledger.writing import Forgotten
 from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.quiet import quiet
 from tests.doubles.waiting import Turns
 
 ROOT = Path(__file__).parents[2]

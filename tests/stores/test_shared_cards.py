@@ -7,7 +7,6 @@ from statistics import fmean
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.evals.commands import quiet
 from mneme.nodes.learning.worlds import abstraction_of
 from mneme.stores.cards.card import DeprecatedApproach, Lesson, Rule, TaskOutcome
 from mneme.stores.cards.card_files import load
@@ -17,6 +16,7 @@ from mneme.stores.cards.sharing import Abstraction, bounded, noisy, outcomes_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import run_mneme
+from tests.doubles.quiet import quiet
 
 CHANGE = Change(reason="a test", actor="test")
 LESSON = Lesson(

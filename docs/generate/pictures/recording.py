@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
-from mneme.evals.commands import quiet
+from tests.doubles.quiet import quiet
 
 DOCS = Path(__file__).parents[2]
 WIDTH, PROMPT = 84, "$ mneme demo"
