@@ -6,9 +6,9 @@ What is below the kind's floor is not shown; there the sentence of the question 
 record may answer one of several. The rest is ordered by relevance to the whole question, times standing (how
 sure the kind is of the record), times validity (what holds no longer, or not yet, counts half), times recency
 (the oldest found of its kind counts a fifth less than the newest, whether days or years lie between). The
-budget is filled by score per token, where each further record of a kind makes way for other kinds, but for
-facts, of which a question may need many. What rests on something that was corrected or taken back is left
-out, or marked.
+best of all is shown first; the rest of the budget is filled by score per token, where each further record of
+a kind makes way for other kinds, but for facts, of which a question may need many. What rests on something
+that was corrected or taken back is left out, or marked.
 """
 
 import re
@@ -360,15 +360,17 @@ def _weight(kind: Recallable, version: Version) -> float:
 def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int]) -> list[Recalled]:
     """Take what fits into the budget together; one that does not fit makes way for shorter ones.
 
-    Score per token decides, so that a synopsis of a task takes no room of several facts that fit as well.
-    What a kind has shown counts against its next, but for facts. A fact and its team's copy are shown once.
-    A score above 1, of a text that repeats the question's words, is 1.
+    The best of all comes first, however long. Then score per token decides, so that a synopsis of a task
+    takes no room of several facts that fit as well. What a kind has shown counts against its next, but for
+    facts. A fact and its team's copy are shown once. A score above 1, of a text that repeats the question's
+    words, is 1.
     """
     shown, of_kind, told = list[Recalled](), Counter[Recallable](), set[str]()
     by_kind = {kind: sorted((each for each in ranked if each.kind == kind), key=_order) for kind in KINDS}
 
     def worth(each: Recalled) -> tuple[bool, float]:
-        return bool(each.stale), -each.score / (1 + CROWD * of_kind[each.kind]) / max(1, cost(each.line))
+        tokens = max(1, cost(each.line)) if shown else 1
+        return bool(each.stale), -each.score / (1 + CROWD * of_kind[each.kind]) / tokens
 
     while waiting := [each[0] for each in by_kind.values() if each]:
         best = min(waiting, key=worth)

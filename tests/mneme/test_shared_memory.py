@@ -102,6 +102,20 @@ async def test_of_many_facts_that_are_alike_the_newest_are_shown(bundled: Ledger
     assert len(facts) >= 3 and {"2026-03-09", "2026-03-08"} <= {*facts}
 
 
+async def test_the_best_of_all_is_shown_however_many_short_facts_there_are(bundled: Ledger) -> None:
+    """A long card that answers, beside short facts each of which has more score for a token."""
+    claim = (
+        "Reporting uses the database PostgreSQL 16: that one, on its own machine, is the database which "
+        "reporting does use, with a copy for the night and another one for the yearly audit."
+    )
+    await KnowledgeCards(bundled, "analysts").propose(Lesson(claim=claim), change=WHY)
+    memories = UserMemories(bundled, "ann")
+    for kept in ("stamps", "coins", "birds", "trees", "songs", "stars"):
+        await memories.insert(Memory(content=f"Ben has a database of {kept}."), change=WHY)
+    found = await SharedMemory(bundled, "ann").recall(QUESTION, teams=["analysts"], budget=90)
+    assert found[0].kind == "card" and len(found) > 1
+
+
 async def test_what_answers_one_sentence_of_a_long_message_is_found(bundled: Ledger) -> None:
     await Memories(bundled, "ann").add("I have moved to Turin.")
     message = (
