@@ -88,13 +88,19 @@ def _batches(state: State) -> list[Batch]:
 async def _asked(batch: Batch, state: State, who: str) -> list[Judged]:
     numbers, memories = list(batch.facts), list(batch.memories.values())
     given = Comparing(
-        facts=[Fact(content=_dated(each), said=each.quote[:MAX_SAID_CHARS]) for each in batch.facts.values()],
+        facts=[Fact(content=_dated(each), said=_ends(each.quote)) for each in batch.facts.values()],
         memories=[_dated(each.memory) for each in memories],
         time=moment(state.get("time", "")),
         preceding=state.get("preceding", []),
     )
     answer, doubt = await last_reply(compare_memories, given, who)
     return list(_judgements(answer.judgements, numbers, memories, doubt))
+
+
+def _ends(quote: str) -> str:
+    """Return a quote; of a long one, which may leave out a middle, its beginning and its end."""
+    half = MAX_SAID_CHARS // 2
+    return quote if len(quote) <= MAX_SAID_CHARS else f"{quote[:half]} … {quote[-half:]}"
 
 
 def _dated(memory: Memory) -> str:

@@ -271,6 +271,26 @@ async def test_a_model_reads_again_what_rules_kept_and_the_history_shows_both(
     assert (report["reread"], asked) == (0, [])
 
 
+async def test_of_words_with_something_between_them_both_ends_are_compared(
+    bundled: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tell(bundled, "I drive an old Octavia.")
+    message = f"The Octavia sent me a photo {'of the lake and then another one ' * 9}so my Kia is happy."
+    read = READ | {"content": "The user drives a Kia.", "quote": "The Octavia … my Kia is happy."}
+    asked: list[str] = []
+
+    def brain(body: dict[str, Any]) -> str:
+        asked.append(body["messages"][-1]["content"])
+        return '{"look": "", "judgements": []}' if "<facts" in asked[-1] else reads(read)
+
+    with served(monkeypatch, Model("small"), brain=brain):
+        told = cast(Message, {"message": message})
+        await ARMS["ours"].remember(told, SMALL, LedgerStore(bundled))
+    (compared,) = (each for each in asked if "<facts" in each)
+    said = compared.partition("</facts>")[0]
+    assert "The Octavia sent me" in said and "my Kia is happy" in said and len(said) < len(message)
+
+
 async def test_what_was_just_said_goes_before_what_is_read_again_which_can_be_left_for_later(
     bundled: Ledger, kept: MemoryRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
