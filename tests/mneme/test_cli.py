@@ -7,8 +7,12 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import typer
 
 from mneme.cli.derived import DECLARED
+from mneme.cli.main import app
 from mneme.cli.show import console
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.ledger import open_ledger
@@ -289,3 +293,15 @@ def test_options_that_are_known_without_an_import_are_those_that_are_declared() 
 def test_every_graph_can_be_drawn(mneme: Run) -> None:
     for name in ("chatbot", "memory_agent", "memory_agent_v1", "memory_agent_v2", "remember"):
         assert "graph TD" in mneme("graph", name).stdout
+
+
+def test_every_command_is_made_of_what_is_declared_of_it() -> None:
+    """But for evaluations, of which some need packages that are not there."""
+
+    def made(group: Any, *path: str) -> list[str]:
+        found = {name: group.resolve_command(None, [name])[1] for name in group.commands if name != "eval"}
+        assert all(each.help for each in found.values()), path
+        below = [made(each, *path, name) for name, each in found.items() if hasattr(each, "commands")]
+        return [*found, *(name for names in below for name in names)]
+
+    assert len(made(typer.main.get_command(app))) > 100
