@@ -43,8 +43,8 @@ function Retriever({ state, action }: { state: State; action: Action }) {
     <Do
       action={action}
       size="compact-sm"
-      work={() => change<number>(`pools/${part(state.pool)}/retriever/rollback`, { to: number })}
-      said={(now) => `In use: ${named(now)}.`}
+      work={() => change<State>(`pools/${part(state.pool)}/retriever/rollback`, { to: number })}
+      said={(now) => `In use: ${named(now.serving)}.`}
     >
       Use {named(number)}
     </Do>
