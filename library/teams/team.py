@@ -130,7 +130,7 @@ def load_team(name_or_path: str) -> Team:
     known = name_or_path in shipped()
     path = FOLDER / f"{name_or_path}.yaml" if known else Path(name_or_path).expanduser()
     if not known and path.suffix not in {".yaml", ".yml", ".json"}:
-        hint = f"One of {', '.join(shipped())}, or a YAML file. Whose memories are used: --owner."
+        hint = f"One of {', '.join(shipped())}, or a YAML file. Whose memories are used: --team."
         raise BadInput(f"No team that discusses is called {name_or_path!r}.", hint)
     try:
         return read_team(yaml.safe_load(text_of(path)), str(path))
