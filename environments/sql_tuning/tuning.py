@@ -202,15 +202,13 @@ class SqlTuning:
         A processor's pace changes within a hundredth of a second, by a factor of two and more: what runs side
         by side is slowed alike, and a moment that hits one of both is an outlier.
         """
-        (copy, query), most = other, max(self.limits.seconds, baseline.seconds)
-        rows, first = copy.ask(query, most)
+        most = max(self.limits.seconds, baseline.seconds)
+        rows, first = _ask(other, most)
         pairs = [Pair(baseline.seconds, first)]
         spent = sum(pairs[0])
         while len(pairs) < self.limits.runs and spent < self.limits.enough * (1 + (len(pairs) < MIN_PAIRS)):
-            original = (
-                baseline.seconds if one is None else one[0].ask(one[1], self.limits.baseline_seconds)[1]
-            )
-            pairs.append(Pair(original, copy.ask(query, most)[1]))
+            original = baseline.seconds if one is None else _ask(one, self.limits.baseline_seconds)[1]
+            pairs.append(Pair(original, _ask(other, most)[1]))
             spent += pairs[-1].solution + (0 if one is None else original)
         return rows, sorted(pairs, key=lambda pair: pair.speed_up)[len(pairs) // 2]
 
@@ -289,6 +287,11 @@ class SqlTuning:
             if each not in kept:
                 self._checked_query(each)
         return kept
+
+
+def _ask(asked: Asked, most: float) -> tuple[list[Row], float]:
+    copy, query = asked
+    return copy.ask(query, most)
 
 
 def own_database(task: TuningTask, rows: int, tables: Sequence[str] | None = None) -> Database:

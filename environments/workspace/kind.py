@@ -68,9 +68,11 @@ class WorkspaceKind(WorldKind):
         return others
 
     def _case(self, task: Task) -> CaseText | None:
-        name, described = task.given.get("case"), self._described
-        found = {case.id: case for case in described.tasks}.get(str(name)) if described else None
-        if name and described and found is None:
+        name = task.given.get("case")
+        if not name or self._described is None:
+            return None
+        found = next((case for case in self._described.tasks if case.id == name), None)
+        if found is None:
             raise BadInput(f"The world {self.name} has no task {name!r}.", self._cases())
         return found
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from mneme.api.operation import LARGEST, Limit, Offset, Operations, Reason, changes, only, reads
-from mneme.core.errors import BadInput, NotFound
+from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.nodes.learning.verdicts import Verdict, decided
 from mneme.stores.cards.card import Card, CardVersion, Frozen, Lesson, Rating, Retrieved, Rule, Status
@@ -273,8 +273,8 @@ class Cards(Operations):
     @reads("consolidations/due")
     async def consolidation_due(self, pool: Tuned = "") -> Sequence[str]:
         """Return why a consolidation is due; nothing where it is not. Raises NotFound for an empty pool."""
-        if pool and not await MemoryPool(self._ledger, self._owner, pool).count():
-            raise NotFound(f"The pool {pool} holds no pairs.", "See `mneme share pool list`.")
+        if pool:
+            await MemoryPool(self._ledger, self._owner, pool).check_filled()
         return await self._models(pool).due()
 
     @reads("consolidations/serving")

@@ -203,8 +203,7 @@ class Pools(Operations):
 
     async def _filled(self, name: str) -> MemoryPool:
         pool = self._pool(name)
-        if not await pool.count():
-            raise NotFound(f"The pool {name} holds no pairs.", "See `mneme share pool list`.")
+        await pool.check_filled()
         return pool
 
     def _pool(self, name: str) -> MemoryPool:

@@ -75,14 +75,8 @@ class Fields:
             return []
         from mneme.nodes.context import RESPONDER  # slow to import
 
-        found = list[str]()
-        for name, each in self.schemas.items():
-            if name != AGENTS and each.get("description", "").endswith(RESPONDER):
-                each["description"] = (
-                    f"{each['description'].removesuffix(RESPONDER).strip(' .')}; default: --agents."
-                )
-                found.append(name)
-        return found
+        roles = [name for name in self.schemas if name != AGENTS]
+        return [each for each in roles if self.schemas[each].get("description", "").endswith(RESPONDER)]
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -116,7 +110,7 @@ class Fields:
             made = typer.Option(
                 default,
                 *declared,
-                help=schema["description"] if is_role else _help(schema),
+                help=_help_of_role(schema) if is_role else _help(schema),
                 envvar=variable,
                 metavar=metavar,
                 autocompletion=_choices(schema),
@@ -313,6 +307,12 @@ def option_of(name: str, schema: Schema) -> str:
     if "items" in _given(schema):
         name = f"{name[:-3]}y" if name.endswith("ies") else name.removesuffix("s")
     return "--" + str(schema.get("option", name)).replace("_", "-")
+
+
+def _help_of_role(schema: Schema) -> str:
+    from mneme.nodes.context import RESPONDER  # slow to import
+
+    return f"{schema['description'].removesuffix(RESPONDER).strip(' .')}; default: --agents."
 
 
 def _given(schema: Schema) -> Schema:

@@ -47,8 +47,6 @@ ROUNDS = 2
 SIMILAR = 5
 AS_FAST = 1.1
 """An approach is better where it is at least a tenth faster; a closer race is nobody's."""
-SOLVES = 1e-9
-"""What an approach is worth that solves its task, and gains nothing that is measured."""
 
 
 class Case(TypedDict):
@@ -247,10 +245,13 @@ def match_of(trial: PairedTrial) -> Match:
 
 def _winner(old: Trial, new: Trial) -> Literal["old", "new", "neither"]:
     """Name the one that solves the task alone, or clearly faster; accuracy and room go before time."""
-    worth = [max(each.gain, SOLVES) if each.solved else 0.0 for each in (old, new)]
-    if worth[1] > AS_FAST * worth[0]:
+    if old.solved != new.solved:
+        return "old" if old.solved else "new"
+    if not old.solved:
+        return "neither"
+    if new.gain > AS_FAST * old.gain:
         return "new"
-    return "old" if worth[0] > AS_FAST * worth[1] else "neither"
+    return "old" if old.gain > AS_FAST * new.gain else "neither"
 
 
 def paired(world: World, task: Task, old: Trial, new: Trial) -> PairedTrial:

@@ -86,12 +86,15 @@ def plainly(answer: object, dispute: Dispute, card: Card) -> Verdict:
     if verdict.decision != "merge":
         return verdict
     rules = verdict.rules or list(sides_of(dispute, card) or ())
-    if len({normalised(each.condition) for each in rules}) < max(len(rules), 1):
-        said = f"a merge would say two things for one condition: {'; '.join(map(str, rules))}"
+    if not rules:
         raise BadInput(
-            f"{dispute.id}: {said if rules else 'it has no rules that could be merged'}.",
-            'Give rules, each with a condition of its own, like --rule "CONDITION: WHAT TO DO", or decide '
-            "keep_old or deprecate_old.",
+            f"{dispute.id} has no rules that could be merged.",
+            'Give them, like --rule "CONDITION: WHAT TO DO", or decide keep_old or deprecate_old.',
+        )
+    if len({normalised(each.condition) for each in rules}) < len(rules):
+        raise BadInput(
+            f"{dispute.id}: a merge would say two things for one condition: {'; '.join(map(str, rules))}.",
+            'Give each its own, like --rule "CONDITION: WHAT TO DO", or decide keep_old or deprecate_old.',
         )
     return verdict.model_copy(update={"rules": rules, "claim": verdict.claim or dispute.old.claim})
 

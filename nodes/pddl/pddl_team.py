@@ -41,13 +41,12 @@ HINT = "Load it with environments.pddl.load, and give problem.model_dump()."
 
 
 EXAMPLE = {
-    **{
-        "name": "mine/1",
-        "domain": "gripper",
-        "difficulty": "easy",
-        "goal": "The goal is: ball1 is at roomb.",
-    },
-    **{"domain_pddl": "(define (domain …) …)", "problem_pddl": "(define (problem …) …)"},
+    "name": "mine/1",
+    "domain": "gripper",
+    "difficulty": "easy",
+    "goal": "The goal is: ball1 is at roomb.",
+    "domain_pddl": "(define (domain …) …)",
+    "problem_pddl": "(define (problem …) …)",
 }
 
 
@@ -232,8 +231,9 @@ async def remember(state: State, runtime: PddlRuntime) -> Update:
 
 def _standing(world: PddlWorld) -> Update:
     """Say how a world stands."""
-    stands = {name: value for name, value in world.state().items() if name != "literals"}
-    return {"world": world.state(), "success": world.success, **stands}
+    state = world.state()
+    counted = {name: value for name, value in state.items() if name != "literals"}
+    return {"world": state, "success": world.success, **counted}
 
 
 async def _kept(memory: TaskMemory, work: Awaitable[T], otherwise: T) -> T:

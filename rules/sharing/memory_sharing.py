@@ -25,12 +25,12 @@ from mneme.prompts.sharing.standard_answers import LONGEST_QUESTION, Question, S
 from mneme.rules.registry import rule
 
 _DATA = yaml.safe_load(Path(__file__).with_name("topics.yaml").read_text(encoding="utf-8"))
-FUNCTION_DATA, ASKING = (frozenset(_DATA[each].split()) for each in ("function_words", "asking"))
+FUNCTION_WORDS, ASKING = (frozenset(_DATA[each].split()) for each in ("function_words", "asking"))
 
 
 def topic(question: str) -> list[str]:
     """Return the words of a question that carry its topic, each once, in order."""
-    return [each for each in dict.fromkeys(words(question)) if each not in FUNCTION_DATA | ASKING]
+    return [each for each in dict.fromkeys(words(question)) if each not in FUNCTION_WORDS | ASKING]
 
 
 def compose(question: str, examples: Sequence[tuple[str, str]]) -> str:

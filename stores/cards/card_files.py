@@ -104,8 +104,10 @@ class CardFiles:
 
 
 def _imported(stored: Mapping[str, bool]) -> Imported:
-    new = [name for name, is_new in stored.items() if is_new]
-    return Imported(stored=new, unchanged=[name for name in stored if name not in new])
+    return Imported(
+        stored=[name for name, is_new in stored.items() if is_new],
+        unchanged=[name for name, is_new in stored.items() if not is_new],
+    )
 
 
 def _check(value: Value) -> None:

@@ -221,9 +221,10 @@ def _check_open(dispute: Dispute) -> None:
 
 
 def _ended(dispute: Dispute, resolution: Resolution) -> Dispute:
-    is_over = resolution.decision != "escalate"
-    end = {"resolution": resolution, "resolved_at": datetime.now(UTC) if is_over else None}
-    return dispute.model_copy(update={**end, "status": "resolved" if is_over else "escalated"})
+    if resolution.decision == "escalate":
+        return dispute.model_copy(update={"status": "escalated", "resolution": resolution})
+    end = {"status": "resolved", "resolution": resolution, "resolved_at": datetime.now(UTC)}
+    return dispute.model_copy(update=end)
 
 
 def _disputed(reason: str, card: Card) -> Decision:

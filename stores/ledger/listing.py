@@ -19,6 +19,9 @@ PUSHED: dict[tuple[str, ...], tuple[str, Any]] = {
     ("may_contradict",): ("h.contradicts", str),
 }
 """Fields that conditions find few records of many by; the database has indexes of them."""
+EMBEDDED = """SELECT h.record, v.dense, v.sum FROM ledger_heads h JOIN ledger_vectors v
+    ON v.record = h.record AND v.embedder = ? WHERE h.searched = 1"""
+
 Sides = tuple[Sequence[str], Sequence[str]]
 """The ids of the records before and after a record, the nearest first."""
 
@@ -82,10 +85,50 @@ def records(
     return found[offset:]
 
 
-def column(cursor: Cursor, asked: str, where: Where, order: Order = CREATED, end: str = "") -> list[Any]:
+def _column(cursor: Cursor, asked: str, where: Where, order: Order = CREATED, end: str = "") -> list[Any]:
     """Return what is asked of the heads that are meant, such as `h.record`, as one column."""
     tests, given = _selected(where, order)
     return [row[0] for row in cursor.execute(f"SELECT {asked} FROM ledger_heads h{tests}{end}", given)]
+
+
+def ids(cursor: Cursor, where: Where, order: Order = CREATED) -> list[str]:
+    """Return the ids of records, in the order of their creation."""
+    return _column(cursor, "h.record", where, order, " ORDER BY h.created, h.record")
+
+
+def scopes(cursor: Cursor, where: Where) -> list[str]:
+    """Return the scopes in which there are records."""
+    return _column(cursor, "DISTINCT h.scope", where)
+
+
+def count(cursor: Cursor, where: Where) -> int:
+    """Return how many records there are."""
+    if where.conditions:
+        tests, given = _selected(where)
+        rows = cursor.execute(HEADS + tests, given)
+        return sum(passes(version.value, where.conditions) for row in rows for version in versions_in([row]))
+    [counted] = _column(cursor, "count(*)", where)
+    return int(counted)
+
+
+def links(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list[Link]:
+    """Return what records were made from; `forward`, what was made from them."""
+    asked = "source" if forward else "record"
+    statement = f"SELECT record, source, number FROM ledger_sources WHERE {asked} IN ({{}})"
+    return [Link(*row) for row in each_value(cursor, statement, records)]
+
+
+def derived(cursor: Cursor, where: Where) -> list[Version]:
+    """Return the records that were made from others, in the order in which they were first written."""
+    tests, given = _selected(where)
+    made = "h.record IN (SELECT record FROM ledger_sources) ORDER BY h.created, h.record"
+    return versions_in(cursor.execute(f"{HEADS}{tests} AND {made}", given).fetchall())
+
+
+def tombstones(cursor: Cursor, prefix: str) -> list[str]:
+    """Return the notes of forgotten records whose scope begins with a prefix, the oldest first."""
+    asked = "SELECT body FROM ledger_tombstones WHERE scope >= ? AND scope < ? ORDER BY created, id"
+    return [row[0] for row in cursor.execute(asked, (prefix, prefix + LAST))]
 
 
 def versions_of(cursor: Cursor, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Version]:
@@ -137,11 +180,17 @@ def around(cursor: Cursor, places: Mapping[str, tuple[str, int]], reach: int) ->
     return found
 
 
+def vectors(cursor: Cursor, where: Where) -> dict[str, "array[float]"]:
+    """Return the vectors of live records by their ids."""
+    tests, given = _selected(where)
+    statement = EMBEDDED + tests.replace(" WHERE ", " AND ", 1)
+    rows = cursor.execute(statement, [state_of(cursor).embedder, *given])
+    return {record: dense_of(blob, checksum, record) for record, blob, checksum in rows}
+
+
 def vectors_by_ids(cursor: Cursor, wanted: Iterable[str]) -> dict[str, "array[float]"]:
     """Return the vectors of these records; those that have none are left out."""
-    statement = """SELECT h.record, v.dense, v.sum FROM ledger_heads h JOIN ledger_vectors v
-        ON v.record = h.record AND v.embedder = ? WHERE h.searched = 1 AND h.record IN ({})"""
-    rows = each_value(cursor, statement, wanted, state_of(cursor).embedder)
+    rows = each_value(cursor, f"{EMBEDDED} AND h.record IN ({{}})", wanted, state_of(cursor).embedder)
     return {record: dense_of(blob, checksum, record) for record, blob, checksum in rows}
 
 

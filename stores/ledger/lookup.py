@@ -20,10 +20,9 @@ from mneme.stores.ledger.filters import conditions
 from mneme.stores.ledger.hints import Hints, hints_of
 from mneme.stores.ledger.index import concealed
 from mneme.stores.ledger.listing import CREATED, Link, Order
-from mneme.stores.ledger.log import each_value, heads_of, state_of
+from mneme.stores.ledger.log import heads_of, state_of
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
-    LAST,
     MAX_QUERY,
     LedgerInfo,
     Mark,
@@ -286,8 +285,7 @@ class Lookup:
 
     async def vectors(self, namespace: Namespace, shelf: str) -> dict[str, Sequence[float]]:
         """Return the vectors of the live records on a shelf, by the ids of the records."""
-        where = where_below(namespace, shelf=shelf)
-        return await self.vectors_by_ids(await self._log.read(listing.column, "h.record", where))
+        return dict(await self._log.read(listing.vectors, where_below(namespace, shelf=shelf)))
 
     async def vectors_by_ids(self, ids: Sequence[str]) -> dict[str, Sequence[float]]:
         """Return the vectors of these records, by their ids; those that have none are left out."""
@@ -304,23 +302,16 @@ class Lookup:
 
     async def links(self, records: Iterable[str], *, forward: bool = False) -> list[Link]:
         """Return what records were made from, whenever; `forward`, what was made from them."""
-        column = "source" if forward else "record"
-        asked = f"SELECT record, source, number FROM ledger_sources WHERE {column} IN ({{}})"  # noqa: S608
-        return [Link(*row) for row in await self._log.read(each_value, asked, [*records])]
+        return await self._log.read(listing.links, [*records], forward)
 
     async def derived(self, namespace_prefix: Namespace) -> list[Version]:
         """Return the live records below a prefix that were made from others."""
-        where = where_below(check_namespace(namespace_prefix))
-        made = " AND h.record IN (SELECT record FROM ledger_sources) ORDER BY h.created, h.record"
-        ids = await self._log.read(listing.column, "h.record", where, end=made)
-        found = await self.by_ids(ids)
-        return [found[each] for each in ids if each in found and found[each].live]
+        return await self._log.read(listing.derived, where_below(check_namespace(namespace_prefix)))
 
     async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
         """Return the namespaces that hold records, sorted."""
         where = where_below(prefix, retired=include_retired)
-        scopes = await self._log.read(listing.column, "DISTINCT h.scope", where)
-        return sorted({*map(namespace_of, scopes)})
+        return sorted({*map(namespace_of, await self._log.read(listing.scopes, where))})
 
     async def count(
         self,
@@ -332,17 +323,13 @@ class Lookup:
     ) -> int:
         """Return the number of records; a shelf's are always live."""
         where = where_below(prefix, filter, retired=include_retired, shelf=shelf)
-        if where.conditions:
-            return len(await self._log.read(listing.records, where))
-        [counted] = await self._log.read(listing.column, "count(*)", where)
-        return int(counted)
+        return await self._log.read(listing.count, where)
 
     async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
         """Return the log of erasures."""
         below = scope("x", check_namespace(namespace_prefix, prefix=True))
-        asked = "SELECT body FROM ledger_tombstones WHERE scope < ? AND scope >= ({}) ORDER BY created, id"
-        notes = await self._log.read(each_value, asked, [below], below + LAST)
-        return [Forgotten.model_validate_json(note) for [note] in notes]
+        notes = await self._log.read(listing.tombstones, below)
+        return [*map(Forgotten.model_validate_json, notes)]
 
     async def export(self, namespace_prefix: Namespace = ()) -> AsyncIterator[str]:
         """Yield every version as a line of JSON, record by record, oldest first."""
@@ -383,8 +370,7 @@ class Lookup:
 
     async def _pages(self, where: Where, order: Order = CREATED) -> AsyncIterator[dict[str, list[Version]]]:
         """Go through the histories of records in the order of their creation, some at a time."""
-        in_order = " ORDER BY h.created, h.record"
-        ids = await self._log.read(listing.column, "h.record", where, order, in_order)
+        ids = await self._log.read(listing.ids, where, order)
         for start in range(0, len(ids), PAGE_SIZE):
             yield await self._log.read(listing.histories, ids[start : start + PAGE_SIZE])
 

@@ -159,6 +159,11 @@ class MemoryPool(Shelf[Pair, Pooled]):
         firsts = {each.key: number for number, each in reversed([*enumerate(pairs)])}
         return [each.key in new and firsts[each.key] == number for number, each in enumerate(pairs)]
 
+    async def check_filled(self) -> None:
+        """Refuse a pool without pairs. Raises NotFound."""
+        if not await self.count():
+            raise NotFound(f"The pool {self.pool} holds no pairs.", "See `mneme share pool list`.")
+
     async def holds(self, key: str) -> bool:
         """Return whether a pair is there and has not been removed."""
         return await self.find(key) is not None

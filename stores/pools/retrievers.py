@@ -103,10 +103,8 @@ class Retrievers(Shelf[Retriever, Retriever]):
         plain = ("teams", pool.team, "pools", pool.pool)
         name = hashlib.sha256("\n".join(plain).encode()).hexdigest()[:16]
         self._pool, self._folder = pool.pool, folder / name
-        missing, hint = (
-            f"The pool {pool.pool} has no retriever {{key}}.",
-            "See `mneme share retriever status`.",
-        )
+        missing = f"The pool {pool.pool} has no retriever {{key}}."
+        hint = "See `mneme share retriever status`."
         kind = kind_of(Retriever, missing=missing, hint=hint)
         super().__init__(pool.ledger, (*pool.below, "retrievers"), kind)
         self._pointer = Shelf(pool.ledger, (*pool.below, "retriever"), kind_of(Number))
@@ -199,16 +197,19 @@ class Retrievers(Shelf[Retriever, Retriever]):
             )
         then = (await self.get(now)).parent if number is None else number
         if then != UNTRAINED:
-            found, embedder = await self.get(then), (await self.ledger.info()).embedder
-            has_file = await asyncio.to_thread(self._file(found.weights).exists)
-            wrong = "" if has_file else "has no file any more."
-            wrong = f"belongs to {found.embedder}." if found.embedder != embedder else wrong
-            wrong = wrong if found.kept else f"cannot be used. {found.reason}"
-            if wrong:
-                raise BadInput(f"Retriever {then} of {self._pool} {wrong}", CHOOSE)
-            await asyncio.to_thread(self._read, found)
+            await asyncio.to_thread(self._read, await self._servable(then))
         await self.serve(then, instead_of=now, change=change)
         return then
+
+    async def _servable(self, number: int) -> Retriever:
+        found = await self.get(number)
+        if not found.kept:
+            raise BadInput(f"Retriever {number} of {self._pool} cannot be used. {found.reason}", CHOOSE)
+        if found.embedder != (await self.ledger.info()).embedder:
+            raise BadInput(f"Retriever {number} of {self._pool} belongs to {found.embedder}.", CHOOSE)
+        if not await asyncio.to_thread(self._file(found.weights).exists):
+            raise BadInput(f"Retriever {number} of {self._pool} has no file any more.", CHOOSE)
+        return found
 
     def _read(self, retriever: Retriever) -> "Weights":
         from safetensors import SafetensorError  # noqa: PLC0415  (NumPy is slow to import)

@@ -163,11 +163,8 @@ def _print_beside(found: Sequence[Run], last: int) -> None:
     columns = [_decisions(run, last) for run in found]
     steps = sorted({step for column in columns for step in column})
     rows = [[str(step), *(column.get(step, "") for column in columns)] for step in steps]
-    names, rows = (
-        ["step", *(run.name for run in found)],
-        [*rows, ["end", *(ending(run.first("end")) for run in found)]],
-    )
-    console.print(Table("Side by side", names, rows, lines=True))
+    rows.append(["end", *(ending(run.first("end")) for run in found)])
+    console.print(Table("Side by side", ["step", *(run.name for run in found)], rows, lines=True))
 
 
 def _decisions(run: Run, last: int) -> dict[int, str]:

@@ -96,17 +96,16 @@ class Consolidating:
 
     def __init__(self, runtime: TuningRuntime) -> None:
         self.context, self.tell = runtime.context, runtime.stream_writer
-        self._ledger, self._team = ledger_of(runtime), team_of(runtime)
+        ledger, self._team = ledger_of(runtime), team_of(runtime)
         self.limits = Consolidation(successes=self.context.successes)
-        self.cards = KnowledgeCards(self._ledger, self._team)
-        self.pool = MemoryPool(self._ledger, self._team, self.context.pool) if self.context.pool else None
+        self.cards = KnowledgeCards(ledger, self._team)
+        self.of_cards = ConsolidationCycle(ledger, self.cards, self.limits)
+        self.pool = MemoryPool(ledger, self._team, self.context.pool) if self.context.pool else None
 
     @property
     def cycle(self) -> ConsolidationCycle | PoolModels:
         """Return the consolidations so far."""
-        return (
-            PoolModels(self.pool) if self.pool else ConsolidationCycle(self._ledger, self.cards, self.limits)
-        )
+        return PoolModels(self.pool) if self.pool else self.of_cards
 
     def owner(self, between: str = "-") -> str:
         """Return the name of what is consolidated: the team, or the team's pool."""

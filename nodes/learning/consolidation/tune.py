@@ -27,7 +27,6 @@ from mneme.nodes.learning.consolidation.state import (
     Update,
     read_pairs,
 )
-from mneme.stores.cards.consolidation import ConsolidationCycle
 
 MAX_FORGOTTEN = 0.10
 """The share of generic questions that an adapter must be shown not to lose."""
@@ -76,8 +75,8 @@ async def gather(state: State, runtime: TuningRuntime) -> Update:
     told, run = runtime.context, Consolidating(runtime)
     if run.pool:
         pairs = await memory_pairs(run.pool, told.above, told.recall)
-    elif isinstance(cycle := run.cycle, ConsolidationCycle):
-        pairs = await card_pairs(run.cards, run.limits, told.recall, await cycle.learned())
+    else:
+        pairs = await card_pairs(run.cards, run.limits, told.recall, await run.of_cards.learned())
     if len(pairs.train) < MIN_PAIRS or not pairs.keys:
         if told.pool:
             raise BadInput(
