@@ -257,11 +257,22 @@ class TestRoles:
         assert hidden.kind == "of somebody else" and not hidden.text and not hidden.key
         with pytest.raises(NotFound):
             await bob.trace(told.key, team="analysts")
-        await Memories(bundled, "ann").update(told.key, "Reporting uses the database DuckDB.")
+        why = "her own words"
+        await Memories(bundled, "ann").update(told.key, "Reporting uses the database DuckDB.", reason=why)
         with pytest.raises(Forbidden, match="made from is of ann"):
             await rob.renew(accepted.key, "analysts")
-        readers = await bundled.records(team_namespace("analysts", "audit"))
-        assert {str(each.value["by"]) for each in readers} == {"bob"}
+        for who in (rob, bob):
+            (marked,) = await who.stale("analysts")
+            (again,) = await who.recall(QUESTION, teams=["analysts"], include_stale=True)
+            assert marked.stale == again.stale == "What it was made from was corrected."
+        (hers,) = await ann.stale("analysts")
+        assert hers.stale.endswith(why)
+        for step in (*await rob.reverify("analysts"), *await rob.trace(accepted.key, team="analysts")):
+            assert why not in step.model_dump_json()
+        lines = await bundled.records(team_namespace("analysts", "audit"))
+        read = {(str(each.value["by"]), str(each.value["what"])) for each in lines}
+        seen = {("rob", "proposals"), ("bob", "recall"), ("bob", "trace"), ("bob", "stale"), ("ann", "stale")}
+        assert seen < read and "eve" not in {by for by, _ in read}
 
     def test_a_team_that_is_shared_keeps_its_name(self) -> None:
         assert own_team("ann", "analysts") == "analysts"
