@@ -60,7 +60,7 @@ async def test_table_2_stands_beside_the_papers_and_resumes(out: Path) -> None:
     printed.print(report.tables[0])
     assert "parts of each " in printed.export_text()
     assert any("rules judge no design" in note for note in report.notes)
-    assert any("course of a discussion" in note for note in report.notes)
+    assert any("Answered by rules" in note for note in report.notes)
     assert all(row["transcript"][0]["context_tokens"] <= 2048 for row in report.rows)
     seen: list[str] = []
     again = await pipeline_design.run(options, lambda done, of, what: seen.append(what))
