@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from uuid import uuid4
 
-from mneme.evals.chat.arms import ARMS
 from mneme.evals.compare.memory import Event, Memory, Outcome, Place
+from mneme.graphs import memory_agent
 from mneme.library.teams.team import empty
 from mneme.models.asking.asking import ask
 from mneme.models.asking.budget import tokens
@@ -72,13 +72,14 @@ class MemoryAgent(Memory):
         super().__init__(place)
         self._memories = UserMemories(place.ledger, place.name)
         self._context = MemoryContext(user=place.name, memory_agent=place.who)
+        self._agent = memory_agent.builder.compile(store=LedgerStore(place.ledger))
 
     async def observe(self, event: Event) -> None:
         """Have the event remembered, as a message of the chat is."""
         said = event.text if len(self.place.roles) == 1 else f"{event.who}: {event.text}"
         time = f"{event.day}T12:00:00+00:00" if event.day else ""
         message = Message(message=said, message_id=uuid4().hex, time=time)
-        await ARMS["ours"].remember(message, self._context, LedgerStore(self.place.ledger))
+        await self._agent.ainvoke(message, context=self._context)
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return facts as the chat recalls them, each with the days from which and until which it holds."""

@@ -81,11 +81,6 @@ class Case(NamedTuple):
         return "/".join(filter(None, [self.family, self.memory, str(self.budget), str(self.seed), self.code]))
 
 
-def play_in_process(case: Case) -> Row:
-    """Play a course in a process that does nothing else."""
-    return asyncio.run(play(case))
-
-
 async def play(case: Case) -> Row:
     """Play a course from its beginning, in a folder that is removed again."""
     family = families_with(Path(case.data) if case.data else None)[case.family]

@@ -407,7 +407,7 @@ async def test_the_memories_nearest_to_a_message_are_shown_to_its_reader(edge_le
         await known(edge_ledger, memory)
     said = script(compare_memories=NOTHING)
     await tell(edge_ledger, said)
-    assert f"<known>\n[0] {MEMORY}\n[1] {HOME} (until 2026-05)\n</known>" in said.told[0]
+    assert f"<known>\n{MEMORY}\n{HOME} (until 2026-05)\n</known>" in said.told[0]
 
 
 async def test_an_unclear_name_is_marked_and_asked_about_in_the_next_reply(ledger: Ledger) -> None:

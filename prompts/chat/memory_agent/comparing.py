@@ -72,8 +72,8 @@ judgements: pairs with a relation; often none.
   end for another is a "change".
 - "correction": the memory was wrong.
 - "duplicate": the memory says all of the fact.
-- "addition": both say what another person, animal or thing is (kind, age, looks, job; not where it lives,
-  what it likes or fears).
+- "addition": both say what another person, animal or thing is (kind, age, looks, job; not its health, home,
+  tastes or fears).
 - "unclear": the memory may be wrong or ended; whom the fact means is open, or the user is unsure.
 No relation: another person or thing, even of the same name; another taste, fear, habit or event; an undecided
 plan; one more fact about the user.
