@@ -271,8 +271,14 @@ class TestRoles:
             assert why not in step.model_dump_json()
         lines = await bundled.records(team_namespace("analysts", "audit"))
         read = {(str(each.value["by"]), str(each.value["what"])) for each in lines}
-        seen = {("rob", "proposals"), ("bob", "recall"), ("bob", "trace"), ("bob", "stale"), ("ann", "stale")}
-        assert seen < read and "eve" not in {by for by, _ in read}
+        readers = {
+            ("rob", "proposals"),
+            ("bob", "recall"),
+            ("bob", "trace"),
+            ("bob", "stale"),
+            ("ann", "stale"),
+        }
+        assert readers < read and "eve" not in {by for by, _ in read}
 
     def test_a_team_that_is_shared_keeps_its_name(self) -> None:
         assert own_team("ann", "analysts") == "analysts"
