@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from mneme.api.memories import Erased, Memories, Written
+from mneme.api.erased import Erased
+from mneme.api.memories import Memories, Written
 from mneme.api.threads import Cleaned
 from mneme.cli.options import Agents, Reason, User, Yes
 from mneme.cli.show import (
