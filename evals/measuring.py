@@ -90,12 +90,27 @@ def _forget_settings() -> None:
     clear_endpoints()
 
 
-def fresh_processes(count: int) -> ProcessPoolExecutor:
-    """Open a pool of so many processes, which share nothing with this one and end with it, however it ends.
+@contextmanager
+def processes(
+    count: int, one: Callable[[C], Coroutine[Any, Any, Row]]
+) -> Iterator[Callable[[C], Awaitable[Row]]]:
+    """Yield what does one case: in one of so many processes, or here where one is enough.
 
-    The standard library's wait for ever where this process is killed, with all that they have loaded.
+    They share nothing with this one and end with it, however it ends; the standard library's wait for ever
+    where this process is killed. What waits for a process is dropped when the run is interrupted.
     """
-    return ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_end_with_parent)
+    if count == 1:
+        yield one
+        return
+    opened = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_end_with_parent)
+    try:
+        yield lambda case: asyncio.get_running_loop().run_in_executor(opened, _in_process, one, case)
+    finally:
+        opened.shutdown(wait=False, cancel_futures=True)
+
+
+def _in_process(one: Callable[[C], Coroutine[Any, Any, Row]], case: C) -> Row:
+    return asyncio.run(one(case))
 
 
 def _end_with_parent() -> None:
@@ -105,29 +120,6 @@ def _end_with_parent() -> None:
             os._exit(1)
 
     Thread(target=wait, daemon=True).start()
-
-
-@contextmanager
-def processes(
-    count: int, one: Callable[[C], Coroutine[Any, Any, Row]]
-) -> Iterator[Callable[[C], Awaitable[Row]]]:
-    """Yield what does one case: in one of so many fresh processes, or here where one is enough.
-
-    What waits for a process is dropped when the run is interrupted.
-    """
-    if count == 1:
-        yield one
-        return
-    opened = fresh_processes(count)
-    try:
-        yield lambda case: asyncio.get_running_loop().run_in_executor(opened, _in_process, one, case)
-    finally:
-        opened.shutdown(wait=False, cancel_futures=True)
-
-
-def _in_process(one: Callable[[C], Coroutine[Any, Any, Row]], case: C) -> Row:
-    """Do one case in a process that does nothing else."""
-    return asyncio.run(one(case))
 
 
 async def seconds_of(work: Awaitable[object]) -> float:

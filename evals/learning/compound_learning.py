@@ -66,17 +66,8 @@ def printed_trials() -> list[TuningTask]:
     return [*[plain[name] for name in sorted(plain)][:4], many]
 
 
-async def measured_trials(journal: Journal, rows: int) -> list[Row]:
-    """Measure the three indexes of the paper's dispute on its five queries, where that is not done yet."""
-
-    async def measure(task: TuningTask) -> Row:
-        return await asyncio.to_thread(_trial, task, rows)
-
-    cases = {f"trials/0/{number}": task for number, task in enumerate(printed_trials())}
-    return await journal.play(cases, measure, lambda done, of, what: None)
-
-
 def _trial(task: TuningTask, rows: int) -> Row:
+    """Measure the three indexes of the paper's dispute on one of its five queries."""
     given = {**task.posed, "schema_name": task.schema_name, "rows": rows}
     world = find_world("sql_tuning").open(Task(id=task.id, text=task.description, given=given))
     found: Row = {
@@ -180,10 +171,11 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         await asyncio.to_thread(make_databases, sized.rows)
         one = partial(solve, ledger=ledger, responder=who.responder)
         rows = await journal.play({each.case: each for each in plan}, one, progress)
-        trials = await measured_trials(journal, story_rows)
+        trials = {f"trials/0/{number}": task for number, task in enumerate(printed_trials())}
+        rows += await journal.play(trials, lambda task: asyncio.to_thread(_trial, task, story_rows), progress)
         ours = KnowledgeCards(ledger, f"{OURS} {sized.seeds[-1]}")
         metrics = (await ours.metrics()).model_dump(mode="json")
-    return _report(journal, sized, who, [*rows, *trials], metrics)
+    return _report(journal, sized, who, rows, metrics)
 
 
 def _plan(options: Options, story_rows: int) -> list[Played]:
