@@ -175,7 +175,7 @@ class Memories(Operations):
         names = list(dict.fromkeys([*still_named(old.entities, content), *entities_of(_filled(content))]))
         period = (old.since if since is None else since, old.until if until is None else until)
         memory = Memory(
-            **old.model_dump(include={"kind", "message_id", "thread", "time", "is_change"}),
+            **old.model_dump(include={"kind", "message_id", "thread", "time", "is_change", "past"}),
             content=content,
             entities=names,
             quote=content,

@@ -52,6 +52,7 @@ PRIVATE: Mapping[str, Any] = {
     "message_id": "",
     "thread": "",
     "statements": [],
+    "past": [],
     "may_contradict": [],
     "flag": "",
     "unclear": "",
