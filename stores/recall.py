@@ -26,6 +26,7 @@ from mneme.stores.ledger.lookup import Lookup
 from mneme.stores.ledger.records import Namespace, Version, team_namespace, unescaped, user_namespace
 from mneme.stores.pools.memory_pool import Pair
 from mneme.stores.provenance import everything, outdated, stale
+from mneme.stores.users.memories import Past
 from mneme.stores.users.traces import named
 from mneme.stores.users.valid_time import holding
 
@@ -38,7 +39,8 @@ FLOOR = 0.3
 PAIR_FLOOR = 0.6
 """That of a pair: with `FLOOR`, three quarters of the turns of LoCoMo are shown a riddle or a poem."""
 ONE_TEXT = ("fact", "card", "pair")
-"""Kinds whose records say one thing, so that the vector by which they are searched is its own."""
+"""Kinds whose records say one thing, so that the vector by which they are searched is its own; what a fact
+said before a change is a further part."""
 CANDIDATES = 24
 """Records of each kind that are compared with the question."""
 VISIBLE = 1000
@@ -104,6 +106,11 @@ class Recalled(BaseModel):
         return f"{self.reference}#{self.part}"
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it is all that its record says now."""
+        return self.kind in ONE_TEXT and self.part == 0
+
+    @property
     def line(self) -> str:
         """The text with its origin, for a reader who is shown several."""
         return f"{self.text} [{self.origin}{'; out of date: ' + self.stale if self.stale else ''}]"
@@ -152,7 +159,8 @@ def _facts(asker: Asker) -> Iterable[Namespace]:
 def _fact(version: Version) -> Sequence[str]:
     value, state = version.value, _holding(version)
     ends = {"past": f" (until {value.get('until')})", "later": f" (from {value.get('since')})", "now": ""}
-    return [f"{value.get('content', version.text)}{ends[state]}"]
+    before: Any = value.get("past") or []
+    return [f"{value.get('content', version.text)}{ends[state]}", *(Past(**each).text for each in before)]
 
 
 def _holding(version: Version) -> Literal["now", "later", "past"]:
@@ -253,15 +261,15 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
         for kind, version in found
         for part in _parts(kind, version, stale=why.get(version.record, ""))
     ]
-    whole = [version.record for part, version in parts if part.kind in ONE_TEXT]
+    whole = [version.record for part, version in parts if part.is_whole]
     vectors = await ledger.vectors_by_ids(whole)
-    known = [vectors.get(version.record) if part.kind in ONE_TEXT else None for part, version in parts]
+    known = [vectors.get(version.record) if part.is_whole else None for part, version in parts]
     texts = [KINDS[part.kind].about(part.text) for part, _ in parts]
     alike = await ledger.scores([question], texts, known=known)
     in_part = await ledger.scores(_sentences(question), texts, known=known)
     recent = _recency(found)
     ranked = [
-        part.model_copy(update={"score": relevance * _weight(part.kind, version) * recent[version.record]})
+        part.model_copy(update={"score": relevance * _weight(part, version) * recent[version.record]})
         for (part, version), relevance, of_sentence in zip(parts, alike, in_part, strict=True)
         if max(relevance, of_sentence) >= KINDS[part.kind].floor
     ]
@@ -277,7 +285,8 @@ async def visible(ledger: Lookup, asker: Asker, kind: Recallable) -> list[tuple[
         )
         found += [each for each in heads if not only_verified or _is_verified(each)]
     why = await stale(ledger, [each.record for each in found])
-    return [(part, each) for each in found if each.record not in why for part in _parts(kind, each)]
+    parts = [(part, each) for each in found if each.record not in why for part in _parts(kind, each)]
+    return [each for each in parts if kind not in ONE_TEXT or each[0].is_whole]
 
 
 def _sentences(question: str) -> Iterable[str]:
@@ -362,10 +371,10 @@ def _parts(kind: Recallable, version: Version, stale: str = "") -> list[Recalled
     ]
 
 
-def _weight(kind: Recallable, version: Version) -> float:
+def _weight(part: Recalled, version: Version) -> float:
     """Return what a record counts beside its relevance and recency: standing and validity."""
-    validity = 1.0 if kind != "fact" or _holding(version) == "now" else OUT_OF_TIME
-    return KINDS[kind].standing(version) * validity
+    holds_now = part.kind != "fact" or (part.is_whole and _holding(version) == "now")
+    return KINDS[part.kind].standing(version) * (1.0 if holds_now else OUT_OF_TIME)
 
 
 def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int]) -> list[Recalled]:

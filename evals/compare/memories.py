@@ -23,7 +23,7 @@ from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.recall import Asker, recall
 from mneme.stores.users.inbox import Message
 from mneme.stores.users.memories import Memory as Fact
-from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memories import Past, UserMemories
 
 CANDIDATES = 40
 """Texts that are looked up for a situation; those that the budget has room for are shown."""
@@ -84,12 +84,15 @@ class MemoryAgent(Memory):
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return facts as the chat recalls them, each with the days from which and until which it holds."""
         found = await self._memories.similar(situation, CANDIDATES, mode="blend")
-        return [_fact(each.memory) for each in found]
+        return [line for each in found for line in _lines(each.memory)]
 
 
-def _fact(memory: Fact) -> str:
-    until = f" (until {memory.until})" if memory.until else ""
-    return f"[{memory.since or memory.time[:10]}] {memory.content}{until}"
+def _lines(memory: Fact) -> list[str]:
+    told = Past(content=memory.content, since=memory.since or memory.time[:10], until=memory.until)
+    return [
+        f"[{each.since}] {each.content}{f' (until {each.until})' if each.until else ''}"
+        for each in (told, *memory.past)
+    ]
 
 
 class Cards(Memory):

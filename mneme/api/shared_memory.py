@@ -53,6 +53,7 @@ PRIVATE: Mapping[str, Any] = {
     "message_id": "",
     "thread": "",
     "statements": [],
+    "past": [],
     "may_contradict": [],
     "flag": "",
     "unclear": "",
@@ -299,7 +300,8 @@ class SharedMemory(Operations):
         change = change.model_copy(update={"source": Source(records=[found.reference])})
         place = "facts" if may(self._who, own, "promote") else "proposals"
         memory = _as_shared(found, self._owner)
-        return await self._add(TeamFacts(self._ledger, own, place), memory, change)
+        written = await self._add(TeamFacts(self._ledger, own, place), memory, change)
+        return written.model_copy(update={"is_proposed": place == "proposals"})
 
     @reads("proposals")
     async def proposals(self, team: Team) -> Sequence[MemoryRecord]:
@@ -329,13 +331,28 @@ class SharedMemory(Operations):
         return await self._add(TeamFacts(self._ledger, own), Memory.model_validate(head.value), change)
 
     async def _add(self, facts: TeamFacts, memory: Memory, change: Change) -> Written:
+        """Write what is shared; what was made of the same memory before says so from now on."""
         from mneme.api.write_gate import compared, linked  # noqa: PLC0415  (slow to import)
 
-        known, beside = await compared(memory, facts)
-        if known is None:
+        earlier = await self._made_before(facts, change.source.records)
+        known, beside = await compared(memory, facts, but=earlier.key if earlier else "")
+        if earlier and earlier.memory.content == memory.content:
+            known = earlier
+        elif earlier:
+            at = earlier.version
+            made = await facts.update(earlier.key, linked(memory, beside), change=change, expected_version=at)
+            known = None
+        elif known is None:
             made = await facts.insert(linked(memory, beside), change=change)
         record, *others = await facts.linked([known or made, *beside])
         return Written(**dict(record), is_new=known is None, beside=others)
+
+    async def _made_before(self, facts: TeamFacts, references: Sequence[str]) -> MemoryRecord | None:
+        """Return what of a place was made from the same memory, through any of its versions."""
+        links = await self._ledger.links([each.partition("@")[0] for each in references], forward=True)
+        heads = (await self._ledger.by_ids([each.record for each in links])).values()
+        made = [each for each in heads if each.live and each.namespace == facts.namespace]
+        return MemoryRecord.of(made[0]) if made else None
 
     def _sees(self, namespace: Namespace) -> bool:
         return may_read(self._who, namespace)

@@ -28,7 +28,6 @@ from mneme.nodes.messages import EXAMPLE, turn
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.prompts.chat.chatbot import Recalled, Turn, reply
 from mneme.stores.users.inbox import PRECEDING, Message, is_new
-from mneme.stores.users.valid_time import holds
 
 SHOWN_BEFORE = 20
 """Records of the team that earlier replies were shown, the latest: those that hold no longer are named."""
@@ -80,7 +79,7 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
     found = await memories_of(runtime).similar(message.text, k=context.recall, mode=context.search)
     recalled = [
         Recalled(
-            content=holds(each.memory.content, each.memory.since, each.memory.until),
+            content=each.memory.timed,
             told_on=each.memory.time[:10] or f"{each.at:%Y-%m-%d}",
         )
         for each in found

@@ -18,7 +18,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.recall import Keep
 from mneme.stores.team_facts import TeamFacts
-from mneme.stores.users.memories import Memory, MemoryRecord
+from mneme.stores.users.memories import Memory, MemoryRecord, Past, UserMemories
 from tests.doubles.scripts import script
 
 WHY = Change(reason="a test", actor="test")
@@ -71,6 +71,17 @@ async def test_a_private_memory_that_contradicts_the_teams_fact_is_shown_until_i
     assert await ann.contradictions(["analysts"]) == [] and (await facts.get(known.key)).live
     history = await Memories(ledger, "ann").history(told.key)
     assert history[-1].change.reason == "I was wrong" and not history[-1].live
+
+
+async def test_what_held_before_a_change_contradicts_nothing(ledger: Ledger) -> None:
+    moved = Memory(content="The reporting moved.", past=[Past(content=DUCKDB, until="2026-01")])
+    told = await UserMemories(ledger, "rob").insert(moved, change=WHY)
+    await TeamFacts(ledger, "analysts").insert(Memory(content=POSTGRES), change=WHY)
+    rob = SharedMemory(ledger, "rob")
+    assert await rob.contradictions(["analysts"]) == []
+    found = await rob.recall("Which is the reporting database?", teams=["analysts"])
+    assert [each.text for each in found] == [POSTGRES, moved.content, f"Until 2026-01: {DUCKDB}"]
+    assert not (await rob.promote(told.key, "analysts")).memory.past, "what held before stays its owner's"
 
 
 async def test_times_that_do_not_meet_and_what_is_out_of_date_contradict_nothing(ledger: Ledger) -> None:

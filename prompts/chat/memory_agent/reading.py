@@ -92,8 +92,8 @@ route, after a short rationale:
 
 memories, none for "discard": one sentence each, third person, in the language of the message, names for
 pronouns (see <known>, <preceding>).
-- Keep names, numbers, doubts and habits; add nothing. Leave out passing ideas, a day's small details and what
-  is only asked.
+- Keep names, numbers, doubts and habits; add nothing. Leave out passing ideas, small details and errands of a
+  day or week, and what is only asked.
 - One for all that lasts of another person, animal or thing, for each fact of the user, for each event or plan
   with what follows from it. A fact about two people names both.
 - A change: what is true now, not the old value; only an end says "no longer …".
