@@ -25,7 +25,7 @@ from mneme.stores.discussions.discussions import Discussion
 from mneme.stores.ledger.lookup import Lookup
 from mneme.stores.ledger.records import Namespace, Version, team_namespace, unescaped, user_namespace
 from mneme.stores.pools.memory_pool import Pair
-from mneme.stores.provenance import stale
+from mneme.stores.provenance import everything, outdated, stale
 from mneme.stores.users.memories import Past
 from mneme.stores.users.traces import named
 from mneme.stores.users.valid_time import holding
@@ -74,6 +74,11 @@ class Asker:
     teams: tuple[str, ...] = ()
     opened: tuple[Opened, ...] = ()
     retrieves: tuple[Recallable, ...] = ()
+
+    def sees(self, namespace: Namespace) -> bool:
+        """Say whether a place is the user's or one of the teams'."""
+        owner = unescaped(namespace[1])
+        return owner == self.user if namespace[0] == "users" else owner in self.teams
 
 
 class Recalled(BaseModel):
@@ -248,7 +253,7 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
             )
             versions = [hit.version for hit in hits]
             found += [(kind, each) for each in versions if not only_verified or _is_verified(each)]
-    why = await stale(ledger, [version.record for _, version in found])
+    why = await stale(ledger, [version.record for _, version in found], asker.sees)
     if not show_stale:
         found = [each for each in found if each[1].record not in why]
     parts = [
@@ -313,16 +318,22 @@ def _is_verified(version: Version) -> bool:
     return version.value.get("status") == "verified"
 
 
-async def read_again(ledger: Lookup, names: Sequence[str]) -> list[Recalled]:
-    """Return what was recalled before by its names, as it was then; what was forgotten is left out."""
+async def read_again(
+    ledger: Lookup, names: Sequence[str], sees: Callable[[Namespace], bool] = everything
+) -> list[Recalled]:
+    """Return what was recalled before by its names, as it was then, and marked where it holds no longer.
+
+    What was forgotten is left out.
+    """
     wanted = [REFERENCE.fullmatch(each) for each in names]
     ids = [(each[1], int(each[2]), int(each[3])) for each in wanted if each]
-    versions = await ledger.versions([(record, number) for record, number, _ in ids])
+    used = [(record, number) for record, number, _ in ids]
+    versions, why = await ledger.versions(used), await outdated(ledger, used, sees)
     return [
         parts[part]
         for record, number, part in ids
         if (version := versions.get((record, number))) and (kind := kind_in(version.namespace))
-        if part < len(parts := _parts(kind, version))
+        if part < len(parts := _parts(kind, version, why.get((record, number), "")))
     ]
 
 

@@ -59,6 +59,8 @@ class Written(MemoryRecord):
     """
 
     is_new: bool = True
+    is_proposed: bool = False
+    """Whether it waits until a reviewer of the team accepts it."""
     beside: Sequence[MemoryRecord] = ()
     """The memories that it may contradict, or repeats in other words; linked until somebody settles it."""
 
