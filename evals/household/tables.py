@@ -90,7 +90,7 @@ def _pairs(results: Results, plan: Plan, where: str) -> Table:
 
 
 def _gap(gap: Difference | None) -> str | None:
-    return f"{gap.mean:+.1f}{'*' * gap.is_significant}" if gap else None
+    return f"{gap.mean:+.1f}{'*' * (gap.p is not None and gap.p < 0.05)}" if gap else None
 
 
 def _less(results: Results, label: str, arm: Arm, whole: Arm | None, paper: float | None) -> list[object]:
