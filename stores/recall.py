@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mneme.stores.discussions.discussions import Discussion
 from mneme.stores.ledger.lookup import Lookup
-from mneme.stores.ledger.records import Namespace, Version, team_namespace, unescaped, user_namespace
+from mneme.stores.ledger.records import LOCAL, Namespace, Version, team_namespace, unescaped, user_namespace
 from mneme.stores.pools.memory_pool import Pair
 from mneme.stores.provenance import everything, outdated, stale
 from mneme.stores.users.memories import Past
@@ -252,7 +252,7 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
                 place, question, limit=CANDIDATES, filter=of.filter, shelf=of.shelf, vector=vector
             )
             versions = [hit.version for hit in hits]
-            found += [(kind, each) for each in versions if not only_verified or _is_verified(each)]
+            found += [(kind, each) for each in versions if not only_verified or is_verified(each)]
     why = await stale(ledger, [version.record for _, version in found], asker.sees)
     if not show_stale:
         found = [each for each in found if each[1].record not in why]
@@ -283,7 +283,7 @@ async def visible(ledger: Lookup, asker: Asker, kind: Recallable) -> list[tuple[
         heads = await ledger.records(
             place, filter=of.filter, limit=VISIBLE, shelf=of.shelf, newest_first=True
         )
-        found += [each for each in heads if not only_verified or _is_verified(each)]
+        found += [each for each in heads if not only_verified or is_verified(each)]
     why = await stale(ledger, [each.record for each in found])
     parts = [(part, each) for each in found if each.record not in why for part in _parts(kind, each)]
     return [each for each in parts if kind not in ONE_TEXT or each[0].is_whole]
@@ -314,7 +314,8 @@ def _places(kind: Recallable, asker: Asker) -> Iterator[tuple[Namespace, bool]]:
             yield from ((place, each.only_verified) for place in others)
 
 
-def _is_verified(version: Version) -> bool:
+def is_verified(version: Version) -> bool:
+    """Say whether a record is a card that its trials verified."""
     return version.value.get("status") == "verified"
 
 
@@ -364,11 +365,17 @@ def _parts(kind: Recallable, version: Version, stale: str = "") -> list[Recalled
             reference=version.reference,
             part=part,
             text=text,
-            origin=KINDS[kind].origin(version),
+            origin=_origin(kind, version),
             stale=stale,
         )
         for part, text in enumerate(KINDS[kind].texts(version))
     ]
+
+
+def _origin(kind: Recallable, version: Version) -> str:
+    """Return where a record is from, with its team where that has a name."""
+    origin, team = KINDS[kind].origin(version), _owner(version)
+    return origin if kind == "fact" or team == LOCAL else f"{team}, {origin}"
 
 
 def _weight(part: Recalled, version: Version) -> float:

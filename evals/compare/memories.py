@@ -142,9 +142,8 @@ class Synopses(Memory):
         said = await ask(summarise_trial, given, self.place.who, lane="background")
         synopsis = " ".join(filter(None, [f"[{outcome.day}]", said.value.summary, outcome.lesson]))
         ended = {"episode": outcome.task, "category": "work", "success": outcome.success, "steps": len(steps)}
-        await self._episodes.keep(
-            EpisodeRecord(run=uuid4().hex, synopses=[synopsis], **ended), change=LEARNED
-        )
+        record = EpisodeRecord(run=uuid4().hex, synopses=[synopsis], time=outcome.day, **ended)
+        await self._episodes.keep(record, change=LEARNED)
         self._events.clear()
 
 

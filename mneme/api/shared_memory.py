@@ -12,7 +12,7 @@ from mneme.api.operation import Key, Limit, Operations, Reason, changes, only, r
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.budget import tokens
-from mneme.stores.access import Right, asker_of, audit, may, may_read, own_team
+from mneme.stores.access import Right, asker_of, audit, may, may_read, own_team, roles
 from mneme.stores.discussions.discussions import AgreementChange, Discussions
 from mneme.stores.ledger.records import (
     LOCAL,
@@ -25,7 +25,17 @@ from mneme.stores.ledger.records import (
     user_namespace,
 )
 from mneme.stores.provenance import as_now, stale, steps
-from mneme.stores.recall import RECALLABLE, Contradiction, Keep, Recallable, Recalled, kind_in, recall
+from mneme.stores.recall import (
+    RECALLABLE,
+    Contradiction,
+    Keep,
+    Opened,
+    Recallable,
+    Recalled,
+    is_verified,
+    kind_in,
+    recall,
+)
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
 from mneme.stores.users.traces import named
@@ -131,7 +141,11 @@ class SharedMemory(Operations):
 
         Back, each source is shown as it was then.
         """
-        head = await self._found(key, await self._read_team(team, "trace"))
+        own = await self._read_team(team, "trace")
+        head = await self._found(key, own, roles().opened([own]))
+        owner = unescaped(head.namespace[1])
+        if head.namespace[0] == "teams" and owner != own:
+            await audit(self._ledger, self._who, owner, "trace")
         found = await steps(self._ledger, head.record, forward=forward)
         ids = {link.record if forward else link.source: distance for distance, link in reversed(found)}
         heads = await self._ledger.by_ids([*ids])
@@ -143,7 +157,7 @@ class SharedMemory(Operations):
                 old[record] = f"It says now: {heads[record].text}"
         nearest_first = sorted(ids.items(), key=lambda each: each[1])
         return [
-            self._shown(0, head, old),
+            _step(0, head, old),
             *(
                 self._shown(distance, then.get(record, heads[record]), old)
                 if record in heads
@@ -363,17 +377,25 @@ class SharedMemory(Operations):
         await audit(self._ledger, self._who, own, what)
         return own
 
-    async def _found(self, key: str, team: str) -> Version:
-        """Return a record of the user or a team by its key, or the beginning of one. Raises NotFound."""
+    async def _found(self, key: str, team: str, opened: Sequence[Opened] = ()) -> Version:
+        """Return a record of the user or a team by its key, or the beginning of one. Raises NotFound.
+
+        Those that other teams have `opened` are looked through, too.
+        """
         places = [self._facts.namespace, *await self._ledger.namespaces(team_namespace(team))]
-        known = [place for place in places if kind_in(place)]
-        for place in known:
-            if head := await self._ledger.get(place, key):
+        known = [(place, False) for place in places if kind_in(place)]
+        for each in opened:
+            places = await self._ledger.namespaces(team_namespace(each.team))
+            known += [(place, each.only_verified) for place in places if kind_in(place) == each.kind]
+        for place, only_verified in known:
+            head = await self._ledger.get(place, key)
+            if head and (is_verified(head) or not only_verified):
                 return head
         heads = [
             head
-            for place in known
+            for place, only_verified in known
             for head in await self._ledger.records(place, limit=None, include_retired=True)
+            if is_verified(head) or not only_verified
         ]
         whole = only(key, [each.key for each in heads], self._owner, "record", "mneme recall")
         return next(each for each in heads if each.key == whole)

@@ -327,6 +327,15 @@ class TestRoles:
         seen = await SharedMemory(bundled, "ann").recall(QUESTION, teams=["analysts"])
         assert {each.text for each in seen} == {"Reporting uses the database Oracle.", card.claim}
         assert {each.owner for each in seen} == {"ops"}
+        assert all(each.origin.startswith("ops, ") for each in seen)
+        ann = SharedMemory(bundled, "ann")
+        for each in seen:
+            (first,) = await ann.trace(each.key, team="analysts")
+            assert first.text.startswith(each.text), "what is shown can be traced"
+        unproven = next(each.key for each in await cards.records.heads() if each.key != card.id)
+        for key, who in ((unproven, "ann"), (card.id, "bob")):
+            with pytest.raises(NotFound):
+                await SharedMemory(bundled, who).trace(key, team="analysts" if who == "ann" else "cooks")
         readers = await bundled.records(team_namespace("ops", "audit"))
         assert {str(each.value["by"]) for each in readers} == {"ann"}
         assert await SharedMemory(bundled, "bob").recall(QUESTION, teams=["cooks"]) == []
