@@ -32,7 +32,6 @@ EVALUATIONS = {
     "compound_learning": Evaluation(
         "learning.compound_learning", "Compare query tuning with cards and rivals (§7).", LEARNING
     ),
-    "private_sharing": Evaluation("learning.private_sharing", "Measure gain against ε (§11.4).", LEARNING),
     "governed": Evaluation(
         "governed.evaluation", "Count leaks, stale and nameless texts in shared memories.", OURS
     ),

@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from multiprocessing import get_context, parent_process
@@ -45,8 +45,12 @@ async def ledger_at(location: Path | str, embedder: Embedder) -> AsyncIterator[L
 
 
 def bytes_on_disk(folder: Path) -> int:
-    """Return what the files of a folder take on the disk; sparse ones take less than they are long."""
-    return sum(512 * path.stat().st_blocks for path in folder.rglob("*") if path.is_file())
+    """Return what the files of a folder take on the disk, without databases' logs of what they write.
+
+    Sparse files take less than they are long, and short ones less than a block of the disk.
+    """
+    stats = [path.stat() for path in folder.rglob("*") if path.is_file() and not path.name.endswith("-wal")]
+    return sum(min(512 * each.st_blocks, each.st_size) for each in stats)
 
 
 def searched_store(embedder: Embedder) -> InMemoryStore:
@@ -86,12 +90,27 @@ def _forget_settings() -> None:
     clear_endpoints()
 
 
-def fresh_processes(count: int) -> ProcessPoolExecutor:
-    """Open a pool of so many processes, which share nothing with this one and end with it, however it ends.
+@contextmanager
+def processes(
+    count: int, one: Callable[[C], Coroutine[Any, Any, Row]]
+) -> Iterator[Callable[[C], Awaitable[Row]]]:
+    """Yield what does one case: in one of so many processes, or here where one is enough.
 
-    The standard library's wait for ever where this process is killed, with all that they have loaded.
+    They share nothing with this one and end with it, however it ends; the standard library's wait for ever
+    where this process is killed. What waits for a process is dropped when the run is interrupted.
     """
-    return ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_end_with_parent)
+    if count == 1:
+        yield one
+        return
+    opened = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_end_with_parent)
+    try:
+        yield lambda case: asyncio.get_running_loop().run_in_executor(opened, _in_process, one, case)
+    finally:
+        opened.shutdown(wait=False, cancel_futures=True)
+
+
+def _in_process(one: Callable[[C], Coroutine[Any, Any, Row]], case: C) -> Row:
+    return asyncio.run(one(case))
 
 
 def _end_with_parent() -> None:
@@ -101,24 +120,6 @@ def _end_with_parent() -> None:
             os._exit(1)
 
     Thread(target=wait, daemon=True).start()
-
-
-@contextmanager
-def processes(
-    count: int, here: Callable[[C], Awaitable[Row]], there: Callable[[C], Row]
-) -> Iterator[Callable[[C], Awaitable[Row]]]:
-    """Yield what does one case: `there`, in one of so many fresh processes, or `here` where one is enough.
-
-    What waits for a process is dropped when the run is interrupted.
-    """
-    if count == 1:
-        yield here
-        return
-    opened = fresh_processes(count)
-    try:
-        yield lambda case: asyncio.get_running_loop().run_in_executor(opened, there, case)
-    finally:
-        opened.shutdown(wait=False, cancel_futures=True)
 
 
 async def seconds_of(work: Awaitable[object]) -> float:

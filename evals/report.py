@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -134,12 +135,12 @@ class Journal:
         The first failure stops the others; what is finished is kept.
         """
         waiting = {name: case for name, case in cases.items() if name not in self}
-        places = asyncio.Semaphore(concurrency)
+        places, done = asyncio.Semaphore(concurrency), count(len(cases) - len(waiting) + 1)
 
         async def finish(name: str, case: C) -> None:
             async with places:
                 self.add(name, await one(case))
-            progress(sum(each in self for each in cases), len(cases), name)
+            progress(next(done), len(cases), name)
 
         if concurrency == 1:
             for name, case in waiting.items():

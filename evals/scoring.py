@@ -147,13 +147,11 @@ def interval(of: dict[str, Any]) -> str:
 
 def share(right: int, count: int) -> dict[str, Any]:
     """Return a share of cases with its 95 % Wilson interval."""
-    if not count:
-        return {"right": 0, "cases": 0, "share": None, "low": None, "high": None}
-    interval = binomtest(right, count).proportion_ci(0.95, method="wilson")
+    interval = binomtest(right, count).proportion_ci(0.95, method="wilson") if count else None
     return {
         "right": right,
         "cases": count,
-        "share": right / count,
-        "low": float(interval.low),
-        "high": float(interval.high),
+        "share": ratio(right, count),
+        "low": interval and float(interval.low),
+        "high": interval and float(interval.high),
     }

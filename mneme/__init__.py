@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mneme.api.erased import Erased
     from mneme.api.inbox import Remembered
-    from mneme.api.memories import Erased, Written
+    from mneme.api.memories import Written
     from mneme.api.messages import ChatMessage
     from mneme.client.memory import Memory, open, open_store
     from mneme.core.errors import MnemeError
@@ -56,7 +57,7 @@ if find_spec("langchain") is None:  # else `from mneme import *` would fail; by 
 _PLACES = {
     "Card": "mneme.stores.cards.card",
     "ChatMessage": "mneme.api.messages",
-    "Erased": "mneme.api.memories",
+    "Erased": "mneme.api.erased",
     "Memory": "mneme.client.memory",
     "MemoryMiddleware": "mneme.integrations.middleware",
     "MemoryRecord": "mneme.stores.users.memories",

@@ -1,7 +1,7 @@
 """What a workflow is shown of what all others remember, and how what it makes of that names its sources.
 
-A run's state keeps the names of records and no text: after a kill the same is shown again, and a text that
-was forgotten meanwhile stands in no checkpoint.
+A run's state keeps the names of records and no text: after a kill the same is shown again, what was corrected
+meanwhile is marked, and a text that was forgotten stands in no checkpoint.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from mneme.models.asking.budget import tokens
 from mneme.nodes.context import authenticated, ledger_of
-from mneme.stores.access import Agent, asker_of, is_own, own_team, roles
+from mneme.stores.access import Agent, asker_of, is_own, may_read, own_team, roles
 from mneme.stores.ledger.records import LOCAL
 from mneme.stores.recall import Recallable, read_again, recall
 
@@ -58,6 +58,16 @@ async def look_up(
     return [each.name for each in found]
 
 
-async def lines_of(runtime: Runtime[Any], names: Sequence[str]) -> list[str]:
-    """Return what was looked up as agents are shown it, each with its origin; without what was forgotten."""
-    return [each.line for each in await read_again(ledger_of(runtime), names)] if names else []
+async def lines_of(runtime: Runtime[Any], names: Sequence[str], earlier: Sequence[str] = ()) -> list[str]:
+    """Return what was looked up as agents are shown it, each with its origin; without what was forgotten.
+
+    What holds no longer is marked; of what was shown `earlier`, that alone is named, if it may be seen still.
+    """
+    if not (wanted := list(dict.fromkeys([*names, *earlier]))):
+        return []
+    who, teams = authenticated(runtime), set[str]()
+    if earlier:
+        team = own_team(who, runtime.context.team, "read")
+        teams = {team, *(each.team for each in roles().opened([team]))}
+    found = await read_again(ledger_of(runtime), wanted, lambda place: may_read(who, place))
+    return [each.line for each in found if each.name in names or (each.stale and each.owner in teams)]

@@ -5,7 +5,7 @@ whoever uses a machine alone has all of it. With it, a member of a team has the 
 others; who is no member does not learn that the team is there.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -154,6 +154,13 @@ def may_read(user: str | None, namespace: Namespace) -> bool:
     """Return whether a user may see what is in a namespace; who is alone (None) sees everything."""
     kind, name = namespace[0], unescaped(namespace[1])
     return may(user, name, "read") if kind == "teams" else user is None or (kind == "users" and name == user)
+
+
+def team_sees(team: str) -> Callable[[Namespace], bool]:
+    """Return what all who see a team's memory may see: the team's, and of a user's own team the user's."""
+    user = team.partition("/")[0] if "/" in team else ""
+    seen = {"teams": team, "users": user}
+    return lambda namespace: settings().auth is None or unescaped(namespace[1]) == seen.get(namespace[0])
 
 
 class Seen(BaseModel):

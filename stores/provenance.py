@@ -38,11 +38,18 @@ async def as_now(ledger: Lookup, head: Version, change: Change) -> Change:
     return change.model_copy(update={"source": Source(records=named)})
 
 
-async def stale(ledger: Lookup, records: Iterable[str]) -> dict[str, str]:
+def everything(_: Namespace) -> bool:
+    """Say that whoever asks may see what is in a namespace."""
+    return True
+
+
+async def stale(
+    ledger: Lookup, records: Iterable[str], sees: Callable[[Namespace], bool] = everything
+) -> dict[str, str]:
     """Return why records no longer rest on what they were made from, by their ids; whoever does is left out.
 
     A source counts where it was forgotten, retired, deprecated or disputed, where it says something else
-    now, and where it is stale itself.
+    now, and where it is stale itself. Its reason is told to who `sees` what is where it is.
     """
     links = [link for found in (await _walked(ledger, records)).values() for link in found]
     heads = await ledger.by_ids([*{link.source for link in links}])
@@ -52,7 +59,7 @@ async def stale(ledger: Lookup, records: Iterable[str]) -> dict[str, str]:
     for link in links:
         made_of[link.source].append(link.record)
         is_settled = link.number == SETTLED
-        reason = _fallen(seen.get((link.source, link.number)), heads.get(link.source))
+        reason = _fallen(seen.get((link.source, link.number)), heads.get(link.source), sees)
         if reason and not is_settled:
             why.setdefault(link.record, reason)
     spreading = [*why]
@@ -73,16 +80,34 @@ async def holding(ledger: Lookup, namespace: Namespace, keys: Iterable[str]) -> 
     return {key for record, key in records.items() if record not in why}
 
 
-def _fallen(then: Version | None, now: Version | None) -> str:
+async def outdated(
+    ledger: Lookup, shown: Iterable[tuple[str, int]], sees: Callable[[Namespace], bool] = everything
+) -> dict[tuple[str, int], str]:
+    """Return why versions that somebody was shown hold no longer; whichever does is left out."""
+    used = [*shown]
+    records = [record for record, _ in used]
+    then, now = await ledger.versions(used), await ledger.by_ids(records)
+    why, found = await stale(ledger, records, sees), dict[tuple[str, int], str]()
+    for each in used:
+        head = now.get(each[0])
+        is_head = head is not None and head.live and head.version == each[1]
+        reason = "" if is_head else _fallen(then.get(each), head, sees)
+        if reason or each[0] in why:
+            found[each] = reason.replace("What it was made from", "It", 1) or why[each[0]]
+    return found
+
+
+def _fallen(then: Version | None, now: Version | None, sees: Callable[[Namespace], bool]) -> str:
     """Return what became of a source since it was used; empty: it says the same."""
     if now is None:
         return "What it was made from was forgotten."
+    why = f": {now.change.reason}" if sees(now.namespace) else "."
     if not now.live:
-        return f"What it was made from was retired: {now.change.reason}"
+        return f"What it was made from was retired{why}"
     if now.value.get("status") in FALLEN:
-        return f"What it was made from is {now.value['status']}: {now.change.reason}"
+        return f"What it was made from is {now.value['status']}{why}"
     if then is None or _says(then) != _says(now):
-        return f"What it was made from was corrected: {now.change.reason}"
+        return f"What it was made from was corrected{why}"
     return ""
 
 

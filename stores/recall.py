@@ -23,9 +23,10 @@ from pydantic import BaseModel, ConfigDict
 
 from mneme.stores.discussions.discussions import Discussion
 from mneme.stores.ledger.lookup import Lookup
-from mneme.stores.ledger.records import Namespace, Version, team_namespace, unescaped, user_namespace
+from mneme.stores.ledger.records import LOCAL, Namespace, Version, team_namespace, unescaped, user_namespace
 from mneme.stores.pools.memory_pool import Pair
-from mneme.stores.provenance import stale
+from mneme.stores.provenance import everything, outdated, stale
+from mneme.stores.users.memories import Past
 from mneme.stores.users.traces import named
 from mneme.stores.users.valid_time import holding
 
@@ -38,7 +39,8 @@ FLOOR = 0.3
 PAIR_FLOOR = 0.6
 """That of a pair: with `FLOOR`, three quarters of the turns of LoCoMo are shown a riddle or a poem."""
 ONE_TEXT = ("fact", "card", "pair")
-"""Kinds whose records say one thing, so that the vector by which they are searched is its own."""
+"""Kinds whose records say one thing, so that the vector by which they are searched is its own; what a fact
+said before a change is a further part."""
 CANDIDATES = 24
 """Records of each kind that are compared with the question."""
 VISIBLE = 1000
@@ -73,6 +75,11 @@ class Asker:
     opened: tuple[Opened, ...] = ()
     retrieves: tuple[Recallable, ...] = ()
 
+    def sees(self, namespace: Namespace) -> bool:
+        """Say whether a place is the user's or one of the teams'."""
+        owner = unescaped(namespace[1])
+        return owner == self.user if namespace[0] == "users" else owner in self.teams
+
 
 class Recalled(BaseModel):
     """One thing that was recalled: what it says, of which kind and whose it is, and how sure it is.
@@ -97,6 +104,11 @@ class Recalled(BaseModel):
     def name(self) -> str:
         """What names the text itself: the version and the part of it."""
         return f"{self.reference}#{self.part}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all that its record says now."""
+        return self.kind in ONE_TEXT and self.part == 0
 
     @property
     def line(self) -> str:
@@ -147,7 +159,8 @@ def _facts(asker: Asker) -> Iterable[Namespace]:
 def _fact(version: Version) -> Sequence[str]:
     value, state = version.value, _holding(version)
     ends = {"past": f" (until {value.get('until')})", "later": f" (from {value.get('since')})", "now": ""}
-    return [f"{value.get('content', version.text)}{ends[state]}"]
+    before: Any = value.get("past") or []
+    return [f"{value.get('content', version.text)}{ends[state]}", *(Past(**each).text for each in before)]
 
 
 def _holding(version: Version) -> Literal["now", "later", "past"]:
@@ -239,8 +252,8 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
                 place, question, limit=CANDIDATES, filter=of.filter, shelf=of.shelf, vector=vector
             )
             versions = [hit.version for hit in hits]
-            found += [(kind, each) for each in versions if not only_verified or _is_verified(each)]
-    why = await stale(ledger, [version.record for _, version in found])
+            found += [(kind, each) for each in versions if not only_verified or is_verified(each)]
+    why = await stale(ledger, [version.record for _, version in found], asker.sees)
     if not show_stale:
         found = [each for each in found if each[1].record not in why]
     parts = [
@@ -248,15 +261,15 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
         for kind, version in found
         for part in _parts(kind, version, stale=why.get(version.record, ""))
     ]
-    whole = [version.record for part, version in parts if part.kind in ONE_TEXT]
+    whole = [version.record for part, version in parts if part.is_whole]
     vectors = await ledger.vectors_by_ids(whole)
-    known = [vectors.get(version.record) if part.kind in ONE_TEXT else None for part, version in parts]
+    known = [vectors.get(version.record) if part.is_whole else None for part, version in parts]
     texts = [KINDS[part.kind].about(part.text) for part, _ in parts]
     alike = await ledger.scores([question], texts, known=known)
     in_part = await ledger.scores(_sentences(question), texts, known=known)
     recent = _recency(found)
     ranked = [
-        part.model_copy(update={"score": relevance * _weight(part.kind, version) * recent[version.record]})
+        part.model_copy(update={"score": relevance * _weight(part, version) * recent[version.record]})
         for (part, version), relevance, of_sentence in zip(parts, alike, in_part, strict=True)
         if max(relevance, of_sentence) >= KINDS[part.kind].floor
     ]
@@ -270,9 +283,10 @@ async def visible(ledger: Lookup, asker: Asker, kind: Recallable) -> list[tuple[
         heads = await ledger.records(
             place, filter=of.filter, limit=VISIBLE, shelf=of.shelf, newest_first=True
         )
-        found += [each for each in heads if not only_verified or _is_verified(each)]
+        found += [each for each in heads if not only_verified or is_verified(each)]
     why = await stale(ledger, [each.record for each in found])
-    return [(part, each) for each in found if each.record not in why for part in _parts(kind, each)]
+    parts = [(part, each) for each in found if each.record not in why for part in _parts(kind, each)]
+    return [each for each in parts if kind not in ONE_TEXT or each[0].is_whole]
 
 
 def _sentences(question: str) -> Iterable[str]:
@@ -300,20 +314,27 @@ def _places(kind: Recallable, asker: Asker) -> Iterator[tuple[Namespace, bool]]:
             yield from ((place, each.only_verified) for place in others)
 
 
-def _is_verified(version: Version) -> bool:
+def is_verified(version: Version) -> bool:
+    """Say whether a record is a card that its trials verified."""
     return version.value.get("status") == "verified"
 
 
-async def read_again(ledger: Lookup, names: Sequence[str]) -> list[Recalled]:
-    """Return what was recalled before by its names, as it was then; what was forgotten is left out."""
+async def read_again(
+    ledger: Lookup, names: Sequence[str], sees: Callable[[Namespace], bool] = everything
+) -> list[Recalled]:
+    """Return what was recalled before by its names, as it was then, and marked where it holds no longer.
+
+    What was forgotten is left out.
+    """
     wanted = [REFERENCE.fullmatch(each) for each in names]
     ids = [(each[1], int(each[2]), int(each[3])) for each in wanted if each]
-    versions = await ledger.versions([(record, number) for record, number, _ in ids])
+    used = [(record, number) for record, number, _ in ids]
+    versions, why = await ledger.versions(used), await outdated(ledger, used, sees)
     return [
         parts[part]
         for record, number, part in ids
         if (version := versions.get((record, number))) and (kind := kind_in(version.namespace))
-        if part < len(parts := _parts(kind, version))
+        if part < len(parts := _parts(kind, version, why.get((record, number), "")))
     ]
 
 
@@ -344,17 +365,23 @@ def _parts(kind: Recallable, version: Version, stale: str = "") -> list[Recalled
             reference=version.reference,
             part=part,
             text=text,
-            origin=KINDS[kind].origin(version),
+            origin=_origin(kind, version),
             stale=stale,
         )
         for part, text in enumerate(KINDS[kind].texts(version))
     ]
 
 
-def _weight(kind: Recallable, version: Version) -> float:
+def _origin(kind: Recallable, version: Version) -> str:
+    """Return where a record is from, with its team where that has a name."""
+    origin, team = KINDS[kind].origin(version), _owner(version)
+    return origin if kind == "fact" or team == LOCAL else f"{team}, {origin}"
+
+
+def _weight(part: Recalled, version: Version) -> float:
     """Return what a record counts beside its relevance and recency: standing and validity."""
-    validity = 1.0 if kind != "fact" or _holding(version) == "now" else OUT_OF_TIME
-    return KINDS[kind].standing(version) * validity
+    holds_now = part.kind != "fact" or (part.is_whole and _holding(version) == "now")
+    return KINDS[part.kind].standing(version) * (1.0 if holds_now else OUT_OF_TIME)
 
 
 def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int]) -> list[Recalled]:

@@ -1,5 +1,6 @@
 """The form of an answer and the worked examples, as a question shows them to a model."""
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, JsonValue, RootModel
@@ -61,4 +62,10 @@ def test_worked_examples_are_shown_whole_and_after_what_they_answer() -> None:
         'Name it.\n\nExample:\n{"name": "größer", "size": null}'
         '\n\nExample:\n<part>9</part>\n{"name": "nine", "size": 9}'
     )
-    assert asked.system_text(with_examples=False) == "Name it."
+    form = 'Reply with one JSON object: {"name": "…", "size": integer or null}'
+    assert asked.system_text(with_examples=False) == f"Name it.\n\n{form}", (
+        "who sees no example sees the form"
+    )
+    assert asked.wording(Nothing())[1] == "…\n\nReply with one JSON object.", "the examples show the rest"
+    unshown = replace(asked, examples=[])
+    assert unshown.wording(Nothing()) == ("Name it.", f"…\n\n{form}")

@@ -62,8 +62,9 @@ def _answer(prompt: Any) -> str:
 
 
 def _prompt(room: str, name: str, prompt: Any) -> str:
+    question = f"{prompt.user}\n\n{prompt.ending}".strip()
     written = "".join(
         f"{title}:\n\n~~~~text\n{text}\n~~~~\n\n"
-        for title, text in (("System", prompt.system), ("Question", prompt.user + prompt.form))
+        for title, text in (("System", prompt.system), ("Question", question))
     )
     return f"## {room}/{name}\n\n{written}"

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import product
 from typing import NamedTuple
 
 from mneme.environments.household.episode import Boxed, Episode
@@ -65,16 +65,14 @@ class Layout:
 
 @lru_cache(maxsize=256)
 def between_doors(plan: Doors) -> list[list[float]]:
-    """Return the shortest way between any two doors."""
-    import networkx  # noqa: PLC0415  (slow to import)
-
-    ways: networkx.Graph[int] = networkx.Graph()
-    ways.add_nodes_from(range(len(plan)))
-    for (a, first), (b, second) in combinations(enumerate(plan), 2):
-        if {*first[:2]} & {*second[:2]}:
-            ways.add_edge(a, b, weight=math.dist(first[2:], second[2:]))
-    found = dict(networkx.all_pairs_dijkstra_path_length(ways))
-    return [[found[a].get(b, math.inf) for b in ways] for a in ways]
+    """Return the length of the shortest way between any two doors (Floyd and Warshall)."""
+    ways = [
+        [0.0 if a is b else math.dist(a[2:], b[2:]) if {*a[:2]} & {*b[:2]} else math.inf for b in plan]
+        for a in plan
+    ]
+    for via, a, b in product(range(len(plan)), repeat=3):
+        ways[a][b] = min(ways[a][b], ways[a][via] + ways[via][b])
+    return ways
 
 
 def flat(center: Sequence[float]) -> Point:

@@ -15,7 +15,7 @@ from pydantic import Field
 from mneme.core.settings import settings
 from mneme.evals.bench.corpus import sentences
 from mneme.evals.bench.storage import USERS, cards, embedded, retriever, served
-from mneme.evals.measuring import ledger_at, line, seconds_of
+from mneme.evals.measuring import bytes_on_disk, ledger_at, line, seconds_of
 from mneme.evals.options import RunOptions
 from mneme.evals.report import Progress, Report, Row, table
 from mneme.graphs import chatbot, remember
@@ -86,21 +86,15 @@ async def chat(messages: int, embedder: Embedder) -> list[Row]:
             context, before = ChatContext(user="ann", chatbot="rules", memory_agent="rules"), 0
             for number, text in enumerate(sentences(2 * messages)):
                 if number == messages:
-                    before = _bytes(folder)
+                    before = bytes_on_disk(folder)
                 inputs: tuple[Any, ...] = {"messages": [HumanMessage(text)]}, {}
                 for what, graph, asked in zip(spent, graphs, inputs, strict=True):
                     config: Any = {"configurable": {"thread_id": what}, "recursion_limit": 100}
                     turn = graph.ainvoke(asked, config, context=context)
                     spent[what].append(1000 * await seconds_of(turn))
-            kept = (_bytes(folder) - before) / messages
+            kept = (bytes_on_disk(folder) - before) / messages
     rows = [line(f"{what} by rules", messages, took[messages:], "ms") for what, took in spent.items()]
     return [*rows, line("a message on disk", messages, [kept], "bytes")]
-
-
-def _bytes(folder: Path) -> int:
-    """Return the bytes of all files; of sparse ones, what the disk holds."""
-    stats = [path.stat() for path in folder.rglob("*") if path.is_file() and not path.name.endswith("-wal")]
-    return sum(min(each.st_blocks * 512, each.st_size) for each in stats)
 
 
 PARTS = {"memories": embedded, "cards": cards, "retriever": retriever, "chat": chat}

@@ -5,7 +5,6 @@ the `message`, and what to `expect` (see `scoring.Expected`; nothing means disca
 read from the ledger, not from the agent's own report.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from mneme.cli.tables import Table
 from mneme.core.errors import BadInput
 from mneme.evals.report import Row, framed, read_lines
-from mneme.evals.scoring import (
-    Done,
-    Expected,
-    Pairing,
-    interval,
-    pair,
-    percent,
-    ratio,
-    share,
-)
+from mneme.evals.scoring import Done, Expected, Pairing, interval, pair, percent, ratio, share
 
 DEFAULT = Path(__file__).parent / "data" / "contradictions.jsonl"
 
@@ -125,12 +115,10 @@ def _conflicts(scored: Sequence[Scored]) -> dict[str, Any]:
 
 
 def _by_category(scored: Sequence[Scored]) -> dict[str, dict[str, Any]]:
-    of_category: dict[str, list[Scored]] = {}
-    for one in scored:
-        of_category.setdefault(one.case.category, []).append(one)
+    marks = pd.DataFrame({"of": one.case.category, "right": one.right, "met": one.met} for one in scored)
     return {
-        category: share(sum(one.right for one in own), len(own)) | {"met": sum(one.met for one in own)}
-        for category, own in of_category.items()
+        str(category): share(int(own["right"].sum()), len(own)) | {"met": int(own["met"].sum())}
+        for category, own in marks.groupby("of", sort=False)
     }
 
 
@@ -173,4 +161,4 @@ def _right_and_met(of: dict[str, Any]) -> str:
 
 def as_row(done: Sequence[Done], **more: Any) -> Row:
     """Make a journal row of what was done."""
-    return {"done": [json.loads(op.model_dump_json()) for op in done], **more}
+    return {"done": [op.model_dump() for op in done], **more}

@@ -1,16 +1,13 @@
-"""Time to the first token of a reply while memory agents work, and time to remember one message.
+"""Time to the first token of a reply while memory agents work.
 
 - A reply while memory agents work on 0, 10 and 100 messages of other users, beside one bare call of the same
-  model; and the same without the gate, when the server's queue alone decides which call is next.
-- One remembered message with ten similar memories: our memory agent, and the paper's versions 3 (its checks
-  at once, and in sequence as in the paper), 2 and 1 (§3.1).
+  model.
 - The same chat in the hot-path way (§2.1), which remembers before it replies.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -34,13 +31,11 @@ from pydantic import Field
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.answering import identify
-from mneme.evals.chat.arms import ARMS, Name
-from mneme.evals.measuring import in_environment, temporary_ledger
+from mneme.evals.measuring import temporary_ledger
 from mneme.evals.options import Agents, NotNegative, RunOptions
-from mneme.evals.report import Journal, Progress, Report, Row, framed
+from mneme.evals.report import Progress, Report, Row, framed
 from mneme.graphs import chatbot, memory_agent
 from mneme.models.asking.asking import ask
-from mneme.models.asking.counting import counting
 from mneme.models.asking.gate import gate
 from mneme.models.ollama import catalogue
 from mneme.models.ollama.chat import context_of
@@ -54,20 +49,11 @@ from mneme.stores.users.memories import Memory, UserMemories
 
 Agent = CompiledStateGraph[Any, Any, Any, Any]
 
-WIDE_OPEN = 1000
-"""A width at which the gate lets every call pass at once."""
 TARGET = 1.2
 """Times of one call that a first token may take."""
 SETTLING = 60
 """Seconds after which the calls of the load must have begun."""
-CHATS, HOT_PATH = ("chat", "chat without the gate"), "hot path"
-AGENTS: dict[str, Name] = {
-    "ours": "ours",
-    "version 3": "v3",
-    "version 3 in sequence": "v3",
-    "version 2": "v2",
-    "version 1": "v1",
-}
+CHAT, HOT_PATH = "chat", "hot path"
 _TEXTS = yaml.safe_load((Path(__file__).parent / "data" / "latency.yaml").read_text(encoding="utf-8"))
 SYSTEM, MESSAGE, MEMORIES = (_TEXTS[name] for name in ("system", "message", "memories"))
 RETRIEVED = 10
@@ -84,17 +70,8 @@ class Options(RunOptions):
     quick: bool = Field(False, description="A short run: 0 and 10 messages pending, 3 chats.")
 
 
-@dataclass(frozen=True)
-class Case:
-    """One measurement: of what, under which load, and how many calls pass the gate at once."""
-
-    what: str
-    width: int
-    pending: int = 0
-
-
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
-    """Measure replies under load, remembering, and the hot path; report them together."""
+    """Measure replies under load, and the hot path; report them together."""
     if options.quick:
         options = options.model_copy(update={"trials": 3, "pending": [0, 10]})
     who, parallel = await identify(options.agents), settings().parallel
@@ -108,44 +85,48 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "parallel": parallel,
     }
     journal = options.journal("latency", configuration)
-    measured = [Case("chat", parallel, load) for load in options.pending]
-    measured += [Case("chat without the gate", WIDE_OPEN, load) for load in options.pending if load]
-    measured.append(Case(HOT_PATH, parallel))
-    measured += [Case(name, 1 if name.endswith("in sequence") else parallel) for name in AGENTS]
-    cases = {f"{case.what}/pending {case.pending}": case for case in measured}
+    cases = {f"{CHAT}/pending {load}": (CHAT, load) for load in options.pending} | {HOT_PATH: (HOT_PATH, 0)}
     async with temporary_ledger(embedder) as ledger:
         await _seed(ledger, [f"pending-{number}" for number in range(max(options.pending))])
-        measure = partial(_measure, ledger=ledger, who=who.responder, trials=options.trials)
-        await journal.play(cases, measure, progress)
-    return _report(journal, cases, str(who), parallel)
+
+        async def measure(case: tuple[str, int]) -> Row:
+            measured = _chat if case[0] == CHAT else _hot_path
+            return await measured(case[1], ledger, who.responder, options.trials)
+
+        rows = await journal.play(cases, measure, progress)
+    chats = _medians(rows)
+    single = float(chats["single"].iloc[0])
+    missed = chats[(chats["what"] == CHAT) & (chats["ratio"] > TARGET)]["pending"].tolist()
+    return journal.report(
+        who,
+        {"chat": chats.to_dict("records")},
+        [framed("Seconds to the first token of a reply, and × one bare call (median)", chats)],
+        [
+            f"{parallel} calls at once (MNEME_PARALLEL; as many as the server answers).",
+            f"Target, first token within {TARGET} of a single call at every load: "
+            + (f"missed with {', '.join(map(str, missed))} pending." if missed else "reached."),
+            "left: background messages that were still being worked on after the last chat.",
+        ],
+        rows,
+    ).with_plots("Time to the first token", partial(_plot_chats, chats, single))
 
 
-async def _measure(case: Case, *, ledger: Ledger, who: str, trials: int) -> Row:
-    with in_environment({"MNEME_PARALLEL": str(case.width)}):
-        if case.what in CHATS:
-            measured = await _chat(case, ledger, who, trials if case.what == "chat" else 1)
-        elif case.what == HOT_PATH:
-            measured = {"trials": [await _hot_path(ledger, who) for _ in range(trials + 1)][1:]}
-        else:
-            times = range(2 + trials // 4)
-            measured = {"trials": [await _remember(case.what, ledger, who) for _ in times][1:]}
-    return {**asdict(case), **measured}
-
-
-class _FirstToken(AsyncCallbackHandler):
-    """Note when the first token of a reply came."""
-
-    seconds = 0.0
+class _Calls(AsyncCallbackHandler):
+    """Note when the first token came, and count the calls, whoever makes them."""
 
     def __init__(self) -> None:
         self._started = monotonic()
+        self.seconds, self.calls = 0.0, 0
 
     async def on_llm_new_token(self, token: object, **kwargs: Any) -> None:
         if token and not self.seconds:
             self.seconds = monotonic() - self._started
 
+    async def on_llm_end(self, response: object, **kwargs: Any) -> None:
+        self.calls += 1
 
-async def _chat(case: Case, ledger: Ledger, who: str, trials: int) -> Row:
+
+async def _chat(pending: int, ledger: Ledger, who: str, trials: int) -> Row:
     """Time bare calls, then chats while memory agents work; the first of each only warms up."""
     single = [await _single(who) for _ in range(trials + 1)][1:]
     user = f"chatting-{uuid4().hex}"
@@ -153,38 +134,33 @@ async def _chat(case: Case, ledger: Ledger, who: str, trials: int) -> Row:
     chat = chatbot.builder.compile(checkpointer=InMemorySaver(), store=LedgerStore(ledger))
     context = ChatContext(user=user, chatbot=who, memory_agent=who)
     await _reply(chat, context)
-    async with _load(case, ledger, who) as tasks:
+    async with _load(pending, ledger, who) as tasks:
         replies = [await _reply(chat, context) for _ in range(trials)]
         left = sum(not task.done() for task in tasks)
-    return {"trials": [row | {"single": one} for row, one in zip(replies, single, strict=True)], "left": left}
+    timed = [row | {"single": one} for row, one in zip(replies, single, strict=True)]
+    return {"what": CHAT, "pending": pending, "left": left, "trials": timed}
 
 
 async def _single(who: str) -> float:
     """Return the time to the first token of one call that no graph takes part in."""
-    first = _FirstToken()
-    await ask(reply, Turn(message=MESSAGE), who, config=RunnableConfig(callbacks=[first]))
-    return first.seconds
+    made = _Calls()
+    await ask(reply, Turn(message=MESSAGE), who, config=RunnableConfig(callbacks=[made]))
+    return made.seconds
 
 
 async def _reply(chat: Agent, context: Any) -> Row:
     """Chat once on a thread of its own."""
-    config: RunnableConfig = {"configurable": {"thread_id": uuid4().hex}}
+    made, started, first = _Calls(), monotonic(), 0.0
+    config: RunnableConfig = {"configurable": {"thread_id": uuid4().hex}, "callbacks": [made]}
     given = {"messages": [HumanMessage(MESSAGE)]}
-    started, first = monotonic(), 0.0
-    with counting() as asked:
-        async for message, _ in chat.astream(given, config, context=context, stream_mode="messages"):
-            if isinstance(message, AIMessageChunk) and message.text and not first:
-                first = monotonic() - started
-    return {
-        "seconds": first,
-        "whole": monotonic() - started,
-        "calls": asked["calls"],
-        "prompt_tokens": asked["prompt_tokens"],
-    }
+    async for message, _ in chat.astream(given, config, context=context, stream_mode="messages"):
+        if isinstance(message, AIMessageChunk) and message.text and not first:
+            first = monotonic() - started
+    return {"seconds": first, "whole": monotonic() - started, "calls": made.calls}
 
 
 @asynccontextmanager
-async def _load(case: Case, ledger: Ledger, who: str) -> AsyncIterator[Sequence["asyncio.Task[Any]"]]:
+async def _load(pending: int, ledger: Ledger, who: str) -> AsyncIterator[Sequence["asyncio.Task[Any]"]]:
     """Keep memory agents at work on messages of other users; when this begins, each message has a call."""
     agent = memory_agent.builder.compile(store=LedgerStore(ledger))
     entrance = gate(settings().ollama_url)
@@ -198,10 +174,10 @@ async def _load(case: Case, ledger: Ledger, who: str) -> AsyncIterator[Sequence[
         calls = entrance.waiting("background") + entrance.running("background")
         return calls + sum(task.done() for task in tasks)
 
-    tasks = [asyncio.create_task(work(f"pending-{n}")) for n in range(case.pending)]
+    tasks = [asyncio.create_task(work(f"pending-{n}")) for n in range(pending)]
     try:
         async with asyncio.timeout(SETTLING):
-            while begun() < case.pending:  # noqa: ASYNC110
+            while begun() < pending:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         yield tasks
     finally:
@@ -213,13 +189,16 @@ async def _load(case: Case, ledger: Ledger, who: str) -> AsyncIterator[Sequence[
             raise result
 
 
-async def _hot_path(ledger: Ledger, who: str) -> Row:
-    """Chat with an agent that remembers before it replies."""
-    user, model, url = f"hot-{uuid4().hex}", who.removeprefix("ollama:"), settings().ollama_url
-    await _seed(ledger, [user])
-    window = context_of(await catalogue.facts(url, model))
-    chat = hot_path_chat(UserMemories(ledger, user), ChatOllama(model=model, base_url=url, num_ctx=window))
-    return await _reply(chat, None)
+async def _hot_path(pending: int, ledger: Ledger, who: str, trials: int) -> Row:
+    """Time chats with an agent that remembers before it replies, each with a new user; the first warms up."""
+    model, url = who.removeprefix("ollama:"), settings().ollama_url
+    answering = ChatOllama(model=model, base_url=url, num_ctx=context_of(await catalogue.facts(url, model)))
+    timed = list[Row]()
+    for _ in range(trials + 1):
+        user = f"hot-{uuid4().hex}"
+        await _seed(ledger, [user])
+        timed.append(await _reply(hot_path_chat(UserMemories(ledger, user), answering), None))
+    return {"what": HOT_PATH, "pending": pending, "trials": timed[1:]}
 
 
 def hot_path_chat(memories: UserMemories, model: ChatOllama) -> CompiledStateGraph[Any, Any, Any, Any]:
@@ -257,23 +236,6 @@ def hot_path_chat(memories: UserMemories, model: ChatOllama) -> CompiledStateGra
     return builder.compile(name="hot_path_chat")
 
 
-async def _remember(name: str, ledger: Ledger, who: str) -> Row:
-    """Time one message upon ten similar memories, each time those of a new user."""
-    user = f"remembering-{uuid4().hex}"
-    await _seed(ledger, [user])
-    message = Message(message=MESSAGE, message_id=uuid4().hex)
-    context, arm = MemoryContext(user=user, memory_agent=who), ARMS[AGENTS[name]]
-    started = monotonic()
-    with counting() as asked:
-        outcome = await arm.remember(message, context, LedgerStore(ledger))
-    return {
-        "seconds": monotonic() - started,
-        "calls": asked["questions"],
-        "prompt_tokens": asked["prompt_tokens"],
-        "operations": [operation["event"] for operation in outcome["operations"]],
-    }
-
-
 async def _seed(ledger: Ledger, users: Sequence[str]) -> None:
     """Give each user the ten memories."""
     change = Change(reason="known before the measurement", actor="latency")
@@ -283,33 +245,12 @@ async def _seed(ledger: Ledger, users: Sequence[str]) -> None:
             await memories.insert(Memory(content=content), change=change, idempotency_key=str(number))
 
 
-def _report(journal: Journal, cases: Mapping[str, Case], who: str, parallel: int) -> Report:
-    rows = [journal[name] for name in cases]
+def _medians(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return the medians of each chat; a hot path's are beside the single calls of the first load."""
     trials = pd.DataFrame([{**row, **trial} for row in rows for trial in row["trials"]])
-    medians = trials.groupby(["what", "pending"], sort=False).median(numeric_only=True).reset_index()
-    chats = medians[medians["what"].isin([*CHATS, HOT_PATH])].drop(columns=["width"])
-    single = float(chats["single"].iloc[0])
-    chats = chats.fillna({"single": single}).assign(ratio=lambda each: each["seconds"] / each["single"])
-    remembering = medians[medians["what"].isin(AGENTS)][["what", "seconds", "calls", "prompt_tokens"]]
-    slowest = float(remembering.set_index("what")["seconds"]["version 3 in sequence"])
-    did = [" + ".join(row["trials"][0]["operations"]) for row in rows if row["what"] in AGENTS]
-    remembering = remembering.assign(faster=slowest / remembering["seconds"], did=did)
-    missed = chats[(chats["what"] == "chat") & (chats["ratio"] > TARGET)]["pending"].tolist()
-    return journal.report(
-        who,
-        {"chat": chats.to_dict("records"), "remembering": remembering.to_dict("records")},
-        [
-            framed("Seconds to the first token of a reply, and × one bare call (median)", chats),
-            framed("One remembered message with ten similar memories (median)", remembering),
-        ],
-        [
-            f"{parallel} calls at once (MNEME_PARALLEL; as many as the server answers); in sequence: one.",
-            f"Target, first token within {TARGET} of a single call at every load: "
-            + (f"missed with {', '.join(map(str, missed))} pending." if missed else "reached."),
-            "left: background messages that were still being worked on after the last chat.",
-        ],
-        rows,
-    ).with_plots("Time to the first token", partial(_plot_chats, chats, single))
+    chats = trials.groupby(["what", "pending"], sort=False).median(numeric_only=True).reset_index()
+    chats = chats.fillna({"single": float(chats["single"].iloc[0])})
+    return chats.assign(ratio=chats["seconds"] / chats["single"])
 
 
 def _plot_chats(chats: pd.DataFrame, single: float, axes: Axes) -> None:

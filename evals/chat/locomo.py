@@ -133,13 +133,11 @@ async def _run(conversations: Sequence[Conversation], setup: Setup, progress: Pr
             await _keep(conversation, setup, progress)
         else:
             await _store(conversation, setup.ledger)
-    for number, case in enumerate(cases):
-        for mode in MODES:
-            if (name := f"{case.name}/{mode}") not in setup.journal:
-                setup.journal.add(name, await _look_up(case, mode, setup))
-        if setup.who.is_model and (name := f"{case.name}/answer") not in setup.journal:
-            setup.journal.add(name, await _answer(case, setup))
-        progress(number + 1, len(cases), case.name)
+    searches = {f"{case.name}/{mode}": (case, mode) for case in cases for mode in MODES}
+    await setup.journal.play(searches, lambda each: _look_up(*each, setup), progress)
+    if setup.who.is_model:
+        answers = {f"{case.name}/answer": case for case in cases}
+        await setup.journal.play(answers, lambda case: _answer(case, setup), progress)
 
 
 def _namespace(conversation: Conversation) -> Namespace:

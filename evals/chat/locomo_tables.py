@@ -164,8 +164,6 @@ def _kept_notes(rows: Sequence[Row], asked: Sequence[Row], kept_by: str) -> list
         f"Searched are {sum(row['memories'] for row in rows)} memories kept by {kept_by}.",
         f"A memory counts as the turns that it came from; {most:.0%} of the evidence is behind any memory, "
         "so no search finds more.",
-        "A question is put to the memories of the speakers that it names, of which adversarial ones name the "
-        "wrong one.",
     ]
 
 

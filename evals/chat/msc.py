@@ -11,35 +11,42 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 from langchain_core.messages import HumanMessage
 from langchain_core.utils.uuid import uuid7
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph.state import CompiledStateGraph
 from pydantic import Field
 
 from mneme.core.errors import BadAnswer, PromptTooLong
 from mneme.evals.answering import Identity, identify
 from mneme.evals.chat import contradictions, table_1
-from mneme.evals.chat.arms import ARMS, Arm, Name
 from mneme.evals.chat.contradictions import Case, as_row, score, summarise
 from mneme.evals.measuring import temporary_ledger
 from mneme.evals.options import Agents, Role, RunOptions
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest, framed
 from mneme.evals.scoring import Done
-from mneme.graphs import chatbot
+from mneme.graphs import chatbot, memory_agent
+from mneme.graphs.baselines import memory_agent_v1, memory_agent_v2, memory_agent_v3
 from mneme.models.asking.asking import SEED
 from mneme.models.asking.counting import NOTHING
 from mneme.nodes.chat.context import ChatContext, MemoryContext
+from mneme.nodes.workflow import Workflow
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import Inbox, Message
 from mneme.stores.users.memories import Memory, UserMemories
 
-Agent = CompiledStateGraph[Any, Any, Any, Any]
+Name = Literal["ours", "v3", "v2", "v1"]
+ARMS: dict[Name, Workflow] = {
+    "ours": memory_agent.builder,
+    "v3": memory_agent_v3.builder,
+    "v2": memory_agent_v2.builder,
+    "v1": memory_agent_v1.builder,
+}
+"""The memory agents that are compared: ours, and the paper's versions."""
 NOON = "2026-03-02T12:00:00+00:00"
 """The time of every message, so that a run can be repeated."""
 LIMIT = 1000
@@ -53,11 +60,7 @@ class Options(RunOptions):
     agents: Agents = "auto"
     chatbot: Role = ""
     memory_agent: Role = ""
-    arms: list[Name] = Field(
-        ["ours", "v3", "v2", "v1"],
-        min_length=1,
-        description="A memory agent: ours, or the paper's.",
-    )
+    arms: list[Name] = Field([*ARMS], min_length=1, description="A memory agent: ours, or the paper's.")
     skip_table_1: bool = Field(False, description="Leave out the paper's table 1.")
     at_once: int = Field(1, ge=1, description="Labelled messages that are worked on at a time.")
 
@@ -115,7 +118,7 @@ async def _table_1(name: Name, setup: Setup) -> list[Row]:
             context=context,
         )
         *_, waiting = await Inbox(setup.ledger).pending(context.user)  # those that failed before wait with it
-        row = await _remember(ARMS[name], waiting, context.user, setup)
+        row = await _remember(name, waiting, context.user, setup)
         rows.append(row | {"test": test.name, "message": test.message, "reply": said["messages"][-1].text})
     return rows
 
@@ -128,17 +131,18 @@ async def _contradict(case: Case, *, name: Name, setup: Setup) -> Row:
     for number, content in enumerate(case.memories):
         await memories.insert(Memory(content=content), change=change, idempotency_key=str(number))
     message = Message(message=case.message, message_id=case.id, preceding=case.preceding, time=NOON)
-    return await _remember(ARMS[name], message, user, setup)
+    return await _remember(name, message, user, setup)
 
 
-async def _remember(arm: Arm, message: Message, user: str, setup: Setup) -> Row:
+async def _remember(name: Name, message: Message, user: str, setup: Setup) -> Row:
     """Run a memory agent on a message, and read from the ledger what it did."""
     context = MemoryContext(user=user, memory_agent=setup.memory_agent.responder)
     before = await _memories(setup, user)
     outcome: dict[str, Any] = {}
     failed, run_id, started = "", uuid7(), perf_counter()
     try:
-        outcome = await arm.remember(message, context, setup.store, {"run_id": run_id})
+        agent = ARMS[name].compile(store=setup.store)
+        outcome = await agent.ainvoke(message, {"run_id": run_id}, context=context)
     except (BadAnswer, PromptTooLong) as error:
         failed = str(error)
     seconds = perf_counter() - started

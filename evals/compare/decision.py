@@ -6,11 +6,11 @@ with all of them, as corrected.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 
-from mneme.evals.compare.course import Course, Family, Score, Situation, day, drawing
+from mneme.evals.compare.course import UNKNOWN, Course, Family, Score, Situation, day, drawing
 from mneme.evals.compare.memory import Event, Outcome
 
 Points = dict[tuple[str, str], int]
@@ -27,6 +27,8 @@ CORRECTED, CHATTED = 0.25, 0.3
 REPEATED = 2
 """How often a point that all know is said again."""
 RANGE = range(-3, 4)
+RULES = "A point counts once, however many say it; a correction takes the place of what it corrects."
+UNKNOWN_IF = f"If no point of it is known: {UNKNOWN}."
 POINTS = re.compile(r"(?:^|\W)The (\w+) of (\w+) counts? ([+-]\d+)")
 CHATTER = (
     "Can we keep to the agenda?", "I have sent the minutes around.", "The coffee is better today.",
@@ -69,10 +71,13 @@ def _profile(chance: Random) -> tuple[Points, list[str]]:
 
 
 def _best(points: Points) -> str:
-    """Return the site that is ahead of all others; none where two are alike."""
-    sums = _sums(points)
-    first, second, *_ = sorted(sums, key=lambda each: -sums[each])
-    return first if sums[first] > sums[second] else ""
+    return _ahead(_sums(points))
+
+
+def _ahead(sums: Mapping[str, float]) -> str:
+    """Return the site that is ahead of all others; none where two are alike, or nothing is known."""
+    first, *others = sorted(sums, key=lambda each: -sums[each]) or [""]
+    return "" if others and sums[others[0]] == sums[first] else first
 
 
 def _sums(points: Points) -> dict[str, int]:
@@ -87,19 +92,16 @@ def _told(about: tuple[str, str], value: int, who: str, today: str, before: str 
 
 
 def _decide(points: Points, today: str) -> Course:
-    """Ask for the sum of each site, and take the greatest; a sum that is wrong misled."""
+    """Ask for the sum of each site, and take the greatest that is known; a sum that is wrong misled."""
     sums = _sums(points)
     answers, wrong = dict[str, float](), 0
     for site in sums:
-        text = (
-            f"In the meeting of {today}, what do the points of {site} add up to? A correction takes the place"
-        )
-        answer = yield Situation(f"{text} of what it corrects.", partial(added, site=site, today=today))
-        number = re.search(r"[+-]?\d+", answer)
-        answers[site] = float(number[0]) if number else 0.0
-        wrong += answers[site] != sums[site]
-    chosen = max(sums, key=lambda each: answers[each])
-    is_right = sums[chosen] == max(sums.values())
+        text = f"In the meeting of {today}, what do the points of {site} add up to? {RULES} ({UNKNOWN_IF})"
+        answer = yield Situation(text, partial(added, site=site, today=today))
+        if number := re.search(r"[+-]?\d+", answer):
+            answers[site] = float(number[0])
+            wrong += answers[site] != sums[site]
+    is_right = _ahead(answers) == _best(points)
     yield Score(Outcome(f"Choose a site ({today}).", is_right, "", today), len(sums), wrong)
 
 
@@ -109,7 +111,7 @@ def added(lines: Sequence[str], site: str, today: str) -> str:
     for line in sorted(lines, key=lambda each: "wrong before" in each):
         if today in line:
             known |= {aspect: int(value) for aspect, of, value in POINTS.findall(line) if of == site}
-    return str(sum(known.values()))
+    return str(sum(known.values())) if known else UNKNOWN
 
 
 DECISION = Family("decision", decision, EXPERTS)

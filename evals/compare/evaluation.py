@@ -22,7 +22,7 @@ from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.answering import identify
 from mneme.evals.compare.finding import FAMILIES, KNOWN, code_of, families_with, memory_named
-from mneme.evals.compare.playing import Case, play, play_in_process
+from mneme.evals.compare.playing import Case, play
 from mneme.evals.compare.public import files_in
 from mneme.evals.measuring import holm, interval_of_mean, p_cell, processes, wilcoxon_p
 from mneme.evals.options import Agents, Positive, RunOptions
@@ -82,7 +82,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     files = await asyncio.to_thread(files_in, options.data) if options.data else []
     journal = options.journal("compare", {**told, "data": {each.name: file_digest(each) for each in files}})
     jobs = options.jobs or (1 if who.is_model else os.cpu_count() or 1)
-    with processes(jobs, play, play_in_process) as player:
+    with processes(jobs, play) as player:
         rows = await journal.play(cases, player, progress, concurrency=jobs)
     return _report(rows, journal, str(who))
 

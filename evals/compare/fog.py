@@ -68,8 +68,8 @@ def _solve(at: dict[str, str], today: str, chance: Random) -> Course:
         misled += view.here in visited and not view.held and not {*view.there} & {*view.wanted}
         visited.add(view.here)
         choices = [each for each in world.valid_actions() if each.split()[0] in {"move", "pick", "drop"}]
-        asked = f"{who} steers. To bring: {task}. {_told(view)}"
-        text = f"{asked} It is {today}, step {step}. Which action is next?"
+        asked = f"{who} steers a robot with two hands; any room leads to any other. To bring: {task}."
+        text = f"{asked} {_told(view)} It is {today}, step {step}. Which action is next?"
         said = yield Situation(text, partial(steered, view=view, choices=choices), choices)
         world.step(said if said in choices else choices[0])
         after = _view(world, goal)

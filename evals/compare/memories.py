@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from uuid import uuid4
 
-from mneme.evals.chat.arms import ARMS
 from mneme.evals.compare.memory import Event, Memory, Outcome, Place
+from mneme.graphs import memory_agent
 from mneme.library.teams.team import empty
 from mneme.models.asking.asking import ask
 from mneme.models.asking.budget import tokens
@@ -23,7 +23,7 @@ from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.recall import Asker, recall
 from mneme.stores.users.inbox import Message
 from mneme.stores.users.memories import Memory as Fact
-from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memories import Past, UserMemories
 
 CANDIDATES = 40
 """Texts that are looked up for a situation; those that the budget has room for are shown."""
@@ -72,23 +72,27 @@ class MemoryAgent(Memory):
         super().__init__(place)
         self._memories = UserMemories(place.ledger, place.name)
         self._context = MemoryContext(user=place.name, memory_agent=place.who)
+        self._agent = memory_agent.builder.compile(store=LedgerStore(place.ledger))
 
     async def observe(self, event: Event) -> None:
         """Have the event remembered, as a message of the chat is."""
         said = event.text if len(self.place.roles) == 1 else f"{event.who}: {event.text}"
         time = f"{event.day}T12:00:00+00:00" if event.day else ""
         message = Message(message=said, message_id=uuid4().hex, time=time)
-        await ARMS["ours"].remember(message, self._context, LedgerStore(self.place.ledger))
+        await self._agent.ainvoke(message, context=self._context)
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return facts as the chat recalls them, each with the days from which and until which it holds."""
         found = await self._memories.similar(situation, CANDIDATES, mode="blend")
-        return [_fact(each.memory) for each in found]
+        return [line for each in found for line in _lines(each.memory)]
 
 
-def _fact(memory: Fact) -> str:
-    until = f" (until {memory.until})" if memory.until else ""
-    return f"[{memory.since or memory.time[:10]}] {memory.content}{until}"
+def _lines(memory: Fact) -> list[str]:
+    told = Past(content=memory.content, since=memory.since or memory.time[:10], until=memory.until)
+    return [
+        f"[{each.since}] {each.content}{f' (until {each.until})' if each.until else ''}"
+        for each in (told, *memory.past)
+    ]
 
 
 class Cards(Memory):
@@ -138,9 +142,8 @@ class Synopses(Memory):
         said = await ask(summarise_trial, given, self.place.who, lane="background")
         synopsis = " ".join(filter(None, [f"[{outcome.day}]", said.value.summary, outcome.lesson]))
         ended = {"episode": outcome.task, "category": "work", "success": outcome.success, "steps": len(steps)}
-        await self._episodes.keep(
-            EpisodeRecord(run=uuid4().hex, synopses=[synopsis], **ended), change=LEARNED
-        )
+        record = EpisodeRecord(run=uuid4().hex, synopses=[synopsis], time=outcome.day, **ended)
+        await self._episodes.keep(record, change=LEARNED)
         self._events.clear()
 
 

@@ -7,6 +7,7 @@ they keep, as they do by default; by rules they keep what they are given, and on
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -157,13 +158,9 @@ class _Embeddings(Embeddings):
         return self.embed_documents([text])[0]
 
 
-def _task_memory(kind: str) -> Callable[[Place], Memory]:
-    return lambda place: TaskMemoryRival(place, kind)
-
-
 OF_PAPERS = ("meta_gpt", "voyager", "generative", "memory_bank", "chat_dev", "g_memory")
 RIVALS: Mapping[str, Callable[[Place], Memory]] = {
-    **{kind: _task_memory(kind) for kind in OF_PAPERS},
+    **{kind: partial(TaskMemoryRival, kind=kind) for kind in OF_PAPERS},
     **{name: made for name, made in ((LANGMEM, LangMem), (MEM0, Mem0)) if find_spec(name)},
 }
 """By the name that `--memory` takes; packages where they are installed."""

@@ -101,8 +101,6 @@ class PrintedJudgement(BaseModel):
     documentation: PrintedScore
 
 
-PRINTED = tuple(PrintedJudgement.model_fields)
-
 judge_as_printed = Prompt(
     name="judge_as_printed",
     given=Design,

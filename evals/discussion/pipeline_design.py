@@ -53,14 +53,13 @@ JUDGES: dict[Wording, Prompt[Design, Any]] = {"ours": judge_design, "printed": j
 
 
 class Options(RunOptions):
-    """How many runs, on what context, about which task, by which team, and who answers and judges."""
+    """How many runs, on what context, by which team, and who answers and judges."""
 
     runs: int = Field(10, ge=2, description="Discussions in each arm.")
     context_tokens: int = Field(0, ge=0, description="Tokens of the context in table 2; 0: the team's own.")
     agents: Agents = "auto"
     judge: Role = ""
     team: str = Field("data_pipeline", description="The team: a shipped one's name, or a file.")
-    task: Path | None = Field(None, description="A file with another task than the case study's.")
     wordings: list[Wording] = Field(
         ["ours"], min_length=1, description="Task and judge: ours, or as figures 5 and 6 print them."
     )
@@ -95,7 +94,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     given = options.model_copy(update={"context_tokens": options.context_tokens or team.context_tokens})
     sized = given.sized
     who, judge = await identify(sized.agents), await identify(sized.judge or sized.agents)
-    tasks = {wording: _task(sized.task or TASKS[wording]) for wording in sized.wordings}
+    tasks = {wording: TASKS[wording].read_text(encoding="utf-8") for wording in sized.wordings}
     configuration = {
         "agents": who.model_dump(),
         "judge": judge.model_dump(),
@@ -128,13 +127,6 @@ async def _judged(wording: Wording, held: Row, team: Team, judge: Identity) -> R
     )
     answered = await ask(JUDGES[wording], design, judge.responder, lane="background")
     return {"judgement": answered.value.model_dump(), "judged_by": answered.responder}
-
-
-def _task(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"--task {path}: {error}.", "Give a text file.") from error
 
 
 async def _held(options: Options, team: Team, task: str, case: Case, who: Identity) -> Row:

@@ -104,23 +104,14 @@ def notes(main: Row, who: Identity, judge: Identity) -> list[str]:
     scored = {name: main[name] for name in METRICS if name in main}
     won = [name for name, each in scored.items() if each["intrinsic"]["mean"] > each["none"]["mean"]]
     sure = [name for name in won if main[name]["p"] < 0.05]
-    found = [
-        f"Tokens with intrinsic memory: {100 * more:+.0f} % (paper: +32 %).",
-        "p: Wilcoxon rank-sum test, two-sided; runs differ in the seed of every reply, drawn at "
-        "--temperature, and in the order in which the workers speak; by rules in that order alone.",
-    ]
+    found = [f"Tokens with intrinsic memory: {100 * more:+.0f} % (paper: +32 %)."]
     if judge.is_model:
         higher = f"It scores higher in {len(won)} of 5 metrics, {len(sure)} of them with p < 0.05"
         found.append(f"{higher} (paper: 5, and 4).")
     else:
         found.append("Nobody judged: rules judge no design. Name a --judge.")
-    if not who.is_model:
-        found.append(
-            "Agents by rules say again what the task or their duties name: this shows the course of a "
-            "discussion, not how good a design is. Runs hardly differ, so that p says little. Tokens are "
-            "estimated from the words that a model would have read."
-        )
-    return found
+    by_rules = "Answered by rules: docs/measurements.md says what that cannot tell."
+    return found if who.is_model else [*found, by_rules]
 
 
 def plot_metrics(main: Row, axes: Axes) -> None:

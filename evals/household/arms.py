@@ -178,11 +178,3 @@ def table_arms(agents: Sequence[int], methods: Sequence[str], member: str, manag
         made.append(Arm("MiTa", largest, member, manager, allocation=False))
         made.append(Arm("MiTa", largest, member, manager, summary=False))
     return made
-
-
-def paper_steps(method: str, agents: int, category: str) -> float | None:
-    """Return the paper's steps of a cell of table 1; `Average` is its last column."""
-    if (method, agents) not in TABLE_1:
-        return None
-    by_category, average = TABLE_1[method, agents]
-    return average if category == "Average" else by_category[CATEGORIES.index(category)]

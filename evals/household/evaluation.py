@@ -41,7 +41,7 @@ from mneme.evals.household.arms import (
     Plan,
     table_arms,
 )
-from mneme.evals.household.playing import Case, finish, finished
+from mneme.evals.household.playing import Case, finished
 from mneme.evals.household.tables import report
 from mneme.evals.measuring import processes
 from mneme.evals.options import AgentsCompared, JournalOptions, Role
@@ -106,7 +106,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     episodes = await asyncio.to_thread(lambda: {size: _episodes(options, size) for size in options.members})
     runs = journal.path.with_suffix("")
     bounds = [Case(None, episode) for each in episodes.values() for episode in each]
-    with processes(jobs, finished, finish) as one:
+    with processes(jobs, finished) as one:
         play = partial(journal.play, one=one, progress=progress, concurrency=jobs)
         await play({case.key: case for case in bounds})
         least = {each.key: journal[each.key]["bound"] for each in bounds}

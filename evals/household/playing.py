@@ -4,7 +4,6 @@ What happened in a played one stands in a file beside the journal, which can be 
 replay FILE`. Of a generated episode it keeps what it is made from; any other stands in it whole.
 """
 
-import asyncio
 import re
 import time
 from dataclasses import dataclass, field
@@ -44,11 +43,6 @@ class Case:
         """Name the case in the journal."""
         who = self.arm.key if self.arm else f"bound, {len(self.episode.starts)}"
         return f"{who} | {self.episode.id}"
-
-
-def finish(case: Case) -> Row:
-    """Finish a case in a process that does nothing else."""
-    return asyncio.run(finished(case))
 
 
 async def finished(case: Case) -> Row:

@@ -13,7 +13,6 @@ from mneme.evals.report import Row
 
 AVERAGE = "Average"
 COLUMNS = (*CATEGORIES, AVERAGE)
-SIGNIFICANCE_LEVEL = 0.05
 GENERATED = "generated"
 """The source of episodes that are made from a seed."""
 
@@ -52,11 +51,6 @@ class Difference:
     behind: int
     p: float | None
     """Wilcoxon's signed-rank test, two-sided; none where nothing differs."""
-
-    @property
-    def is_significant(self) -> bool:
-        """Say whether the paired test rejects that the two arms take the same steps."""
-        return self.p is not None and self.p < SIGNIFICANCE_LEVEL
 
 
 class Results:

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mneme.cli.tables import Table
-from mneme.evals.household.arms import COUNTED, TABLE_1, Arm, Plan, paper_steps
+from mneme.evals.household.arms import COUNTED, TABLE_1, Arm, Plan
 from mneme.evals.household.results import COLUMNS, GENERATED, Difference, Results
 from mneme.evals.measuring import p_cell
 from mneme.evals.report import Journal, Report, Row, draw, table
@@ -92,7 +92,7 @@ def _pairs(results: Results, plan: Plan, where: str) -> Table:
 
 
 def _gap(gap: Difference | None) -> str | None:
-    return f"{gap.mean:+.1f}{'*' * gap.is_significant}" if gap else None
+    return f"{gap.mean:+.1f}{'*' * (gap.p is not None and gap.p < 0.05)}" if gap else None
 
 
 def _less(results: Results, label: str, arm: Arm, whole: Arm | None, paper: float | None) -> list[object]:
@@ -134,7 +134,6 @@ def _figures(results: Results, arm: Arm, base: Arm | None) -> dict[str, Any]:
             "half": steps.half,
             "episodes": steps.n,
             "improvement": results.improvement(arm, base, column) if base else None,
-            "paper": paper_steps(arm.name, arm.agents, column),
             "bound": results.bound(arm, column),
         }
         for column in COLUMNS

@@ -1,1 +1,1 @@
-"""Learning of knowledge cards, beside rivals and nothing, over many tasks and between teams."""
+"""Learning of knowledge cards, beside rivals and nothing, over many tasks."""

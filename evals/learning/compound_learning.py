@@ -24,10 +24,14 @@ from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.generating import SCHEMAS
 from mneme.environments.sql_tuning.tasks import TuningTask, story, tasks
 from mneme.environments.worlds import Task, World, find_world
+from mneme.evals.answering import Identity, identify
 from mneme.evals.learning import compound_tables
-from mneme.evals.learning.compound_tables import WITHOUT, saved
-from mneme.evals.learning.studies import OURS, RECALL, RIVALS, Arm, Played, Study, StudyOptions, study
+from mneme.evals.learning.compound_tables import saved
+from mneme.evals.learning.playing import OURS, RIVALS, Arm, Played, make_databases, solve
+from mneme.evals.measuring import home_beside, ledger_at
+from mneme.evals.options import Agents, RunOptions
 from mneme.evals.report import Journal, Progress, Report, Row, table
+from mneme.stores.cards.knowledge_cards import KnowledgeCards
 
 PAPER = (("18 min", "2", "0", "86 %"), ("8 min", "1", "2", "92 %"), ("9 min", "1", "3", "89 %"))
 """§7, compound learning evidence: time, iterations, cards retrieved, query speed-up."""
@@ -62,17 +66,8 @@ def printed_trials() -> list[TuningTask]:
     return [*[plain[name] for name in sorted(plain)][:4], many]
 
 
-async def measured_trials(journal: Journal, rows: int) -> list[Row]:
-    """Measure the three indexes of the paper's dispute on its five queries, where that is not done yet."""
-
-    async def measure(task: TuningTask) -> Row:
-        return await asyncio.to_thread(_trial, task, rows)
-
-    cases = {f"trials/0/{number}": task for number, task in enumerate(printed_trials())}
-    return await journal.play(cases, measure, lambda done, of, what: None)
-
-
 def _trial(task: TuningTask, rows: int) -> Row:
+    """Measure the three indexes of the paper's dispute on one of its five queries."""
     given = {**task.posed, "schema_name": task.schema_name, "rows": rows}
     world = find_world("sql_tuning").open(Task(id=task.id, text=task.description, given=given))
     found: Row = {
@@ -141,9 +136,10 @@ STORY_ROWS = 150_000
 """Rows at which the story's remedies are as far apart as in the paper; with fewer, noise decides."""
 
 
-class Options(StudyOptions):
+class Options(RunOptions):
     """How many tasks, in which orders, on how large a database, and who answers."""
 
+    agents: Agents = "auto"
     tasks: int = Field(64, ge=1, description="Tasks in each order.")
     seeds: list[int] = Field([1, 2, 3], min_length=1, description="Orders of tasks; each for every team.")
     rows: int = Field(60_000, ge=100, description="Rows of each database's table of facts.")
@@ -167,23 +163,27 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     """Run the story, and every order with each team; go on where an interrupted run stopped."""
     sized = options.sized
     story_rows = sized.rows if options.quick else STORY_ROWS
-    async with study("compound_learning", sized, ("tasks",), progress) as now:
-        plan = _plan(sized, story_rows)
-        await now.play(plan)
-        trials = await measured_trials(now.journal, story_rows)
-        ours = now.cards(f"{OURS} {sized.seeds[-1]}")
+    embedder, who = await sized.opened_embedder(), await identify(sized.agents)
+    configuration = {"agents": who.model_dump(), "embedder": embedder.name}
+    journal = sized.journal("compound_learning", configuration | sized.model_dump(include={"rows", "tasks"}))
+    plan = _plan(sized, story_rows)
+    async with ledger_at(home_beside(journal), embedder) as ledger:
+        await asyncio.to_thread(make_databases, sized.rows)
+        one = partial(solve, ledger=ledger, responder=who.responder)
+        rows = await journal.play({each.case: each for each in plan}, one, progress)
+        trials = {f"trials/0/{number}": task for number, task in enumerate(printed_trials())}
+        rows += await journal.play(trials, lambda task: asyncio.to_thread(_trial, task, story_rows), progress)
+        ours = KnowledgeCards(ledger, f"{OURS} {sized.seeds[-1]}")
         metrics = (await ours.metrics()).model_dump(mode="json")
-        rows = [now.journal[each.case] for each in plan]
-        return _report(now, sized, rows, trials, metrics)
+    return _report(journal, sized, who, rows, metrics)
 
 
 def _plan(options: Options, story_rows: int) -> list[Played]:
     """Put each task to all teams one after the other, another one first in turn: a busy machine slows all."""
-    told = {"story": story(), "printed": printed_story()}
     plan = [
-        Played(arm, f"{arm} 0", task, {"seed": 0, "number": number}, rows=story_rows)
-        for arm, played in told.items()
-        for number, task in enumerate(played)
+        Played(arm, 0, number, task, story_rows)
+        for arm, told in (("story", story()), ("printed", printed_story()))
+        for number, task in enumerate(told)
     ]
     for seed in options.seeds:
         drawn = tasks(seed, options.tasks)
@@ -191,30 +191,31 @@ def _plan(options: Options, story_rows: int) -> list[Played]:
         again = [task.model_copy(update={"id": f"{task.id}-again"}) for task in chosen]
         for number, task in enumerate([*drawn, *again]):
             first = number % len(options.arms)
-            for arm in (*options.arms[first:], *options.arms[:first]):
-                noted, shown = {"seed": seed, "number": number}, 0 if arm == WITHOUT else RECALL
-                plan.append(Played(arm, f"{arm} {seed}", task, noted, shown, memory=arm))
+            arms = (*options.arms[first:], *options.arms[:first])
+            plan += [Played(arm, seed, number, task, options.rows) for arm in arms]
     return plan
 
 
-def _report(now: Study, options: Options, rows: list[Row], trials: list[Row], metrics: Row) -> Report:
-    told = {arm: [row for row in rows if row["arm"] == arm] for arm in ("story", "printed")}
+def _report(journal: Journal, options: Options, who: Identity, rows: list[Row], metrics: Row) -> Report:
+    told = [[row for row in rows if row["arm"] == arm] for arm in ("story", "printed", "trials")]
     played = compound_tables.measured([row for row in rows if row["arm"] in options.arms])
     parts = compound_tables.parts_of(played, options.tasks)
     compared = {part: compound_tables.compared(frame) for part, frame in parts.items()}
-    tested = compound_tables.significance(parts)
-    summary = {
-        **options.model_dump(include={"tasks", "seeds", "rows", "repeats"}),
-        "compared": compared,
-        "significance": tested,
-        "metrics": metrics,
-        "disputes": compound_tables.disputes(parts["all"]),
-    }
-    title = f"Compound learning: {options.tasks} query-tuning tasks, {len(options.seeds)} orders"
-    made = now.report([*rows, *trials], summary, partial(compound_tables.plot, played), title=title)
-    made.tables += [
-        *story_tables(told["story"], told["printed"], trials),
-        *compound_tables.tables(parts, compared),
-    ]
-    made.notes += compound_tables.notes(tested, summary["disputes"])
-    return made
+    tested, disputes = compound_tables.significance(parts), compound_tables.disputes(parts["all"])
+    by_rules = [] if who.is_model else ["Answered by rules: the mechanism, not a language model."]
+    return journal.report(
+        who,
+        {
+            **options.model_dump(include={"tasks", "seeds", "rows", "repeats"}),
+            "compared": compared,
+            "significance": tested,
+            "metrics": metrics,
+            "disputes": disputes,
+        },
+        [*story_tables(*told), *compound_tables.tables(parts, compared)],
+        [*by_rules, *compound_tables.notes(tested, disputes)],
+        rows,
+    ).with_plots(
+        f"Compound learning: {options.tasks} query-tuning tasks, {len(options.seeds)} orders",
+        partial(compound_tables.plot, played),
+    )

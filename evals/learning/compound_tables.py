@@ -7,12 +7,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mneme.cli.tables import Table
-from mneme.evals.learning.studies import OURS, RIVALS
+from mneme.evals.learning.playing import OURS, RIVALS, WITHOUT
 from mneme.evals.measuring import interval_of_mean, p_cell, wilcoxon_p
 from mneme.evals.report import Row, framed
 from mneme.stores.cards.metrics import duplicate_mistakes
 
-WITHOUT = "without memory"
 WINDOW = 8
 """Tasks over which a learning curve is averaged."""
 COMPARED = {

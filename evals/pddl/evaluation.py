@@ -22,7 +22,7 @@ from mneme.environments.pddl import Problem, generate_suite, load_folder
 from mneme.evals.answering import Identity, identify
 from mneme.evals.measuring import home_beside, processes
 from mneme.evals.options import Agents, RunOptions
-from mneme.evals.pddl.play import Case, Team, play, play_in_process
+from mneme.evals.pddl.play import Case, Team, play
 from mneme.evals.pddl.tables import report
 from mneme.evals.report import Journal, Progress, Report, Row, digest
 from mneme.models.asking.budget import tokens
@@ -77,7 +77,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         wrong = f"No problem leaves room for turns: the window has {options.window} tokens."
         raise BadInput(wrong, "Give a larger --window.")
     locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
-    with processes(workers, play, play_in_process) as player:
+    with processes(workers, play) as player:
 
         async def one(case: Case) -> Row:
             async with locks[case.team.name]:  # a team plays one problem after the other

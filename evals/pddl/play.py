@@ -5,7 +5,6 @@ with the task at the step where this one stopped. Each step is kept before the n
 which has ended, and whose row is not kept yet, cannot begin anew and recall itself.
 """
 
-import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -54,11 +53,6 @@ class Case:
     @property
     def name(self) -> str:
         return f"{self.team.name}/{self.number:03d}"
-
-
-def play_in_process(case: Case) -> Row:
-    """Play a problem in a process that does nothing else."""
-    return asyncio.run(play(case))
 
 
 async def play(case: Case) -> Row:

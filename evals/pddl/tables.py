@@ -96,11 +96,6 @@ def _notes(played: pd.DataFrame, seeds: Sequence[int], who: Identity, source: st
     notes = [
         f"{_counted(played, seeds)}, {source}; "
         f"{len(played)} tasks, {seconds:.0f} s of playing, {seconds / len(played):.2f} s a task.",
-        "p: Wilcoxon signed-rank of rewards against no memory on the same problems, by Holm for the "
-        "number of memories; – where no task ended otherwise, or with no memory left out. The paper gives no "
-        "spread: it ran once.",
-        "Tokens count every question of both agents and of the memory itself, prompts and replies; sd: of "
-        "the orders' means.",
         *_same_moves(played),
     ]
     if unusable := int(played["complaints"].map(len).sum()):
@@ -117,10 +112,7 @@ def _same_moves(played: pd.DataFrame) -> list[str]:
         return []
     both = by_memory[["none", "intrinsic"]].dropna()
     same = int((both["none"] == both["intrinsic"]).sum())
-    return [
-        f"The moves with intrinsic memory and without were the same in {same} of {len(both)} problems. "
-        "A step that shows the whole state leaves a memory of the task nothing to add."
-    ]
+    return [f"The moves with intrinsic memory and without were the same in {same} of {len(both)} problems."]
 
 
 def _bars(summary: dict[str, Row], axes: Axes) -> None:

@@ -75,7 +75,8 @@ def _journal(options: Options, who: Identity) -> Journal:
 def _chosen(options: Options) -> set[Key]:
     """Return the questions to ask. Raises `BadInput` where a name is none's."""
     named = {key for name in options.prompts for key in _named(name)}
-    of_roles = {key for role in ROLES if role.workflow in options.workflows for key in role.questions}
+    asked = {name for role in ROLES if role.workflow in options.workflows for name in role.questions}
+    of_roles = {key for key in all_questions() if "/".join(key) in asked}
     chosen = [each for each in (named, of_roles) if each]
     return set.intersection(*chosen) if chosen else set(all_questions())
 
@@ -113,5 +114,5 @@ def _summary(answers: Answers) -> dict[str, Any]:
             str(role): answers.figures(role.questions) | {"verdict": answers.verdict(role)}
             for role in answers.roles
         },
-        "questions": {name: answers.figures([name.partition("/")[::2]]) for name in answers.asked},
+        "questions": {name: answers.figures([name]) for name in answers.asked},
     }

@@ -15,7 +15,6 @@ from mneme.evals.answering import Identity
 from mneme.evals.prompts.asking import Outcome
 from mneme.evals.report import Row, framed, table
 from mneme.evals.scoring import interval, percent, share
-from mneme.prompts.every import Key
 
 USABLE, RIGHT, RIGHT_OF_EACH = 0.9, 0.8, 0.6
 THRESHOLD = (
@@ -32,7 +31,7 @@ class Role(NamedTuple):
 
     workflow: str
     field: str
-    questions: Sequence[Key]
+    questions: Sequence[str]
     variant: str = ""
     """Where the field serves several graphs with questions of their own: which of them."""
 
@@ -40,15 +39,14 @@ class Role(NamedTuple):
         return f"{self.workflow}: {self.field}" + (f" ({self.variant})" if self.variant else "")
 
 
-def _role(workflow: str, field: str, questions: Sequence[str], variant: str = "") -> Role:
-    keys: list[Any] = [name.partition("/")[::2] if "/" in name else (workflow, name) for name in questions]
-    return Role(workflow, field, keys, variant)
+def _role(written: Row) -> Role:
+    """Return a role as its file has it, each question with its workflow."""
+    names = [each if "/" in each else f"{written['workflow']}/{each}" for each in written["questions"]]
+    return Role(**written | {"questions": names})
 
 
-ROLES = [
-    _role(**each)
-    for each in yaml.safe_load(Path(__file__).with_name("roles.yaml").read_text(encoding="utf-8"))
-]
+_WRITTEN = Path(__file__).with_name("roles.yaml").read_text(encoding="utf-8")
+ROLES = [_role(each) for each in yaml.safe_load(_WRITTEN)]
 """Every role, in the order of the tables; memories of tasks serve discussions (`agents`) as well."""
 
 
@@ -67,14 +65,14 @@ class Answers:
     @property
     def roles(self) -> list[Role]:
         """Return the roles that have a question which was asked."""
-        return [role for role in ROLES if any("/".join(key) in self.asked for key in role.questions)]
+        return [role for role in ROLES if not {*role.questions}.isdisjoint(self.asked)]
 
-    def figures(self, keys: Iterable[Key]) -> Row:
+    def figures(self, questions: Iterable[str]) -> Row:
         """Return what came of some questions' cases; tokens and seconds are per case, every attempt included.
 
         Shares of right answers, also of the cases with orders hidden in the data, have 95 % Wilson intervals.
         """
-        own = self.cases[self.cases["prompt"].isin(["/".join(key) for key in keys])]
+        own = self.cases[self.cases["prompt"].isin([*questions])]
         injected = own[own["kind"] == "injected"]
         return {
             "cases": len(own),
@@ -86,7 +84,7 @@ class Answers:
 
     def why_not(self, role: Role) -> str | None:
         """Return why the responder is not fit for a role: empty where it is, None where not all was asked."""
-        if any("/".join(key) not in self.asked for key in role.questions):
+        if not {*role.questions}.issubset(self.asked):
             return None
         whole = self.figures(role.questions)
         reasons, cases = list[str](), whole["cases"]
@@ -94,10 +92,10 @@ class Answers:
             reasons.append(f"{usable} of {cases} usable")
         if (right := whole["right"]["right"]) < RIGHT * cases:
             reasons.append(f"{right} of {cases} right")
-        for key in role.questions if len(role.questions) > 1 else ():
-            own = self.figures([key])
+        for name in role.questions if len(role.questions) > 1 else ():
+            own = self.figures([name])
             if own["right"]["right"] < RIGHT_OF_EACH * own["cases"]:
-                reasons.append(f"{key[1]} {own['right']['right']} of {own['cases']} right")
+                reasons.append(f"{name.partition('/')[2]} {own['right']['right']} of {own['cases']} right")
         return "; ".join(reasons)
 
     def verdict(self, role: Role) -> str:
@@ -160,8 +158,7 @@ def _by_question(all_answers: Sequence[Answers]) -> Table:
 
 
 def _right_of(answers: Answers, name: str) -> str:
-    workflow, _, question = name.partition("/")
-    of = answers.figures([(workflow, question)])
+    of = answers.figures([name])
     right = f"{of['right']['right']} of {of['cases']} ({of['first'] + of['repaired']})"
     return right if of["cases"] else "no rule"
 

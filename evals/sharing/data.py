@@ -152,9 +152,3 @@ def _part_for(group: Sequence[Item], room: dict[str, dict[Part, int]], draw: ran
     if not any(weights):
         return max(PARTS, key=lambda part: left[part])
     return draw.choices(PARTS, weights)[0]
-
-
-def closest_across(made: Split) -> float:
-    """Return the greatest likeness, of 100, of two items in different splits."""
-    pairs = [(a, b) for number, a in enumerate(PARTS) for b in PARTS[number + 1 :]]
-    return max(float(likenesses(made[a], made[b]).max()) for a, b in pairs)

@@ -5,8 +5,7 @@ for all; the pools grow by what the agents write to new questions, in five parts
 the standard answer by BERTScore and ROUGE-L. Everything runs through the graphs `memory_sharing` and
 `retriever_training`.
 
-`--models` gives the paper's backbones, each an arm of its own under one fixed scorer, and `--mixed` one more
-arm whose agents answer by them in turn (§5).
+`--models` gives the paper's backbones, each an arm of its own under one fixed scorer.
 
 Deviations from the paper: the items are the shipped ones, 24 an agent, or the user's, since the authors' have
 no licence; the BERTScore encoder is a local one, so that its figures cannot be compared with the paper's
@@ -23,12 +22,11 @@ from typing import get_args
 
 from pydantic import Field
 
-from mneme.core.errors import BadInput
 from mneme.evals.answering import Identity, identify
 from mneme.evals.measuring import home_beside, in_environment, ledger_at
 from mneme.evals.options import Agents, RunOptions
 from mneme.evals.report import Journal, Progress, Report, Row, digest, together
-from mneme.evals.sharing.data import NEAR, Item, Split, closest_across, read_items, split
+from mneme.evals.sharing.data import Item, Split, read_items, split
 from mneme.evals.sharing.pool_runs import Growth, PoolRun, pools_of, steps
 from mneme.evals.sharing.scores import LAYERS, BertScore, score_all, with_scores
 from mneme.evals.sharing.tables import (
@@ -56,7 +54,7 @@ OF_RULES = (
     "Answered by rules, which write nothing of their own: the figures show whether examples reach the "
     "agents, not how well a language model writes (docs/explanation/memory-sharing.md)."
 )
-SETTINGS = ("scorer", "threshold", "learning", "mixed", "scoring", "stored", "candidates", "labels")
+SETTINGS = ("scorer", "threshold", "learning", "scoring", "stored", "candidates", "labels")
 """Options that make another experiment of it."""
 
 
@@ -71,7 +69,6 @@ class Options(RunOptions):
         description="A backbone of the agents, an arm of its own; repeat it. Default: --agents.",
         json_schema_extra={"option": "models"},
     )
-    mixed: bool = Field(False, description="One more arm: agents of different --models on one pool.")
     scorer: str = Field(
         "", description="Who scores, whoever answers, as the paper's one scorer does; default: --agents."
     )
@@ -121,25 +118,17 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     await asyncio.to_thread(score_all, journal, bert, progress)
     rows = with_scores(journal)
     results = {arm: Results(rows, seeds, arm) for arm in arms}
-    notes = [*_notes(splits, items, bert), *([] if who.is_model else [OF_RULES])]
+    notes = [*_notes(items, bert), *([] if who.is_model else [OF_RULES])]
     return _report(journal, results, who, notes)
 
 
 def arms_of(options: Options, who: Identity) -> dict[str, SharingContext]:
-    """Return who does what in each arm: one model for all agents, or several in turn; one scorer beside all.
-
-    Raises BadInput.
-    """
-    names, scorer = [*dict.fromkeys(options.models)], options.scorer or who.responder
-    people = {name: {"answerer": name} for name in names} or {"": {"answerer": who.responder}}
-    if options.mixed:
-        if len(names) < 2:
-            raise BadInput("A mixed pool needs agents of different models.", "Give --models twice or more.")
-        own = [f"{agent}={names[at % len(names)]}" for at, agent in enumerate(AGENTS)]
-        people["mixed"] = {"answerer": names[0], "answerers": ", ".join(own)}
+    """Return who does what in each arm: one model for all agents, and one scorer beside all."""
+    scorer = options.scorer or who.responder
     given = options.model_dump(include={*SharingContext.model_fields} - {"agent", "pools"})
     given |= {"scorer": scorer, "grader": scorer}
-    return {arm: SharingContext(**given | each) for arm, each in people.items()}
+    people = {name: name for name in options.models} or {"": who.responder}
+    return {arm: SharingContext(**given | {"answerer": each}) for arm, each in people.items()}
 
 
 async def _run(
@@ -168,14 +157,12 @@ async def _run(
     )
 
 
-def _notes(splits: dict[int, Split], items: Sequence[Item], bert: BertScore) -> list[str]:
+def _notes(items: Sequence[Item], bert: BertScore) -> list[str]:
     """Say what was compared by what, and for which agents that cannot tell answers apart."""
-    closest = max(closest_across(each) for each in splits.values())
     answers = {agent: [each.answer for each in items if each.agent == agent] for agent in AGENTS}
     shares = {agent: bert.unknown(own) for agent, own in answers.items() if own}
     return [
         f"{len(items)} items; BERTScore by {bert.name}, layer {bert.layers}, F1, not rescaled.",
-        f"The closest two items of different splits are {closest:.0f} % alike (same: {NEAR:.0f} %).",
         *(
             f"{agent}: the encoder does not know {share:.0%} of the tokens: see ROUGE-L, or give --encoder."
             for agent, share in shares.items()

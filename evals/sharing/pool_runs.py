@@ -82,12 +82,10 @@ class PoolRun:
         return self.roles.model_copy(update=own)
 
     @cached_property
-    def _sharing_graph(self) -> Any:
-        return memory_sharing.builder.compile(store=LedgerStore(self.ledger))
-
-    @cached_property
-    def _training_graph(self) -> Any:
-        return retriever_training.builder.compile(store=LedgerStore(self.ledger))
+    def _graphs(self) -> tuple[Any, Any]:
+        """The graphs that share and that train, each compiled once."""
+        store = LedgerStore(self.ledger)
+        return memory_sharing.builder.compile(store=store), retriever_training.builder.compile(store=store)
 
     async def run(self) -> None:
         """Go through the whole experiment; what is in the journal is not done again."""
@@ -138,7 +136,7 @@ class PoolRun:
         lessons, before = RetrieverLessons(self.memories), 0
         while (waiting := await lessons.count_on("waiting")) not in {0, before}:
             before = waiting
-            await self._training_graph.ainvoke(given, context=self.training)
+            await self._graphs[1].ainvoke(given, context=self.training)
         case = f"{self.name}/retrievers/{percent}"
         if case not in self.journal:
             self.journal.add(case, {"kind": "retrievers", "percent": percent, **await self._state()})
@@ -174,7 +172,7 @@ class PoolRun:
         """Put a question to its agent through the graph."""
         given: Any = {"question": item.question}
         context = self._asking(item, shots, threshold)
-        found = await self._sharing_graph.ainvoke(given, context=context)
+        found = await self._graphs[0].ainvoke(given, context=context)
         kept = ("answer", "score", "stored", "retriever", "faults")
         shown, kinds = [each["key"] for each in found["shown"]], [each["agent"] for each in found["shown"]]
         own = kinds.count(item.agent) / len(kinds) if kinds else None

@@ -79,12 +79,8 @@ class BertScore:
         """Return which encoder it is, without where it lies."""
         return NAME if self.folder == minilm.weights() else self.folder.name
 
-    def score(self, answers: Sequence[str], references: Sequence[str]) -> list[float]:
-        """Return the F1 of each answer with its reference; an answer without a word has 0."""
-        return [each.f1 for each in self.both(answers, references)]
-
-    def both(self, answers: Sequence[str], references: Sequence[str]) -> list[Likeness]:
-        """Return precision and F1 of each answer with its reference."""
+    def score(self, answers: Sequence[str], references: Sequence[str]) -> list[Likeness]:
+        """Return precision and F1 of each answer with its reference; an answer without a word has 0."""
         said = [
             at for at, (a, b) in enumerate(zip(answers, references, strict=True)) if a.strip() and b.strip()
         ]
@@ -129,7 +125,7 @@ def score_all(journal: Journal, bert: BertScore, progress: Progress) -> None:
     waiting = sorted((pair, name) for name, pair in pairs.items() if name not in journal)
     for start in range(0, len(waiting), SCORED_AT_ONCE):
         part = waiting[start : start + SCORED_AT_ONCE]
-        found = bert.both([answer for (_, answer), _ in part], [reference for (reference, _), _ in part])
+        found = bert.score([answer for (_, answer), _ in part], [reference for (reference, _), _ in part])
         for ((reference, answer), name), value in zip(part, found, strict=True):
             rouge = rouge_l(answer, reference)
             scores = {"bert_score": value.f1, "bert_precision": value.precision, "rouge_l": rouge}

@@ -38,6 +38,7 @@ from mneme.stores.provenance import VERDICTS
 from mneme.stores.recall import ONE_TEXT, Asker, Contradiction, Keep, Recallable, Recalled, visible
 from mneme.stores.shelf import Shelf, kind_of
 from mneme.stores.users.memories import RULES, MemoryRecord, UserMemories
+from mneme.stores.users.traces import named
 from mneme.stores.users.valid_time import overlaps
 
 KINDS: tuple[Recallable, ...] = ("fact", "card", "agreement")
@@ -71,6 +72,7 @@ class Contradictions:
     def __init__(self, ledger: Ledger, asker: Asker, caller: str | None) -> None:
         self._ledger, self._asker, self._caller = ledger, asker, caller
         self._versions: dict[str, Version] = {}
+        self._resting = set[tuple[str, str]]()
 
     async def found(self, who: str, limit: int) -> Sequence[Contradiction]:
         """Return the newest of those that nobody settled; `who` compares what has no verdict yet.
@@ -82,6 +84,9 @@ class Contradictions:
         heads.sort(key=lambda head: not head.change.model)  # a person's are the last, and count
         judges = {responder, ""} if responder != RULES else {head.change.model for head in heads}
         verdicts = {each.key: each for each in heads if each.change.model in judges}
+        if responder == RULES:
+            links = await self._ledger.links({version.record for _, version in sides})
+            self._resting = {(link.record, link.source) for link in links}
         pairs, across = self._linked(sides), list[Contradiction]()
         async for near in self._close(sides):
             across += await self._opposed(near, verdicts, responder)
@@ -119,7 +124,16 @@ class Contradictions:
         return sides
 
     async def _close(self, sides: Sequence[Side]) -> AsyncIterator[Sequence[Near]]:
-        """Yield for each text, the newest first, the closest older ones of other places."""
+        """Yield for each text, the newest first, the closest older ones of other places.
+
+        A fact that a team tells in the same words is compared as the team's alone.
+        """
+        told = {part.text for part, version in sides if version.namespace[0] == "teams"}
+        sides = [
+            (part, version)
+            for part, version in sides
+            if version.namespace[0] == "teams" or named(part.text, part.owner) not in told
+        ]
         whole = [version.record for part, version in sides if part.kind in ONE_TEXT]
         vectors = await self._ledger.vectors_by_ids(whole)
         parts = await self._ledger.embedded(part.text for part, _ in sides if part.kind not in ONE_TEXT)
@@ -135,18 +149,26 @@ class Contradictions:
             alike = matrix[:number] @ matrix[number]
             close = np.flatnonzero(alike >= CLOSE)
             nearest = (int(at) for at in close[np.argsort(-alike[close])])
-            meeting = (at for at in nearest if self._may_meet(version, found[at][0][1]))
+            differing = (at for at in nearest if found[at][0][0].text != newer.text)
+            meeting = (at for at in differing if self._may_meet(version, found[at][0][1]))
             if near := [(_pair(newer, found[at][0][0]), float(alike[at])) for at in islice(meeting, MOST)]:
                 yield near
 
     async def _opposed(
         self, near: Sequence[Near], verdicts: Mapping[str, Version], responder: str
     ) -> Sequence[Contradiction]:
-        """Return what contradicts a text: by the verdicts on it, and by who compares where there is none."""
+        """Return what contradicts a text: by the verdicts on it, and by who compares where there is none.
+
+        Rules, which doubt much, do not compare what was made from one another.
+        """
         known = (verdicts[pair.key] for pair, _ in near if pair.key in verdicts)
         why = {each.key: each.change.reason for each in known if each.value.get("opposed")}
         least = CLOSE_BY_RULES if responder == RULES else CLOSE
-        if new := [(pair, cosine) for pair, cosine in near if pair.key not in verdicts and cosine >= least]:
+        if new := [
+            (pair, cosine)
+            for pair, cosine in near
+            if pair.key not in verdicts and cosine >= least and self._records(pair) not in self._resting
+        ]:
             found = await _compared(new, responder)
             if responder != RULES:
                 await self._keep([pair for pair, _ in new], found, responder)
@@ -183,6 +205,9 @@ class Contradictions:
 
     def _is_own(self, version: Version) -> bool:
         return version.namespace[0] == "users" or unescaped(version.namespace[1]) in self._asker.teams
+
+    def _records(self, pair: Contradiction) -> tuple[str, str]:
+        return self._versions[pair.newer.reference].record, self._versions[pair.older.reference].record
 
     def _shelf(self, team: str) -> Shelf[Verdict, Verdict]:
         """Return where the verdicts of a team are, or of the user."""

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from mneme.api.operation import LARGEST, Limit, Operations, changes, reads
 from mneme.core.errors import BadInput, NotFound
+from mneme.stores.access import team_sees
 from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, MemoryVersion
 from mneme.stores.discussions.discussions import AgreementChange, Discussion, Discussions, Turn
 from mneme.stores.ledger.records import record_id
@@ -65,7 +66,8 @@ class TeamDiscussions(Operations):
     async def _as_now(self, found: Sequence[Discussion]) -> builtins.list[Discussion]:
         """Return discussions with the turns that were taken so far, and why they are out of date."""
         records = {each.id: record_id(self._discussions.namespace, each.id) for each in found}
-        why, now = await stale(self._ledger, records.values()), builtins.list[Discussion]()
+        why = await stale(self._ledger, records.values(), team_sees(self._owner))
+        now = builtins.list[Discussion]()
         for each in found:
             turns = each.turns if each.ended else await self._discussions.conversation(each.id).count()
             now.append(each.model_copy(update={"turns": turns, "stale": why.get(records[each.id], "")}))

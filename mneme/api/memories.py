@@ -1,15 +1,12 @@
 """Operations on what is remembered about one user."""
 
-import asyncio
-from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from mneme.api.copies import backups_with
+from mneme.api.erased import Erased, erased_of
 from mneme.api.inbox import Remembered, Remembering, remembered
 from mneme.api.messages import Conversation, to_remember
 from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
@@ -28,7 +25,7 @@ from mneme.stores.users.threads import ThreadIds
 
 if TYPE_CHECKING:  # slow to import
     from mneme.api.server_state import ServerState
-    from mneme.api.threads import Cleaned, Threads
+    from mneme.api.threads import Threads
 
 Content = Annotated[
     str, Field(min_length=1, max_length=8000, description="What is remembered.", examples=["Ann has a dog."])
@@ -62,31 +59,10 @@ class Written(MemoryRecord):
     """
 
     is_new: bool = True
+    is_proposed: bool = False
+    """Whether it waits until a reviewer of the team accepts it."""
     beside: Sequence[MemoryRecord] = ()
     """The memories that it may contradict, or repeats in other words; linked until somebody settles it."""
-
-
-class Erased(Forgotten):
-    """What was erased, of the ledger and of the user's threads, and what may still hold it.
-
-    >>> import mneme
-    >>> with mneme.open("ann") as memory:
-    ...     wrong = memory.memories.add("Ann has a parrot.")
-    ...     erased = memory.forget(wrong.key, reason="she asked for it")
-    >>> erased.records, erased.reason
-    (1, 'she asked for it')
-    """
-
-    records: int = 1
-    kinds: Mapping[str, int] = {}
-    """How many of what: facts, discussions with their turns, household runs, cards, …"""
-    turns: int = 0
-    threads: Sequence[str] = ()
-    """The threads from which something was taken, or which were deleted."""
-    left: Sequence[str] = ()
-    """Files that may still hold it, and what was made of it in other words, with what to do."""
-    backups: Sequence[str] = ()
-    """Backups made by `mneme backup` that may still hold it."""
 
 
 class Memories(Operations):
@@ -201,7 +177,7 @@ class Memories(Operations):
         names = list(dict.fromkeys([*still_named(old.entities, content), *entities_of(_filled(content))]))
         period = (old.since if since is None else since, old.until if until is None else until)
         memory = Memory(
-            **old.model_dump(include={"kind", "message_id", "thread", "time", "is_change"}),
+            **old.model_dump(include={"kind", "message_id", "thread", "time", "is_change", "past"}),
             content=content,
             entities=names,
             quote=content,
@@ -377,7 +353,7 @@ class Memories(Operations):
             await self._ledger.forget_records(derived, reason=reason, actor=self._caller)
             mark = await self._kept.forget(found, reason=reason, actor=self._caller)
         names = {found, *told.messages, *(each.key for each in derived)}
-        return await _erased(mark, cleaned, [source, *derived], rest, names)
+        return await erased_of(mark, cleaned, [source, *derived], rest, names)
 
     @changes("memories/forget-everything", erases=True)
     async def forget_everything(
@@ -400,7 +376,7 @@ class Memories(Operations):
         if threads:  # the root of their ids, once they are deleted
             await ThreadIds(self._ledger, self._owner).forget(reason=reason, actor=self._caller)
         mark = Forgotten(at=datetime.now(UTC), reason=reason, actor=self._caller)
-        erased = await _erased(mark, cleaned, made, rest, {*keys, *told.messages})
+        erased = await erased_of(mark, cleaned, made, rest, {*keys, *told.messages})
         return erased.model_copy(update={"records": count})
 
     @reads("memories/export")
@@ -441,24 +417,3 @@ def _filled(text: str) -> str:
     if not text.strip():
         raise BadInput("The text is empty.", "Give some words.")
     return text
-
-
-NOUNS = {"agreement": "discussion", "synopsis": "episode", "turns": "turn", "proposals": "proposal"}
-
-
-async def _erased(
-    mark: Forgotten, cleaned: "Cleaned", made: Sequence[Version], rest: Sequence[Version], names: Set[str]
-) -> Erased:
-    """Say how many of what were erased, what is left of it, and in which backups these names are."""
-    from mneme.stores.recall import kind_in  # noqa: PLC0415  (slow to import)
-
-    places = [each.namespace for each in made]
-    kinds = ["agent memory" if "agents" in each else kind_in(each) or each[-1] for each in places]
-    counted = Counter(NOUNS.get(each, each) for each in kinds)
-    counted["household run"] = sum(each.startswith("household/") for each in cleaned.threads)
-    cleaned.add([f"{each.key}, made knowing it, in other words: see `mneme stale`" for each in rest])
-    copies, keyed = await asyncio.to_thread(backups_with, names), settings().auth is not None
-    named = (Path(each.file).name if keyed else each.file for each in copies)  # with keys without the folder
-    backups = [f"{name} of {each.at:%Y-%m-%d %H:%M}" for name, each in zip(named, copies, strict=True)]
-    told = mark.model_dump() | cleaned.model_dump()
-    return Erased(**told, records=len(made), kinds=+counted, backups=backups)

@@ -15,7 +15,7 @@ from mneme.models.asking.asking import resolve
 from mneme.nodes.learning.dispute_resolution import is_about, tried
 from mneme.nodes.learning.worlds import opened, refuse_outside
 from mneme.prompts.learning.dispute_resolution import Guideline
-from mneme.stores.access import roles
+from mneme.stores.access import roles, team_sees
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import MAJORITY, deprecated
@@ -37,7 +37,7 @@ async def reverify(ledger: Ledger, team: str, who: str, limit: int, actor: str) 
     At most `limit` cards are tried; `who` carries out rules that are words. Raises BadAnswer.
     """
     heads = {each.record: each for each in await ledger.derived(team_namespace(team))}
-    old, change = await stale(ledger, heads), Change(reason="", actor=actor)
+    old, change = await stale(ledger, heads, team_sees(team)), Change(reason="", actor=actor)
     left, who = limit, await resolve(who)
     for record in old:
         head, kind = heads[record], kind_in(heads[record].namespace)

@@ -12,19 +12,30 @@ from mneme.api.operation import Key, Limit, Operations, Reason, changes, only, r
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.budget import tokens
-from mneme.stores.access import asker_of, may, may_read, own_team
+from mneme.stores.access import Right, asker_of, audit, may, may_read, own_team, roles
 from mneme.stores.discussions.discussions import AgreementChange, Discussions
 from mneme.stores.ledger.records import (
     LOCAL,
     Change,
+    Namespace,
     Source,
     Version,
     team_namespace,
     unescaped,
     user_namespace,
 )
-from mneme.stores.provenance import VERDICTS, as_now, stale, steps
-from mneme.stores.recall import RECALLABLE, Contradiction, Keep, Recallable, Recalled, kind_in, recall
+from mneme.stores.provenance import as_now, stale, steps
+from mneme.stores.recall import (
+    RECALLABLE,
+    Contradiction,
+    Keep,
+    Opened,
+    Recallable,
+    Recalled,
+    is_verified,
+    kind_in,
+    recall,
+)
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
 from mneme.stores.users.traces import named
@@ -52,6 +63,7 @@ PRIVATE: Mapping[str, Any] = {
     "message_id": "",
     "thread": "",
     "statements": [],
+    "past": [],
     "may_contradict": [],
     "flag": "",
     "unclear": "",
@@ -129,11 +141,15 @@ class SharedMemory(Operations):
 
         Back, each source is shown as it was then.
         """
-        head = await self._found(key, own_team(self._who, team, "read"))
+        own = await self._read_team(team, "trace")
+        head = await self._found(key, own, roles().opened([own]))
+        owner = unescaped(head.namespace[1])
+        if head.namespace[0] == "teams" and owner != own:
+            await audit(self._ledger, self._who, owner, "trace")
         found = await steps(self._ledger, head.record, forward=forward)
         ids = {link.record if forward else link.source: distance for distance, link in reversed(found)}
         heads = await self._ledger.by_ids([*ids])
-        old = await stale(self._ledger, [head.record, *heads])
+        old = await stale(self._ledger, [head.record, *heads], self._sees)
         used = [] if forward else [(link.source, link.number) for _, link in reversed(found)]
         then = {record: version for (record, _), version in (await self._ledger.versions(used)).items()}
         for record in then.keys() & heads.keys() - old.keys():
@@ -141,7 +157,7 @@ class SharedMemory(Operations):
                 old[record] = f"It says now: {heads[record].text}"
         nearest_first = sorted(ids.items(), key=lambda each: each[1])
         return [
-            self._shown(0, head, old),
+            _step(0, head, old),
             *(
                 self._shown(distance, then.get(record, heads[record]), old)
                 if record in heads
@@ -153,10 +169,10 @@ class SharedMemory(Operations):
     @reads("stale")
     async def stale(self, team: Team = LOCAL) -> Sequence[Step]:
         """Return what no longer rests on what it was made from, of the user and of a team."""
-        places = [user_namespace(self._owner), team_namespace(own_team(self._who, team, "read"))]
+        places = [user_namespace(self._owner), team_namespace(await self._read_team(team, "stale"))]
         heads = {each.record: each for place in places for each in await self._ledger.derived(place)}
-        old = await stale(self._ledger, heads)
-        shown = [heads[record] for record in old if heads[record].namespace[2:] != (VERDICTS,)]
+        old = await stale(self._ledger, heads, self._sees)
+        shown = [heads[record] for record in old if kind_in(heads[record].namespace)]
         return [_step(0, each, old) for each in shown if each.live]
 
     @changes("stale/{key}/settle")
@@ -179,7 +195,7 @@ class SharedMemory(Operations):
         kept = await self._ledger.update(
             head.namespace, head.key, head.value, text=None, change=change, expected_version=head.version
         )
-        return _step(0, kept, await stale(self._ledger, [kept.record]))
+        return _step(0, kept, await stale(self._ledger, [kept.record], self._sees))
 
     @changes("stale/{key}/renew")
     async def renew(self, key: RecordKey, team: Team = LOCAL, reason: Reason = "") -> Step:
@@ -226,8 +242,8 @@ class SharedMemory(Operations):
 
         own = own_team(self._who, team, "review")
         done = await reverify(self._ledger, own, tried_by, limit, self._caller)
-        old = await stale(self._ledger, [record for record, head in done.items() if head.live])
-        return [_step(0, head, old) for head in done.values() if head.namespace[2:] != (VERDICTS,)]
+        old = await stale(self._ledger, [record for record, head in done.items() if head.live], self._sees)
+        return [_step(0, head, old) for head in done.values() if kind_in(head.namespace)]
 
     @reads("contradictions")
     async def contradictions(
@@ -298,12 +314,15 @@ class SharedMemory(Operations):
         change = change.model_copy(update={"source": Source(records=[found.reference])})
         place = "facts" if may(self._who, own, "promote") else "proposals"
         memory = _as_shared(found, self._owner)
-        return await self._add(TeamFacts(self._ledger, own, place), memory, change)
+        written = await self._add(TeamFacts(self._ledger, own, place), memory, change)
+        return written.model_copy(update={"is_proposed": place == "proposals"})
 
     @reads("proposals")
     async def proposals(self, team: Team) -> Sequence[MemoryRecord]:
         """Return what members propose as facts of a team, oldest first."""
-        return await TeamFacts(self._ledger, own_team(self._who, team, "review"), "proposals").list()
+        return await TeamFacts(
+            self._ledger, await self._read_team(team, "proposals", "review"), "proposals"
+        ).list()
 
     @changes("proposals/{key}/review")
     async def review(
@@ -326,32 +345,64 @@ class SharedMemory(Operations):
         return await self._add(TeamFacts(self._ledger, own), Memory.model_validate(head.value), change)
 
     async def _add(self, facts: TeamFacts, memory: Memory, change: Change) -> Written:
+        """Write what is shared; what was made of the same memory before says so from now on."""
         from mneme.api.write_gate import compared, linked  # noqa: PLC0415  (slow to import)
 
-        known, beside = await compared(memory, facts)
-        if known is None:
+        earlier = await self._made_before(facts, change.source.records)
+        known, beside = await compared(memory, facts, but=earlier.key if earlier else "")
+        if earlier and earlier.memory.content == memory.content:
+            known = earlier
+        elif earlier:
+            at = earlier.version
+            made = await facts.update(earlier.key, linked(memory, beside), change=change, expected_version=at)
+            known = None
+        elif known is None:
             made = await facts.insert(linked(memory, beside), change=change)
         record, *others = await facts.linked([known or made, *beside])
         return Written(**dict(record), is_new=known is None, beside=others)
 
-    async def _found(self, key: str, team: str) -> Version:
-        """Return a record of the user or a team by its key, or the beginning of one. Raises NotFound."""
+    async def _made_before(self, facts: TeamFacts, references: Sequence[str]) -> MemoryRecord | None:
+        """Return what of a place was made from the same memory, through any of its versions."""
+        links = await self._ledger.links([each.partition("@")[0] for each in references], forward=True)
+        heads = (await self._ledger.by_ids([each.record for each in links])).values()
+        made = [each for each in heads if each.live and each.namespace == facts.namespace]
+        return MemoryRecord.of(made[0]) if made else None
+
+    def _sees(self, namespace: Namespace) -> bool:
+        return may_read(self._who, namespace)
+
+    async def _read_team(self, team: str, what: str, right: Right = "read") -> str:
+        """Return the name under which a team is kept, and note in its audit that it is read."""
+        own = own_team(self._who, team, right)
+        await audit(self._ledger, self._who, own, what)
+        return own
+
+    async def _found(self, key: str, team: str, opened: Sequence[Opened] = ()) -> Version:
+        """Return a record of the user or a team by its key, or the beginning of one. Raises NotFound.
+
+        Those that other teams have `opened` are looked through, too.
+        """
         places = [self._facts.namespace, *await self._ledger.namespaces(team_namespace(team))]
-        known = [place for place in places if kind_in(place)]
-        for place in known:
-            if head := await self._ledger.get(place, key):
+        known = [(place, False) for place in places if kind_in(place)]
+        for each in opened:
+            places = await self._ledger.namespaces(team_namespace(each.team))
+            known += [(place, each.only_verified) for place in places if kind_in(place) == each.kind]
+        for place, only_verified in known:
+            head = await self._ledger.get(place, key)
+            if head and (is_verified(head) or not only_verified):
                 return head
         heads = [
             head
-            for place in known
+            for place, only_verified in known
             for head in await self._ledger.records(place, limit=None, include_retired=True)
+            if is_verified(head) or not only_verified
         ]
         whole = only(key, [each.key for each in heads], self._owner, "record", "mneme recall")
         return next(each for each in heads if each.key == whole)
 
     def _shown(self, distance: int, version: Version, old: Mapping[str, str]) -> Step:
         """Return a step, without what the user may not see."""
-        if may_read(self._who, version.namespace):
+        if self._sees(version.namespace):
             return _step(distance, version, old)
         return Step(
             distance=distance, kind="of somebody else", stale="" if version.record not in old else "yes"

@@ -257,6 +257,7 @@ def call(
         from mneme.cli.show import console, print_result  # what prints is slow to import
         from mneme.client.home import open_operations
         from mneme.core.errors import NotFound
+        from mneme.core.settings import settings
 
         operation, values = operation_of(calls), dict(given)
         for name, each in given.items():
@@ -270,7 +271,8 @@ def call(
                 if versions and not error.hint:
                     error.hint = f"`{versions.format(**values)}` lists the versions."
                 raise
-            if result == [] and hasattr(on, "users") and whose not in (known := await on.users()):
+            no_key = not settings().key.get_secret_value()  # else the key says whose it is
+            if no_key and result == [] and hasattr(on, "users") and whose not in (known := await on.users()):
                 others = f"; of others: {', '.join(known)}" if known else ""
                 console.print(f"Nothing is kept of {whose}{others}.")
         result = named(told)(result, values) if told else result

@@ -15,9 +15,14 @@ from mneme.api.operation import API_PATH, CALLER, ONCE, USER, Operation, Operati
 from mneme.core import errors
 from mneme.core.errors import BadInput, Forbidden, MnemeError, ServerGone, StillRunning
 from mneme.core.settings import settings
+from mneme.stores.users.memories import RULES
 
 PATIENCE, CONNECTING = 60.0, 5.0
 """Seconds that an answer may take, beside those that were asked for, and the way to the server."""
+WITH_A_MODEL = 3600.0
+"""Seconds that an answer may take for which a model is asked; what it has judged is kept."""
+ASKS = ("compared_by", "tried_by")
+"""Arguments that name a model."""
 BROKEN = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 """The connection ended before the answer: nobody knows whether the request was done."""
 PAUSE = 0.5
@@ -104,13 +109,15 @@ class Remote:
         beside = {name: value for name, value in plain.items() if name not in operation.in_path}
         reads = operation.route.method == "GET"
         asked = {name: value for name, value in beside.items() if value is not None} if reads else {}
+        has_model = any(plain.get(each, RULES) != RULES for each in ASKS)
+        patience = WITH_A_MODEL if has_model else PATIENCE
         return self._client.build_request(
             operation.route.method,
             f"{API_PATH}/{path}",
             params={**asked, self._kind.OWNER: self._owner},
             json=None if reads else beside,
             headers={CALLER: self._caller} | ({} if reads else {ONCE: uuid4().hex}),
-            timeout=httpx.Timeout(PATIENCE + float(plain.get("seconds", 0)), connect=CONNECTING),
+            timeout=httpx.Timeout(patience + float(plain.get("seconds", 0)), connect=CONNECTING),
         )
 
 

@@ -40,7 +40,8 @@ Values = dict[str, Any]
 LOG = "Read the server's log."
 HINTS: Mapping[type[MnemeError], str] = {
     BadInput: "Correct it, and run the command again.",
-    Forbidden: "Who looks after the server's roles file (MNEME_ROLES) gives rights, and its users keys.",
+    Forbidden: "Who looks after the server gives rights, in its roles file (MNEME_ROLES), and keys. "
+    "What it does for nobody, they run on its machine without keys, while it is stopped.",
     ModelUnavailable: "The server asks the model: start it there, or name another with --agents.",
 }
 """What to do about an error of a workflow: a server tells its class and its words alone."""

@@ -7,8 +7,9 @@ line of the result.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mneme.api.erased import Erased
 from mneme.api.inbox import Remembered
-from mneme.api.memories import Erased, Written
+from mneme.api.memories import Written
 from mneme.api.rendering import row_of
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.knowledge_cards import Learned

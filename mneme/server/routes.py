@@ -22,7 +22,7 @@ from mneme.api.discussions import TeamDiscussions
 from mneme.api.household import Household
 from mneme.api.inbox import Messages, Remembering
 from mneme.api.memories import Memories
-from mneme.api.operation import Operations
+from mneme.api.operation import USER, Operations
 from mneme.api.pools import Pools
 from mneme.api.server_state import ServerState
 from mneme.api.shared_memory import SharedMemory
@@ -64,6 +64,8 @@ def opens(kind: type[Operations], **more: Any) -> Opened:
 
     async def opened(request: Request, owner: str, caller: str) -> Operations:
         identity = identity_of(request)
+        if identity is not None:
+            caller = identity if caller == USER else f"{identity}, {caller}"
         ledger = (await store()).ledger
         if kind.OWNER == "user":
             return kind(ledger, own_user(identity, owner), caller, **more)

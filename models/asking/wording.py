@@ -111,5 +111,5 @@ def _examples(prompt: Prompt[Any, Any], given: list[Any], file: Path) -> list[An
     try:
         return [each if isinstance(each, str) else adapter.validate_python(each) for each in given]
     except ValidationError as error:
-        hint = f"An example is a text, or an answer: {prompt.form.strip() or 'a text'}"
+        hint = f"An example is a text, or an answer: {prompt.form or 'a text'}"
         raise BadInput(f"{file}: examples: {first_fault(error)}", hint) from error

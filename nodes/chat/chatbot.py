@@ -28,7 +28,9 @@ from mneme.nodes.messages import EXAMPLE, turn
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.prompts.chat.chatbot import Recalled, Turn, reply
 from mneme.stores.users.inbox import PRECEDING, Message, is_new
-from mneme.stores.users.valid_time import holds
+
+SHOWN_BEFORE = 20
+"""Records of the team that earlier replies were shown, the latest: those that hold no longer are named."""
 
 
 class Conversation(TypedDict):
@@ -51,6 +53,7 @@ class State(Conversation, total=False):
     unclear: list[str]
     said: list[str]
     shared: list[str]
+    shown: list[str]
     asked: Annotated[Asked, added]
 
 
@@ -63,10 +66,12 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
     must_fit(message.text, context.window)
     thread = _thread(runtime)  # of which is shown what was said and is not remembered yet, oldest first
     waiting = await inbox_of(runtime).pending(user_of(runtime)) if thread else []
+    shared = await look_up(runtime, message.text, "chatbot", own_facts=False)
     begun = {
         "unclear": await _unclear(state["messages"], runtime),
         "said": [each["message"] for each in waiting if each.get("thread") == thread and is_new(each)],
-        "shared": await look_up(runtime, message.text, "chatbot", own_facts=False),
+        "shared": shared,
+        "shown": list(dict.fromkeys([*shared, *state.get("shown", [])]))[:SHOWN_BEFORE],
         "asked": Overwrite(NOTHING),
     }
     if context.recall == 0:
@@ -74,7 +79,7 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
     found = await memories_of(runtime).similar(message.text, k=context.recall, mode=context.search)
     recalled = [
         Recalled(
-            content=holds(each.memory.content, each.memory.since, each.memory.until),
+            content=each.memory.timed,
             told_on=each.memory.time[:10] or f"{each.at:%Y-%m-%d}",
         )
         for each in found
@@ -145,7 +150,7 @@ async def respond(state: State, runtime: ChatRuntime) -> Update:
         today=f"{datetime.now():%A, %Y-%m-%d}",
         unclear=state.get("unclear", []),
         said=state.get("said", []),
-        shared=await lines_of(runtime, state.get("shared", [])),
+        shared=await lines_of(runtime, state.get("shared", []), state.get("shown", [])),
     )
     answered = await ask(reply, asked, runtime.context.chatbot, history=history[:-1])
     return {"messages": [AIMessage(answered.value, id=answered.message_id)]}

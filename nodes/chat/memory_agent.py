@@ -35,7 +35,7 @@ from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.stores.users.memories import MAX_LINKS, RULES, Memory, MemoryRecord
 from mneme.stores.users.valid_time import first_day, holding, holds
 
-MAX_KNOWN = 5
+MAX_KNOWN = 8
 """Memories that the reader of a message is shown."""
 KNOWN_CHARS = 400
 """Characters of all of them together at most."""

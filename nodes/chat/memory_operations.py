@@ -16,7 +16,7 @@ from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import OperationNote
-from mneme.stores.users.memories import RULES, Memory, MemoryRecord, Statement
+from mneme.stores.users.memories import MAX_PAST, RULES, Memory, MemoryRecord, Past, Statement
 from mneme.stores.users.valid_time import day_before
 
 MAX_STATEMENTS = 6
@@ -136,15 +136,25 @@ async def _with_fact(memory: Memory, new: Memory, how: Judged, task: Task, runti
         new, doubt = new.model_copy(update=dict(answered.value)), answered.doubt
     said = [each for each in statements_of(memory) if not left_out(each.content, "", new.content)]
     is_put_off = bool(new.since) and new.since == new.until  # it never took place on its first day
+    is_change, since = how.relation == "change" and not is_put_off, new.since or told_at
     told = {
         "statements": [*said, *new.statements[-1:]],
-        "is_change": how.relation == "change" and not is_put_off,
+        "is_change": is_change,
+        "past": _before(memory, since) if is_change else memory.past,
     }
-    times = {"since": new.since or told_at, "until": new.until}
+    times = {"since": since, "until": new.until}
     if how.relation == "correction":
         times = {"since": new.since or memory.since, "until": new.until or memory.until}
     flag = {"flag": f"It may leave out what still holds: {doubt.partition(': ')[2]}"} if doubt else {}
     return new.model_copy(update=told | times | flag)
+
+
+def _before(memory: Memory, since: str) -> list[Past]:
+    """Return what held until a change: the memory as it was, and what held before that."""
+    if memory.since and since <= memory.since:  # another fact of the same message or day has changed it
+        return memory.past
+    until = memory.until or day_before(since)
+    return [Past(content=memory.content, since=memory.since, until=until), *memory.past][:MAX_PAST]
 
 
 def _as_updated(memory: Memory, new: Memory, content: str) -> dict[str, Any]:
@@ -168,6 +178,7 @@ def _appended(memory: Memory, new: Memory) -> Memory:
         "may_contradict": list(dict.fromkeys([*memory.may_contradict, *new.may_contradict])),
         "flag": " ".join(filter(None, [memory.flag, new.flag])),
         "unclear": memory.unclear or new.unclear,
+        "past": memory.past,
         **memory.model_dump(include={"kind", "since", "until", "is_change"}),
     }
     return new.model_copy(update=joined)
@@ -236,7 +247,7 @@ async def forget_memory(
     old = memory.memory
     said = [each for each in old.statements if not left_out(each.content, "", rest)]
     own = rest if old.read_by == RULES else ""  # which keep the user's own words, and which are read again
-    kept = {"statements": said, "quote": said[-1].quote if said else own}
+    kept = {"statements": said, "quote": said[-1].quote if said else own, "past": []}
     made = await memories_of(runtime).update(
         memory.key,
         old.model_copy(update=_as_updated(old, Memory(content=rest), rest) | kept),

@@ -88,7 +88,7 @@ def refuse_outside(name: str, given: Mapping[str, Any]) -> None:
     """Refuse what a task may not name on a server for several people: programs, folders and databases."""
     if settings().auth and (runs_commands(name) or any(given.get(each) for each in OUTSIDE)):
         raise Forbidden(
-            f"This server is for several people: it opens no {name} that a task names.",
+            f"This server is for several people: it opens no database or folder of a task ({name}).",
             "Run `mneme learn` on your own machine, or ask the server's administrator to install the world.",
         )
 

@@ -21,7 +21,7 @@ def reply(given: Turn) -> str:
     if "?" not in message and statements(message):
         return "Noted."
     known = list(
-        dict.fromkeys([*reversed(given.said), *(each.content for each in given.memories), *given.shared])
+        dict.fromkeys([*reversed(given.said), *(each.content for each in given.memories), *given.holding])
     )
     wanted, of_self = stems(message), PERSON.search(message) is not None
     shared = [len(wanted & stems(each)) or int(of_self and not wanted) for each in known]

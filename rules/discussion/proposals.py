@@ -71,7 +71,7 @@ def demands(given: Speaking) -> list[Item]:
     said = [PERSON.sub("", turn) for turn in given.turns.root if PERSON.match(turn)]
     sentences = [each for text in said if not ITEM.search(text) for each in SENTENCE_END.split(text)]
     asked += [(each, "a person said so") for each in sentences]
-    known = (each.rpartition(" [") for each in given.shared)  # what is shared, and where it is from
+    known = (each.rpartition(" [") for each in given.holding)  # what is shared, and where it is from
     asked += [(text, f"it is known: {origin.rstrip(']')}") for text, _, origin in known]
     found = joined(_item(text, "to be met", why) for text, why in asked if len(_name(text)) > 2)
     return sorted(found.values(), key=lambda item: not words(item.because) & words(given.duties))

@@ -25,7 +25,7 @@ and one that would pass the budget is refused.
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import import_module
@@ -138,12 +138,6 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {name: _each_text(each, change) for name, each in value.items()}
     return [_each_text(each, change) for each in value] if isinstance(value, list) else value
-
-
-def leaks(text: str, names: Collection[str]) -> list[str]:
-    """Return which of some names still stand in a text as words, in any inflection."""
-    there = {form for word in WORDS.findall(text.casefold()) for form in _forms(word)}
-    return sorted(name for name in names if name.casefold() in there)
 
 
 @lru_cache(maxsize=65_536)

@@ -30,6 +30,7 @@ class EpisodeRecord(BaseModel):
     category: str
     success: bool
     steps: int = Field(ge=0)
+    time: str = Field("", description="When it ended; empty: when it was written.")
     synopses: list[str] = Field([], description="What happened, in the order in which it was summarised.")
     finds: dict[str, list[str]] = Field(
         {}, description="Things of the task by class, and the containers or rooms, by class, that had them."

@@ -8,7 +8,6 @@ shelf `succeeded` or `failed`; an insight is a record whose versions are its rev
 from collections.abc import Sequence
 from typing import Literal, Self
 
-import networkx as nx
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.stores.ledger.ledger import Ledger
@@ -102,12 +101,12 @@ class Trials(Shelf[TrialRecord, TrialRecord]):
         Each is linked with its nearest one, as FINCH does, where that is similar at all.
         """
         standing = await self.insights()
-        links: nx.Graph[str] = nx.Graph()
+        groups = list[set[str]]()
         for each in standing:
             hits = await self._insights.search(each.text, limit=2, mode="dense", min_score=SIMILAR)
-            near = [hit.version.key for hit in hits if hit.version.key != each.id]
-            links.add_edges_from((each.id, other) for other in near[:1])
-        groups = nx.connected_components(links)
+            for near in [hit.version.key for hit in hits if hit.version.key != each.id][:1]:
+                linked = {each.id, near}.union(*(group for group in groups if group & {each.id, near}))
+                groups = [group for group in groups if not group & linked] + [linked]
         found = [[each for each in standing if each.id in members] for members in groups]
         return sorted(found, key=lambda cluster: standing.index(cluster[0]))
 

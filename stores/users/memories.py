@@ -23,12 +23,14 @@ from mneme.stores.ledger.writing import Forgotten, missing
 from mneme.stores.shelf import RecordKind, Shelf
 from mneme.stores.users.traces import InboxTraces, Told, named, told_by
 from mneme.stores.users.unreadable import check, read_one, readable
-from mneme.stores.users.valid_time import Holding, holding, valid_at
+from mneme.stores.users.valid_time import Holding, holding, holds, valid_at
 
 Kind = Literal["semantic", "episodic"]
 RULES = "rules"
 MAX_LINKS = 3
 """Memories that a new one is linked with at most, since it may contradict them."""
+MAX_PAST = 3
+"""Changes of a memory, the latest, that it tells of; its history has all."""
 MAX_LINKED = 1000
 """Memories that are looked at for a link to those that are shown."""
 RANK_CONSTANT = 10
@@ -44,6 +46,21 @@ class Statement(BaseModel):
     quote: str
     message_id: str = ""
     time: str = ""
+
+
+class Past(BaseModel):
+    """What a memory said before a change, and from and until when that held, as far as known."""
+
+    model_config = ConfigDict(frozen=True)
+
+    content: str
+    since: str = ""
+    until: str = ""
+
+    @property
+    def text(self) -> str:
+        """What was true, with its time."""
+        return f"{f'Until {self.until}' if self.until else 'Before'}: {self.content}"
 
 
 class Memory(BaseModel):
@@ -65,6 +82,8 @@ class Memory(BaseModel):
     """The last day, month or year in which it holds; empty: not known, or for good."""
     is_change: bool = False
     """Whether the version before it was true until `since`; else it takes over the time of that one."""
+    past: list[Past] = []
+    """What it said before changes, the latest first; what was wrong or is to be forgotten is none of it."""
     statements: list[Statement] = []
     """What it was put together from, oldest first; none in memories of other makers."""
     read_by: str = ""
@@ -87,6 +106,11 @@ class Memory(BaseModel):
     def holding_on(self, day: date) -> Holding:
         """Return whether it holds on a day, will, or did."""
         return holding(self.since, self.until, day)
+
+    @property
+    def timed(self) -> str:
+        """What it says, from and until when that holds, and what held before."""
+        return " ".join([holds(self.content, self.since, self.until), *(each.text for each in self.past)])
 
     @property
     def attention(self) -> str:

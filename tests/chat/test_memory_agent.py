@@ -3,7 +3,7 @@
 import asyncio
 import json
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 from unittest.mock import AsyncMock
 
 import pytest
@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
 from mneme.core.errors import BadInput, ModelUnavailable
-from mneme.evals.chat.arms import ARMS, Arm
+from mneme.evals.chat.msc import ARMS, Name
 from mneme.graphs.baselines.memory_agent_v1 import builder as version_1
 from mneme.graphs.memory_agent import builder as ours
 from mneme.graphs.remember import builder as remember
@@ -38,9 +38,11 @@ TABLE_1 = (
 )
 
 
-async def tell(ledger: Ledger, message: str, arm: Arm = ARMS["ours"], **given: Any) -> dict[str, Any]:
+async def tell(
+    ledger: Ledger, message: str, arm: Name = "ours", context: MemoryContext = RULES, **given: Any
+) -> dict[str, Any]:
     told = cast(Message, {"message": message, **given})
-    return await arm.remember(told, RULES, LedgerStore(ledger))
+    return await ARMS[arm].compile(store=LedgerStore(ledger)).ainvoke(told, context=context)
 
 
 async def contents(ledger: Ledger, user: str = "local") -> list[str]:
@@ -65,11 +67,14 @@ async def test_rules_keep_all_of_the_papers_table_1_and_correct_the_breed(bundle
     assert all(each["rationale"] for each in told)
 
 
-@pytest.mark.parametrize("arm", ARMS.values(), ids=ARMS)
-async def test_every_version_inserts_updates_and_discards(bundled: Ledger, arm: Arm) -> None:
-    assert done(await tell(bundled, "I live in Austin.", arm)) == ["insert"]
-    assert "update" in done(await tell(bundled, DENVER, arm))
-    assert done(await tell(bundled, "Thanks a lot!", arm)) == ["discard"]
+@pytest.mark.parametrize(("arm", "retrieval"), [*((each, "fixed") for each in ARMS), ("v1", "agent")])
+async def test_every_version_inserts_updates_and_discards(
+    bundled: Ledger, arm: Name, retrieval: Literal["fixed", "agent"]
+) -> None:
+    context = RULES.model_copy(update={"retrieval": retrieval})
+    assert done(await tell(bundled, "I live in Austin.", arm, context)) == ["insert"]
+    assert "update" in done(await tell(bundled, DENVER, arm, context))
+    assert done(await tell(bundled, "Thanks a lot!", arm, context)) == ["discard"]
     (memory,) = await contents(bundled)
     assert "in Denver" in memory
 
@@ -284,8 +289,7 @@ async def test_of_words_with_something_between_them_both_ends_are_compared(
         return '{"look": "", "judgements": []}' if "<facts" in asked[-1] else reads(read)
 
     with served(monkeypatch, Model("small"), brain=brain):
-        told = cast(Message, {"message": message})
-        await ARMS["ours"].remember(told, SMALL, LedgerStore(bundled))
+        await tell(bundled, message, context=SMALL)
     (compared,) = (each for each in asked if "<facts" in each)
     said = compared.partition("</facts>")[0]
     assert "The Octavia sent me" in said and "my Kia is happy" in said and len(said) < len(message)

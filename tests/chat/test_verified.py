@@ -20,8 +20,9 @@ from mneme.prompts.every import questions
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
+from mneme.stores.recall import Asker, recall
 from mneme.stores.users.inbox import MAX_TRIES, Inbox
-from mneme.stores.users.memories import Memory, Statement, UserMemories
+from mneme.stores.users.memories import Memory, Past, Statement, UserMemories
 from tests.doubles.ollama import Model
 from tests.doubles.served import served
 
@@ -337,12 +338,13 @@ async def test_an_addition_is_appended_word_for_word_while_the_memory_has_room(
 
 HOME = "The user lives in Porto."
 MOVES = {"content": "The user lives in Bergen.", "quote": "I live in Bergen", "entities": ["Bergen"]}
-CHANGES = {"relation": "change", "outdated": "lives in Porto"}
 
 
-async def moved(ledger: Ledger, relation: str = "change", **when: str) -> list[str]:
+async def moved(
+    ledger: Ledger, relation: str = "change", outdated: str = "lives in Porto", **when: str
+) -> list[str]:
     """Tell of a move on 2 March 2026, and return what was done."""
-    changes = judged(CHANGES | {"relation": relation})
+    changes = judged({"relation": relation, "outdated": outdated})
     said = script(read_message=reading(FACT | MOVES | when), compare_memories=changes)
     return done(await tell(ledger, said, "I live in Bergen.", time="2026-03-02T10:00:00+00:00"))
 
@@ -357,6 +359,23 @@ async def test_a_change_ends_what_was_true_until_then(edge_ledger: Ledger) -> No
     assert await moved(edge_ledger) == ["update"]
     assert await valid_at(edge_ledger, 2026, 3, 1) == [HOME]
     assert await valid_at(edge_ledger, 2026, 3, 2) == await contents(edge_ledger) == [MOVES["content"]]
+
+
+async def test_what_held_before_a_change_is_recalled_with_it(edge_ledger: Ledger) -> None:
+    await known(edge_ledger, Memory(content=HOME, since="2024"))
+    assert await moved(edge_ledger) == ["update"]
+    before = f"Until 2026-03-01: {HOME}"
+    assert await recalled(edge_ledger) == [f"{MOVES['content']} (from 2026-03-02) {before}"]
+    wrong = {"relation": "correction", "outdated": "Bergen"}
+    assert await moved(edge_ledger, **wrong, content="The user lives in Bodø.") == ["update"]
+    assert await recalled(edge_ledger) == [f"The user lives in Bodø. (from 2026-03-02) {before}"]
+    shared = [each.text for each in await recall(edge_ledger, "Where does the user live?", Asker("local"))]
+    assert shared == ["The user lives in Bodø.", before], "what holds comes first"
+
+
+async def recalled(ledger: Ledger) -> list[str]:
+    """Return what the chatbot is shown of the memories."""
+    return [each.memory.timed for each in await UserMemories(ledger, "local").similar("home")]
 
 
 async def test_a_future_change_leaves_the_memory_and_limits_it(edge_ledger: Ledger) -> None:
@@ -407,7 +426,7 @@ async def test_the_memories_nearest_to_a_message_are_shown_to_its_reader(edge_le
         await known(edge_ledger, memory)
     said = script(compare_memories=NOTHING)
     await tell(edge_ledger, said)
-    assert f"<known>\n[0] {MEMORY}\n[1] {HOME} (until 2026-05)\n</known>" in said.told[0]
+    assert f"<known>\n{MEMORY}\n{HOME} (until 2026-05)\n</known>" in said.told[0]
 
 
 async def test_an_unclear_name_is_marked_and_asked_about_in_the_next_reply(ledger: Ledger) -> None:
@@ -454,6 +473,11 @@ async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(ledger: 
 
 
 async def test_a_memory_keeps_what_it_says_beside_what_is_to_be_forgotten(ledger: Ledger) -> None:
+    memories = UserMemories(ledger, "local")
+    (old,) = await memories.list()
+    changed = old.memory.model_copy(update={"past": [Past(content="Max is a puppy.")]})
+    change = Change(reason="a test", actor="test")
+    await memories.update(old.key, changed, change=change, expected_version=1)
     rest = {"memory": 0, "content": "The user sails."}
     said = script(
         read_message=reading(route="forget"),
@@ -463,7 +487,7 @@ async def test_a_memory_keeps_what_it_says_beside_what_is_to_be_forgotten(ledger
     assert done(result) == ["update"]
     assert await contents(ledger) == ["The user sails."]
     (left,) = await Memories(ledger, "local").list()
-    assert not (left.memory.entities or left.memory.quote or left.memory.relations)
+    assert not (left.memory.entities or left.memory.quote or left.memory.relations or left.memory.past)
 
 
 async def test_a_message_may_want_one_thing_forgotten_and_tell_another(ledger: Ledger) -> None:

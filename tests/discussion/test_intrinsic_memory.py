@@ -1096,7 +1096,7 @@ async def test_an_update_is_shown_what_its_turn_raised_and_accepted(
     assert "Issue raised: And the wine?" in shown[0] and "I accept" not in shown[0]
     assert "I accept the solution as it stands." in shown[1] and "wine" not in shown[1]
     assert "And the wine? (raised in turn 1 by Cook, open)" in asked[2]
-    form = asked[0].rpartition("Reply with one JSON object: ")[2]
+    form = contribute.example_texts[0]
     assert form.index("reasoning") < form.index("message") < form.index("raises") < form.index("accept")
 
 

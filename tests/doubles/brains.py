@@ -15,11 +15,7 @@ def by_rules(*prompts: Prompt[Any, Any]) -> Brain:
     So a whole workflow runs over the wire, with valid answers, and without a language model. What was
     given is read back from the wording; lists and numbers are recognised as the prompt rendered them.
     """
-    known = {
-        system: prompt
-        for prompt in prompts
-        for system in (prompt.system, prompt.system_text(with_examples=True))
-    }
+    known = {prompt.system_text(with_examples=shown): prompt for prompt in prompts for shown in (True, False)}
 
     def answer(body: Json) -> Answer:
         system, user = (_said(body, role) for role in ("system", "user"))

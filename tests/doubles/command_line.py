@@ -38,7 +38,6 @@ _forking.set_forkserver_preload(
         "mneme.graphs.memory_sharing",
         "mneme.graphs.mita",
         "mneme.stores.checkpoints.saver",
-        "networkx",
         "onnxruntime",
         "scipy.stats",
         "tests.doubles.command_line",

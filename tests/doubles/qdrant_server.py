@@ -60,7 +60,7 @@ def new_location() -> str:
 def drop(location: str) -> None:
     """Delete what an index left on the server at MNEME_TEST_QDRANT."""
     name = address_of(location).collection
-    client = QdrantClient(url=URL, timeout=60)
+    client = QdrantClient(url=URL, timeout=60, check_compatibility=False)
     for collection in client.get_collections().collections:
         if collection.name.startswith(name):
             client.delete_collection(collection.name)

@@ -184,7 +184,7 @@ class TestLocomo:
         with pytest.raises(KeyboardInterrupt):
             await locomo.run(options, stop)
         kept = raw_results(tmp_path)
-        assert len(kept.splitlines()) == 1 + 2 * 4
+        assert len(kept.splitlines()) == 1 + 2
         report = await locomo.run(options)
         assert raw_results(tmp_path).startswith(kept)
         assert len(report.rows) == 5 * 4

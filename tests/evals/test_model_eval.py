@@ -195,7 +195,7 @@ CONTEXTS: dict[str, Sequence[type[BaseModel]]] = {
 
 
 def test_every_question_belongs_to_a_role_that_its_context_names() -> None:
-    assert {key for role in ROLES for key in role.questions} == set(all_questions())
+    assert {name for role in ROLES for name in role.questions} == {*map("/".join, all_questions())}
     for role in ROLES:
         assert any(role.field in context.model_fields for context in CONTEXTS[role.workflow]), role
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mneme.evals.discussion.judges import PRINTED, judge_as_printed
+from mneme.evals.discussion.judges import PrintedJudgement, judge_as_printed
 from mneme.evals.discussion.pipeline_design import hold
 from mneme.evals.discussion.pipeline_design_tables import METRICS
 from mneme.library.teams.team import load_team
@@ -18,7 +18,7 @@ from tests.doubles.served import served
 
 
 def test_the_judge_as_printed_has_the_papers_five_metrics() -> None:
-    assert PRINTED == METRICS
+    assert (*PrintedJudgement.model_fields,) == METRICS
     assert judge_as_printed.form.index("score") < judge_as_printed.form.index("justification")
 
 

@@ -635,7 +635,7 @@ async def test_the_evaluation_can_be_interrupted_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from mneme.evals.learning import compound_learning as evaluation  # noqa: PLC0415
-    from mneme.evals.learning import studies as arms  # noqa: PLC0415
+    from mneme.evals.learning import playing as arms  # noqa: PLC0415
 
     monkeypatch.setattr(evaluation, "STORY_ROWS", 4_000)
     options = evaluation.Options(tasks=3, seeds=[2], rows=4_000, repeats=1, agents="rules", out=tmp_path)

@@ -115,7 +115,10 @@ def test_with_keys_each_user_has_a_memory_and_nobody_the_provider_s_key(
         assert chat(server, user("Hi"), headers={**keys["bob"], "x-mneme-user": "ann"}).status_code == 403
         failed(server.mneme("memories", "list"), "has users, and no key is set")
         server.environment["MNEME_KEY"] = bob
-        assert server.mneme("add", "I own a harp.").returncode == 0
+        added = server.mneme("add", "I own a harp.", "--json")
+        key = json.loads(added.stdout)["key"]
+        written = json.loads(server.mneme("memories", "history", key, "--json").stdout)
+        assert written["change"]["actor"] == "bob", "the key says who wrote it, too"
         assert "harp" in server.mneme("memories", "list").stdout
         failed(server.mneme("remember", "I own a harp."), "runs no workflows for commands")
         server.environment["MNEME_KEY"] = ann

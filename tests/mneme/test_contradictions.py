@@ -15,10 +15,10 @@ from mneme.stores.cards.card import Lesson, Rule
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.discussions.discussions import Discussion, Discussions, Turn
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.records import Change, Source
 from mneme.stores.recall import Keep
 from mneme.stores.team_facts import TeamFacts
-from mneme.stores.users.memories import Memory, MemoryRecord
+from mneme.stores.users.memories import Memory, MemoryRecord, Past, UserMemories
 from tests.doubles.scripts import script
 
 WHY = Change(reason="a test", actor="test")
@@ -71,6 +71,39 @@ async def test_a_private_memory_that_contradicts_the_teams_fact_is_shown_until_i
     assert await ann.contradictions(["analysts"]) == [] and (await facts.get(known.key)).live
     history = await Memories(ledger, "ann").history(told.key)
     assert history[-1].change.reason == "I was wrong" and not history[-1].live
+
+
+async def test_what_held_before_a_change_contradicts_nothing(ledger: Ledger) -> None:
+    moved = Memory(content="The reporting moved.", past=[Past(content=DUCKDB, until="2026-01")])
+    told = await UserMemories(ledger, "rob").insert(moved, change=WHY)
+    await TeamFacts(ledger, "analysts").insert(Memory(content=POSTGRES), change=WHY)
+    rob = SharedMemory(ledger, "rob")
+    assert await rob.contradictions(["analysts"]) == []
+    found = await rob.recall("Which is the reporting database?", teams=["analysts"])
+    assert [each.text for each in found] == [POSTGRES, moved.content, f"Until 2026-01: {DUCKDB}"]
+    assert not (await rob.promote(told.key, "analysts")).memory.past, "what held before stays its owner's"
+
+
+async def test_a_fact_and_its_copy_are_one_side_and_what_was_made_of_a_fact_is_no_doubt_of_rules(
+    ledger: Ledger,
+) -> None:
+    ann, rob = SharedMemory(ledger, "ann"), SharedMemory(ledger, "rob")
+    told = await Memories(ledger, "ann").add("The nightly backup of the shop runs at 4 o'clock.")
+    proposed = await ann.promote(told.key, "analysts")
+    copy = await rob.review(proposed.key, "analysts", True)
+    at_two = Memory(content="The nightly backup of the shop runs at 2 o'clock.")
+    await TeamFacts(ledger, "ops").insert(at_two, change=WHY)
+    (pair,) = await ann.contradictions(["analysts"])
+    assert {pair.newer.owner, pair.older.owner} == {"analysts", "ops"}, "the team's, which says hers, too"
+    script("judge", {"compare_memories": [Judgements(judgements=[])]})
+    assert await ann.contradictions(["analysts"], "scripted:judge") == [], "one question, of one pair"
+    shared = await TeamFacts(ledger, "analysts").head(copy.key)
+    made = WHY.model_copy(update={"source": Source(records=[shared.reference])})
+    for hour, change in ((3, made), (5, WHY)):
+        claim = f"The nightly backup of the shop runs at {hour} o'clock."
+        card = (await KnowledgeCards(ledger, "analysts").propose(Lesson(claim=claim), change=change)).card
+        doubted = [each.older for each in await rob.contradictions(["analysts"]) if each.newer.key == card.id]
+        assert (copy.key in {each.key for each in doubted}) == (change is WHY), "rules leave what it rests on"
 
 
 async def test_times_that_do_not_meet_and_what_is_out_of_date_contradict_nothing(ledger: Ledger) -> None:

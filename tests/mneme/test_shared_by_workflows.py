@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
 
 from mneme import graphs
 from mneme.api.memories import Memories
@@ -18,7 +19,7 @@ from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.sharing.context import SharingContext
 from mneme.prompts.discussion.document import UNSAID, UNSHOWN
 from mneme.prompts.learning.compound_learning.challenge import Objection, Objections
-from mneme.prompts.prompt import SHARED
+from mneme.prompts.prompt import SHARED, Informed
 from mneme.prompts.sharing.answering import Asked, answer
 from mneme.stores.cards.card import Lesson
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -28,7 +29,8 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
-from mneme.stores.users.memories import UserMemories
+from mneme.stores.team_facts import TeamFacts
+from mneme.stores.users.memories import Memory, UserMemories
 from tests.doubles.ollama import Json, Model, Reply
 from tests.doubles.scripts import script
 from tests.doubles.served import served
@@ -143,6 +145,33 @@ async def test_the_chatbot_is_shown_what_the_team_found_out(bundled: Ledger) -> 
     assert [each.partition(" [")[0] for each in shown] == [card.claim]
     assert card.claim in state["messages"][-1].text
     assert not any(card.claim in each for each in state["shared"]), "a checkpoint holds names, no text"
+
+
+async def test_a_conversation_is_told_what_it_was_shown_before_and_holds_no_longer(
+    bundled: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = TeamFacts(bundled, "local")
+    told = (await facts.insert(Memory(content=FACT), change=WHY)).key
+    await facts.insert(Memory(content="Reporting is looked after by Bob."), change=WHY)
+    builder = graphs.load("chatbot").builder
+    graph = builder.compile(store=LedgerStore(bundled), checkpointer=InMemorySaver())
+    answers = iter(["It runs on PostgreSQL.", "It runs on DuckDB.", "You are welcome."])
+    with served(monkeypatch, Model("small"), brain=lambda _: Reply(next(answers))) as double:
+        for asked in ("What does reporting run on?", "And since when does reporting run on it?", "Thanks!"):
+            said = {"messages": [HumanMessage(asked)]}
+            context = ChatContext(chatbot="ollama:small", memory_agent="rules")
+            await graph.ainvoke(cast(Any, said), {"configurable": {"thread_id": "t"}}, context=context)
+            if "What" in asked:
+                now = Memory(content="Reporting runs on DuckDB.")
+                await facts.update(told, now, change=WHY, expected_version=1)
+        first, *later = [str(each.body["messages"][-1]["content"]) for each in double.chats]
+    assert "out of date" not in first
+    for prompt in later:
+        (line,) = [each for each in prompt.splitlines() if FACT in each]
+        assert line.endswith("; out of date: It was corrected: a test]"), "the earlier reply repeats it"
+    assert "Reporting runs on DuckDB. [" in later[0]
+    assert Informed(shared=later[0].splitlines()).holding, "and a rule is told what holds alone"
+    assert not any(FACT in each for each in Informed(shared=later[0].splitlines()).holding)
 
 
 async def test_of_a_pool_its_pairs_are_recalled_but_not_what_its_retriever_learns_from(

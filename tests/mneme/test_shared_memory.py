@@ -190,6 +190,19 @@ async def test_what_was_shared_says_what_its_source_says_now_once_it_is_renewed(
         await shared.renew(copy.key, "analysts")
 
 
+async def test_a_memory_that_is_shared_again_corrects_what_was_shared_of_it(bundled: Ledger) -> None:
+    memories, shared = Memories(bundled, "local"), SharedMemory(bundled, "local")
+    told = await memories.add("The monthly report must be ready by 7 o'clock.")
+    copy = await shared.promote(told.key, "analysts")
+    assert not (await shared.promote(told.key, "analysts")).is_new, "it says so already"
+    await memories.update(told.key, "The monthly report must be ready by 9 o'clock.")
+    again = await shared.promote(told.key, "analysts")
+    assert (again.key, again.version, again.is_new, again.beside) == (copy.key, 2, True, [])
+    assert await shared.stale("analysts") == [] and await shared.contradictions(["analysts"]) == []
+    (found,) = await shared.recall("When must the monthly report be ready?", teams=["analysts"])
+    assert "9 o'clock" in found.text
+
+
 async def test_what_is_forgotten_is_forgotten_where_it_was_shared(bundled: Ledger) -> None:
     memories, shared = Memories(bundled, "local"), SharedMemory(bundled, "local")
     told = await memories.add("Reporting uses the database PostgreSQL.")
@@ -242,7 +255,7 @@ class TestRoles:
         ann, rob, bob, eve = (SharedMemory(bundled, name) for name in ("ann", "rob", "bob", "eve"))
         told = await Memories(bundled, "ann").add("Reporting uses the database PostgreSQL.")
         assert await bob.recall(QUESTION, teams=["analysts"]) == [], "private until she shares it"
-        await ann.promote(told.key, "analysts")
+        assert (await ann.promote(told.key, "analysts")).is_proposed
         assert await bob.recall(QUESTION, teams=["analysts"]) == [], "and until somebody reviewed it"
         with pytest.raises(Forbidden, match=r"ann may not review .* rob may"):
             await ann.proposals("analysts")
@@ -257,11 +270,34 @@ class TestRoles:
         assert hidden.kind == "of somebody else" and not hidden.text and not hidden.key
         with pytest.raises(NotFound):
             await bob.trace(told.key, team="analysts")
-        await Memories(bundled, "ann").update(told.key, "Reporting uses the database DuckDB.")
+        why = "her own words"
+        await Memories(bundled, "ann").update(told.key, "Reporting uses the database DuckDB.", reason=why)
         with pytest.raises(Forbidden, match="made from is of ann"):
             await rob.renew(accepted.key, "analysts")
-        readers = await bundled.records(team_namespace("analysts", "audit"))
-        assert {str(each.value["by"]) for each in readers} == {"bob"}
+        for who in (rob, bob):
+            (marked,) = await who.stale("analysts")
+            (again,) = await who.recall(QUESTION, teams=["analysts"], include_stale=True)
+            assert marked.stale == again.stale == "What it was made from was corrected."
+        await ann.promote(told.key, "analysts")
+        (proposed,) = await rob.proposals("analysts")
+        await rob.review(proposed.key, "analysts", True)
+        (seen,) = await bob.recall(QUESTION, teams=["analysts"])
+        assert (seen.key, seen.text) == (accepted.key, "Reporting uses the database DuckDB.")
+        await Memories(bundled, "ann").update(told.key, "Reporting uses the database MySQL.", reason=why)
+        (hers,) = await ann.stale("analysts")
+        assert hers.stale.endswith(why)
+        for step in (*await rob.reverify("analysts"), *await rob.trace(accepted.key, team="analysts")):
+            assert why not in step.model_dump_json()
+        lines = await bundled.records(team_namespace("analysts", "audit"))
+        read = {(str(each.value["by"]), str(each.value["what"])) for each in lines}
+        readers = {
+            ("rob", "proposals"),
+            ("bob", "recall"),
+            ("bob", "trace"),
+            ("bob", "stale"),
+            ("ann", "stale"),
+        }
+        assert readers < read and "eve" not in {by for by, _ in read}
 
     def test_a_team_that_is_shared_keeps_its_name(self) -> None:
         assert own_team("ann", "analysts") == "analysts"
@@ -291,6 +327,15 @@ class TestRoles:
         seen = await SharedMemory(bundled, "ann").recall(QUESTION, teams=["analysts"])
         assert {each.text for each in seen} == {"Reporting uses the database Oracle.", card.claim}
         assert {each.owner for each in seen} == {"ops"}
+        assert all(each.origin.startswith("ops, ") for each in seen)
+        ann = SharedMemory(bundled, "ann")
+        for each in seen:
+            (first,) = await ann.trace(each.key, team="analysts")
+            assert first.text.startswith(each.text), "what is shown can be traced"
+        unproven = next(each.key for each in await cards.records.heads() if each.key != card.id)
+        for key, who in ((unproven, "ann"), (card.id, "bob")):
+            with pytest.raises(NotFound):
+                await SharedMemory(bundled, who).trace(key, team="analysts" if who == "ann" else "cooks")
         readers = await bundled.records(team_namespace("ops", "audit"))
         assert {str(each.value["by"]) for each in readers} == {"ann"}
         assert await SharedMemory(bundled, "bob").recall(QUESTION, teams=["cooks"]) == []

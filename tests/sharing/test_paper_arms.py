@@ -115,14 +115,9 @@ async def test_agents_of_different_models_share_a_pool(edge_ledger: Ledger) -> N
         await ask(edge_ledger, "Sing.", answerers="sonnet")
 
 
-def test_arms_are_the_models_and_a_pool_of_all_of_them() -> None:
+def test_arms_are_the_models() -> None:
     who = Identity(responder="rules")
-    arms = arms_of(Options(models=["a:1", "b:2", "a:1"], mixed=True), who)
-    assert [(name, each.answerer) for name, each in arms.items()] == [
-        ("a:1", "a:1"), ("b:2", "b:2"), ("mixed", "a:1"),
-    ]  # fmt: skip
-    assert arms["mixed"].answerers.startswith("limerick=a:1, wuyanlvshi=b:2, sonnet=a:1")
+    arms = arms_of(Options(models=["a:1", "b:2", "a:1"]), who)
+    assert {name: each.answerer for name, each in arms.items()} == {"a:1": "a:1", "b:2": "b:2"}
     assert {each.scorer for each in arms.values()} == {"rules"}
     assert [*arms_of(Options(), who)] == [""]
-    with pytest.raises(BadInput, match="different models"):
-        arms_of(Options(models=["a:1", "a:1"], mixed=True), who)

@@ -50,10 +50,10 @@ def test_what_is_shown_has_its_roles_and_no_numbers_that_nothing_refers_to() -> 
     turns = Example(question="Another?", answer="No.", leading=["user: A pun?", "assistant: Yes."])
     assert str(turns) == "Question: user: A pun? / assistant: Yes. / user: Another?\nAnswer: No."
     assert str(Example(answer="La.")) == "Question: (no question)\nAnswer: La."
-    _, scored = score_pair.wording(PAIR)
+    system, scored = score_pair.wording(PAIR)
     assert "- Rhyme (0 to 60): The scheme AABBA.\n- Wit (0 to 40)" in scored and "[0] Rhyme" not in scored
     assert "The form that a program checked: (none)" in scored and "((none))" not in scored
-    assert '"points": {"…": integer, …}' in scored
+    assert '"points": {"' in system
     _, asked = answer.wording(Asked(does="Write puns.", question="A pun?"))
     assert "Your task: Write puns." in asked and "<task>" not in asked
 

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from mneme.api.memories import Erased, Memories, Written
+from mneme.api.erased import Erased
+from mneme.api.memories import Memories, Written
 from mneme.api.threads import Cleaned
 from mneme.cli.options import Agents, Reason, User, Yes
 from mneme.cli.show import (
@@ -48,6 +49,8 @@ def print_written(written: Written) -> None:
     print_rows(written)
     if not written.is_new:
         console.print("It was remembered already, word for word: nothing was written.")
+    if written.is_proposed:
+        console.print("It is proposed: it waits until a reviewer of the team accepts it.")
     if written.beside:
         console.print("It may contradict, or repeat in other words:")
         print_rows(written.beside)

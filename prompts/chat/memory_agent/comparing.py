@@ -71,9 +71,9 @@ judgements: pairs with a relation; often none.
 - "later": a change only from a later day, or for a time, after which the memory is true again. A new date or
   end for another is a "change".
 - "correction": the memory was wrong.
-- "duplicate": the memory says all of the fact.
-- "addition": both say what another person, animal or thing is (kind, age, looks, job; not where it lives,
-  what it likes or fears).
+- "duplicate": the memory, or what another fact makes of it, says all of the fact.
+- "addition": both say what another person, animal or thing is (kind, age, looks, job; not its health, home,
+  tastes or fears).
 - "unclear": the memory may be wrong or ended; whom the fact means is open, or the user is unsure.
 No relation: another person or thing, even of the same name; another taste, fear, habit or event; an undecided
 plan; one more fact about the user.

@@ -1,7 +1,7 @@
 """Message router and insert function (§2.2): decide whether to store a message, and write it down."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -17,7 +17,7 @@ from mneme.prompts.chat.bounds import (
     check_quote,
 )
 from mneme.prompts.chat.evidence import UNSPACED, changed_number, strange_name
-from mneme.prompts.prompt import Prompt, Reason, Schemas
+from mneme.prompts.prompt import PLAIN, Prompt, Reason, Schemas
 
 SAID = """<preceding>
 $preceding
@@ -36,7 +36,7 @@ class Incoming(BaseModel):
     message: str
     preceding: list[str] = Field([], description="Earlier turns, oldest first: `user: …`, `assistant: …`.")
     time: str = Field("", description="When the message was written.")
-    known: list[str] = Field([], description="The memories nearest to the message.")
+    known: Annotated[list[str], PLAIN] = Field([], description="The memories nearest to the message.")
 
 
 class Candidate(BaseModel):
@@ -92,13 +92,14 @@ route, after a short rationale:
 
 memories, none for "discard": one sentence each, third person, in the language of the message, names for
 pronouns (see <known>, <preceding>).
-- Keep names, numbers, doubts and habits; add nothing. Leave out a day's small details and what is only asked.
+- Keep names, numbers, doubts and habits; add nothing. Leave out passing ideas, small details and errands of a
+  day or week, and what is only asked.
 - One for all that lasts of another person, animal or thing, for each fact of the user, for each event or plan
   with what follows from it. A fact about two people names both.
 - A change: what is true now, not the old value; only an end says "no longer …".
 - "tomorrow" becomes a date; vague times stay vague.
-- since, until: first and last day (YYYY-MM-DD, YYYY-MM, YYYY), if said.
-- kind: "episodic" if it happens once (a move, a 60th birthday).
+- since, until: first and last day (YYYY-MM-DD, YYYY-MM, YYYY), if said; else "", as for a season.
+- kind: "semantic", or "episodic" for what happens once (a move, a 60th birthday).
 - quote: copied words; "…" between parts.
 - unclear: a question, if two people fit a name, or nobody known fits "he".
 

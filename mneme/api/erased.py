@@ -1,0 +1,58 @@
+"""What was erased, of the ledger and of threads, and what may still hold it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mneme.api.copies import backups_with
+from mneme.core.settings import settings
+from mneme.stores.ledger.records import Version
+from mneme.stores.ledger.writing import Forgotten
+
+if TYPE_CHECKING:  # slow to import
+    from mneme.api.threads import Cleaned
+
+NOUNS = {"agreement": "discussion", "synopsis": "episode", "turns": "turn", "proposals": "proposal"}
+
+
+class Erased(Forgotten):
+    """What was erased, of the ledger and of the user's threads, and what may still hold it.
+
+    >>> import mneme
+    >>> with mneme.open("ann") as memory:
+    ...     wrong = memory.memories.add("Ann has a parrot.")
+    ...     erased = memory.forget(wrong.key, reason="she asked for it")
+    >>> erased.records, erased.reason
+    (1, 'she asked for it')
+    """
+
+    records: int = 1
+    kinds: Mapping[str, int] = {}
+    """How many of what: facts, discussions with their turns, household runs, cards, …"""
+    turns: int = 0
+    threads: Sequence[str] = ()
+    """The threads from which something was taken, or which were deleted."""
+    left: Sequence[str] = ()
+    """Files that may still hold it, and what was made of it in other words, with what to do."""
+    backups: Sequence[str] = ()
+    """Backups made by `mneme backup` that may still hold it."""
+
+
+async def erased_of(
+    mark: Forgotten, cleaned: "Cleaned", made: Sequence[Version], rest: Sequence[Version], names: Set[str]
+) -> Erased:
+    """Say how many of what were erased, what is left of it, and in which backups these names are."""
+    from mneme.stores.recall import kind_in  # noqa: PLC0415  (slow to import)
+
+    places = [each.namespace for each in made]
+    kinds = ["agent memory" if "agents" in each else kind_in(each) or each[-1] for each in places]
+    counted = Counter(NOUNS.get(each, each) for each in kinds)
+    counted["household run"] = sum(each.startswith("household/") for each in cleaned.threads)
+    cleaned.add([f"{each.key}, made knowing it, in other words: see `mneme stale`" for each in rest])
+    copies, keyed = await asyncio.to_thread(backups_with, names), settings().auth is not None
+    named = (Path(each.file).name if keyed else each.file for each in copies)  # with keys without the folder
+    backups = [f"{name} of {each.at:%Y-%m-%d %H:%M}" for name, each in zip(named, copies, strict=True)]
+    told = mark.model_dump() | cleaned.model_dump()
+    return Erased(**told, records=len(made), kinds=+counted, backups=backups)
