@@ -37,7 +37,7 @@ from mneme.evals.chat.locomo_data import (
     picked,
     put,
 )
-from mneme.evals.chat.locomo_kept import asked_of, keep, namespaces_of, turns_behind, turns_of
+from mneme.evals.chat.locomo_kept import asked_of, keep, turns_of
 from mneme.evals.chat.locomo_tables import DEPTHS, MODES, report, tokens
 from mneme.evals.measuring import ledger_at, temporary_ledger
 from mneme.evals.options import Agents, Role, RunOptions
@@ -130,7 +130,7 @@ async def _run(conversations: Sequence[Conversation], setup: Setup, progress: Pr
             name, evidence = f"{conversation.sample_id}/{number}", conversation.evidence_of(question)
             cases.append(Case(name, question, evidence, below))
         if of_memories:
-            await _keep(conversation, setup, progress)
+            await keep(conversation, setup.ledger, setup.agent, setup.journal, progress)
         else:
             await _store(conversation, setup.ledger)
     searches = {f"{case.name}/{mode}": (case, mode) for case in cases for mode in MODES}
@@ -142,22 +142,6 @@ async def _run(conversations: Sequence[Conversation], setup: Setup, progress: Pr
 
 def _namespace(conversation: Conversation) -> Namespace:
     return "locomo", conversation.sample_id
-
-
-async def _keep(conversation: Conversation, setup: Setup, progress: Progress) -> None:
-    """Have the turns remembered, and note how many memories there are."""
-    name, total = conversation.sample_id, len(conversation.turns)
-    await keep(
-        conversation,
-        setup.ledger,
-        setup.agent,
-        setup.journal,
-        lambda done: progress(done, total, f"{name}: remembering"),
-    )
-    if f"{name}/kept" not in setup.journal:
-        memories = [await setup.ledger.count(namespace) for namespace in namespaces_of(conversation)]
-        behind = await turns_behind(conversation, setup.ledger)
-        setup.journal.add(f"{name}/kept", {"memories": sum(memories), "turns": behind})
 
 
 async def _store(conversation: Conversation, ledger: Ledger) -> None:

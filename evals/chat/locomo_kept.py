@@ -5,13 +5,13 @@ the messages of a chat are; the other's turns are what went before. A question i
 speakers that it names, or to those of both.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from time import perf_counter
 
 from mneme.core.errors import ModelUnavailable
 from mneme.evals.answering import Identity
 from mneme.evals.chat.locomo_data import Conversation, Question
-from mneme.evals.report import Journal
+from mneme.evals.report import Journal, Progress
 from mneme.graphs.remember import builder
 from mneme.nodes.chat.context import MemoryContext
 from mneme.stores.ledger.base_store import LedgerStore
@@ -22,25 +22,20 @@ from mneme.stores.users.inbox import PRECEDING, Inbox, Message
 
 
 async def keep(
-    conversation: Conversation,
-    ledger: Ledger,
-    agent: Identity,
-    journal: Journal,
-    progress: Callable[[int], None],
+    conversation: Conversation, ledger: Ledger, agent: Identity, journal: Journal, progress: Progress
 ) -> None:
-    """Have every turn remembered that the journal does not have; tell after each how many are done.
+    """Have every turn remembered that the journal does not have, and note how many memories there are.
 
     A turn of which the model made no sense is noted with the reason, and not tried again. Raises
     ModelUnavailable where it does not answer at all.
     """
-    graph = builder.compile(store=LedgerStore(ledger))
-    done = 0
+    graph, done, whole = builder.compile(store=LedgerStore(ledger)), 0, conversation.sample_id
     for speaker in _speakers(conversation):
         user = _user(conversation, speaker)
         context = MemoryContext(user=user, memory_agent=agent.responder)
         for message in _messages(conversation, speaker):
             done += 1
-            name = f"{conversation.sample_id}/{message['message_id']}/remembered"
+            name = f"{whole}/{message['message_id']}/remembered"
             if name in journal:
                 continue
             started = perf_counter()
@@ -52,17 +47,21 @@ async def keep(
                 await Inbox(ledger).drop(user, message["message_id"])
             row = {"failed": failed, "asked": report["asked"], "seconds": perf_counter() - started}
             journal.add(name, row)
-            progress(done)
+            progress(done, len(conversation.turns), f"{whole}: remembering")
+    if f"{whole}/kept" not in journal:
+        memories = [await ledger.count(namespace) for namespace in _namespaces(conversation)]
+        behind = await _turns_behind(conversation, ledger)
+        journal.add(f"{whole}/kept", {"memories": sum(memories), "turns": behind})
 
 
 def asked_of(conversation: Conversation, question: Question) -> list[Namespace]:
     """Return the namespaces whose memories a question is put to."""
     words = words_in(question.question)
     named = [speaker for speaker in _speakers(conversation) if words_in(speaker) <= words]
-    return namespaces_of(conversation, *named)
+    return _namespaces(conversation, *named)
 
 
-def namespaces_of(conversation: Conversation, *speakers: str) -> list[Namespace]:
+def _namespaces(conversation: Conversation, *speakers: str) -> list[Namespace]:
     """Return the namespaces of these speakers' memories; of all speakers where none is given."""
     wanted = speakers or _speakers(conversation)
     return [user_namespace(_user(conversation, each), "memories") for each in wanted]
@@ -74,10 +73,10 @@ async def turns_of(memory: Version, ledger: Ledger) -> list[str]:
     return sorted({message for version in history for message in version.change.source.messages})
 
 
-async def turns_behind(conversation: Conversation, ledger: Ledger) -> list[str]:
+async def _turns_behind(conversation: Conversation, ledger: Ledger) -> list[str]:
     """Return the turns that any memory came from: no search finds another."""
     turns: set[str] = set()
-    for namespace in namespaces_of(conversation):
+    for namespace in _namespaces(conversation):
         for memory in await ledger.records(namespace, limit=await ledger.count(namespace)):
             turns.update(await turns_of(memory, ledger))
     return sorted(turns)

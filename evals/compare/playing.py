@@ -103,7 +103,6 @@ class Costs(BaseModel):
     recalls: int = 0
     shown: int = Field(0, description="Tokens that were shown, over all recalls.")
     questions: int = Field(0, description="Questions that the memory itself asked.")
-    question_tokens: int = 0
     observing: float = 0.0
     recalling: float = 0.0
     learning: float = 0.0
@@ -144,7 +143,7 @@ class Played:
                 misled = step.stale if self.costs.shown > self._shown else 0  # by nothing nobody is misled
                 self._shown = self.costs.shown
                 self.tasks.append({"success": step.outcome.success, "steps": step.steps, "stale": misled})
-        self._count(asked["questions"], asked["prompt_tokens"] + asked["reply_tokens"])
+        self.costs.questions += asked["questions"]
         return ""
 
     async def _answer(self, situation: Situation) -> str:
@@ -152,16 +151,12 @@ class Played:
         with counting() as asked:
             recalled = fitted(await self._memory.recall(situation.text, self._budget), self._budget)
         self.costs.recalling += time.perf_counter() - began
-        self._count(asked["questions"], asked["prompt_tokens"] + asked["reply_tokens"])
+        self.costs.questions += asked["questions"]
         self.costs.recalls += 1
         self.costs.shown += sum(map(tokens, recalled))
         if self._who == RULES:
             return situation.by_rules(recalled)
         return await answered(situation, recalled, self._who)
-
-    def _count(self, questions: int, used: int) -> None:
-        self.costs.questions += questions
-        self.costs.question_tokens += used
 
 
 async def answered(situation: Situation, recalled: Sequence[str], who: str) -> str:

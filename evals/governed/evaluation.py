@@ -6,6 +6,7 @@ say where a text is from. And what governance may lose: a fact that one may know
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from tempfile import TemporaryDirectory
@@ -24,8 +25,6 @@ from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import Ledger
 
 OURS = "Mneme"
-FAILURES = ("leaked", "stale", "derived", "both", "nameless", "missed")
-COUNTS = ("asked", *FAILURES, "found", "known", "tokens", "ms")
 
 
 class Options(RunOptions):
@@ -83,7 +82,7 @@ def _shares(sums: pd.DataFrame) -> pd.DataFrame:
         "missed": sums["missed"] / sums["known"].clip(lower=1),
     }
     shares = pd.DataFrame({name: 100 * part for name, part in parts.items()}).round(1)
-    costs = {"tokens": sums["tokens"] / asked, "ms": sums["ms"] / asked, "questions": asked}
+    costs = {"tokens": sums["tokens"] / asked, "ms": sums["us"] / asked / 1000, "questions": asked}
     return shares.assign(**costs).round(1)
 
 
@@ -91,15 +90,14 @@ async def _tell(case: Told, *, events: int, ledger: Ledger, embedder: Embedder) 
     """Tell a story to a memory, and count what goes wrong."""
     name = f"story{case.seed}"
     memory = Mneme(name, ledger) if case.memory == OURS else RIVALS[case.memory](name, embedder)
-    counts = dict.fromkeys(COUNTS, 0.0)
-    facts: dict[str, Fact] = {}
+    counts, facts = Counter[str](), dict[str, Fact]()
     for event in story(case.seed, events):
         facts[event.fact.about] = event.fact
         if event.kind == "ask":
             began = time.perf_counter()
             shown = await memory.ask(event.person, event.text)
-            counts["ms"] += 1000 * (time.perf_counter() - began)
-            _judge(event, shown, facts.values(), counts)
+            counts["us"] += round(1e6 * (time.perf_counter() - began))
+            counts.update(judged(event, shown, facts.values()))
         else:
             await _do(memory, event)
     return {"memory": case.memory, "story": case.seed, **counts}
@@ -117,8 +115,8 @@ async def _do(memory: Memory, event: Event) -> None:
             await memory.say(event.fact)
 
 
-def _judge(event: Event, shown: Sequence[Shown], facts: Iterable[Fact], counts: dict[str, float]) -> None:
-    """Count what is wrong with what a person was shown."""
+def judged(event: Event, shown: Sequence[Shown], facts: Iterable[Fact]) -> dict[str, int]:
+    """Count what is right and wrong in what a person was shown."""
     said = " ".join(each.text for each in shown)
     fact, person = event.fact, event.person
     forbidden = {each for other in facts for each in {*other.values, *other.plans} - other.allowed(person)}
@@ -126,14 +124,16 @@ def _judge(event: Event, shown: Sequence[Shown], facts: Iterable[Fact], counts: 
     plans = {plan for plan, value in fact.plans.items() if value != fact.now}
     right, plain = fact.known_to(person), " ".join(each.text for each in shown if "plan" not in each.text)
     is_found = bool(right) and right in said
-    counts["asked"] += 1
-    counts["leaked"] += any(each in said for each in forbidden)
-    counts["stale"] += any(each in plain for each in old)
-    counts["derived"] += any(each in said for each in plans)
-    counts["both"] += is_found and any(each in said for each in old)
-    counts["known"] += bool(right)
-    counts["missed"] += bool(right) and not is_found
-    counts["found"] += is_found
     owners = [each.origin for each in shown if right and right in each.text]
-    counts["nameless"] += is_found and not any(fact.owner in each for each in owners)
-    counts["tokens"] += sum(tokens(each.text) for each in shown)
+    return {
+        "asked": 1,
+        "leaked": any(each in said for each in forbidden),
+        "stale": any(each in plain for each in old),
+        "derived": any(each in said for each in plans),
+        "both": is_found and any(each in said for each in old),
+        "known": bool(right),
+        "missed": bool(right) and not is_found,
+        "found": is_found,
+        "nameless": is_found and not any(fact.owner in each for each in owners),
+        "tokens": sum(tokens(each.text) for each in shown),
+    }

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mneme.evals.governed.evaluation import OURS, Options, run
+from mneme.evals.governed.evaluation import OURS, Options, judged, run
 from mneme.evals.governed.memories import Shown
 from mneme.evals.governed.stories import TEAMS, Event, Fact, story
 
@@ -48,15 +48,11 @@ def test_a_story_knows_who_may_know_what_at_every_step() -> None:
 
 
 def test_what_goes_wrong_is_counted() -> None:
-    from mneme.evals.governed.evaluation import COUNTS, _judge  # noqa: PLC0415
-
     fact = Fact("budget of the choir", "ann", is_secret=False, values=["Old", "New"], shared="New")
     fact.told, fact.plans = {"Old", "New"}, {"Plan": "Old"}
     other = Fact("venue of the choir", "cid", is_secret=True, values=["Hall"])
     shown = [Shown("It is New.", "ann said"), Shown("It is Old."), Shown("So plan Plan."), Shown("In Hall.")]
-    counts = dict.fromkeys(COUNTS, 0.0)
-    _judge(Event("ask", "bob", fact, "?"), shown, [fact, other], counts)
+    counts = judged(Event("ask", "bob", fact, "?"), shown, [fact, other])
     wrong = ("asked", "leaked", "stale", "derived", "both", "found", "known")
     assert {name for name, count in counts.items() if count == 1} == {*wrong}
-    _judge(Event("ask", "bob", fact, "?"), [], [fact, other], counts)
-    assert counts["missed"] == 1
+    assert judged(Event("ask", "bob", fact, "?"), [], [fact, other])["missed"]
