@@ -104,7 +104,8 @@ class TestAServerThatIsAway:
         self, ledger: Ledger, location: str, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The record is forgotten by another process before the writer's point is sent."""
-        other = await open_ledger(f"{location}?collection=mneme", embedder)  # an index of its own here
+        another = f"{location}-other" if "?" in location else f"{location}?collection=mneme"
+        other = await open_ledger(another, embedder)  # an index of its own here
         index: Any = ledger._store.index
         send = index._upsert
 
