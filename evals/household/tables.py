@@ -30,7 +30,9 @@ def report(rows: list[Row], plans: Sequence[Plan], journal: Journal, answered_by
     ]
     placed = [place for row in rows for place in row["placed"]]
     seeded = len(placed) - placed.count("recorded")
-    printed = [[f"{n} {name}", *steps, average] for (name, n), (steps, average) in TABLE_1.items()]
+    printed = [
+        [f"{n} {name}", *map(str, (*steps, average))] for (name, n), (steps, average) in TABLE_1.items()
+    ]
     note = f"{seeded} of {len(placed)} starts are not recorded and placed by a seeded rule."
     made = journal.report(
         answered_by,

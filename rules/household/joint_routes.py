@@ -20,14 +20,7 @@ from numpy.typing import NDArray
 
 from mneme.prompts.household.household import Worker
 from mneme.rules.household.errands import HANDS, Aim, Errands
-from mneme.rules.household.search_routes import (
-    KEEPING,
-    NEVER,
-    Route,
-    Routes,
-    insertions,
-    without,
-)
+from mneme.rules.household.search_routes import NEVER, Route, Routes, insertions, without
 
 SAMPLES = 32
 EACH = np.arange(SAMPLES)
@@ -35,6 +28,8 @@ PASSES = 2
 """How often every change of the routes is tried."""
 SOON = 0.1
 """What the mean step of a find counts against the end: what is known early, plans better."""
+KEEPING = 0.5
+"""Steps that must be saved before the manager turns a member round."""
 
 Numbers = NDArray[np.float64]
 """One for each sample."""
@@ -158,7 +153,8 @@ class JointRoutes(Routes):
             return least
         for reached, done, homeward in (trail.rows for trail in trails):
             stop = np.maximum((reached <= last).sum(axis=0) - 1, 0)  # where the last find turns it home
-            ends = np.maximum(ends, np.maximum(done[stop, EACH], last) + homeward[stop, EACH])
+            turns = np.where(stop < len(reached) - 1, last, 0.0)  # from the end of its route it goes at once
+            ends = np.maximum(ends, np.maximum(done[stop, EACH], turns) + homeward[stop, EACH])
         return float(ends.sum()) / SAMPLES + soon - bonus
 
     def _bonus(self, routes: Sequence[Stops], delivers: Sequence[bool]) -> float:

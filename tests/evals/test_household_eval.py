@@ -142,6 +142,7 @@ async def test_one_run_makes_the_tables_of_both_settings(
     assert ["visual" in title for title in titles] == [False, True]
     assert [*report.summary["visual"]["arms"]] == ["ProAgent, 3, rules, with eyes"]
     assert len({path.name for path in report.plots}) == 2
+    assert [*report.tables[-1].rows[0]] == ["1 MHP", "102.9", "101.3", "94.3", "90.7", "140.8", "106.1"]
 
 
 async def test_other_episodes_are_played_from_their_files(tmp_path: Path) -> None:

@@ -641,6 +641,25 @@ def test_places_are_likely_by_sense_and_less_so_after_looking_in_vain() -> None:
     assert after[33] / after[40] < before[33] / before[40]
 
 
+def test_sense_decides_between_places_at_hand_and_keeps_nobody_from_one() -> None:
+    named = enumerate(("fridge", "cabinet", "bathroomcabinet"))
+    places = [Container(id=40 + n, name=name, room=1, x=n, z=4) for n, name in named]
+    fridge, cabinet, bathroom = Whereabouts(Knowledge(**flat(containers=places))).gains().values()
+    assert fridge > cabinet > fridge / 2
+    assert bathroom < cabinet / 5
+
+
+def test_an_unseen_room_comes_before_a_row_of_cabinets() -> None:
+    rooms = [*flat()["rooms"][:1], Room(id=2, name="livingroom", room=2, x=8, z=2)]
+    row = [Container(id=30 + n, name="kitchencabinet", room=1, x=0.4 + n / 2, z=3.6) for n in range(8)]
+    unseen = Option(kind="goexplore", target=2, name="livingroom", steps=3)
+    options = [unseen, *(Option(kind="gocheck", target=each.id, name=each.name, steps=2) for each in row)]
+    team = [Hand(worker=worker(n, 1, 4.0, 2.0), options=options) for n in range(2)]
+    for some in (team[:1], team):
+        knowledge = Knowledge(**flat(rooms=rooms, containers=row, workers=[each.worker for each in some]))
+        assert share_out(knowledge, some).count(0) == 1
+
+
 def test_what_the_target_holds_would_have_been_counted() -> None:
     fridge = Container(id=9, name="fridge", room=1, x=4, z=4)
     need = Need(id=9, name="fridge", room=1, x=4, z=4, relation="inside", thing="wine", wanted=1)
