@@ -80,6 +80,11 @@ async def holding(ledger: Lookup, namespace: Namespace, keys: Iterable[str]) -> 
     return {key for record, key in records.items() if record not in why}
 
 
+def pairs_in(references: Iterable[str]) -> list[tuple[str, int]]:
+    """Return records with the numbers of their versions, as references name them."""
+    return [(record, int(number)) for record, _, number in (each.partition("@") for each in references)]
+
+
 async def outdated(
     ledger: Lookup, shown: Iterable[tuple[str, int]], sees: Callable[[Namespace], bool] = everything
 ) -> dict[tuple[str, int], str]:

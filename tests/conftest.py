@@ -36,7 +36,7 @@ pytest_plugins = [
 
 SERVER = 'xdist_group("server")'
 BEFORE_OTHERS = (
-    "tests/discussion/test_intrinsic_memory.py",
+    "tests/discussion/test_discussions.py",
     "tests/environments/test_sql_tuning.py",
     "tests/evals/test_compare.py",
     "tests/household/test_household_cli.py",

@@ -3,17 +3,21 @@
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mneme.api.copies import backups_with
 from mneme.core.settings import settings
-from mneme.stores.ledger.records import Version
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Version, team_namespace, unescaped
 from mneme.stores.ledger.writing import Forgotten
 
 if TYPE_CHECKING:  # slow to import
     from mneme.api.threads import Cleaned
 
+READS = 10_000
+"""Lines of a team's audit that are looked through, the latest."""
 NOUNS = {"agreement": "discussion", "synopsis": "episode", "turns": "turn", "proposals": "proposal"}
 
 
@@ -38,6 +42,21 @@ class Erased(Forgotten):
     """Files that may still hold it, and what was made of it in other words, with what to do."""
     backups: Sequence[str] = ()
     """Backups made by `mneme backup` that may still hold it."""
+
+
+async def told_to(ledger: Ledger, made: Sequence[Version], owner: str) -> list[str]:
+    """Say who else read a shared team's memory while something was in it, by the team's audit."""
+    since = dict[str, datetime]()
+    for each in made:
+        if each.namespace[0] == "teams":
+            team = unescaped(each.namespace[1])
+            since[team] = min(each.created, since.get(team, each.created))
+    found = list[str]()
+    for team, begun in since.items():
+        reads = await ledger.records(team_namespace(team, "audit"), limit=READS, newest_first=True)
+        who = sorted({str(each.value["by"]) for each in reads if each.at >= begun} - {owner})
+        found += [f"{', '.join(who)}, who read the memory of {team}: their conversations stay"] if who else []
+    return found
 
 
 async def erased_of(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from mneme.api.erased import Erased, erased_of
+from mneme.api.erased import Erased, erased_of, told_to
 from mneme.api.inbox import Remembered, Remembering, remembered
 from mneme.api.messages import Conversation, to_remember
 from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
@@ -352,6 +352,7 @@ class Memories(Operations):
         async with self._threads().erasing(told, [source, *derived], whole=whole) as cleaned:
             await self._ledger.forget_records(derived, reason=reason, actor=self._caller)
             mark = await self._kept.forget(found, reason=reason, actor=self._caller)
+        cleaned.add(await told_to(self._ledger, derived, self._owner))
         names = {found, *told.messages, *(each.key for each in derived)}
         return await erased_of(mark, cleaned, [source, *derived], rest, names)
 
@@ -375,6 +376,7 @@ class Memories(Operations):
             count = len(derived) + await self._kept.forget_all(reason=reason, actor=self._caller)
         if threads:  # the root of their ids, once they are deleted
             await ThreadIds(self._ledger, self._owner).forget(reason=reason, actor=self._caller)
+        cleaned.add(await told_to(self._ledger, derived, self._owner))
         mark = Forgotten(at=datetime.now(UTC), reason=reason, actor=self._caller)
         erased = await erased_of(mark, cleaned, made, rest, {*keys, *told.messages})
         return erased.model_copy(update={"records": count})

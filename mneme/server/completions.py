@@ -85,7 +85,7 @@ def completions(shared: Opened, remembering: Remembering | None) -> list[BaseRou
 async def _recalled(shared: Opened, request: Request, user: str, question: str) -> list[str]:
     """Return what the model is shown, each with its origin; a failure is logged."""
     try:
-        operations: Any = await shared(request, user, CALLER)
+        operations: Any = await shared(request, user, CALLER, "recall")
         teams = [request.headers.get("x-mneme-team", LOCAL)]
         found = await operations.recall(question[:MAX_QUERY_CHARS], teams=teams, budget=BUDGET)
     except (MnemeError, OSError) as error:

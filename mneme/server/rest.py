@@ -23,8 +23,8 @@ from mneme.server.problems import (
 )
 from mneme.stores.ledger.records import LOCAL, MAX_NAME_CHARS
 
-Opened = Callable[[Request, str, str], Awaitable[Operations]]
-"""Opens the data that a request names, for its caller: the request, the owner, the caller."""
+Opened = Callable[[Request, str, str, str], Awaitable[Operations]]
+"""Opens the data that a request names: the request, the owner, the caller, and what is only read, if so."""
 
 OWNERS: dict[Owner, str] = {
     "user": "Whose data; with keys, the key's user's: name nobody else.",
@@ -133,7 +133,8 @@ def _endpoint(operation: Operation, method: str, opened: Opened) -> Callable[...
             name: given[name] for name in operation.in_path
         }
         whose = given[owner] if in_body else getattr(body, owner)
-        operations = await opened(request, whose, given["caller"])
+        reads = request.url.path if request.method == "GET" else ""
+        operations = await opened(request, whose, given["caller"], reads)
 
         async def work() -> Response:
             try:

@@ -62,17 +62,16 @@ Serving = Callable[[Ledger], AbstractAsyncContextManager[object]]
 def opens(kind: type[Operations], **more: Any) -> Opened:
     """Return how the data that a request names is opened, for its caller only."""
 
-    async def opened(request: Request, owner: str, caller: str) -> Operations:
+    async def opened(request: Request, owner: str, caller: str, reads: str) -> Operations:
         identity = identity_of(request)
         if identity is not None:
             caller = identity if caller == USER else f"{identity}, {caller}"
         ledger = (await store()).ledger
         if kind.OWNER == "user":
             return kind(ledger, own_user(identity, owner), caller, **more)
-        is_reading = request.method == "GET"
-        team = own_team(identity, owner, "read" if is_reading else "write")
-        if is_reading:
-            await audit(ledger, identity, team, request.url.path)
+        team = own_team(identity, owner, "read" if reads else "write")
+        if reads:
+            await audit(ledger, identity, team, reads)
         return kind(ledger, team, caller, **more)
 
     return opened

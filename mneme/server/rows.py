@@ -63,7 +63,7 @@ class ServerRows(ServerState):
             while {*threads, *background} & await _busy(client):
                 if time.monotonic() > end:
                     hint = "Wait for its end, then forget again."
-                    raise Conflict("A reply is still being written.", hint)
+                    raise Conflict("A reply is still being written, or another run is under way.", hint)
                 await asyncio.sleep(POLL)
             yield
         finally:

@@ -2,7 +2,8 @@
 
 What an agent's lists hold as a discussion ends is brought into the next one of the same team, marked as
 earlier, the newest, within half of the memory's bound: the rest is for the task at hand. Single texts, such
-as a position or a next step, stand for one task and stay behind; so do the issues that were raised in it.
+as a position or a next step, stand for one task and stay behind; so do the issues that were raised in it,
+and all that rests on something that was corrected or taken back since.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,7 +15,7 @@ from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Role, empty
 from mneme.nodes.context import ledger_of
 from mneme.nodes.discussion.context import Table
 from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES, at, size, slots
-from mneme.stores.discussions.agent_memory import Carried, EndedMemory
+from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, EndedMemory
 from mneme.stores.discussions.issues import issues_of
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.near_duplicates import near_to_any
@@ -24,9 +25,8 @@ SHARE = 0.5
 """What of a memory's bound may be filled by what was carried."""
 
 
-async def begun_with(table: Table, role: Role) -> tuple[dict[str, Any], str]:
-    """Return M_{n,0}, and why: empty, or with what the agent carries where that was asked for."""
-    known = await _carried(table).find(role.name) if table.about.carry else None
+def begun_with(table: Table, role: Role, known: CarriedMemory | None) -> tuple[dict[str, Any], str]:
+    """Return M_{n,0}, and why: empty, or with what the agent carries."""
     if known is None:
         return empty(role.memory), "the discussion begins"
     limit = round(SHARE * CHARACTERS_PER_TOKEN * table.memory_tokens)
@@ -37,12 +37,15 @@ async def carry(table: Table, last: int) -> None:
     """Keep what every agent remembers after a discussion's last turn for the next one."""
     if not table.about.carry:
         return
+    carried = Carried(ledger_of(table.runtime), table.discussions.owner, table.team.name)
+    shown = [*(each.partition("#")[0] for each in table.about.shared), *table.about.carried]
     issues = [each.about for each in issues_of(await table.conversation.all(last))]
     for role in table.team.roles:
         memory = await table.discussions.memory(table.about.id, role.name).now()
         change = Change(reason="a discussion ended", actor=role.name, model=memory.model)
-        ended = EndedMemory(memory=without_issues(memory.memory, issues), discussion=table.about.id)
-        await _carried(table).keep(role.name, ended, change)
+        left = without_issues(memory.memory, issues)
+        ended = EndedMemory(memory=left, discussion=table.about.id, made_from=shown)
+        await carried.keep(role.name, ended, change)
 
 
 def without_issues(memory: Mapping[str, Any], issues: Collection[str]) -> dict[str, Any]:
@@ -67,7 +70,3 @@ def carried_into(template: Mapping[str, Any], memory: Mapping[str, Any], limit: 
                 slot.pop(0)
                 return begun
     return begun
-
-
-def _carried(table: Table) -> Carried:
-    return Carried(ledger_of(table.runtime), table.discussions.owner, table.team.name)

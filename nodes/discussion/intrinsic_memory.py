@@ -29,6 +29,7 @@ from mneme.models.asking.counting import NOTHING, counting, tokens_in
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.answers import action
 from mneme.nodes.channels import Update
+from mneme.nodes.context import ledger_of
 from mneme.nodes.costs import counted
 from mneme.nodes.discussion.carrying import begun_with
 from mneme.nodes.discussion.context import (
@@ -55,6 +56,7 @@ from mneme.prompts.discussion.intrinsic_memory import (
     delegate,
 )
 from mneme.prompts.prompt import Prompt
+from mneme.stores.discussions.agent_memory import Carried
 from mneme.stores.discussions.discussions import Discussion, Ending, Raised, Turn, check_id
 from mneme.stores.discussions.issues import Issue
 from mneme.stores.ledger.records import Change
@@ -71,7 +73,9 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
     task = said_in(state["messages"]).text if state.get("messages") else str(state.get("task") or "").strip()
     discussion_id = check_id(state.get("discussion_id") or uuid4().hex)
     await _check(task, team, runtime)
-    context = runtime.context
+    context, talks = runtime.context, discussions_of(runtime)
+    carried = Carried(ledger_of(runtime), talks.owner, team.name)
+    brought = await carried.holding() if context.carry else {}
     begun = Discussion(  # all that it keeps to until its end, however often it is resumed
         id=discussion_id,
         task=task,
@@ -83,11 +87,12 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
         approve=context.approve,
         carry=context.carry,
         shared=await look_up(runtime, task, "expert", but=["agreement"]),
+        carried=list(dict.fromkeys(name for each in brought.values() for name in each.made_from)),
     )
-    about = await discussions_of(runtime).open(begun)
+    about = await talks.open(begun)
     table = await Table.of(about.id, runtime)
     for role in table.team.roles if table.is_intrinsic else ():
-        filled, reason = await begun_with(table, role)
+        filled, reason = begun_with(table, role, brought.get(role.name) if about.carry else None)
         memory = table.discussions.memory(about.id, role.name)
         await memory.begin(filled, change=Change(reason=reason, actor="intrinsic_memory"))
     runtime.stream_writer({"step": "open", "discussion": about.id, "team": team.name})

@@ -16,6 +16,7 @@ from mneme.core.errors import NotFound
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace, team_namespace
 from mneme.stores.ledger.writing import retry_on_conflict
+from mneme.stores.provenance import made_from, outdated, pairs_in
 from mneme.stores.shelf import RecordKind, Shelf
 
 KEY = "memory"
@@ -96,10 +97,11 @@ class AgentMemory:
 
 
 class EndedMemory(BaseModel, frozen=True):
-    """What an agent remembered as a discussion ended."""
+    """What an agent remembered as a discussion ended, and the versions that it was shown before."""
 
     memory: dict[str, Any]
     discussion: str
+    made_from: list[str] = []
 
 
 class CarriedMemory(EndedMemory):
@@ -127,7 +129,14 @@ class Carried(Shelf[EndedMemory, CarriedMemory]):
     @retry_on_conflict
     async def keep(self, agent: str, ended: EndedMemory, change: Change) -> None:
         """Store what an agent remembered as a discussion ended; once for each discussion."""
+        change = made_from(change, ended.made_from)
         await self.put(agent, ended, change=change, idempotency_key=f"ended {ended.discussion}")
+
+    async def holding(self) -> dict[str, CarriedMemory]:
+        """Return what agents carry, by agent, without what rests on something out of date."""
+        kept = await self.all()
+        old = await outdated(self.ledger, {pair for each in kept for pair in pairs_in(each.made_from)})
+        return {each.agent: each for each in kept if not old.keys() & {*pairs_in(each.made_from)}}
 
     async def forget(self, agents: Sequence[str], *, reason: str, actor: str) -> list[str]:
         """Erase what these agents carry, all of them where none is named; return whose it was."""

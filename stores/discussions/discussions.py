@@ -96,6 +96,8 @@ class Discussion(BaseModel, frozen=True):
     carry: bool = False
     shared: list[str] = []
     """The names of what other workflows remember that its agents are shown."""
+    carried: list[str] = []
+    """The versions that earlier discussions were shown of which its agents carry something."""
     ended: Ending = ""
     lacks: str = ""
     turns: int = 0
@@ -292,7 +294,8 @@ class Conversation:
 
 
 def _made(reason: str, discussion: Discussion) -> Change:
-    return made_from(Change(reason=reason, actor="intrinsic_memory"), discussion.shared)
+    shown = [*discussion.shared, *discussion.carried]
+    return made_from(Change(reason=reason, actor="intrinsic_memory"), shown)
 
 
 def _key(number: int) -> str:

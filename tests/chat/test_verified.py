@@ -475,7 +475,9 @@ async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(ledger: 
 async def test_a_memory_keeps_what_it_says_beside_what_is_to_be_forgotten(ledger: Ledger) -> None:
     memories = UserMemories(ledger, "local")
     (old,) = await memories.list()
-    changed = old.memory.model_copy(update={"past": [Past(content="Max is a puppy.")]})
+    changed = old.memory.model_copy(
+        update={"past": [Past(content="Max is a puppy.")], "since": "2026-02", "is_change": True}
+    )
     change = Change(reason="a test", actor="test")
     await memories.update(old.key, changed, change=change, expected_version=1)
     rest = {"memory": 0, "content": "The user sails."}
@@ -487,7 +489,8 @@ async def test_a_memory_keeps_what_it_says_beside_what_is_to_be_forgotten(ledger
     assert done(result) == ["update"]
     assert await contents(ledger) == ["The user sails."]
     (left,) = await Memories(ledger, "local").list()
-    assert not (left.memory.entities or left.memory.quote or left.memory.relations or left.memory.past)
+    assert not (left.memory.entities or left.memory.quote or left.memory.relations)
+    assert left.memory.timed == "The user sails.", "neither what held before nor since when"
 
 
 async def test_a_message_may_want_one_thing_forgotten_and_tell_another(ledger: Ledger) -> None:

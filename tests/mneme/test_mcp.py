@@ -15,8 +15,13 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from mneme.integrations.offers import MCP_TOOLS
+from mneme.models.embedding.embedders import open_embedder
+from mneme.server.users import add_user
+from mneme.stores.ledger.ledger import open_ledger
+from mneme.stores.ledger.records import team_namespace
 from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.langgraph_server import Guarded
+from tests.doubles.own_server import own_server
 from tests.doubles.quiet import quiet
 from tests.mneme.routes import MCP
 
@@ -201,6 +206,28 @@ async def test_under_the_server_each_key_has_its_user_s_memories(guarded: Guarde
             assert "has no memory" in await refused(client, name, key=key)
         assert await called(client, "undo_memory_change") is None
         assert await called(client, "search_cards", query="Kestrel") == []
+
+
+async def test_who_may_only_read_a_team_reads_it_and_that_is_in_its_audit(tmp_path: Path) -> None:
+    users, roles = tmp_path / "users.json", tmp_path / "roles.yaml"
+    ann, bob = (add_user(users, name) for name in ("ann", "bob"))
+    roles.write_text("teams: {birds: {ann: [read, write], bob: [read]}}")
+    claim = "Kestrels hover before they dive."
+    with own_server(tmp_path / "home", MNEME_AUTH=str(users), MNEME_ROLES=str(roles)) as server:
+
+        async def calls(key: str, name: str, **arguments: str) -> str:
+            asked = INITIALIZE | {"method": "tools/call", "params": {"name": name, "arguments": arguments}}
+            headers = {"accept": "application/json, text/event-stream", "x-api-key": key}
+            async with httpx.AsyncClient(headers=headers, timeout=60) as client:
+                return (await client.post(f"{server.url}{MCP}?team=birds&tools=all", json=asked)).text
+
+        assert claim in await calls(ann, "propose_card", claim=claim)
+        assert claim in await calls(bob, "search_cards", query="How do kestrels hunt?")
+        assert "bob may not write" in await calls(bob, "propose_card", claim="They sing.")
+    ledger = await open_ledger(str(tmp_path / "home" / "ledger"), await open_embedder("bundled"))
+    read = await ledger.records(team_namespace("birds", "audit"))
+    assert [(each.value["by"], each.value["what"]) for each in read] == [("bob", "search_cards")]
+    await ledger.close()
 
 
 @pytest.mark.xdist_group("server")

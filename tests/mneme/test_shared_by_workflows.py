@@ -23,6 +23,7 @@ from mneme.prompts.prompt import SHARED, Informed
 from mneme.prompts.sharing.answering import Asked, answer
 from mneme.stores.cards.card import Lesson
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.discussions.agent_memory import Carried
 from mneme.stores.discussions.discussions import SAYS_NOTHING
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
@@ -132,6 +133,31 @@ async def test_forgetting_erases_the_discussion_that_repeats_it_and_names_what_d
     assert not [line async for line in bundled.export() if "PostgreSQL" in line]
     (left,) = erased.left
     assert left.startswith(made.id)
+
+
+async def test_agents_carry_nothing_that_was_corrected_and_what_they_carry_is_forgotten(
+    bundled: Ledger,
+) -> None:
+    memories, carried = Memories(bundled, "local"), Carried(bundled, "local", "data_pipeline")
+
+    async def told(discussion: str) -> str:
+        given = {"task": TASK, "team": "data_pipeline", "discussion_id": discussion}
+        await run(bundled, "intrinsic_memory", given, DiscussionContext(agents="rules", carry=True))
+        agreed = await SharedMemory(bundled, "local").recall(TASK, kinds=["agreement"], budget=4000)
+        return " ".join(each.text for each in agreed)
+
+    known = await memories.add(FACT)
+    await told("d1")
+    assert any(FACT in str(each.memory) for each in (await carried.holding()).values())
+    assert FACT[:-1] in await told("d2"), "carried, and said again"
+    await memories.update(known.key, "Reporting runs on DuckDB since June.")
+    assert await carried.holding() == {}
+    again = await told("d3")
+    assert "DuckDB" in again and "PostgreSQL" not in again
+    assert any("DuckDB" in str(each.memory) for each in (await carried.holding()).values())
+    await memories.forget(known.key)
+    left = [line async for line in bundled.export() if "PostgreSQL" in line or "DuckDB" in line]
+    assert not left
 
 
 async def test_the_chatbot_is_shown_what_the_team_found_out(bundled: Ledger) -> None:

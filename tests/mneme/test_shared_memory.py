@@ -298,6 +298,8 @@ class TestRoles:
             ("ann", "stale"),
         }
         assert readers < read and "eve" not in {by for by, _ in read}
+        erased = await Memories(bundled, "ann").forget(told.key)
+        assert erased.left == ["bob, rob, who read the memory of analysts: their conversations stay"]
 
     def test_a_team_that_is_shared_keeps_its_name(self) -> None:
         assert own_team("ann", "analysts") == "analysts"
