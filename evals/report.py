@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
-from mneme.cli.tables import Table
+from mneme.cli.tables import Table, figure
 from mneme.core.errors import BadInput, StorageFailure, first_fault
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def framed(title: str, frame: "pd.DataFrame", *, figures: bool = True, lines: bo
 def _cell(value: object) -> str:
     if value is None or value != value:  # noqa: PLR0124 (not a number)
         return "–"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return figure(value) if isinstance(value, float) else str(value)
 
 
 def draw(path: Path, title: str, answered_by: str, *plots: "Callable[[Axes], None]") -> Path:

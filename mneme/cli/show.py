@@ -26,7 +26,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from mneme.api.rendering import Cell, cell_of, row_of
-from mneme.cli.tables import Table
+from mneme.cli.tables import Table, figure
 from mneme.core.errors import BadInput, MnemeError
 from mneme.models.asking.counting import NOTHING, Asked, in_words
 
@@ -153,7 +153,7 @@ def _value(value: Any) -> str:
     """Return the value of a field as text."""
     cell = "none" if value == {} else cell_of(value)
     if isinstance(cell, float):
-        return f"{cell:.3g}" if abs(cell) < 1000 else f"{cell:,.0f}"
+        return figure(cell)
     return "–" if cell is None else str(cell)
 
 

@@ -17,6 +17,11 @@ READABLE = 16
 """Columns of text are at least so wide where their text is longer."""
 
 
+def figure(number: float) -> str:
+    """Return a number as it is read: its first three digits, and all before the point."""
+    return f"{number:.3g}" if abs(number) < 999.5 else f"{number:,.0f}"
+
+
 @dataclass
 class Table:
     """Text in rows and columns, or one card a row where the columns do not fit beside one another.

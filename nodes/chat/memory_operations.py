@@ -247,7 +247,9 @@ async def forget_memory(
     old = memory.memory
     said = [each for each in old.statements if not left_out(each.content, "", rest)]
     own = rest if old.read_by == RULES else ""  # which keep the user's own words, and which are read again
-    kept = {"statements": said, "quote": said[-1].quote if said else own, "past": []}
+    since = "" if old.is_change else old.since  # what changed then may be what is forgotten
+    told = {"since": since, "is_change": False, "past": []}
+    kept = {"statements": said, "quote": said[-1].quote if said else own, **told}
     made = await memories_of(runtime).update(
         memory.key,
         old.model_copy(update=_as_updated(old, Memory(content=rest), rest) | kept),

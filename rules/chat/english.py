@@ -6,7 +6,7 @@ person, a name, a number, code, a standing wish), three where it says what somet
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import NamedTuple
@@ -23,11 +23,11 @@ GRAMMAR, REACTION, ASKING, TASK, WANTED = (
 )
 EMPTY = GRAMMAR | REACTION
 PATTERNS = {name: "".join(parts) for name, parts in ENGLISH["patterns"].items()}
-PERSON, NAMED, IS, THAT, SEARCHING, MAKING, EVER, CLAUSES, PASTED, WISHING, REFERRING, VERBATIM = (
+PERSON, NAMED, IS, THAT, SEARCHING, MAKING, EVER, CLAUSES, PASTED, WISHING, REFERS, VERBATIM, ANNOUNCING = (
     re.compile(PATTERNS[name])
     for name in (
         *("person", "named", "is", "that", "searching", "making", "ever"),
-        *("clauses", "pasted", "wishing", "referring", "verbatim"),
+        *("clauses", "pasted", "wishing", "referring", "verbatim", "announcing"),
     )
 )
 TIED = re.compile(PATTERNS["person"] + PATTERNS["tied"])
@@ -59,9 +59,9 @@ def statements(message: str, preceding: Sequence[str] = ()) -> list[Statement]:
     found: list[Statement] = []
     is_of_task = False
     is_long = len(message) > MAX_READ
-    for sentence in sentences(message[:MAX_READ].rpartition(" ")[0] if is_long else message):
+    for sentence in _announced(sentences(message[:MAX_READ].rpartition(" ")[0] if is_long else message)):
         is_pasted = PASTED.search(VERBATIM.sub(" ", sentence)) and any(map(asks, CLAUSES.split(sentence)))
-        is_question, refers = asks(sentence) or is_pasted, REFERRING.match(sentence) is not None
+        is_question, refers = asks(sentence) or is_pasted, REFERS.match(sentence) is not None
         is_of_task = (is_question and sentence[-1] != "?") or (is_of_task and details(sentence))
         if not (says_beside(sentence) if is_question else not is_of_task and says(sentence, bool(found))):
             context = sentence if is_question else context
@@ -76,6 +76,16 @@ def statements(message: str, preceding: Sequence[str] = ()) -> list[Statement]:
                 found.append(Statement(part, f"{ended} {part}" if refers and context else part))
             context = ""
     return found
+
+
+def _announced(read: Sequence[str]) -> Iterator[str]:
+    """Yield sentences; one that only announces a correction stands before the next: `My mistake. It is 9.`"""
+    before = ""
+    for each in read:
+        before = f"{before} {each}".strip()
+        if not ANNOUNCING.fullmatch(each) or each is read[-1]:
+            yield before
+            before = ""
 
 
 def asks(sentence: str) -> bool:

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
+from mneme.api.rendering import row_of
 from mneme.core.errors import NotFound
 from mneme.graphs.chatbot import builder as chatbot
 from mneme.graphs.memory_agent import builder as memory_agent
@@ -369,6 +370,8 @@ async def test_what_held_before_a_change_is_recalled_with_it(edge_ledger: Ledger
     wrong = {"relation": "correction", "outdated": "Bergen"}
     assert await moved(edge_ledger, **wrong, content="The user lives in Bodø.") == ["update"]
     assert await recalled(edge_ledger) == [f"The user lives in Bodø. (from 2026-03-02) {before}"]
+    (found,) = await UserMemories(edge_ledger, "local").similar("home")
+    assert before in str(row_of(found)["note"]), "tools and tables show it, too"
     shared = [each.text for each in await recall(edge_ledger, "Where does the user live?", Asker("local"))]
     assert shared == ["The user lives in Bodø.", before], "what holds comes first"
 
@@ -475,7 +478,9 @@ async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(ledger: 
 async def test_a_memory_keeps_what_it_says_beside_what_is_to_be_forgotten(ledger: Ledger) -> None:
     memories = UserMemories(ledger, "local")
     (old,) = await memories.list()
-    changed = old.memory.model_copy(update={"past": [Past(content="Max is a puppy.")]})
+    changed = old.memory.model_copy(
+        update={"past": [Past(content="Max is a puppy.")], "since": "2026-02", "is_change": True}
+    )
     change = Change(reason="a test", actor="test")
     await memories.update(old.key, changed, change=change, expected_version=1)
     rest = {"memory": 0, "content": "The user sails."}
@@ -487,7 +492,8 @@ async def test_a_memory_keeps_what_it_says_beside_what_is_to_be_forgotten(ledger
     assert done(result) == ["update"]
     assert await contents(ledger) == ["The user sails."]
     (left,) = await Memories(ledger, "local").list()
-    assert not (left.memory.entities or left.memory.quote or left.memory.relations or left.memory.past)
+    assert not (left.memory.entities or left.memory.quote or left.memory.relations)
+    assert left.memory.timed == "The user sails.", "neither what held before nor since when"
 
 
 async def test_a_message_may_want_one_thing_forgotten_and_tell_another(ledger: Ledger) -> None:

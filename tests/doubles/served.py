@@ -1,5 +1,6 @@
 """Questions to ask in tests, and an Ollama double that the whole process takes for the real server."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -75,6 +76,8 @@ def greet_by_rule(given: Note) -> str:
 
 NOTE = Note(message="I live in Ulm.")
 STORED = {"reason": "home", "route": "store", "names": [], "quote": "Ulm"}
+GOOD = json.dumps(STORED)
+WHO = "ollama:llama3.1:8b"
 
 
 @contextmanager

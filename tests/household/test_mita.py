@@ -1,57 +1,31 @@
-"""MiTa: its questions and rules, its graph in the household, and what a model's nonsense does to it."""
+"""MiTa's graph in the household under rules, its memory across episodes, and what the manager is told."""
 
-import json
 import os
 import re
 from collections.abc import Sequence
 from glob import glob
-from itertools import pairwise, permutations, product
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 
-from mneme.api.memories import Memories
 from mneme.core.errors import BadInput
-from mneme.environments.household.beliefs import Beliefs, Known
+from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.episode import CATEGORIES, Episode
 from mneme.environments.household.generator import generate
-from mneme.environments.household.macro import LONGEST_WAIT
-from mneme.environments.household.scene import NAMES
 from mneme.graphs.mita import builder
 from mneme.models.asking.budget import tokens
-from mneme.nodes.household.context import HouseholdContext
-from mneme.nodes.household.mita_memory import RECENT, kept_short, outdated_in
-from mneme.nodes.household.mita_state import DatedSynopsis, State, assess, in_words, together
+from mneme.nodes.household.mita_memory import RECENT
+from mneme.nodes.household.mita_state import together
 from mneme.nodes.household.views import known_to_the_manager
-from mneme.prompts.household.household import (
-    Container,
-    Door,
-    Item,
-    Knowledge,
-    Need,
-    Option,
-    Room,
-    View,
-    Worker,
-)
-from mneme.prompts.household.mita import (
-    Allocation,
-    CrossContext,
-    Proposal,
-    Report,
-    Situation,
-    allocate_actions,
-    propose_action,
-)
-from mneme.prompts.household.synopsis import NARRATIVE, Found, Passage, Synopsis, summarise_passage
-from mneme.rules.household.errands import Errands
-from mneme.rules.household.judgement import best, merits
-from mneme.rules.household.rounds import Rounds
+from mneme.prompts.household.household import Container, Knowledge, Option, Room
+from mneme.prompts.household.mita import Allocation, CrossContext, Report, allocate_actions, propose_action
+from mneme.prompts.household.synopsis import NARRATIVE
 from mneme.rules.household.teamwork import Hand, share_out
 from mneme.rules.household.whereabouts import Usual, Whereabouts
 from mneme.rules.registry import answer as by_rule
@@ -61,18 +35,7 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles import apartment
-from tests.doubles.ollama import Answer, Json, Model, Reply
-from tests.doubles.served import served
-
-RULES = {"member": "rules", "manager": "rules"}
-
-
-def context(**more: Any) -> HouseholdContext:
-    return HouseholdContext(**{**RULES, **more})
-
-
-def given(episode: Episode) -> Any:
-    return {"episode": episode.model_dump(mode="json")}
+from tests.doubles.household import context, flat, given, worker
 
 
 async def play(episode: Episode, **more: Any) -> Any:
@@ -82,9 +45,6 @@ async def play(episode: Episode, **more: Any) -> Any:
 async def events(episode: Episode, **more: Any) -> list[dict[str, Any]]:
     stream = builder.compile().astream(given(episode), context=context(**more), stream_mode="custom")
     return [event async for event in stream]
-
-
-# ------------------------------------------------------------------ the graph, under rules
 
 
 @pytest.mark.parametrize(("category", "agents"), list(zip(CATEGORIES, (1, 2, 3, 4, 3), strict=True)))
@@ -227,9 +187,6 @@ async def test_lapses_make_a_role_worse_and_are_repeatable() -> None:
     assert again == steps[0.5][:1]
 
 
-# ------------------------------------------------------------------ memory across episodes
-
-
 async def test_the_next_episode_in_an_apartment_starts_from_what_was_learned(edge_ledger: Ledger) -> None:
     graph = builder.compile(store=LedgerStore(edge_ledger))
     episodes = [generate(seed, "Prepare Tea", 3, apartment=77) for seed in (1, 2)]
@@ -276,38 +233,6 @@ async def test_what_earlier_episodes_taught_counts_in_every_apartment(edge_ledge
     assert wise.weight("wine", "stove", 1.0) > wise.weight("juice", "stove", 1.0) > 1.0, (
         "of its sort, but less"
     )
-
-
-# ------------------------------------------------------------------ what the manager is told
-
-
-@pytest.mark.parametrize(("narrative", "wrong"), [
-    ("Bob opened <fridge> (17) and found <wine> (72); <stove> (18) remains unchecked.", None),
-    ("Bob found <wine> (99).", "has the number 99"),
-    ("Bob found <juice> (72).", "(72) is <wine>"),
-    ("On its way to <fridge> (17) Bob passed <cabinet> (33).", None),
-    ("Bob examined <stove> (18): it is empty.", "nobody looked into <stove> (18)"),
-    ("Bob passed <cabinet> (33), which was empty.", "nobody looked into <cabinet> (33)"),
-    ("Bob opened <fridge> (17): it is empty. Nobody knows whether <stove> (18) is empty.", None),
-])  # fmt: skip
-def test_a_narrative_that_contradicts_the_record_is_refused(narrative: str, wrong: str | None) -> None:
-    told = "<fridge> (17) <stove> (18) <table> (9) <wine> (72) <apple> (73)"
-    passage = Passage(
-        task="", actions=told, beliefs="", change="", progress="",
-        items=[item(72, 1, 1, 1), item(73, 1, 1, 1, "apple").model_copy(update={"placed": True})],
-        places={72: 17, 73: 9},
-        containers=[
-            Container(id=17, name="fridge", room=1, x=0, z=0, is_open=True, checked=3),
-            Container(id=18, name="stove", room=1, x=0, z=0),
-        ],
-        names={33: "cabinet"}, unopened=[18, 33],
-    )  # fmt: skip
-    synopsis = Synopsis(narrative=narrative)
-    if wrong is None:
-        assert summarise_passage.verify(passage, synopsis) == synopsis
-    else:
-        with pytest.raises(ValueError, match=re.escape(wrong)):
-            summarise_passage.verify(passage, synopsis)
 
 
 def insisting(times: int, x: float = 6.0) -> CrossContext:
@@ -417,111 +342,6 @@ async def test_the_memory_in_a_prompt_stops_growing() -> None:
     assert max(sizes) < 800 < tokens("x" * (RECENT + 1) * NARRATIVE)
 
 
-# ------------------------------------------------------------------ a model behind Ollama
-
-
-def options_in(body: Json) -> str:
-    return str(body["messages"][-1]["content"])
-
-
-def sensible(body: Json) -> Answer:
-    """Answer as a model might that chooses the first option, and for the manager the proposals."""
-    system = str(body["messages"][0]["content"])
-    if "You are the manager" in system:
-        user = str(body["messages"][1]["content"])
-        count = user.count("may do:")
-        return {"reason": "The first.", "forbidden": "", "choices": {NAMES[n]: n for n in range(count)}}
-    if "You keep the memory" in system:
-        return {"narrative": "Something happened.", "found": [], "placed": [], "checked": [],
-                "unchecked": [], "explored": []}  # fmt: skip
-    return {"reason": "The first.", "choice": 0}
-
-
-async def first_rounds(rounds: int, **more: Any) -> Any:
-    """Play so many rounds, and return the state."""
-    graph = builder.compile(checkpointer=InMemorySaver(), interrupt_after=["execute"])
-    config: Any = {"configurable": {"thread_id": "t"}}
-    first: Any = given(generate(2, "Prepare Tea", 2))
-    for _ in range(rounds):
-        await graph.ainvoke(first, config, context=context(**more))
-        first = None
-    return (await graph.aget_state(config)).values
-
-
-async def test_member_and_manager_may_be_different_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    with served(monkeypatch, Model("small"), Model("large"), brain=sensible) as double:
-        state = await first_rounds(2, member="ollama:small", manager="ollama:large")
-        asked = {(chat.body["model"], str(chat.body["messages"][0]["content"])[:16]) for chat in double.chats}
-    assert {("small", "You are a member"), ("large", "You are the mana")} <= asked
-    assert state["counters"]["calls"] == len(double.chats)
-    assert state["counters"]["prompt_tokens"] > 0 and state["counters"]["reply_tokens"] > 0
-    assert state["counters"].get("fallbacks", 0) == 0
-    assert set(state["answered_by"]) == {"member: ollama:small", "manager: ollama:large"}
-
-
-async def test_a_member_is_told_everything_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    with served(monkeypatch, Model("small"), brain=sensible) as double:
-        await first_rounds(2, member="ollama:small")
-        user = str(double.chats[-1].body["messages"][1]["content"])
-    for part in ("Task:", "Progress:", "What you see now:", "What you believe:", "[0]", "about", "steps"):
-        assert part in user
-    assert "Template" not in user and "room=" not in user, "words, not field dumps"
-
-
-async def test_a_duplicate_allocation_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-
-    def confused(body: Json) -> Answer:
-        """Send everybody to one place until told that this cannot be."""
-        answer = sensible(body)
-        if "You are the manager" not in str(body["messages"][0]["content"]):
-            return answer
-        if len(body["messages"]) > 2:
-            told.append(str(body["messages"][-1]["content"]))
-            return answer
-        lines = str(body["messages"][1]["content"]).splitlines()
-        numbers = [
-            line.split("]")[0].strip()[1:]
-            for line in lines
-            if line.strip().startswith("[") and "goexplore <kitchen>" in line
-        ]
-        picks = {NAMES[n]: int(number) for n, number in enumerate(numbers)}
-        return {"reason": "All there.", "forbidden": "", "choices": picks}
-
-    with served(monkeypatch, Model("large"), brain=confused):
-        state = await first_rounds(1, manager="ollama:large")
-    assert any("both go for" in words or "exactly one choice" in words for words in told)
-    assert state["counters"]["repaired"] >= 1 and state["counters"].get("fallbacks", 0) == 0
-
-
-async def test_a_wish_that_forbids_the_task_ends_it_early_and_is_said(
-    monkeypatch: pytest.MonkeyPatch, edge_ledger: Ledger
-) -> None:
-    wish = "Nobody may put anything on the coffeetable."
-    await Memories(edge_ledger, "local").add(wish)
-
-    def heeding(body: Json) -> Answer:
-        answer = sensible(body)
-        if "You are the manager" not in str(body["messages"][0]["content"]):
-            return answer
-        user = str(body["messages"][-1]["content"])
-        waits = re.findall(r"^    \[(\d+)\] wait$", user, re.M)
-        choices = {name: int(number) for name, number in zip(NAMES, waits, strict=False)}
-        return {"reason": "It is not wished.", "forbidden": wish * (wish in user), "choices": choices}
-
-    graph = builder.compile(store=LedgerStore(edge_ledger))
-    with served(monkeypatch, Model("large"), brain=heeding):
-        stream = graph.astream(
-            given(generate(0, "Prepare Tea", 2)),
-            context=context(manager="ollama:large"),
-            stream_mode="custom",
-        )
-        told = [event async for event in stream]
-    (decision,) = [event for event in told if event["step"] == "allocate"]
-    assert decision["forbidden"] == wish
-    assert told[-1] == {"step": "finish", "success": False, "steps": LONGEST_WAIT}
-
-
 def test_a_wish_that_nobody_told_forbids_nothing() -> None:
     made_up = Allocation(reason="So.", forbidden="Nobody may enter.", choices={"M0": 0})
     with pytest.raises(ValueError, match="No wish was told"):
@@ -529,116 +349,6 @@ def test_a_wish_that_nobody_told_forbids_nothing() -> None:
     allocate_actions.verify(
         insisting(1).model_copy(update={"shared": ["Nobody may enter. [local said]"]}), made_up
     )
-
-
-async def test_nonsense_falls_back_to_the_members_own_proposals(monkeypatch: pytest.MonkeyPatch) -> None:
-    def babbling(body: Json) -> Answer:
-        return Reply('{"reason": "so", "choices": {"Zoe": 99}}')
-
-    with served(monkeypatch, Model("large"), brain=babbling):
-        state = await first_rounds(1, manager="ollama:large", summary=False)
-    proposed = [each["option"] for each in sorted(state["proposals"], key=lambda each: each["member"])]
-    assert [(each["kind"], each["target"]) for each in state["decided"]] == [
-        (each["kind"], each["target"]) for each in proposed
-    ]
-    assert state["counters"]["fallbacks"] == 2 and state["counters"]["repaired"] == 2
-    assert state["counters"]["unallocated"] == 1
-
-
-async def test_a_member_that_babbles_does_what_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
-    with served(monkeypatch, Model("small"), brain=lambda _: Reply("I would love to help!")):
-        state = await first_rounds(1, member="ollama:small", allocation=False)
-    assert state["counters"]["fallbacks"] == 2
-    assert all(each["kind"] != "wait" for each in state["decided"])
-    assert state["steps"] >= 0 and state["world"]["steps"] > 0
-
-
-async def test_a_synopsis_that_stays_unusable_is_made_up_for_by_the_next(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def forgetful(body: Json) -> Answer:
-        if "You keep the memory" in str(body["messages"][0]["content"]):
-            return {"narrative": "Wrong.", "found": [{"thing": 4711, "place": 4712}], "placed": [],
-                    "checked": [], "unchecked": [], "explored": []}  # fmt: skip
-        return sensible(body)
-
-    with served(monkeypatch, Model("large"), brain=forgetful):
-        state = await first_rounds(4, manager="ollama:large")
-    assert not state["synopses"] and state["counters"]["fallbacks"] > 0
-    assert len(state["actions"]) > 2, "the record waits for a synopsis that holds"
-
-
-# ------------------------------------------------------------------ the questions and their rules
-
-
-def flat(**more: Any) -> dict[str, Any]:
-    """Describe two rooms side by side, a table in the first, and what more is given."""
-    rooms = [
-        Room(id=1, name="kitchen", room=1, x=2, z=2, seen=0),
-        Room(id=2, name="bedroom", room=2, x=8, z=2, seen=0),
-    ]
-    need = Need(id=9, name="kitchentable", room=1, x=1, z=1, relation="on", thing="wine", wanted=1)
-    told: dict[str, Any] = {"step": 3, "needs": [need], "rooms": rooms}
-    return told | {"doors": [Door(rooms=(1, 2), x=5, z=2)], **more}
-
-
-def worker(number: int, room: int, x: float, z: float, hands: Sequence[int] = ()) -> Worker:
-    return Worker(number=number, name=f"M{number}", room=room, x=x, z=z, hands=list(hands))
-
-
-def item(number: int, room: int, x: float, z: float, name: str = "wine") -> Item:
-    return Item(id=number, name=name, room=room, x=x, z=z)
-
-
-def test_rounds_are_the_shortest_there_are() -> None:
-    things = [item(20 + n, 1 + n % 2, 1.5 + 2 * n, 3.0 - n, name) for n, name in enumerate("abcd")]
-    needs = [
-        Need(id=9, name="table", room=1, x=1, z=1, relation="on", thing=name, wanted=1) for name in "abcd"
-    ]
-    knowledge = Knowledge(**flat(needs=needs, items=things))
-    team = [worker(0, 1, 3, 3), worker(1, 2, 9, 1)]
-    errands = Errands(knowledge)
-    rounds = Rounds(errands, team)
-    assert len(rounds.items) == 4
-
-    def alone(who: Worker, order: Sequence[Item]) -> int:
-        """Fetch two at a time in this order, bringing them home in between or not."""
-        options = []
-        for cuts in product((False, True), repeat=max(0, len(order) - 1)):
-            here, time, load, fits = who.corner, 0, 0, True
-            for number, thing in enumerate(order):
-                time += errands.steps(here, thing.id)
-                here, load = thing.corner, load + 1
-                fits &= load <= 2
-                if number == len(order) - 1 or cuts[number]:
-                    time += errands.steps(here, 9) + load - 1
-                    here, load = errands.spots[9].corner, 0
-            options += [time] if fits else []
-        return min(options, default=0)
-
-    def shortest(who: Worker, things: Sequence[Item]) -> int:
-        return min(alone(who, order) for order in permutations(things)) if things else 0
-
-    for share in range(rounds.all + 1):
-        chosen = [thing for n, thing in enumerate(rounds.items) if share >> n & 1]
-        for who in team:
-            assert rounds.cost(who.corner, (), share) == shortest(who, chosen)
-    shares = rounds.shares(team)
-    end = max(rounds.cost(who.corner, (), share) for who, share in zip(team, shares, strict=True))
-    assert end == min(
-        max(rounds.cost(team[0].corner, (), share), rounds.cost(team[1].corner, (), rounds.all ^ share))
-        for share in range(rounds.all + 1)
-    )
-
-
-def test_places_are_likely_by_sense_and_less_so_after_looking_in_vain() -> None:
-    cabinets = [Container(id=30 + n, name="kitchencabinet", room=1, x=n, z=4) for n in range(4)]
-    fridge = Container(id=40, name="fridge", room=1, x=4, z=4)
-    before = Whereabouts(Knowledge(**flat(containers=[*cabinets, fridge]))).gains()
-    assert before[40] > before[30] and sum(before.values()) == pytest.approx(1)
-    opened = [each.model_copy(update={"is_open": True, "checked": 2}) for each in cabinets[:3]]
-    after = Whereabouts(Knowledge(**flat(containers=[*opened, cabinets[3], fridge]))).gains()
-    assert after[33] / after[40] < before[33] / before[40]
 
 
 def test_sense_decides_between_places_at_hand_and_keeps_nobody_from_one() -> None:
@@ -658,327 +368,3 @@ def test_an_unseen_room_comes_before_a_row_of_cabinets() -> None:
     for some in (team[:1], team):
         knowledge = Knowledge(**flat(rooms=rooms, containers=row, workers=[each.worker for each in some]))
         assert share_out(knowledge, some).count(0) == 1
-
-
-def test_what_the_target_holds_would_have_been_counted() -> None:
-    fridge = Container(id=9, name="fridge", room=1, x=4, z=4)
-    need = Need(id=9, name="fridge", room=1, x=4, z=4, relation="inside", thing="wine", wanted=1)
-    stove = Container(id=41, name="stove", room=1, x=3, z=4)
-    gains = Whereabouts(Knowledge(**flat(needs=[need], containers=[fridge, stove]))).gains()
-    assert gains == {41: pytest.approx(1.0)}
-
-
-def test_who_has_looked_everywhere_in_vain_goes_round_all_rooms() -> None:
-    """With all to choose from, the two that lie nearest to each other would be sought in turn for ever."""
-    seen = dict.fromkeys((1, 2, 3, 4), 0)
-    visited = []
-    for step in range(10, 90, 5):
-        rooms = [Room(id=n, name="bedroom", room=n, x=n, z=2, seen=at) for n, at in seen.items()]
-        gains = Whereabouts(Knowledge(**flat(rooms=rooms, step=step))).gains()
-        visited.append(min(gains))  # the nearest to the first
-        seen[visited[-1]] = step
-    assert set(visited[:8]) == set(visited[8:]) == {1, 2, 3, 4}
-
-
-def options_for(*chosen: tuple[str, int]) -> list[Option]:
-    made = [Option(kind=kind, target=target, name="x") for kind, target in chosen]
-    return [*made, Option(kind="wait")]
-
-
-def test_a_team_sends_the_nearer_one_and_nobody_twice() -> None:
-    bedroom = Container(id=50, name="cabinet", room=2, x=8, z=4)
-    kitchen = Container(id=51, name="microwave", room=1, x=2, z=4)
-    knowledge = Knowledge(**flat(containers=[bedroom, kitchen]))
-    both = options_for(("gocheck", 50), ("gocheck", 51))
-    team = [Hand(worker=worker(0, 2, 8, 1), options=both), Hand(worker=worker(1, 1, 2, 1), options=both)]
-    assert share_out(knowledge, team) == [0, 1]
-    crowd = [Hand(worker=worker(n, 1, 2, n), options=both) for n in range(3)]
-    chosen = [both[n] for n in share_out(knowledge, crowd)]
-    claims = [option.claim for option in chosen if option.claim]
-    assert len(claims) == len(set(claims)) == 2 and [each.kind for each in chosen].count("wait") == 1
-
-
-@pytest.mark.parametrize("proposal", [0, 1])
-def test_between_plans_as_good_as_each_other_the_proposal_decides(proposal: int) -> None:
-    left = Container(id=50, name="cabinet", room=1, x=1, z=4)
-    right = Container(id=51, name="cabinet", room=1, x=3, z=4)
-    knowledge = Knowledge(**flat(containers=[left, right]))
-    both = options_for(("gocheck", 50), ("gocheck", 51))
-    alone = Hand(worker=worker(0, 1, 2, 4), options=both, proposal=proposal)
-    assert share_out(knowledge, [alone]) == [proposal]
-
-
-def test_a_proposal_does_not_outweigh_what_is_much_better() -> None:
-    near = Container(id=50, name="fridge", room=1, x=1, z=2)
-    far = Container(id=51, name="cabinet", room=2, x=10, z=4)
-    knowledge = Knowledge(**flat(containers=[near, far]))
-    both = options_for(("gocheck", 50), ("gocheck", 51))
-    alone = Hand(worker=worker(0, 1, 2, 2), options=both, proposal=1)
-    assert share_out(knowledge, [alone]) == [0]
-
-
-def test_of_rounds_as_short_as_each_other_the_proposed_one_is_done() -> None:
-    things = [item(61, 1, 1, 3.5), item(62, 1, 3.5, 1)]
-    need = Need(id=9, name="kitchentable", room=1, x=1, z=1, relation="on", thing="wine", wanted=2)
-    knowledge = Knowledge(**flat(needs=[need], items=things))
-    both = options_for(("gograb", 61), ("gograb", 62))
-    for proposal in (0, 1):
-        alone = Hand(worker=worker(0, 1, 3.5, 3.5), options=both, proposal=proposal)
-        assert share_out(knowledge, [alone]) == [proposal]
-
-
-def test_who_has_full_hands_delivers_and_who_passes_the_target_does_too() -> None:
-    things = [
-        item(60, 1, 3, 3).model_copy(update={"held_by": 0}),
-        item(61, 2, 8, 3),
-        item(62, 1, 2, 3).model_copy(update={"held_by": 0}),
-    ]
-    need = Need(id=9, name="kitchentable", room=1, x=1, z=1, relation="on", thing="wine", wanted=3)
-    base = flat(needs=[need], items=things)
-    choices = options_for(("gograb", 61), ("goput", 9))
-    full = View(**base, workers=[worker(0, 1, 3, 3, (60, 62))], options=choices)
-    assert best(full) == 1
-    assert merits(full)[2] < merits(full)[1]
-
-
-def situation(**more: Any) -> Situation:
-    words = {"name": "Alice", "task": "t", "progress": "p", "observation": "o", "belief": "b"}
-    told = flat(workers=[worker(0, 1, 2, 2)], items=[item(61, 2, 8, 3)])
-    return Situation(**told, **words, options=options_for(("gograb", 61)), **more)
-
-
-def test_a_proposal_is_one_of_the_options() -> None:
-    proposed = by_rule(propose_action, situation())
-    assert proposed.choice == 0
-    with pytest.raises(ValueError, match="choice is 5: choose 0 or 1"):
-        propose_action.verify(situation(), Proposal(reason="", choice=5))
-
-
-def test_a_wait_is_as_long_as_members_are_told() -> None:
-    assert LONGEST_WAIT == 5
-    assert "wait: do nothing, for five steps at most" in propose_action.system
-
-
-def cross_context() -> CrossContext:
-    choices = options_for(("gograb", 61), ("goexplore", 2))
-    reports = [Report(worker=worker(n, 1, 2, 2), proposal=0, options=choices) for n in range(2)]
-    return CrossContext(**flat(items=[item(61, 2, 8, 3)]), task="t", progress="p", members=reports)
-
-
-@pytest.mark.parametrize(
-    ("choices", "why"),
-    [
-        ({"M0": 0, "M1": 0}, r"both go for <x> \(61\)"),
-        ({"M0": 0}, "one for each of M0, M1"),
-        ({"M0": 0, "M2": 1}, "one for each of M0, M1"),
-        ({"M0": 0, "M1": 1, "M2": 1}, "one for each of M0, M1"),
-        ({"M0": 0, "M1": 9}, "choices.M1 is 9"),
-        ({"M0": -1, "M1": 1}, "choices.M0 is -1"),
-    ],
-)
-def test_an_allocation_is_complete_possible_and_without_duplicates(choices: dict[str, int], why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        allocate_actions.verify(cross_context(), Allocation(reason="", choices=choices))
-    allowed = by_rule(allocate_actions, cross_context())
-    assert allocate_actions.verify(cross_context(), allowed) == allowed
-
-
-def passage() -> Passage:
-    wine = item(61, 1, 2, 3).model_copy(update={"holder": "inside <fridge> (40)"})
-    fridge = Container(id=40, name="fridge", room=1, x=2, z=3, is_open=True, checked=2)
-    stove = Container(id=41, name="stove", room=1, x=3, z=3)
-    return Passage(
-        task="t",
-        actions="a",
-        beliefs="b",
-        change="found: +1 wine",
-        progress="p",
-        items=[wine],
-        places={61: 40},
-        containers=[fridge, stove],
-        rooms=[Room(id=1, name="kitchen", room=1, x=2, z=2, seen=2)],
-        workers=[worker(0, 1, 2, 2).model_copy(update={"doing": "gograb <wine> (61)"})],
-        searched={1: ["M0"]},
-    )
-
-
-def test_a_synopsis_says_all_that_was_found_checked_and_is_under_way() -> None:
-    made = summarise_passage.verify(passage(), by_rule(summarise_passage, passage()))
-    assert made.found == [Found(thing=61, place=40)]
-    assert (made.checked, made.unchecked, made.explored) == ([40], [41], [1])
-    for words in ("+1 wine", "<wine> (61) is inside <fridge> (40).", "<kitchen> (1) was searched by M0."):
-        assert words in made.narrative
-    assert "unchecked" not in made.narrative.lower() and "stove" not in made.narrative
-
-
-def seen(thing: int, name: str, step: int, **more: Any) -> Known:
-    box = {"center": (0, 0, 0), "size": (1, 1, 1), "is_open": None, "room": 1, "holder": None}
-    return Known.model_validate(
-        {
-            "id": thing,
-            "name": name,
-            "category": "object",
-            "relation": "inside",
-            "step": step,
-            **box,
-            **more,
-        }
-    )
-
-
-def dated(step: int, narrative: str, *things: Known) -> DatedSynopsis:
-    known = Beliefs(agent=-1, step=step, rooms={1: "kitchen"}, things={each.id: each for each in things})
-    told = Synopsis(narrative=narrative).model_dump(mode="json")
-    return DatedSynopsis(step=step, change="c", synopsis=told, known=known.model_dump(mode="json"))
-
-
-NOTHING = re.compile(r"(?!)")
-
-
-def test_sentences_that_the_world_contradicts_are_dropped_from_older_synopses() -> None:
-    wine, plum = seen(61, "wine", 3, holder=40), seen(62, "plum", 3, holder=40)
-    said = (
-        "<wine> (61) is inside <fridge> (40). <plum> (62) is inside <fridge> (40). "
-        "Bob found <wine> (61) at step 3."
-    )
-    taken = seen(61, "wine", 9, relation="held by", holder=0)
-    now = Beliefs(agent=-1, step=9, rooms={1: "kitchen"}, things={61: taken})
-    both = [dated(3, said, wine, plum), dated(9, "Alice holds <wine> (61).", taken)]
-    older, latest = kept_short(both, now, NOTHING)
-    assert (
-        older["synopsis"]["narrative"]
-        == "<plum> (62) is inside <fridge> (40). Bob found <wine> (61) at step 3."
-    )
-    assert latest["synopsis"]["narrative"] == "Alice holds <wine> (61)."
-    many = [older, *(dated(9 + n, f"<kitchen> (1) was searched by M{n}.") for n in range(RECENT + 1))]
-    assert in_words(kept_short(many, now, NOTHING)[0]) == (
-        "Up to step 9, put together: <plum> (62) is inside <fridge> (40). <kitchen> (1) was searched by M0."
-    )
-
-
-PLATES = """{"id": "p", "source": "test", "apartment": "p", "category": "Wash Dishes",
-"goals": [{"relation": "inside", "name": "plate", "target": 7, "count": 2, "target_name": "dishwasher"},
-{"relation": "inside", "name": "waterglass", "target": 7, "count": 1, "target_name": "dishwasher"},
-{"relation": "on", "name": "apple", "target": 4, "count": 1, "target_name": "coffeetable"}],
-"starts": [{"room": 1, "position": [2, 2], "placed": "recorded"}],
-"things": [[1, "kitchen", "room", [2, 1, 2], [4, 2, 4]], [4, "coffeetable", "surface", [1, 1, 1], [1, 1, 1]],
-[5, "plate", "object", [1, 1, 1], [0, 0, 0]], [6, "waterglass", "object", [1, 1, 1], [0, 0, 0]],
-[7, "dishwasher", "container", [3, 1, 3], [1, 1, 1]], [9, "apple", "object", [1, 1, 1], [0, 0, 0]],
-[11, "plate", "object", [1, 1, 1], [0, 0, 0]]],
-"places": {"4": ["inside", 1], "5": ["on", 4], "6": ["on", 4], "7": ["inside", 1], "9": ["on", 4],
-"11": ["on", 4]}, "doors": [], "open": [], "seed": 0}"""
-
-
-def outdated(*things: Known, did: Sequence[str] = ()) -> re.Pattern[str]:
-    """Return what of a narrative is outdated where the team knows these things, and who did last what."""
-    team, episode = Beliefs(agent=0, things={each.id: each for each in things}), json.loads(PLATES)
-    members = [
-        {
-            "beliefs": team.model_dump(mode="json"),
-            "plan": None,
-            "history": [f"from step 1 to 2: {each}: done"],
-        }
-        for each in did
-    ] or [{"beliefs": team.model_dump(mode="json"), "plan": None, "history": []}]
-    state = {"episode": episode, "digest": PLATES, "members": members}
-    return outdated_in(cast(State, state))
-
-
-SECOND, IN, ON = seen(11, "plate", 4), {"holder": 7}, {"relation": "on", "holder": 4}
-GLASS, APPLE = seen(6, "waterglass", 4, **ON), seen(9, "apple", 4, holder=8)
-ONLY_THE_GLASS = "Alice waits; only <waterglass> (6) is left, which must not go into the dishwasher."
-
-
-@pytest.mark.parametrize(("sentence", "things", "is_kept"), [
-    ("The second plate and the apple are not found.", [seen(5, "plate", 4), GLASS], True),
-    ("The second plate and the apple are not found.", [seen(5, "plate", 4), APPLE], False),
-    ("Two plates have not yet been found.", [seen(5, "plate", 4), GLASS], True),
-    ("Two plates have not yet been found.", [seen(5, "plate", 4), SECOND], False),
-    ("Nobody has found the apple.", [APPLE], False),
-    ("Bob took <pear> (3) and the apple is missing.", [APPLE], False),
-    ("The plate is there; a second plate is not found.", [seen(5, "plate", 4), SECOND], False),
-    ("At step 2 the apple was not found.", [APPLE], True),
-    ("Only the waterglass is left.", [GLASS], True),
-    ("Only the waterglass is left.", [seen(6, "waterglass", 9, **IN)], False),
-    (ONLY_THE_GLASS, [GLASS], True),
-    (ONLY_THE_GLASS, [seen(6, "waterglass", 9, relation="held by", holder=1)], True),
-    (ONLY_THE_GLASS, [seen(6, "waterglass", 9, **IN)], False),
-    ("The apple is in place and only the waterglass is left.", [seen(9, "apple", 4, **ON), GLASS], True),
-    ("<plate> (5) is left.", [seen(5, "plate", 4, **IN), SECOND], False),
-    ("<plate> (11) is left.", [seen(5, "plate", 4, **IN), SECOND], True),
-    ("Alice waits for the apple.", [APPLE], True),
-    ("Alice waits for the apple.", [seen(9, "apple", 4, **ON)], False),
-])  # fmt: skip
-def test_what_was_open_is_dropped_whole_once_it_is_not(
-    sentence: str, things: Sequence[Known], is_kept: bool
-) -> None:
-    team = Beliefs(agent=-1, step=9, rooms={1: "kitchen"}, things={each.id: each for each in things})
-    told = dated(4, f"It rained. {sentence}", *([GLASS] if sentence == ONLY_THE_GLASS else []))
-    older, _ = kept_short([told, dated(9, "So it is.")], team, outdated(*things, did=["wait"]))
-    assert older["synopsis"]["narrative"] == (f"It rained. {sentence}" if is_kept else "It rained.")
-
-
-def test_who_is_said_to_wait_and_acts_again_waits_no_longer() -> None:
-    told, now = dated(4, "Alice waits in <kitchen> (1). Bob is waiting."), Beliefs(agent=-1, step=9)
-    acts = outdated(did=["goexplore <kitchen> (1)", "wait"])
-    assert kept_short([told, told], now, acts)[0]["synopsis"]["narrative"] == "Bob is waiting."
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"placed": [7]},
-        {"checked": [7]},
-        {"explored": [40]},
-        {"found": [{"thing": 7, "place": 40}]},
-        {"narrative": " "},
-    ],
-)
-def test_a_synopsis_names_nothing_that_was_not_told(wrong: dict[str, Any]) -> None:
-    made = Synopsis.model_validate_json(json.dumps({"narrative": "So it was.", **wrong}))
-    with pytest.raises(ValueError, match=r"is 7|is 40|empty"):
-        summarise_passage.verify(passage(), made)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "why"),
-    [
-        ({"checked": [41]}, "is 41: choose 40"),
-        ({"unchecked": [40]}, "is 40: choose 41"),
-        ({"placed": [61]}, "is 61: choose none"),
-        ({"found": [{"thing": 61, "place": 41}]}, "61 was not seen at 41"),
-        ({"found": [{"thing": 61, "place": 4712}]}, "61 was not seen at 4712"),
-    ],
-)
-def test_a_synopsis_claims_nothing_that_was_not_so(wrong: dict[str, Any], why: str) -> None:
-    made = Synopsis.model_validate_json(json.dumps({"narrative": "So it was.", **wrong}))
-    with pytest.raises(ValueError, match=why):
-        summarise_passage.verify(passage(), made)
-    by_its_room = made.model_copy(update={"found": [Found(thing=61, place=1)], "placed": []})
-    allowed = by_its_room.model_copy(update={"checked": [40], "unchecked": [41]})
-    assert summarise_passage.verify(passage(), allowed) == allowed
-
-
-def test_progress_is_what_the_members_believe_together() -> None:
-    episode = generate(3, "Prepare Tea", 2)
-    nobody = [Beliefs(agent=0), Beliefs(agent=1)]
-    assert assess(episode, nobody) == {
-        "placed": dict.fromkeys((goal.key for goal in episode.goals), 0),
-        "held": {},
-        "found": {},
-    }
-
-
-def test_who_has_a_free_hand_amid_closed_containers_goes_on_looking() -> None:
-    """A teammate can come for what her hands do not hold, and need not look for it."""
-    closed = [Container(id=50 + n, name="kitchencabinet", room=2, x=12 + n, z=1) for n in range(2)]
-    need = Need(id=9, name="kitchentable", room=1, x=1, z=1, relation="on", thing="wine", wanted=3)
-    held = item(60, 2, 12, 2).model_copy(update={"held_by": 0})
-    knowledge = Knowledge(**flat(needs=[need], containers=closed, items=[held]))
-    looking = [("gocheck", each.id) for each in closed]
-    team = [
-        Hand(worker=worker(0, 2, 12, 2, (60,)), options=options_for(("goput", 9), *looking)),
-        Hand(worker=worker(1, 1, 1, 3), options=options_for(*looking)),
-    ]
-    chosen = share_out(knowledge, team)
-    assert team[0].options[chosen[0]].kind == "gocheck"

@@ -11,9 +11,9 @@ from mneme.prompts.household.synopsis import Passage
 from mneme.prompts.prompt import LONGEST_REASON, Prompt
 from mneme.rules.registry import answer as by_rule
 from tests.doubles.apartment import FRIDGE, HALL, KITCHEN, STUDY, TABLE
+from tests.doubles.household import cross_context, passage, situation
 from tests.doubles.questions import assert_bounded, schema_of
 from tests.household.test_household_rivals import planning_of, scene, view
-from tests.household.test_mita import cross_context, passage, situation
 
 BOB = Observed(teammate=1, name="Bob", seen=5, room=KITCHEN)
 ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [

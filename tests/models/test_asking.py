@@ -1,35 +1,26 @@
-"""Asking: who answers, what streams to the chat, what is traced, tools, the two lanes on a real socket."""
+"""Who answers a question: rules, scripts, models and providers, on which lane, and without blocking."""
 
 import asyncio
 import contextlib
-import json
 import socket
 import subprocess
 import sys
-import threading
 import types
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import tool
-from langchain_core.tracers import LangChainTracer
-from langchain_core.tracers.base import BaseTracer
-from langchain_core.tracers.schemas import Run
-from langgraph.graph import END, START, MessagesState, StateGraph
-from langsmith import Client
 from pydantic import BaseModel, Field
 
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, ModelUnavailable
 from mneme.models.asking import responders
-from mneme.models.asking.asking import Lane, ask, auto_notice, call_tools, resolve
+from mneme.models.asking.asking import ask, auto_notice, resolve
 from mneme.models.asking.budget import tokens
 from mneme.models.asking.gate import gate
 from mneme.prompts.prompt import Prompt
@@ -37,11 +28,9 @@ from mneme.rules.registry import answer as by_rule
 from mneme.rules.registry import rule
 from tests.doubles.ollama import Model, OllamaDouble, Reply, Request, by_rules
 from tests.doubles.scripts import script
-from tests.doubles.served import NOTE, STORED, Note, Sorting, greet, point_at, served, sort_note
+from tests.doubles.served import GOOD, NOTE, WHO, Note, Sorting, greet, point_at, served, sort_note
 from tests.doubles.waiting import until
 
-WHO = "ollama:llama3.1:8b"
-GOOD = json.dumps(STORED)
 ROOT = Path(__file__).parents[2]
 
 
@@ -231,414 +220,6 @@ async def test_an_unknown_provider_is_refused() -> None:
         await ask(sort_note, NOTE, "nobody:x")
 
 
-# What streams.
-
-
-async def streamed(who: str, lane: Lane = "user") -> tuple[list[str], str, set[str]]:
-    """Run a graph that asks for both kinds of answers; return its stream's texts, its reply, the ids seen."""
-
-    async def reply(state: MessagesState) -> dict[str, list[BaseMessage]]:
-        await ask(sort_note, NOTE, who, lane=lane)
-        answered = await ask(greet, NOTE, who, lane=lane)
-        return {"messages": [AIMessage(answered.value, id=answered.message_id)]}
-
-    builder = StateGraph(MessagesState)
-    builder.add_node("reply", reply)
-    builder.add_edge(START, "reply")
-    builder.add_edge("reply", END)
-    texts: list[str] = []
-    ids: set[str] = set()
-    start: MessagesState = {"messages": [HumanMessage("hi", id="1")]}
-    final: Any = {}
-    part: Any
-    async for mode, part in builder.compile().astream(start, stream_mode=["messages", "values"]):
-        if mode == "values":
-            final = part
-        elif isinstance(message := part[0], AIMessageChunk):
-            texts += [str(message.text)] if message.text else []
-            ids.add(str(message.id))
-        else:
-            texts.append(f"<whole: {message.text}>")
-    return texts, str(final["messages"][-1].text), ids
-
-
-async def test_rules_and_scripts_stream_like_models() -> None:
-    texts, final, ids = await streamed("rules")
-    assert "".join(texts) == final == "Hello, and thank you for: I live in Ulm."
-    assert len(texts) == 9
-    assert len(ids) == 1
-    script("kind", {"sort_note": [GOOD], "greet": ["Good  day,\nmy friend. "]})
-    texts, final, _ = await streamed("scripted:kind")
-    assert "".join(texts) == final == "Good  day,\nmy friend. "
-    assert len(texts) == 4
-
-
-async def test_a_model_streams_its_text_and_nothing_else(double: OllamaDouble) -> None:
-    double.chat.reply(GOOD, "Hello my dear friend.")
-    texts, final, ids = await streamed(WHO)
-    assert texts == ["Hello", " my", " dear", " friend."]
-    assert final == "Hello my dear friend."
-    assert len(ids) == 1
-
-
-@pytest.mark.filterwarnings("ignore:The v3 streaming protocol:langchain_core._api.LangChainBetaWarning")
-async def test_the_events_of_a_run_carry_the_same_tokens(double: OllamaDouble) -> None:
-    async def reply(state: MessagesState) -> dict[str, list[BaseMessage]]:
-        answered = await ask(greet, NOTE, WHO)
-        return {"messages": [AIMessage(answered.value, id=answered.message_id)]}
-
-    graph = StateGraph(MessagesState).add_node("reply", reply).add_edge(START, "reply").compile()
-    double.chat.reply("<think>hm</think>Hello my dear friend.")
-    start: MessagesState = {"messages": [HumanMessage("hi")]}
-    run = await graph.astream_events(start, version="v3")
-    tokens = [token async for message in run.messages async for token in message.text]
-    assert tokens == ["Hello", " my", " dear", " friend."]
-
-
-async def test_background_text_does_not_reach_the_chat(double: OllamaDouble) -> None:
-    double.chat.reply(GOOD, "A summary.")
-    texts, final, _ = await streamed(WHO, "background")
-    assert texts == ["<whole: A summary.>"]
-    assert final == "A summary."
-
-
-async def test_tokens_arrive_as_they_are_made(double: OllamaDouble) -> None:
-    """Make each token when the one before has arrived."""
-    arrived = threading.Semaphore()
-
-    def tokens() -> Iterator[str]:
-        for letter in "abcdefghij":
-            assert arrived.acquire(timeout=60), "a token is held back"
-            yield f" {letter}"
-
-    double.chat.reply(Reply(tokens()))
-    texts: list[str] = []
-
-    async def reply(state: MessagesState) -> dict[str, list[BaseMessage]]:
-        return {"messages": [AIMessage((await ask(greet, NOTE, WHO)).value)]}
-
-    graph = StateGraph(MessagesState).add_node("reply", reply).add_edge(START, "reply").compile()
-    start: MessagesState = {"messages": [HumanMessage("hi")]}
-    async for message, _ in graph.astream(start, stream_mode="messages"):
-        if isinstance(message, AIMessageChunk) and message.text:
-            texts.append(str(message.text))
-            arrived.release()
-    assert "".join(texts).split() == list("abcdefghij")
-
-
-THOUGHTS = {
-    "with tags": ["<think>", "she", " lives", "</think>", "\n\n", "Hello", " you"],
-    "tags in pieces": ["<", "thi", "nk>", "a < b", "</th", "ink", ">Hel", "lo you"],
-    "long tag": ["<Thinking>hm</Thinking>", "Hello", " you"],
-    "in the middle": ["Hello", "<think>hm", "</think>", " you"],
-    "no tags but like one": ["Hello", " you"],
-    "a call in tags": ["<tool_call>", '{"name": "f"}', "</tool_call>", "Hello", " you"],
-}
-
-
-@pytest.mark.parametrize("tokens", THOUGHTS.values(), ids=THOUGHTS.keys())
-async def test_thinking_is_never_shown(double: OllamaDouble, tokens: list[str]) -> None:
-    double.chat.reply(GOOD, Reply(tokens))
-    texts, final, _ = await streamed(WHO)
-    assert "".join(texts) == final == "Hello you"
-
-
-async def test_angle_brackets_that_are_no_tags_are_shown(double: OllamaDouble) -> None:
-    double.chat.reply(GOOD, Reply(["if a <", " b and c <", "th", "d> e <thin"]))
-    texts, final, _ = await streamed(WHO)
-    assert "".join(texts) == final == "if a < b and c <thd> e <thin"
-
-
-async def test_thinking_whose_opening_tag_is_in_the_template_is_held_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with served(monkeypatch, Model(template="<|user|>{{ .Prompt }}<|assistant|><think>")) as double:
-        double.chat.reply(GOOD, "She greets me.\n</think>\n\nHello you")
-        texts, final, _ = await streamed(WHO)
-        assert texts == ["Hello", " you"]
-        assert final == "Hello you"
-
-
-async def test_unmarked_thinking_of_an_unknown_model_is_withdrawn_and_expected_from_then_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    leak = "She greets me.\n</think>\n\nHello you"
-    with served(monkeypatch, Model("leaky:1b")) as double:
-        double.chat.reply(GOOD, leak, leak, GOOD, leak)
-        _, final, _ = await streamed("ollama:leaky:1b")
-        assert final == "Hello you"
-        texts, final, _ = await streamed("ollama:leaky:1b")
-        assert "".join(texts) == final == "Hello you"
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        '{"name": "insert_memory", "parameters": {"content": "x"}}',
-        '```json\n{"name": "insert_memory", "arguments": {}}\n```',
-        '[TOOL_CALLS] [{"name": "insert_memory", "arguments": {"content": "x"}}]',
-        '<|python_tag|>{"name": "insert_memory", "parameters": {}}',
-        '<tool_call>{"name": "insert_memory", "arguments": {}}</tool_call>',
-    ],
-)
-async def test_a_tool_call_written_as_text_is_never_shown(double: OllamaDouble, call: str) -> None:
-    double.chat.reply(GOOD, Reply(list(call)), "Hello you")
-    texts, final, _ = await streamed(WHO)
-    assert "".join(texts) == final == "Hello you"
-
-
-async def test_text_that_only_begins_like_a_call_is_shown(double: OllamaDouble) -> None:
-    double.chat.reply(GOOD, '{"a": 1} is a JSON object.')
-    texts, final, _ = await streamed(WHO)
-    assert "".join(texts) == final == '{"a": 1} is a JSON object.'
-
-
-async def test_an_attempt_that_broke_off_is_another_message(double: OllamaDouble) -> None:
-    double.chat.reply(GOOD, Reply("Hello my", cut_after=2), "Hello you")
-    texts, final, ids = await streamed(WHO)
-    assert texts == ["Hello", " my", "Hello", " you"]
-    assert final == "Hello you"
-    assert len(ids) == 2
-
-
-async def test_an_empty_reply_is_a_failure(double: OllamaDouble) -> None:
-    double.chat.reply(Reply([""]), " ", "Hello.")
-    answered = await ask(greet, NOTE, WHO)
-    assert (answered.value, answered.attempts) == ("Hello.", 3)
-
-
-# What is traced.
-
-
-class Ears(BaseTracer):
-    """A tracer that keeps every finished run, root and child."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ended: list[Run] = []
-
-    def _persist_run(self, run: Run) -> None:
-        """Keep nothing here: runs are kept when they end."""
-
-    def _end_trace(self, run: Run) -> None:
-        self.ended.append(run)
-        super()._end_trace(run)
-
-
-async def test_every_ask_is_one_run_named_after_its_prompt(double: OllamaDouble) -> None:
-    ears = Ears()
-    double.chat.reply("no", GOOD)
-    await ask(sort_note, NOTE, WHO, config={"callbacks": [ears]})
-    *attempts, run = ears.ended
-    assert run.name == "sort_note"
-    assert WHO in (run.tags or [])
-    assert run.metadata["responder"] == WHO
-    assert run.metadata["attempts"] == 2
-    assert [child.metadata["attempt"] for child in attempts] == [1, 2]
-    assert [child.name for child in attempts] == [WHO, WHO]
-    assert all(child.parent_run_id == run.id for child in attempts)
-
-
-async def test_the_attempts_of_a_failure_are_traced_too(double: OllamaDouble) -> None:
-    ears = Ears()
-    double.chat.reply("no", "no", "no")
-    with pytest.raises(BadAnswer):
-        await ask(sort_note, NOTE, WHO, config={"callbacks": [ears]})
-    assert ears.ended[-1].metadata["attempts"] == 3
-    assert "BadAnswer" in (ears.ended[-1].error or "")
-
-
-async def test_rules_are_traced_as_rules() -> None:
-    ears = Ears()
-    await ask(sort_note, NOTE, "rules", config={"callbacks": [ears]})
-    assert [(run.name, run.tags) for run in ears.ended] == [("sort_note", ["rules"])]
-
-
-class Smithy(BaseHTTPRequestHandler):
-    """What LangSmith's client takes for its server: it keeps what is sent of each run."""
-
-    heard: ClassVar[list[dict[str, Any]]] = []
-
-    def do_POST(self) -> None:
-        self.heard.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        self.send_response(202)
-        self.end_headers()
-
-    do_PATCH = do_POST  # noqa: N815  (the names that http.server looks for)
-
-    def do_GET(self) -> None:
-        self.send_error(404)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Keep silent."""
-
-
-async def test_langsmith_is_told_name_tag_and_attempts(double: OllamaDouble) -> None:
-    with HTTPServer(("127.0.0.1", 0), Smithy) as server:
-        threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
-        client = Client(f"http://127.0.0.1:{server.server_port}", api_key="x", auto_batch_tracing=False)
-        double.chat.reply("no", GOOD)
-        tracer = LangChainTracer(client=client, project_name="test")
-        await ask(sort_note, NOTE, WHO, config={"callbacks": [tracer]})
-        client.flush()
-        server.shutdown()
-    last = Smithy.heard[-1]
-    assert (last["name"], last["tags"]) == ("sort_note", [WHO])
-    assert last["extra"]["metadata"]["attempts"] == 2
-    assert last["outputs"]["output"]["route"] == "store"
-
-
-# Tools.
-
-
-@tool
-def insert_memory(content: str, kind: str = "semantic") -> str:
-    """Remember something new."""
-    return content
-
-
-@tool
-def update_memory(index: int, content: str) -> str:
-    """Replace a memory."""
-    return content
-
-
-TOOLS = [insert_memory, update_memory]
-CALL = {"name": "insert_memory", "arguments": {"content": "The user lives in Ulm.", "kind": "semantic"}}
-
-
-async def insert_what_was_said(messages: Sequence[BaseMessage]) -> AIMessage:
-    """Insert what was said last."""
-    args = {"content": str(messages[-1].content), "kind": "semantic"}
-    return AIMessage("", tool_calls=[{"name": "insert_memory", "args": args, "id": "1", "type": "tool_call"}])
-
-
-async def turn(who: str = WHO, *before: BaseMessage) -> AIMessage:
-    messages = [HumanMessage("I live in Ulm."), *before]
-    return await call_tools("You remember.", messages, TOOLS, who, rule=insert_what_was_said)
-
-
-def calls(message: AIMessage) -> list[tuple[str, dict[str, Any]]]:
-    return [(call["name"], call["args"]) for call in message.tool_calls]
-
-
-async def test_tools_are_described_flat_and_called(double: OllamaDouble) -> None:
-    double.chat.reply(Reply(tool_calls=(CALL,)))
-    assert calls(await turn()) == [("insert_memory", CALL["arguments"])]
-    body = double.chats[0].body
-    (first, _) = [described["function"] for described in body["tools"]]
-    assert first["name"] == "insert_memory"
-    assert first["description"] == "Remember something new."
-    assert first["parameters"]["required"] == ["content", "kind"]
-    assert "format" not in body
-
-
-async def test_calls_in_the_last_line_count_too(double: OllamaDouble) -> None:
-    double.chat.reply(Reply(tool_calls=(CALL,), calls_in_last_line=True))
-    assert calls(await turn()) == [("insert_memory", CALL["arguments"])]
-
-
-async def test_rules_and_scripts_call_tools_too() -> None:
-    assert calls(await turn("rules")) == [
-        ("insert_memory", {"content": "I live in Ulm.", "kind": "semantic"})
-    ]
-    script("agent", {"call_tools": [await insert_what_was_said([HumanMessage("x")]), "Nothing to do."]})
-    assert calls(await turn("scripted:agent")) == [("insert_memory", {"content": "x", "kind": "semantic"})]
-    assert (await turn("scripted:agent")).text == "Nothing to do."
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        json.dumps(CALL),
-        json.dumps(CALL).replace("arguments", "parameters"),
-        f"<tool_call>{json.dumps(CALL)}</tool_call>",
-        f"[TOOL_CALLS] [{json.dumps(CALL)}]",
-        f"I will do this:\n```json\n{json.dumps(CALL)}\n```",
-        json.dumps({"type": "function", "function": CALL}),
-    ],
-)
-async def test_a_call_written_as_text_is_promoted_and_not_shown(double: OllamaDouble, text: str) -> None:
-    double.chat.reply(text)
-    message = await turn()
-    assert calls(message) == [("insert_memory", CALL["arguments"])]
-    assert message.text == ""
-
-
-WRONG_CALLS = {
-    "unknown tool": (
-        {"name": "forget", "arguments": {}},
-        "There is no tool 'forget'; there are: insert_memory",
-    ),
-    "missing argument": ({"name": "update_memory", "arguments": {"content": "x"}}, "lacks: index"),
-    "wrong type": ({"name": "update_memory", "arguments": {"index": "first", "content": "x"}}, "index"),
-}
-
-
-@pytest.mark.parametrize(("call", "complaint"), WRONG_CALLS.values(), ids=WRONG_CALLS.keys())
-async def test_a_wrong_call_is_shown_and_asked_again(
-    double: OllamaDouble, call: dict[str, Any], complaint: str
-) -> None:
-    double.chat.reply(Reply(tool_calls=(call,)), Reply(tool_calls=(CALL,)))
-    assert calls(await turn()) == [("insert_memory", CALL["arguments"])]
-    messages = double.chats[1].body["messages"]
-    assert complaint in messages[-1]["content"]
-    assert call["name"] in messages[-2]["content"]
-
-
-async def test_an_argument_with_a_default_may_be_left_out(double: OllamaDouble) -> None:
-    @tool
-    def explain(sql: str = "") -> str:
-        """Show the plan of a query; without one, of the slow query."""
-        return sql
-
-    async def nothing(messages: Sequence[BaseMessage]) -> AIMessage:
-        return AIMessage("")
-
-    double.chat.reply(Reply(tool_calls=({"name": "explain", "arguments": {}},)))
-    said = await call_tools("Look.", [HumanMessage("Why is it slow?")], [explain], WHO, rule=nothing)
-    assert calls(said) == [("explain", {"sql": ""})]
-
-
-async def test_a_check_of_the_turn_is_shown_and_asked_again(double: OllamaDouble) -> None:
-    def names_the_place(message: AIMessage) -> None:
-        if any("Ulm" not in call["args"]["content"] for call in message.tool_calls):
-            raise ValueError("The memory must name the place.")
-
-    async def checked(who: str) -> AIMessage:
-        messages = [HumanMessage("I live there.")]
-        return await call_tools(
-            "You remember.", messages, TOOLS, who, rule=insert_what_was_said, check=names_the_place
-        )
-
-    vague = {"name": "insert_memory", "arguments": {"content": "The user lives.", "kind": "semantic"}}
-    double.chat.reply(Reply(tool_calls=(vague,)), Reply(tool_calls=(CALL,)))
-    assert calls(await checked(WHO)) == [("insert_memory", CALL["arguments"])]
-    assert "must name the place" in double.chats[1].body["messages"][-1]["content"]
-    with pytest.raises(BadAnswer, match="must name the place"):
-        await checked("rules")
-
-
-async def test_the_same_call_is_stopped_at_the_second(double: OllamaDouble) -> None:
-    double.chat.reply(Reply(tool_calls=(CALL, CALL)))
-    first = await turn()
-    assert len(first.tool_calls) == 1
-    double.chat.reply(Reply(tool_calls=(CALL,)))
-    done = ToolMessage("done", tool_call_id=first.tool_calls[0]["id"] or "")
-    assert (await turn(WHO, first, done)).tool_calls == []
-
-
-async def test_a_model_without_tools_is_named(double: OllamaDouble, monkeypatch: pytest.MonkeyPatch) -> None:
-    double.chat.reply(Reply(status=400, error="llama3.1:8b does not support tools"))
-    with pytest.raises(ModelUnavailable, match="does not support tools") as failure:
-        await turn()
-    assert "with tools" in failure.value.hint
-    with served(monkeypatch, Model("gemma:2b", ("completion",))) as other:
-        with pytest.raises(ModelUnavailable, match="gemma:2b does not support tools"):
-            await turn("ollama:gemma:2b")
-        assert not other.chats
-
-
 # The lanes, on a real socket.
 
 
@@ -774,7 +355,7 @@ def test_nothing_blocks_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     code = (
         "import asyncio, os, sys\n"
         "from blockbuster import blockbuster_ctx\n"
-        "from tests.doubles.served import NOTE, greet, sort_note\n"
+        "from tests.doubles.served import GOOD, WHO, NOTE, greet, sort_note\n"
         "from mneme.models.asking.asking import ask\n"
         "from mneme.models.embedding.embedders import open_embedder\n"
         "async def main():\n"
@@ -805,7 +386,7 @@ def test_importing_the_asking_is_light() -> None:
 def test_no_tracing_means_no_client_of_langsmith() -> None:
     code = (
         "import asyncio, sys\n"
-        "from tests.doubles.served import NOTE, sort_note\n"
+        "from tests.doubles.served import GOOD, WHO, NOTE, sort_note\n"
         "from mneme.models.asking.asking import ask\n"
         "import socket\n"
         "socket.socket.connect = lambda *a: sys.exit('connected')\n"

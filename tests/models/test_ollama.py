@@ -17,11 +17,8 @@ from mneme.core.settings import settings
 from mneme.models.asking.asking import ask
 from mneme.models.ollama import catalogue
 from tests.doubles.ollama import Model, OllamaDouble, Reply
-from tests.doubles.served import NOTE, STORED, Note, greet, point_at, served, sort_note
+from tests.doubles.served import GOOD, NOTE, STORED, WHO, Note, greet, point_at, served, sort_note
 from tests.doubles.waiting import until
-
-WHO = "ollama:llama3.1:8b"
-GOOD = json.dumps(STORED)
 
 
 def sent(double: OllamaDouble) -> list[dict[str, Any]]:

@@ -8,8 +8,8 @@ import pytest
 from mneme.models.asking.probability import ask_likelihood
 from mneme.prompts.sharing.answering import Asked, answer
 from tests.doubles.ollama import OllamaDouble, Reply
+from tests.doubles.served import WHO
 
-WHO = "ollama:llama3.1:8b"
 ASKED = Asked(does="Write.", question="?")
 
 
