@@ -157,7 +157,7 @@ def location(request: pytest.FixtureRequest) -> str:
     """Name a place on each log and each index where a ledger can be opened again.
 
     A log in a folder with an index on a server stands for both where there is no Postgres, and has the whole
-    contract in test_ledger.py.
+    contract in stores/ledger.
     """
     engine = "double" if request.param == "team" and not has_postgres() else request.param
     return str(request.getfixturevalue(f"{engine}_location"))
