@@ -27,6 +27,7 @@ from mneme.stores.ledger.records import (
 )
 from mneme.stores.provenance import as_now, stale, steps
 from mneme.stores.recall import (
+    KINDS,
     RECALLABLE,
     Contradiction,
     Keep,
@@ -417,14 +418,14 @@ def _as_shared(version: Version, owner: str) -> Memory:
 
 
 def _step(distance: int, version: Version, old: Mapping[str, str]) -> Step:
-    source = version.change.source
+    source, kind = version.change.source, kind_in(version.namespace)
     return Step(
         distance=distance,
-        kind=kind_in(version.namespace) or "record",
+        kind=kind or "record",
         key=version.key,
         owner=unescaped(version.namespace[1]),
         version=version.version,
-        text=version.text,
+        text=KINDS[kind].texts(version)[0] if kind == "card" else version.text,
         at=version.at,
         made=f"{version.change.actor}: {version.change.reason}",
         said=str(version.value.get("quote") or ""),
