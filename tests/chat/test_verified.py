@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
+from mneme.api.rendering import row_of
 from mneme.core.errors import NotFound
 from mneme.graphs.chatbot import builder as chatbot
 from mneme.graphs.memory_agent import builder as memory_agent
@@ -369,6 +370,8 @@ async def test_what_held_before_a_change_is_recalled_with_it(edge_ledger: Ledger
     wrong = {"relation": "correction", "outdated": "Bergen"}
     assert await moved(edge_ledger, **wrong, content="The user lives in Bodø.") == ["update"]
     assert await recalled(edge_ledger) == [f"The user lives in Bodø. (from 2026-03-02) {before}"]
+    (found,) = await UserMemories(edge_ledger, "local").similar("home")
+    assert before in str(row_of(found)["note"]), "tools and tables show it, too"
     shared = [each.text for each in await recall(edge_ledger, "Where does the user live?", Asker("local"))]
     assert shared == ["The user lives in Bodø.", before], "what holds comes first"
 
