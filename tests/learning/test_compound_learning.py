@@ -245,6 +245,19 @@ async def test_a_poisoned_lesson_is_flagged_and_kept_from_retrieval(edge_ledger:
 
 
 LOOK: Json = {"name": "schema", "arguments": {}}
+DECIDED: Json = {
+    "rationale": "Measured.",
+    "answer": "",
+    "solved": True,
+    "confidence": 0.8,
+    "references": [],
+    "uncertainties": [],
+    "fallbacks": [],
+    "promote": [],
+    "verify_new": False,
+    "faster_or_novel": True,
+    "reusable": True,
+}
 
 
 def answering(body: Json) -> Answer:
@@ -266,19 +279,7 @@ def answering(body: Json) -> Answer:
             "assumptions": [],
         },
         "Look for what is wrong": {"objections": [], "hidden_check": ""},
-        "Decide on the final answer": {
-            "rationale": "Measured.",
-            "answer": "",
-            "solved": True,
-            "confidence": 0.8,
-            "references": [],
-            "uncertainties": [],
-            "fallbacks": [],
-            "promote": [],
-            "verify_new": False,
-            "faster_or_novel": True,
-            "reusable": True,
-        },
+        "Decide on the final answer": DECIDED,
         "compile what a finished task": {
             "findings": [
                 {
@@ -325,19 +326,7 @@ async def test_a_researcher_whose_model_has_no_tools_goes_on_without(
 
 
 async def test_a_leader_that_contradicts_the_measurement_is_not_believed(edge_ledger: Ledger) -> None:
-    wrong = {
-        "rationale": "I feel it.",
-        "answer": "KEEP",
-        "solved": True,
-        "confidence": 1.0,
-        "references": [],
-        "uncertainties": [],
-        "fallbacks": [],
-        "promote": [],
-        "verify_new": False,
-        "faster_or_novel": True,
-        "reusable": True,
-    }
+    wrong = DECIDED | {"rationale": "I feel it.", "answer": "KEEP", "confidence": 1.0}
     script("boaster", {"resolve_task": [json.dumps(wrong)]})
     with pytest.raises(BadAnswer, match="solved is true"):
         given = problem(DISCOVERY, wanted_speed_up=1_000_000)
