@@ -38,16 +38,18 @@ SERVER = 'xdist_group("server")'
 BEFORE_OTHERS = (
     "tests/discussion/test_discussions.py",
     "tests/environments/test_sql_tuning.py",
+    "tests/environments/test_tuning_tasks.py",
     "tests/evals/test_compare.py",
     "tests/household/test_household_cli.py",
     "tests/household/test_mita.py",
     "tests/learning/test_compound_learning.py",
+    "tests/learning/test_learn_cli.py",
     "tests/mneme/test_cli.py",
     "tests/mneme/test_editors.py",
     "tests/sharing/test_share_cli.py",
     "tests/stores/test_damage.py",
     "tests/stores/test_knowledge_cards.py",
-    "tests/stores/test_ledger_files.py",
+    "tests/stores/test_ledger_disks.py",
     "tests/stores/test_upgrading.py",
     "tests/test_docs_run.py",
     "tests/test_house.py",
@@ -157,7 +159,7 @@ def location(request: pytest.FixtureRequest) -> str:
     """Name a place on each log and each index where a ledger can be opened again.
 
     A log in a folder with an index on a server stands for both where there is no Postgres, and has the whole
-    contract in test_ledger.py.
+    contract in stores/ledger.
     """
     engine = "double" if request.param == "team" and not has_postgres() else request.param
     return str(request.getfixturevalue(f"{engine}_location"))

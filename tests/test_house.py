@@ -1,4 +1,4 @@
-"""The house: which room imports which, and what stands in no circle."""
+"""The house: which room imports which, what stands in no circle, and how long files and functions are."""
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,6 +30,9 @@ MAY_IMPORT: Mapping[str, tuple[str, ...]] = {
     "evals": (*ALL, "cli", "importing", "integrations", "server"),
 }
 """What each room may import beside itself and `core`. Nobody imports `evals`: they are loaded by name."""
+
+LONGEST_FILE, LONGEST_FUNCTION = 450, 50
+"""Lines that a file and a function have at most, tests included."""
 
 
 class Import(NamedTuple):
@@ -131,3 +134,16 @@ def test_modules_stand_in_no_circle() -> None:
     """An import in a function closes a circle too: it hides one, and does not undo it."""
     found = ((each.importer, each.imported) for each in imports() if not each.for_types)
     assert circle((one, other) for one, other in found if one != other) == ""
+
+
+def test_files_and_functions_are_short() -> None:
+    files = [*modules().values(), *(ROOT / "tests").rglob("*.py")]
+    assert [file for file in files if len(file.read_text().splitlines()) > LONGEST_FILE] == []
+    long = [
+        f"{file}:{node.lineno}"
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
+    ]
+    assert long == []

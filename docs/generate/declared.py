@@ -1,4 +1,4 @@
-"""Write `mneme/cli/declared.json`: the parameters of each operation that a command calls.
+"""Write `mneme/cli/declared.json`: what the command line must know of each operation that it calls.
 
 `python docs/generate/declared.py` writes the file; a test compares it with what this would write.
 """
@@ -12,7 +12,7 @@ from mneme.cli.derived import DECLARED, arguments_of, operation_of
 
 
 def declared() -> dict[str, Any]:
-    """Return the owner and the parameters of each operation that a command calls."""
+    """Return whose data each operation is on that a command calls, whether it erases, and its parameters."""
     return dict(sorted(_called(commands.declared())))
 
 
@@ -21,8 +21,8 @@ def _called(about: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         if isinstance(below, dict) and "calls" in below:
             operation = operation_of(below["calls"])
             schema = arguments_of(operation).model_json_schema()
-            known = {"owner": operation.kind.OWNER, "parameters": schema.get("properties", {})}
-            yield below["calls"], known
+            known = {"owner": operation.kind.OWNER, "erases": operation.route.erases}
+            yield below["calls"], known | {"parameters": schema.get("properties", {})}
         elif isinstance(below, dict):
             yield from _called(below)
 

@@ -5,6 +5,7 @@ syllables, AABBA, the sonnet's parts), ours speaks of the form that was asked fo
 three forms of that domain.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, Field, field_validator, model_validator
@@ -61,6 +62,17 @@ class Rubric(BaseModel, frozen=True, extra="forbid"):
         """Return the criteria by which an agent's answers are scored; all where none would be left."""
         own = tuple(each for each in self.criteria if not each.agents or agent in each.agents)
         return own or self.criteria
+
+    def total(self, agent: str, points: Mapping[str, int]) -> int:
+        """Return what an agent's pair earned, of 100; a plain question takes nothing from a good answer."""
+        every = self.of(agent)
+        of_answer = tuple(each for each in every if not each.of_question)
+        shares = [
+            sum(points[each.name] for each in some) / sum(each.points for each in some)
+            for some in (every, of_answer)
+            if some
+        ]
+        return round(TOTAL * max(shares))
 
     def as_text(self) -> str:
         """Write the rubric as lines, one per criterion, for a prompt or a person."""

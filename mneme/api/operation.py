@@ -122,6 +122,11 @@ class Operation:
     route: Route
 
     @property
+    def is_reading(self) -> bool:
+        """Whether it changes nothing."""
+        return self.route.method == "GET"
+
+    @property
     def _function(self) -> Callable[..., Any]:
         function: Callable[..., Any] = getattr(self.kind, self.name)
         return function

@@ -34,7 +34,7 @@ def cell_of(value: Any) -> Cell:
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {each}" for name, each in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        sentences = [each.content for each in value if hasattr(each, "content")]
+        sentences = [getattr(each, "text", each.content) for each in value if hasattr(each, "content")]
         return "\n".join(sentences) or ", ".join(map(str, value))
     return value if isinstance(value, str | int | float) or value is None else str(value)
 
@@ -45,6 +45,7 @@ def _memory_row(record: Any) -> Row:
     holds = ", ".join(filter(None, period))
     when = " ".join(filter(None, [HOLDING[memory.holding], f"({holds})" if holds else ""]))
     is_listed = record.similarity is None  # a table of what a search found has no room for one more word
+    before = [] if is_listed else [each.text for each in memory.past[:1]]
     read = "read by rules" if memory.read_by == "rules" and is_listed else ""
     return {
         "key": record.key,
@@ -52,7 +53,7 @@ def _memory_row(record: Any) -> Row:
         "memory": memory.content if record.live else f"{memory.content} (retired)",
         "kind": memory.kind,
         "since": (memory.time or record.at.astimezone().isoformat())[:16].replace("T", " "),
-        "note": "; ".join(filter(None, [when, memory.attention, read])),
+        "note": "; ".join(filter(None, [when, *before, memory.attention, read])),
         "similarity": record.similarity,
     }
 

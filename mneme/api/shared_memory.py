@@ -20,12 +20,14 @@ from mneme.stores.ledger.records import (
     Namespace,
     Source,
     Version,
+    Write,
     team_namespace,
     unescaped,
     user_namespace,
 )
 from mneme.stores.provenance import as_now, stale, steps
 from mneme.stores.recall import (
+    KINDS,
     RECALLABLE,
     Contradiction,
     Keep,
@@ -337,28 +339,26 @@ class SharedMemory(Operations):
         waiting = TeamFacts(self._ledger, own, "proposals")
         head = await waiting.head(only(key, await waiting.keys(key), own, "proposal", "mneme proposals"))
         change = self._change(reason, "accepted" if accept else "turned down")
-        done = await waiting.retire(head.key, change=change, expected_version=head.version)
         if not accept:
-            return done
+            return await waiting.retire(head.key, change=change, expected_version=head.version)
+        decided = waiting.retirement(head.key, change, head.version)
         why = f"{head.change.reason}, {change.reason}"
         change = change.model_copy(update={"source": head.change.source, "reason": why})
-        return await self._add(TeamFacts(self._ledger, own), Memory.model_validate(head.value), change)
+        memory = Memory.model_validate(head.value)
+        return await self._add(TeamFacts(self._ledger, own), memory, change, decided)
 
-    async def _add(self, facts: TeamFacts, memory: Memory, change: Change) -> Written:
-        """Write what is shared; what was made of the same memory before says so from now on."""
+    async def _add(self, facts: TeamFacts, memory: Memory, change: Change, *more: Write) -> Written:
+        """Write what is shared, with `more`; what was made of the same memory before says so from now on."""
         from mneme.api.write_gate import compared, linked  # noqa: PLC0415  (slow to import)
 
         earlier = await self._made_before(facts, change.source.records)
         known, beside = await compared(memory, facts, but=earlier.key if earlier else "")
-        if earlier and earlier.memory.content == memory.content:
-            known = earlier
-        elif earlier:
-            at = earlier.version
-            made = await facts.update(earlier.key, linked(memory, beside), change=change, expected_version=at)
-            known = None
-        elif known is None:
-            made = await facts.insert(linked(memory, beside), change=change)
-        record, *others = await facts.linked([known or made, *beside])
+        if earlier:
+            known = earlier if earlier.memory.timed == memory.timed else None
+        of = (earlier.key, earlier.version) if earlier else (None, None)
+        new = [] if known else [facts.write(of[0], linked(memory, beside), change, of[1])]
+        written = await self._ledger.write([*new, *more])
+        record, *others = await facts.linked([known or MemoryRecord.of(written[0]), *beside])
         return Written(**dict(record), is_new=known is None, beside=others)
 
     async def _made_before(self, facts: TeamFacts, references: Sequence[str]) -> MemoryRecord | None:
@@ -418,14 +418,14 @@ def _as_shared(version: Version, owner: str) -> Memory:
 
 
 def _step(distance: int, version: Version, old: Mapping[str, str]) -> Step:
-    source = version.change.source
+    source, kind = version.change.source, kind_in(version.namespace)
     return Step(
         distance=distance,
-        kind=kind_in(version.namespace) or "record",
+        kind=kind or "record",
         key=version.key,
         owner=unescaped(version.namespace[1]),
         version=version.version,
-        text=version.text,
+        text=KINDS[kind].texts(version)[0] if kind == "card" else version.text,
         at=version.at,
         made=f"{version.change.actor}: {version.change.reason}",
         said=str(version.value.get("quote") or ""),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from mneme.cli.options import Agents, Json, Names, Team, User, Yes
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, NotFound
 
 if TYPE_CHECKING:  # slow to import
     from pydantic import BaseModel
@@ -138,7 +138,13 @@ class Fields:
         if self._whole:
             return found
         plain = found.model_dump(by_alias=True)
-        return {name: plain[name] for name in self.schemas}
+        return {name: _zoned(plain[name]) for name in self.schemas}
+
+
+def _zoned(value: Any) -> Any:
+    """Return a time without a zone as one of the local zone."""
+    is_local = isinstance(value, datetime) and value.tzinfo is None
+    return value.astimezone() if is_local else value
 
 
 async def _quietly_ended(work: Coroutine[Any, Any, Any]) -> Any:
@@ -234,7 +240,6 @@ def call(
     fails: str = "",
     versions: str = "",
     searching: bool = False,
-    erases: bool = False,
 ) -> Command:
     """Return a command that calls an operation and prints what it returns.
 
@@ -242,7 +247,7 @@ def call(
     `without` which are no options, and `defaults` which default one has there.
     `shows`, a `module:name`, prints the result; `told` makes of it, and of what was given, what is printed;
     `called` is its name in JSON where it is no object; `fails` says whether it is a failure; `versions` is
-    the command that lists them; `searching` says whether vectors are searched, `erases` whether to ask.
+    the command that lists them; `searching` says whether vectors are searched. A person confirms what erases.
     """
     declared = json.loads(DECLARED.read_text(encoding="utf-8"))[calls]
     owner = OWNERS[declared["owner"]]
@@ -254,32 +259,36 @@ def call(
         given: Annotated[Values, fields],
         whose: owner = "local",  # type: ignore[valid-type]
     ) -> int:
-        from mneme.cli.show import console, print_result  # what prints is slow to import
+        from mneme.cli.show import print_result  # what prints is slow to import
         from mneme.client.home import open_operations
-        from mneme.core.errors import NotFound
-        from mneme.core.settings import settings
 
-        operation, values = operation_of(calls), dict(given)
-        for name, each in given.items():
-            if isinstance(each, datetime) and each.tzinfo is None:  # local time
-                values[name] = each.astimezone()
-        reading = operation.route.method == "GET"
-        async with open_operations(operation.kind, whose, reading=reading, searching=searching) as on:
+        operation = operation_of(calls)
+        reads = operation.is_reading
+        async with open_operations(operation.kind, whose, reading=reads, searching=searching) as on:
             try:
-                result = await getattr(on, operation.name)(**values)
+                result = await getattr(on, operation.name)(**given)
             except NotFound as error:
                 if versions and not error.hint:
-                    error.hint = f"`{versions.format(**values)}` lists the versions."
+                    error.hint = f"`{versions.format(**given)}` lists the versions."
                 raise
-            no_key = not settings().key.get_secret_value()  # else the key says whose it is
-            if no_key and result == [] and hasattr(on, "users") and whose not in (known := await on.users()):
-                others = f"; of others: {', '.join(known)}" if known else ""
-                console.print(f"Nothing is kept of {whose}{others}.")
-        result = named(told)(result, values) if told else result
+            if result == [] and hasattr(on, "users"):
+                await _print_whether_known(whose, on)
+        result = named(told)(result, given) if told else result
         print_result(result, named(shows), called)
         return int(bool(fails) and named(fails)(result))
 
-    return Command(run, asks=erases)
+    return Command(run, asks=declared["erases"])
+
+
+async def _print_whether_known(user: str, on: Any) -> None:
+    """Say that nothing is kept of a user, and of which other users something is."""
+    from mneme.cli.show import console
+    from mneme.core.settings import settings
+
+    no_key = not settings().key.get_secret_value()  # else the key says who asks
+    if no_key and user not in (known := await on.users()):
+        others = f"; of others: {', '.join(known)}" if known else ""
+        console.print(f"Nothing is kept of {user}{others}.")
 
 
 def named(where: str, package: str = "mneme.cli") -> Any:

@@ -107,7 +107,7 @@ class Remote:
             **{name: _segment(str(plain[name]), name) for name in operation.in_path}
         )
         beside = {name: value for name, value in plain.items() if name not in operation.in_path}
-        reads = operation.route.method == "GET"
+        reads = operation.is_reading
         asked = {name: value for name, value in beside.items() if value is not None} if reads else {}
         has_model = any(plain.get(each, RULES) != RULES for each in ASKS)
         patience = WITH_A_MODEL if has_model else PATIENCE

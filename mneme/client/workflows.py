@@ -5,7 +5,7 @@ the ledger is opened here. Callers use both in the same way.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -121,11 +121,25 @@ class Workflows:
                 yield each
 
     async def pieces(
-        self, graph: str, given: Any, config: RunnableConfig, context: Values
+        self,
+        graph: str,
+        given: Any,
+        config: RunnableConfig,
+        context: Values,
+        show: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> AsyncIterator[tuple[str, bool]]:
-        """Yield a graph's reply piece by piece, with whether the attempt before this piece broke off."""
+        """Yield a graph's reply piece by piece, with whether the attempt before this piece broke off.
+
+        `show` is told what the agent is shown of what other workflows remember.
+        """
         said = ""
-        async for chunk, _ in self.stream(graph, given, config, context, "messages"):
+        both: list[StreamMode] = ["messages", "custom"]
+        async for mode, told, *_ in self.stream(graph, given, config, context, both):  # a server adds an id
+            if mode.startswith("custom"):
+                if told.get("step") == "shared":
+                    show(told["shown"])
+                continue
+            chunk, _ = told
             part = chunk.model_dump() if isinstance(chunk, BaseMessage) else chunk
             yield str(part["content"]), said not in {"", part["id"]}
             said = part["id"]

@@ -76,9 +76,9 @@ def _tool(name: str) -> types.Tool:
     (offer,) = chosen([name])
     hints = types.ToolAnnotations(
         title=offer.title,
-        read_only_hint=offer.is_reading,
+        read_only_hint=offer.operation.is_reading,
         destructive_hint=offer.is_destructive,
-        idempotent_hint=offer.is_reading or offer.is_idempotent,
+        idempotent_hint=offer.operation.is_reading or offer.is_idempotent,
         open_world_hint=False,
     )
     return types.Tool(

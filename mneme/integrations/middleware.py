@@ -135,8 +135,8 @@ class MemoryMiddleware(AgentMiddleware[MemoryState]):
 
 
 def _recalled(found: Sequence[MemoryRecord]) -> dict[str, Any]:
-    rows = map(row_of, found)
-    lines = [f"- {short(str(row['memory']))} (since {row['since']})" for row in rows]
+    notes = [(row, f"; {row['note']}" if row["note"] else "") for row in map(row_of, found)]
+    lines = [f"- {short(str(row['memory']))} (since {row['since']}{note})" for row, note in notes]
     return {"recalled": "\n".join([HEADING, *lines]) if lines else "", "memory_problem": ""}
 
 

@@ -73,10 +73,6 @@ class Offer:
     def operation(self) -> Operation:
         return self.kind.OFFERED[self.operation_name.partition(".")[2]]
 
-    @property
-    def is_reading(self) -> bool:
-        return self.operation.route.method == "GET"
-
     @cached_property
     def arguments(self) -> type[BaseModel]:
         """The type of what the model gives."""

@@ -37,7 +37,7 @@ def mcp_route(opened: Mapping[type[Operations], Opened]) -> tuple[StreamableHTTP
 
     async def do(offer: Offer, given: Mapping[str, Any], request: Request) -> Any:
         owner = request.query_params.get(offer.kind.OWNER, LOCAL)
-        reads = offer.name if offer.is_reading else ""
+        reads = offer.name if offer.operation.is_reading else ""
         operations = await opened[offer.kind](request, owner, CALLER, reads)
         return await offer.call(operations, given, "auto")
 

@@ -177,8 +177,8 @@ async def score(  # noqa: PLR0913, PLR0917  (what a pair is, and by what it is s
             shown = rubric.as_text() if frozen.version else printed(rubric)
             whole = Gradeable(rubric=shown, question=question, answer=text)
             number = await ask(score_whole, whole, context.scorer, lane=lane)
-            points, why = {WHOLE: number.value.score}, "One number, without a reason (A.1.5)."
-            by = number.responder
+            total, why = number.value.score, "One number, without a reason (A.1.5)."
+            points, by = {WHOLE: total}, number.responder
         else:
             criteria = Criteria([*rubric.of(exchange.agent.name)])
             scored["most"] = sum(each.points for each in criteria.root)
@@ -192,14 +192,10 @@ async def score(  # noqa: PLR0913, PLR0917  (what a pair is, and by what it is s
             )
             answered = await ask(score_pair, judged, context.scorer, lane=lane)
             points = {each.name: answered.value.points[each.name] for each in criteria.root}
+            total = rubric.total(exchange.agent.name, points)
             why, by = answered.value.rationale, answered.responder
     except (BadAnswer, PromptTooLong) as unusable:
         return {**scored, "rationale": f"It could not be scored: {unusable}"}
-    of_answer = {each.name: each.points for each in rubric.of(exchange.agent.name) if not each.of_question}
-    share = sum(points.values()) / scored["most"]
-    if of_answer and WHOLE not in points:  # a plain question takes nothing from a good answer
-        share = max(share, sum(points[each] for each in of_answer) / sum(of_answer.values()))
-    total = round(100 * share)
     return {**scored, "score": total, "points": points, "rationale": why, "scored_by": by}
 
 

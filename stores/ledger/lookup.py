@@ -170,18 +170,15 @@ class Lookup:
         dense = None if mode == "bm25" else vector or await self.vector_of(query)
         words = None if mode == "dense" else words_asked(query)
         now = self._clock.now()
-        days = now.timestamp() / 86_400
         scopes = (scope("+", prefix, shelf),) if prefix else ()
         where = Where(scopes, conditions(filter), sections=tuple(map(section_name, sections)))
-        asked = Query(where, mode, dense, words, limit, offset, min_score, ranking, days)
+        asked = Query(where, mode, dense, words, limit, offset, min_score, ranking, now.timestamp() / 86_400)
         hints = hints_of(query, now.astimezone().date()) if mode == "blend" else None
         try:
             hits = await self._log.thread(lambda: self._found(asked, hints))
         except StorageFailure as failure:
             raise await self._unrankable(asked) or failure from None
-        if ranking is not None:
-            return [hit._replace(parts=ranking.parts(hit, days)) for hit in hits]
-        if by_words and hints is None:
+        if by_words and hints is None and ranking is None:
             return [hit._replace(score=likeness(hit.score)) for hit in hits]
         return hits
 
@@ -210,6 +207,8 @@ class Lookup:
             ]
             if len(hits) == len(found) and (attempt or latest == followed):
                 break
+        if (ranking := asked.ranking) is not None:
+            return [hit._replace(parts=ranking.parts(hit, asked.now)) for hit in hits]
         return hits
 
     async def _unrankable(self, asked: Query) -> BadInput | None:

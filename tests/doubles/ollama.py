@@ -181,3 +181,8 @@ class OllamaDouble(StandIn):
             if accident.line is None:
                 raise
             yield accident.line
+
+
+def sent(double: OllamaDouble) -> list[Json]:
+    """Return the bodies of the requests to chat."""
+    return [request.body for request in double.chats]

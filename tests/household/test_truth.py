@@ -16,7 +16,8 @@ from mneme.prompts.household.mita import allocate_actions, propose_action
 from mneme.prompts.household.synopsis import summarise_passage
 from tests.doubles.questions import schema_of
 from tests.household.trace_of_truth import History
-from tests.household.truth import NAMES, Reader, UntrueError, asked, sections
+from tests.household.truth import NAMES, Reader, UntrueError, sections
+from tests.household.truth_of_questions import asked
 
 PROMPTS: dict[str, Any] = {each.name: each for each in (propose_action, allocate_actions, summarise_passage)}
 

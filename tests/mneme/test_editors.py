@@ -7,6 +7,7 @@ import subprocess
 import time
 import tomllib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,29 +97,30 @@ WORK: dict[str, list[Json]] = {
 }
 
 
+NAMES = (
+    ("SessionStart", "UserPromptSubmit", "SessionEnd"),
+    ("sessionStart", "beforeSubmitPrompt", "sessionEnd"),
+)
+"""The events of a session, as others name them and as Cursor does."""
+
+
+def event_of(editor: str, name: str, session: str, folder: str = "/tmp/kite", **more: Any) -> Json:
+    """Return an event as the editor sends it."""
+    if editor == "cursor":
+        about: Json = {"conversation_id": session, "workspace_roots": [folder]}
+    else:
+        about = {"session_id": session, "cwd": folder}
+    return {**about, "hook_event_name": name, **more}
+
+
 @pytest.mark.parametrize("editor", FILES)
 def test_what_a_session_did_is_one_memory_that_the_next_one_is_shown(
     editor: str, tmp_path: Path, person: dict[str, str], mneme: Run
 ) -> None:
     assert mneme("connect", editor).returncode == 0
-    is_cursor = editor == "cursor"
-    start, asks, ends = (
-        ("sessionStart", "beforeSubmitPrompt", "sessionEnd")
-        if is_cursor
-        else ("SessionStart", "UserPromptSubmit", "SessionEnd")
-    )
+    start, asks, ends = NAMES[editor == "cursor"]
     hook = command_of(tmp_path, editor, start)
-
-    def event(name: str, session: str, **more: Any) -> Json:
-        if is_cursor:
-            return {
-                "conversation_id": session,
-                "workspace_roots": ["/tmp/kite"],
-                "hook_event_name": name,
-                **more,
-            }
-        return {"session_id": session, "cwd": "/tmp/kite", "hook_event_name": name, **more}
-
+    event = partial(event_of, editor)
     with own_server(tmp_path / "mneme") as server:
         for request in ("Make the wing wider.", "And test it."):
             played(hook, event(asks, "s1", prompt=request), person)
@@ -149,10 +151,7 @@ def test_what_a_session_did_is_one_memory_that_the_next_one_is_shown(
         assert not list(notes.glob("*.done"))
         played(hook, event(asks, "s10", prompt="Only a question?"), person)
         played(hook, event(ends, "s10"), person)
-        elsewhere = event(start, "s11") | (
-            {"workspace_roots": ["/tmp/boat"]} if is_cursor else {"cwd": "/tmp/boat"}
-        )
-        played(hook, elsewhere, person)
+        played(hook, event(start, "s11", "/tmp/boat"), person)
         assert " ".join(server.memories()).count("Worked on") == 1
 
 

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.doubles.langgraph_server import ROOT, Guarded, Server
+from tests.doubles.talking import remembered, said
 from tests.mneme.routes import (
     NOT_OFFERED,
     OPEN,
@@ -21,7 +22,6 @@ from tests.mneme.routes import (
     belongings,
     is_refused,
 )
-from tests.mneme.test_server import remembered, said
 
 GRAPHS = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))["graphs"]
 pytestmark = pytest.mark.xdist_group("server")

@@ -2,6 +2,7 @@
 
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -300,6 +301,24 @@ class TestRoles:
         assert readers < read and "eve" not in {by for by, _ in read}
         erased = await Memories(bundled, "ann").forget(told.key)
         assert erased.left == ["bob, rob, who read the memory of analysts: their conversations stay"]
+
+    async def test_an_accepted_proposal_is_a_fact_also_where_it_ends_in_the_middle(
+        self, bundled: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ann, rob, bob = (SharedMemory(bundled, name) for name in ("ann", "rob", "bob"))
+        told = await Memories(bundled, "ann").add("Reporting uses the database PostgreSQL.")
+        proposed, write = await ann.promote(told.key, "analysts"), Ledger.write
+
+        async def write_and_end(*given: Any) -> None:
+            await write(*given)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as here:
+            here.setattr(Ledger, "write", write_and_end)
+            with pytest.raises(KeyboardInterrupt):
+                await rob.review(proposed.key, "analysts", True)
+        assert await rob.proposals("analysts") == []
+        assert [each.text for each in await bob.recall(QUESTION, teams=["analysts"])] == [told.memory.content]
 
     def test_a_team_that_is_shared_keeps_its_name(self) -> None:
         assert own_team("ann", "analysts") == "analysts"

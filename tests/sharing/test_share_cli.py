@@ -68,6 +68,14 @@ def test_a_pool_is_filled_asked_shown_exported_and_emptied(
     assert '"pool literary_creation"' in told.stdout and "24 memories" in told.stdout
 
 
+def test_what_the_agent_is_shown_of_the_team_is_printed_with_its_origin(
+    share: Run, environment: dict[str, str]
+) -> None:
+    assert run_mneme(("add", "The ship's cat is called Tom."), environment).returncode == 0
+    done = share("ask", "--agent", "limerick", *RULES, "--no-train", "A limerick about the ship's cat")
+    assert "shared  The ship's cat is called Tom. [local said, " in done.stdout, done.stderr
+
+
 def test_an_answer_is_printed_with_its_score_and_what_was_learned(share: Run) -> None:
     done = share("ask", "--agent", "riddle", *RULES, "--threshold", "0", "I have hands but cannot clap.")
     assert done.returncode == 0, done.stderr

@@ -53,6 +53,9 @@ async def test_an_answer_streams_is_stored_and_wakes_the_training(server: Server
         await eventually(trained)
         state: Any = await client.threads.get_state(training)
         assert state["values"]["why"]
+    assert server.mneme("add", "The ship's cat is called Tom.").returncode == 0
+    asked = ("ask", "--agent", "limerick", "--agents", "rules", "--no-train", "A limerick on the ship's cat")
+    assert "shared  The ship's cat is called Tom. [" in server.mneme("share", *asked).stdout
     (pair,) = [
         each for each in share(server, "pool", "list", "--pool", POEMS) if each["key"] == values["key"]
     ]

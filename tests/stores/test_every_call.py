@@ -26,9 +26,9 @@ from tests.doubles.calls import GO_ON, KILLED, Call, Watched, compiled
 from tests.doubles.command_line import run_mneme
 from tests.doubles.copying import copy_folder
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledger_files import ROOT, check, files_with
 from tests.doubles.power import Disk
 from tests.doubles.quiet import quiet
-from tests.stores.test_ledger_files import ROOT, check, files_with
 
 CALLS, EVERY = 1500, 25
 """Calls of the writer that are watched, and one in how many is tried."""

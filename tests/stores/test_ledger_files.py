@@ -1,43 +1,29 @@
-"""The embedded ledger as files: many processes, sudden death, a full disk, erasure that is real."""
+"""The embedded ledger as files: many processes, sudden death, erasure that is real."""
 
 import asyncio
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 import pytest
 
-from mneme.core.errors import Damaged, LedgerMismatch, NotFound, NotWritable, StorageFailure
+from mneme.core.errors import Damaged, LedgerMismatch, NotFound, StorageFailure
 from mneme.stores.ledger.ledger import Ledger, open_ledger
-from mneme.stores.ledger.opening import open_to_read
-from mneme.stores.ledger.records import Change, Version
 from mneme.stores.ledger.reembedding import reembed
 from mneme.stores.ledger.verifying import verify
 from mneme.stores.ledger.writing import Forgotten
-from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.embedding import WordEmbedder
-from tests.doubles.quiet import quiet
+from tests.doubles.ledger_files import ROOT, check, files_with
+from tests.doubles.ledgers import ALICE, SAID, put
 from tests.doubles.waiting import Turns
-
-ROOT = Path(__file__).parents[2]
-SAID = Change(reason="said so", actor="agent")
-ALICE = ("users", "alice", "memories")
-
-
-async def put(ledger: Ledger, text: str, **more: str) -> Version:
-    return await ledger.insert(ALICE, {"content": text}, text=text, change=SAID, **more)
 
 
 def start_writer(location: Path, seed: int = 0, forgetting: float = 0) -> subprocess.Popen[str]:
@@ -56,54 +42,6 @@ def until_forgotten(output: IO[str]) -> list[str]:
     while not lines[-1].endswith(" 0\n"):
         lines.append(output.readline())
     return lines
-
-
-def files_with(folder: Path, *tokens: str) -> list[str]:
-    """Return the files that have one of the words; each is read once."""
-    read = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    wanted = [token.encode() for token in tokens]
-    return [
-        str(path.relative_to(folder)) for path, text in read.items() if any(each in text for each in wanted)
-    ]
-
-
-async def check(ledger: Ledger, acknowledged: dict[str, int]) -> None:
-    """Hold every acknowledged version against history, current view, search index and counts."""
-    lines = [json.loads(line) async for line in ledger.export()]
-    histories: dict[str, list[int]] = {}
-    for line in lines:
-        histories.setdefault(line["key"], []).append(line["version"])
-    assert acknowledged.keys() <= histories.keys()
-    assert all(numbers == [*range(1, len(numbers) + 1)] for numbers in histories.values())
-    assert all(len(histories[key]) >= version for key, version in acknowledged.items())
-    heads = await ledger.records((), limit=10**6, include_retired=True)
-    assert {head.key: head.version for head in heads} == {k: len(v) for k, v in histories.items()}
-    live = [head for head in heads if head.live]
-    assert await ledger.count() == len(live)
-    found = await ledger.search(("users", "writer"), "record", mode="dense", limit=10**5)
-    assert {hit.version.key for hit in found} == {head.key for head in live}
-
-
-@contextmanager
-def small_disk(mount_point: Path, megabytes: int) -> Iterator[Path]:
-    """Mount a file system of its own, or skip where that is not allowed."""
-    mount_point.mkdir()
-    options = ["-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(mount_point)]
-    if shutil.which("mount") is None or subprocess.run(["mount", *options], check=False).returncode:
-        pytest.skip("a small file system cannot be mounted here: that takes root")
-    try:
-        yield mount_point
-    finally:
-        subprocess.run(["umount", "-l", str(mount_point)], check=True)
-
-
-def remount(disk: Path, how: str) -> None:
-    subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True)
-
-
-def rooms() -> list[Path]:
-    """Return the folders in which copies are read."""
-    return [*Path(tempfile.gettempdir()).glob("mneme-reading-*"), *Path("/dev/shm").glob("mneme-reading-*")]
 
 
 def names_in(folder: Path, pattern: str = "*") -> list[str]:
@@ -396,128 +334,3 @@ class TestForgetting:
         [mark] = [each for each in told if isinstance(each, Forgotten)]
         assert sum(isinstance(each, NotFound) for each in told) == 3
         assert await edge_ledger.forgotten(ALICE) == [mark]
-
-
-class TestDisks:
-    async def test_a_full_disk_refuses_clearly_and_tears_nothing(
-        self, tmp_path: Path, embedder: WordEmbedder
-    ) -> None:
-        with small_disk(tmp_path / "disk", 96) as disk:
-            ledger = await open_ledger(str(disk / "ledger"), embedder)
-            kept: list[Version] = []
-            with pytest.raises(StorageFailure, match="nearly full"):
-                while True:
-                    text = random.Random(len(kept)).randbytes(20_000).hex()
-                    kept.append(await ledger.insert(ALICE, {"content": text}, text="tea", change=SAID))
-            assert len(kept) > 20
-            (disk / "ballast").write_bytes(bytes(os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize))
-            assert os.statvfs(disk).f_bavail == 0
-            with pytest.raises(StorageFailure):
-                await put(ledger, "more")
-            with pytest.raises(StorageFailure):
-                await ledger.forget(ALICE, kept[0].key, reason="", actor="")
-            assert await ledger.records(ALICE, limit=1000) == kept
-            await ledger.close()
-            with pytest.raises(StorageFailure, match="nearly full"):
-                await open_ledger(str(disk / "ledger"), embedder)
-            remount(disk, "size=300m")
-            ledger = await open_ledger(str(disk / "ledger"), embedder)
-            assert await ledger.records(ALICE, limit=1000) == kept
-            await put(ledger, "more")
-            await ledger.close()
-
-    async def test_a_read_only_folder_is_said_and_can_be_read(
-        self, tmp_path: Path, embedder: WordEmbedder
-    ) -> None:
-        with small_disk(tmp_path / "disk", 200) as disk:
-            ledger = await open_ledger(str(disk / "ledger"), embedder)
-            made = await put(ledger, "tea")
-            await ledger.close()
-            remount(disk, "ro")
-            for folder, reading in (("ledger", False), ("new", False), ("new", True)):
-                with pytest.raises(NotWritable, match="Read-only"):
-                    await open_ledger(str(disk / folder), embedder, reading=reading)
-            await self.is_readable(disk / "ledger", embedder, [made])
-
-    async def test_a_ledger_is_closed_on_a_disk_that_is_full_by_now(
-        self, tmp_path: Path, embedder: WordEmbedder
-    ) -> None:
-        with small_disk(tmp_path / "disk", 120) as disk:
-            ledger = await open_ledger(str(disk / "ledger"), embedder)
-            made = [await put(ledger, f"tea {number}") for number in range(20)]
-            await ledger.search(ALICE, "tea")
-            with pytest.raises(OSError, match="No space"), (disk / "ballast").open("wb", buffering=0) as file:
-                while True:
-                    file.write(bytes(4096))
-            await ledger.close()
-            (disk / "ballast").unlink()
-            ledger = await open_ledger(str(disk / "ledger"), embedder)
-            assert await ledger.records(ALICE) == made
-            await ledger.close()
-
-    async def test_damage_on_a_read_only_disk_is_told_with_what_comes_first(
-        self, tmp_path: Path, embedder: WordEmbedder
-    ) -> None:
-        with small_disk(tmp_path / "disk", 200) as disk:
-            ledger = await open_ledger(str(disk / "ledger"), embedder)
-            await put(ledger, "tea")
-            await ledger.close()
-            with sqlite3.connect(disk / "ledger" / "log.sqlite") as connection:
-                connection.execute("DELETE FROM ledger_heads")
-            connection.close()
-            remount(disk, "ro")
-            told = (await verify(str(disk / "ledger"))).problems
-            assert str(disk / "ledger" / "log.sqlite") in told[0], "not a copy's"
-            with pytest.raises(Damaged) as refused:
-                open_to_read(str(disk / "ledger"))
-            assert re.search("Read-only.* Then: `mneme verify`", refused.value.hint)
-
-    async def test_a_full_disk_can_be_read(self, tmp_path: Path, embedder: WordEmbedder) -> None:
-        with small_disk(tmp_path / "disk", 96) as disk:
-            ledger = await open_ledger(str(disk / "ledger"), embedder)
-            made = await put(ledger, "tea")
-            await ledger.close()
-            (disk / "ballast").write_bytes(bytes(os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize))
-            assert os.statvfs(disk).f_bavail == 0
-            await self.is_readable(disk / "ledger", embedder, [made])
-
-    @pytest.fixture(autouse=True)
-    def own_temporary_folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Keep the copies of other test processes out of sight."""
-        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-    async def is_readable(self, folder: Path, embedder: WordEmbedder, made: list[Version]) -> None:
-        """Read everything in every way, twice at once, and be refused where something would be written."""
-        copies = set(rooms())
-        ledger, other = [await open_ledger(str(folder), embedder, reading=True) for _ in range(2)]
-        assert await other.records(ALICE) == made
-        await other.close()
-        assert await ledger.history(ALICE, made[0].key) == made
-        assert [hit.version for hit in await ledger.search(ALICE, "tea", mode="blend")] == made
-        assert len([line async for line in ledger.export()]) == len(made)
-        assert (await ledger.info()).location == str(folder)
-        with pytest.raises(NotWritable):
-            await put(ledger, "more")
-        with pytest.raises(NotWritable):
-            await ledger.forget(ALICE, made[0].key, reason="", actor="")
-        await ledger.close()
-        assert set(rooms()) == copies, "what was copied to be read is gone"
-
-    def test_commands_that_read_work_on_a_read_only_disk(self, tmp_path: Path) -> None:
-        with small_disk(tmp_path / "disk", 300) as disk:
-            home = quiet(disk / "home")
-            assert run_mneme(["chat"], home, "I live in Austin.\n/quit\n").returncode == 0
-            remount(disk, "ro")
-            commands = ("list", "export", "search Austin", "review", "list --as-of 2100-01-01")
-            for words in commands:
-                done = run_mneme(["memories", *words.split(), "--json"], home)
-                assert done.returncode == 0, done.stderr
-                assert ("Austin" in done.stdout) is (words != "review")
-            key = json.loads(run_mneme(["memories", "list", "--json"], home).stdout)["key"]
-            for command in ("show", "history"):
-                assert "Austin" in run_mneme(["memories", command, key[:6]], home).stdout
-            for team_s in ("cards list", "cards search x", "cards export", "share pool list", "discuss list"):
-                done = run_mneme(team_s.split(), home)
-                assert done.returncode == 0, done.stderr
-            failed(run_mneme(["memories", "undo"], home), "Read-only")
-            remount(disk, "rw")

@@ -24,7 +24,7 @@ from mneme.core.errors import Damaged
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.checkpoints.packing import PlainSerializer
 from mneme.stores.checkpoints.saver import Checkpoints
-from tests.stores.test_checkpoints import in_differences
+from tests.doubles.checkpoints import in_differences
 
 pytest_plugins = ["tests.doubles.postgres"]
 

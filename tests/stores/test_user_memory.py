@@ -1,6 +1,5 @@
-"""A user's memories and inbox: typed, isolated, undoable, erasable."""
+"""A user's memories: typed, isolated, undoable, erasable."""
 
-import asyncio
 import json
 from datetime import UTC, date, datetime
 from typing import Any
@@ -8,18 +7,17 @@ from typing import Any
 import pytest
 
 from mneme.api.memories import Memories
-from mneme.core.errors import BadInput, Conflict, NotFound, TooMany
-from mneme.core.settings import settings
+from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source, unescaped, user_namespace
-from mneme.stores.users.inbox import Inbox, Message, MessageOutcome, OperationNote
+from mneme.stores.users.inbox import Inbox, Message
 from mneme.stores.users.memories import Memory, UserMemories
 from mneme.stores.users.valid_time import overlaps
+from tests.doubles.inbox import STORED
 
 SAID = Change(reason="said so", actor="memory agent", source=Source(thread="t1", messages=["m1"]))
-STORED = MessageOutcome(
-    route="store", rationale="a fact about the user", model="", operations=[], run_id="r", trace=""
-)
+
+
 TRICKY = [
     "a.b",
     "a%2Eb",
@@ -339,49 +337,6 @@ class TestIsolation:
         ]
 
 
-class TestInbox:
-    async def test_a_message_is_pending_until_its_outcome_is_known(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger)
-        message = Message(
-            message_id="m1",
-            thread="t1",
-            message="I moved to Oslo",
-            preceding=["user: hello", "assistant: hello"],
-            time=datetime.now(UTC).isoformat(),
-        )
-        assert await inbox.add("alice", message) is None
-        assert await inbox.add("alice", message) is None
-        assert await inbox.pending("alice") == [message]
-        assert await inbox.pending("bob") == []
-        assert await inbox.users() == ["alice"]
-        assert await inbox.outcome("alice", "m1") is None
-        outcome: MessageOutcome = {
-            **STORED,
-            "operations": [OperationNote(event="insert", key="k", version=1, reason="new")],
-        }
-        assert await inbox.close("alice", "m1", outcome)
-        assert not await inbox.close("alice", "m1", outcome)
-        assert await inbox.outcome("alice", "m1") == outcome
-        assert await inbox.pending("alice") == []
-        assert await inbox.users() == []
-        assert await inbox.add("alice", message) == outcome
-        assert not await inbox.close("alice", "never there", outcome)
-
-    async def test_messages_stay_in_order_and_are_not_found_by_search(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger)
-        for n in range(10):
-            await inbox.add("a.b", Message(message_id=f"m{n}", thread="t", message=f"tea {n}"))
-        assert [each["message_id"] for each in await inbox.pending("a.b")] == [f"m{n}" for n in range(10)]
-        assert await inbox.users() == ["a.b"]
-        assert await ledger.search((), "tea") == []
-
-    async def test_closing_at_once_counts_once(self, ledger: Ledger) -> None:
-        inbox = Inbox(ledger)
-        await inbox.add("alice", Message(message_id="m1", thread="t", message="tea"))
-        closed = await asyncio.gather(*(inbox.close("alice", "m1", STORED) for _ in range(5)))
-        assert sum(closed) == 1
-
-
 class TestForgetting:
     async def test_the_messages_a_memory_came_from_go_with_it(self, ledger: Ledger) -> None:
         inbox, alice = Inbox(ledger), UserMemories(ledger, "alice")
@@ -417,25 +372,6 @@ class TestForgetting:
         assert not await inbox.close("alice", "m1", STORED)
         with pytest.raises(NotFound):
             await alice.insert(memory("Zorblax"), change=SAID, idempotency_key="m1/0")
-
-
-async def test_only_so_much_of_one_user_s_may_wait(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MNEME_WAITING_MESSAGES", "2")
-    monkeypatch.setenv("MNEME_WAITING_BYTES", "100")
-    settings.cache_clear()
-    inbox, first = Inbox(ledger), Message(message_id="m1", message="I have a cat.")
-    await inbox.must_have_room("alice", [first, Message(message="I have a dog.")])
-    for said in (first, Message(message_id="m2", message="I have a dog.")):
-        await inbox.add("alice", said)
-    with pytest.raises(TooMany, match="2 messages wait") as refused:
-        await inbox.must_have_room("alice", [first, Message(message="I have a hen.")])
-    assert "MNEME_WAITING_MESSAGES" in refused.value.hint
-    await inbox.must_have_room("alice", [first])
-    await inbox.must_have_room("bob", [Message(message="I have a hen.")])
-    with pytest.raises(TooMany):
-        await inbox.must_have_room("bob", [Message(message="ü" * 30, preceding=["user: " + "é" * 20])])
-    await inbox.close("alice", "m1", STORED)
-    await inbox.must_have_room("alice", [Message(message="I have a hen.")])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from mneme.cli.chat.talk import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Agents, by_role
 from mneme.cli.sharing.pools import LINES
-from mneme.cli.show import console, count_of, emit, read_file, say
+from mneme.cli.show import console, count_of, emit, print_shared, read_file, say
 from mneme.client.session import TeamSession, Training, open_team
 from mneme.core.errors import BadInput, first_fault
 from mneme.library.agents.agent import DOMAINS
@@ -92,7 +92,8 @@ async def ask(
         if left:  # finish a question that a killed process left
             await session.flows.invoke("memory_sharing", None, config, context)
         given = {"question": question}
-        async for piece, is_anew in session.flows.pieces("memory_sharing", given, config, context):
+        flows = session.flows
+        async for piece, is_anew in flows.pieces("memory_sharing", given, config, context, print_shared):
             console.print("\n\n" * is_anew + escape(piece), end="", soft_wrap=True)
         _, values = await session.flows.left_at("memory_sharing", config)
         _print_outcome(values)

@@ -1,0 +1,100 @@
+"""What a message wants forgotten is retired, and can be taken back."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from mneme.api.memories import Memories
+from mneme.graphs.memory_agent import builder as memory_agent
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Change
+from mneme.stores.users.memories import Memory, Past, UserMemories
+from tests.doubles.remembering import (
+    FACT,
+    MEMORY,
+    MESSAGE,
+    NOTHING,
+    RULES,
+    contents,
+    done,
+    known,
+    reading,
+    script,
+    tell,
+)
+
+
+async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(max_ledger: Ledger) -> None:
+    memories = Memories(max_ledger, "local")
+    other = await memories.add("The user sails.")
+    (max_,) = [
+        number
+        for number, found in enumerate(await memories.recall(MESSAGE, 5, "dense"))
+        if found.key != other.key
+    ]
+    said = script(
+        read_message=reading(route="forget"),
+        choose_forgotten={"rationale": "It is of Max.", "numbers": [max_, max_], "rest": []},
+    )
+    result = await tell(max_ledger, said)
+    assert done(result) == ["retire"]
+    assert await contents(max_ledger) == ["The user sails."]
+    await memories.undo()
+    assert MEMORY in await contents(max_ledger)
+
+
+async def test_a_memory_keeps_what_it_says_beside_what_is_to_be_forgotten(max_ledger: Ledger) -> None:
+    memories = UserMemories(max_ledger, "local")
+    (old,) = await memories.list()
+    changed = old.memory.model_copy(
+        update={"past": [Past(content="Max is a puppy.")], "since": "2026-02", "is_change": True}
+    )
+    change = Change(reason="a test", actor="test")
+    await memories.update(old.key, changed, change=change, expected_version=1)
+    rest = {"memory": 0, "content": "The user sails."}
+    said = script(
+        read_message=reading(route="forget"),
+        choose_forgotten={"rationale": "It is of Max.", "numbers": [0], "rest": [rest]},
+    )
+    result = await tell(max_ledger, said)
+    assert done(result) == ["update"]
+    assert await contents(max_ledger) == ["The user sails."]
+    (left,) = await Memories(max_ledger, "local").list()
+    assert not (left.memory.entities or left.memory.quote or left.memory.relations)
+    assert left.memory.timed == "The user sails.", "neither what held before nor since when"
+
+
+async def test_a_message_may_want_one_thing_forgotten_and_tell_another(max_ledger: Ledger) -> None:
+    again = FACT | {"content": "The user wants Max forgotten."}
+    said = script(
+        read_message=reading(FACT, again, route="forget"),
+        choose_forgotten={"rationale": "It is of Max.", "numbers": [0, 2], "rest": []},
+        compare_memories=NOTHING,
+    )
+    result = await tell(max_ledger, said)
+    assert done(result) == ["retire", "insert"]
+    assert await contents(max_ledger) == [FACT["content"]], (
+        "what says again what is to be forgotten is left out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "left"),
+    [
+        ("Please forget that I like jazz.", ["The user lives in Ulm."]),
+        ("Forget I live in Ulm.", ["The user likes jazz."]),
+        ("Forget where I live: Ulm.", ["The user likes jazz."]),
+        ("Forget my shoe size.", ["The user likes jazz.", "The user lives in Ulm."]),
+        ("Forget where I live. I play the cello.", ["The user likes jazz.", "I play the cello."]),
+        ("I live in Bern now. Please forget where I live.", ["The user likes jazz.", "I live in Bern now."]),
+    ],
+)
+async def test_rules_retire_what_says_all_that_is_to_be_forgotten(
+    edge_ledger: Ledger, message: str, left: Sequence[str]
+) -> None:
+    for content in ("The user likes jazz.", "The user lives in Ulm."):
+        await known(edge_ledger, Memory(content=content))
+    graph = memory_agent.compile(store=LedgerStore(edge_ledger))
+    await graph.ainvoke({"message": message}, context=RULES)
+    assert await contents(edge_ledger) == left
