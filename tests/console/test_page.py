@@ -1,5 +1,6 @@
 """The console beside single memories: filters, several at once, names, what comes in, its first page."""
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -36,7 +37,18 @@ def test_a_first_visit_says_how_to_begin(page: Page, console_server: Server) -> 
     opened(page, console_server, f"new-{uuid4().hex[:6]}")
     expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()
     expect(page.get_by_text(f"{console_server.url}/v1")).to_be_visible()
-    check(page, console_server, "memories")
+    check(page, console_server, "memories", "timeline", "inbox", "cards", "pools", "discussions", "disputes")
+    turned(page, console_server, "memories")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy mneme connect codex").click()
+    assert page.evaluate("navigator.clipboard.readText()") == "mneme connect codex"
+    turned(page, console_server, "pools")
+    expect(page.get_by_role("button", name="Copy mneme share pool import --shipped")).to_be_visible()
+    turned(page, console_server, "memories")
+    page.get_by_role("button", name="Write the first memory").click()
+    page.get_by_label("What is to be remembered").fill("Ann has a kite.")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_role("link", name="Ann has a kite.")).to_be_visible()
 
 
 def test_the_list_is_filtered(page: Page, console_server: Server, user: str) -> None:
@@ -55,6 +67,19 @@ def test_the_list_is_filtered(page: Page, console_server: Server, user: str) -> 
     page.get_by_label("Standing").select_option(label="any")
     page.get_by_label("Kind").select_option(label="an event")
     expect(rows).to_have_count(0)
+    page.get_by_role("button", name="Show all again").click()
+    expect(rows).to_have_count(6)
+    page.get_by_role("button", name="Show them").click()
+    expect(rows).to_have_count(2)
+    found = page.get_by_role("list", name="Results").get_by_role("listitem")
+    page.get_by_label("Search memories").fill("rent or Ann")
+    expect(found).to_have_count(2)
+    expect(found.locator("mark", has_text="rent")).to_have_count(2)
+    page.get_by_role("button", name="Show all again").click()
+    expect(found).to_have_count(6)
+    page.get_by_label("Search memories").fill("")
+    rows.filter(has_text="Rex is").get_by_role("button", name="Only with Ann").click()
+    expect(rows).to_have_count(3)
     check(page, console_server, "memories")
 
 
@@ -82,6 +107,59 @@ def test_several_are_retired_brought_back_and_forgotten(
     expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()
 
 
+def test_each_row_has_its_own_actions(page: Page, console_server: Server, user: str) -> None:
+    add(console_server, user, {"content": "The rent is 900."})
+    add(console_server, user, {"content": "The rent is 950."})
+    opened(page, console_server, user)
+    rows = page.get_by_role("list", name="Memories").get_by_role("listitem")
+
+    def act(text: str, action: str) -> None:
+        page.get_by_role("button", name=f"Actions: {text}").press("Enter")
+        page.get_by_role("menuitem", name=action).click()
+
+    expect(rows.get_by_text("may contradict another")).to_have_count(2)
+    act("The rent is 950.", "It is right")
+    notice(page, "Accepted as it stands.")
+    expect(rows.get_by_text("may contradict another")).to_have_count(0)
+    act("Tea is at five.", "Retire")
+    notice(page, "1 memory retired.")
+    expect(rows).to_have_count(4)
+    page.get_by_role("button", name="Undo", exact=True).click()
+    notice(page, "1 memory brought back.")
+    expect(rows).to_have_count(5)
+    act("Tea is at five.", "Forget…")
+    page.get_by_role("dialog", name="Forget 1 memory?").get_by_role("button", name="Forget it").click()
+    notice(page, "Forgotten: 1 memory.")
+    expect(rows).to_have_count(4)
+    act("Ann lives in Oslo.", "Edit")
+    page.get_by_label("What is remembered").fill("Ann lives in Bergen.")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Ann lives in Bergen.")
+
+
+def test_a_memory_says_what_held_before_and_what_is_close_to_it(
+    page: Page, console_server: Server, user: str
+) -> None:
+    lines = httpx.get(f"{console_server.url}{API_PATH}/memories/export", params={"user": user}).json()
+    record = json.loads(next(line for line in lines if "Oslo" in line))
+    before = {"content": "Ann lives in Graz.", "since": "2025", "until": "2026-01-23"}
+    value = record["value"] | {"content": "Ann lives in Oslo by the sea.", "past": [before]}
+    source = record["change"]["source"] | {"messages": ["5" * 32]}
+    record |= {"key": "a" * 32, "value": value, "change": record["change"] | {"source": source}}
+    add(console_server, user, {"lines": [json.dumps(record | {"idempotency_key": None})]}, "memories/import")
+    opened(page, console_server, user)
+    page.get_by_role("link", name="by the sea").click()
+    told = page.get_by_role("region", name="What held before").get_by_role("listitem")
+    expect(told).to_have_text("Until 2026-01-23: Ann lives in Graz. from 2025")
+    alike = page.get_by_role("region", name="Close to it in meaning")
+    expect(alike.get_by_role("link", name="Ann lives in Oslo.")).to_be_visible()
+    expect(page.get_by_text("message 55555555")).to_be_visible()
+    assert not any(len(word) == 32 for word in page.locator("main").inner_text().split())
+    check(page, console_server, f"memories/{'a' * 32}")
+    page.get_by_role("link", name="Oslo", exact=True).click()
+    expect(page.get_by_role("list", name="Memories").get_by_role("listitem")).to_have_count(2)
+
+
 def test_what_is_remembered_meanwhile_appears_by_itself(
     page: Page, console_server: Server, user: str
 ) -> None:
@@ -94,7 +172,9 @@ def test_what_is_remembered_meanwhile_appears_by_itself(
 def test_the_graph_of_names_leads_to_their_memories(page: Page, console_server: Server, user: str) -> None:
     opened(page, console_server, user, "names")
     graph = page.get_by_role("group", name="Names that memories have")
+    expect(page.get_by_role("region", name="Nothing is chosen")).to_be_visible()
     graph.get_by_text("Rex (1)").click()
+    expect(graph.locator(".react-flow__node.far")).to_have_count(2)  # Oslo and Tea: not linked to Rex
     chosen = page.get_by_role("list", name="Memories of the chosen").get_by_role("listitem")
     expect(chosen).to_have_text(["Rex is Ann's dog."])
     graph.get_by_text("Ann (2)").click()

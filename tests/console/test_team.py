@@ -179,7 +179,7 @@ def test_a_household_run_is_played_again_step_by_step(
     page: Page, team_server: Server, pictures: Path
 ) -> None:
     opened(page, team_server, "ann", "household")
-    page.get_by_role("link", name="tea").click()
+    page.get_by_role("listitem").filter(has_text="tea").get_by_role("link").click()
     alice = page.get_by_role("row", name="Alice")
     expect(alice).to_contain_text("nothing")
     expect(page.get_by_role("img", name="Floor plan: Alice is in the")).to_be_visible()

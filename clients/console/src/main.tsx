@@ -241,7 +241,7 @@ function Shown({ at }: { at: Route }) {
     );
   }
   const { all: All, one: One } = page;
-  return at.id && One ? <One key={place} id={at.id} /> : <All key={place} query={at.query} />;
+  return at.id && One ? <One key={place} id={at.id} query={at.query} /> : <All key={place} query={at.query} />;
 }
 
 function App() {

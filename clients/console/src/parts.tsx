@@ -22,14 +22,15 @@ import {
 } from "@mantine/core";
 import { IconCheck, IconCopy, IconSearch } from "@tabler/icons-react";
 import { diffWords } from "diff";
-import { type FormEvent, type KeyboardEvent, type ReactNode, useEffect } from "react";
+import { type FormEvent, Fragment, type KeyboardEvent, type ReactNode, useEffect } from "react";
 import type { Problem } from "./api";
 import { type Action, type Loading, focusHeading, say, useLoaded } from "./hooks";
 
 export const plural = (count: number, one: string, many = `${one}s`) =>
   `${count.toLocaleString()} ${count === 1 ? one : many}`;
 export const percent = (share: number) => `${Math.round(100 * share)} %`;
-export const words = (name: string) => name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
+export const spaced = (name: string) => name.replaceAll("_", " ");
+export const words = (name: string) => spaced(name).replace(/^./, (letter) => letter.toUpperCase());
 
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["year", 31_557_600],
@@ -73,6 +74,40 @@ export function Key({ of }: { of: string }) {
       )}
     </CopyButton>
   );
+}
+
+/** A command or an address, with a button that copies it. */
+export function Copied({ of }: { of: string }) {
+  return (
+    <CopyButton value={of}>
+      {({ copied, copy }) => (
+        <span className="copied">
+          <Code>{of}</Code>
+          <Tooltip label={copied ? "Copied" : "Copy"}>
+            <ActionIcon variant="subtle" onClick={copy} aria-label={`Copy ${of}`}>
+              {copied ? <IconCheck size={16} aria-hidden /> : <IconCopy size={16} aria-hidden />}
+            </ActionIcon>
+          </Tooltip>
+        </span>
+      )}
+    </CopyButton>
+  );
+}
+
+/** What stands where nothing is yet: what would be here, and the command that makes it. */
+export const Empty = ({ children, command }: { children: ReactNode; command?: string }) => (
+  <div className="empty">
+    <p>{children}</p>
+    {command && <Copied of={command} />}
+  </div>
+);
+
+/** A text in which the words of a query are marked. */
+export function Marked({ text, query }: { text: string; query: string }) {
+  const asked = new Set(query.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu));
+  return text
+    .split(/([\p{L}\p{N}]+)/u)
+    .map((word, at) => (asked.has(word.toLowerCase()) ? <mark key={at}>{word}</mark> : <Fragment key={at}>{word}</Fragment>));
 }
 
 export const Mark = ({ children }: { children: ReactNode }) => (
@@ -304,6 +339,7 @@ export function Search({ label, value, set }: { label: string; value: string; se
         set={set}
         onKeyDown={pressed}
         description="Press / to come here, ↓ to go to the results, Enter to open the first."
+        classNames={{ description: "keys" }}
       />
     </div>
   );
@@ -324,7 +360,7 @@ export function Rows({ label, children }: { label: string; children: ReactNode }
   const arrows = (event: KeyboardEvent<HTMLOListElement>) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;
-    const links = [...event.currentTarget.querySelectorAll<HTMLElement>("li a")];
+    const links = [...event.currentTarget.querySelectorAll<HTMLElement>(".what > a, article > p > a")];
     const next = links.indexOf(document.activeElement as HTMLElement) + step;
     event.preventDefault();
     (links[next] ?? (next < 0 ? document.getElementById("search") : null))?.focus();
@@ -415,10 +451,11 @@ interface InRow {
   id?: string;
   onOpen?: () => void;
   before?: ReactNode;
+  after?: ReactNode;
   children?: ReactNode;
 }
 
-export function Row({ href, title, id, onOpen, before, children }: InRow) {
+export function Row({ href, title, id, onOpen, before, after, children }: InRow) {
   return (
     <li className="row">
       {before}
@@ -428,6 +465,7 @@ export function Row({ href, title, id, onOpen, before, children }: InRow) {
         </a>
         <p className="quiet">{children}</p>
       </div>
+      {after}
     </li>
   );
 }
@@ -516,7 +554,7 @@ export function Versions<T>({ of, action, back, said }: History<T>) {
             title={`Version ${number}${title ? `: ${title}` : ""}`}
             by={
               <>
-                <Time at={at} /> by {actor}
+                <Time at={at} /> by {spaced(actor)}
                 {model && ` (${model})`}
               </>
             }

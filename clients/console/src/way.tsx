@@ -8,13 +8,11 @@ export type Link = Schemas["Step"];
 const page = ({ kind, key }: Link) => (kind === "card" ? `cards/${part(key)}` : `recall/${part(key)}`);
 
 function Links({ title, id, links }: { title: string; id: string; links: Link[] }) {
+  if (links.length === 0) return null;
   return (
     <Section title={title} id={id}>
-      {links.length === 0 ? (
-        <p>Nothing.</p>
-      ) : (
-        <Entries>
-          {links.map((each, at) => (
+      <Entries>
+        {links.map((each, at) => (
             <Entry
               key={at}
               label={`${each.kind} ${each.key.slice(0, 8)}`}
@@ -28,9 +26,8 @@ function Links({ title, id, links }: { title: string; id: string; links: Link[] 
                 </>
               }
             />
-          ))}
-        </Entries>
-      )}
+        ))}
+      </Entries>
     </Section>
   );
 }

@@ -10,6 +10,7 @@ import {
   Choices,
   Detail,
   Do,
+  Empty,
   Facts,
   Failure,
   Field,
@@ -50,7 +51,7 @@ function CardRow({ card, score }: { card: Card; score?: number }) {
 }
 
 const Found = ({ found, label }: { found: { card: Card; score?: number }[]; label: string }) => (
-  <List of={found} label={label} empty={<p>No card is here.</p>}>
+  <List of={found} label={label} empty={<Empty command="mneme learn --suite story">No card is here. A card is what a team learned from its tasks: when which way works, with the evidence for it. To see some come about:</Empty>}>
     {({ card, score }) => <CardRow key={card.id} card={card} score={score} />}
   </List>
 );

@@ -9,6 +9,7 @@ import {
   Detail,
   Diff,
   Do,
+  Empty,
   Entries,
   Entry,
   Facts,
@@ -38,7 +39,7 @@ const newestFirst = (signal: AbortSignal) =>
   read<Discussion[]>("discussions", { limit: 1000 }, signal).then((found) => found.toReversed());
 
 export const DiscussionsPage = () => (
-  <ListPage label="Discussions" load={newestFirst} empty={<p>Nothing has been discussed yet.</p>}>
+  <ListPage label="Discussions" load={newestFirst} empty={<Empty command="mneme discuss TASK.md --experts data_pipeline">Nothing has been discussed yet. Here are a team’s discussions, with each turn and what each agent kept in its memory after it. To begin one:</Empty>}>
     {(each) => (
       <Row key={each.id} href={`#/discussions/${part(each.id)}`} title={each.task}>
         <Mark>{each.ended || "not ended"}</Mark> <code>{each.id}</code> <span>{plural(each.turns, "turn")}</span>{" "}

@@ -4,7 +4,7 @@ import { Radio } from "@mantine/core";
 import { useState } from "react";
 import { type Schemas, change, part, read } from "../api";
 import { focusHeading, useAction } from "../hooks";
-import { Cells, Detail, Facts, Field, Form, Key, ListPage, Mark, Row, Section, Time, Title } from "../parts";
+import { Cells, Detail, Empty, Facts, Field, Form, Key, ListPage, Mark, Row, Section, Time, Title } from "../parts";
 
 type Dispute = Schemas["Dispute"];
 
@@ -12,7 +12,7 @@ const newestFirst = (signal: AbortSignal) =>
   read<Dispute[]>("disputes", {}, signal).then((found) => found.toReversed());
 
 export const Disputes = () => (
-  <ListPage label="Disputes" load={newestFirst} empty={<p>Nothing is disputed.</p>}>
+  <ListPage label="Disputes" load={newestFirst} empty={<Empty>Nothing is disputed. A finding that contradicts a verified card is tested here, and a person decides where the tests do not.</Empty>}>
     {(each) => (
       <Row key={each.id} href={`#/disputes/${part(each.id)}`} title={`${each.old.claim} ↔ ${each.new.claim}`}>
         <Mark>{each.status}</Mark> <Time at={each.opened_at} /> <span>by {each.opened_by}</span>

@@ -4,7 +4,7 @@ import { Group } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { type Schemas, change, part, read, team } from "../api";
 import { note, useAction, useCalm, useLoaded } from "../hooks";
-import { Detail, Do, Failure, Field, Key, Listed, Row, Search, Section, Stale, Title, useFound } from "../parts";
+import { Detail, Do, Empty, Failure, Field, Key, Listed, Marked, Row, Search, Section, Stale, Title, useFound } from "../parts";
 import { type Link, Way } from "../way";
 
 const BUDGET = 2000;
@@ -14,9 +14,9 @@ function Found({ question }: { question: string }) {
   const loaded = useLoaded((signal) => read<Schemas["Recalled"][]>("recall", asked, signal), [question]);
   useFound(loaded, question);
   return (
-    <Listed of={loaded} label="Results" empty={<p>Nothing that is known bears on it.</p>}>
+    <Listed of={loaded} label="Results" empty={<Empty>Nothing that is known bears on it.</Empty>}>
       {(each) => (
-        <Row key={`${each.reference}#${each.part}`} href={`#/recall/${part(each.key)}`} title={each.text}>
+        <Row key={`${each.reference}#${each.part}`} href={`#/recall/${part(each.key)}`} title={<Marked text={each.text} query={question} />}>
           <span>{each.kind}</span> <span>{each.origin}</span> <span>score {each.score.toFixed(2)}</span>
           <Stale why={each.stale} />
         </Row>
@@ -88,9 +88,10 @@ export function Everything({ query: given }: { query: URLSearchParams }) {
   useEffect(() => note(calm ? `recall?q=${part(calm)}` : "recall"), [calm]);
   return (
     <>
-      <Title>Everything</Title>
+      <Title>Recall</Title>
       <p>
-        Your facts, and what the team <strong>{team()}</strong> found out: cards, agreements, episodes, pairs.
+        One search over all that is known: your facts, and what the team <strong>{team()}</strong> found out (cards,
+        agreements, episodes, pairs). It gives what an agent is given that asks the same.
       </p>
       <Search label="Ask everything" value={question} set={set} />
       {calm ? (
@@ -140,7 +141,7 @@ async function ways(id: string, signal: AbortSignal) {
 
 export function TracePage({ id }: { id: string }) {
   return (
-    <Detail back="recall" title="everything" id={id} load={(signal) => ways(id, signal)}>
+    <Detail back="recall" title="what is recalled" id={id} load={(signal) => ways(id, signal)}>
       {({ record, back, forward }, again) => (
         <>
           <Title>{record.text || record.key}</Title>

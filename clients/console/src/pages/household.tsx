@@ -30,8 +30,8 @@ export const Runs = () => (
     }
   >
     {(each) => (
-      <Row key={each.run} href={`#/household/${part(each.run)}`} title={each.run}>
-        <Mark>{each.outcome}</Mark> <span>{each.task}</span> <span>{each.agents && plural(each.agents, "agent")}</span>{" "}
+      <Row key={each.run} href={`#/household/${part(each.run)}`} title={each.task || each.run}>
+        <Mark>{each.outcome}</Mark> <code>{each.run}</code> <span>{each.agents && plural(each.agents, "agent")}</span>{" "}
         <span>{each.steps !== undefined && each.steps !== null && plural(each.steps, "step")}</span>
       </Row>
     )}

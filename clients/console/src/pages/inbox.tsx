@@ -4,7 +4,7 @@ import { Button, Group } from "@mantine/core";
 import { useState } from "react";
 import { type Schemas, change, part, read } from "../api";
 import { type Action, useAction, useLoaded } from "../hooks";
-import { Confirm, Do, Facts, Failure, Key, Loaded, Mark, Time, Title, plural } from "../parts";
+import { Confirm, Do, Empty, Facts, Failure, Key, Loaded, Mark, Time, Title, plural } from "../parts";
 import { useRemembering } from "../remembering";
 
 type Letter = Schemas["Letter"];
@@ -72,7 +72,7 @@ export function InboxPage() {
       <Loaded of={loaded}>
         {(letters) =>
           letters.length === 0 ? (
-            <p>Nothing waits.</p>
+            <Empty>Nothing waits: what was said to the chatbot or in your editor is remembered.</Empty>
           ) : (
             <ol className="rows" aria-label="Messages">
               {letters.map((each) => (

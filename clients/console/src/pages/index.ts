@@ -34,7 +34,7 @@ export interface Page {
   title: string;
   icon: typeof IconHome;
   all: ComponentType<{ query: URLSearchParams }>;
-  one?: ComponentType<{ id: string }>;
+  one?: ComponentType<{ id: string; query: URLSearchParams }>;
 }
 
 export const GROUPS: { title: string; pages: Page[] }[] = [
@@ -42,7 +42,7 @@ export const GROUPS: { title: string; pages: Page[] }[] = [
     title: "Yours",
     pages: [
       { name: "memories", title: "Memories", icon: IconDatabase, all: Memories, one: Memory },
-      { name: "recall", title: "Everything", icon: IconSearch, all: Everything, one: TracePage },
+      { name: "recall", title: "Recall", icon: IconSearch, all: Everything, one: TracePage },
       { name: "inbox", title: "Inbox", icon: IconInbox, all: InboxPage },
       { name: "timeline", title: "Timeline", icon: IconClock, all: Timeline },
       { name: "names", title: "Names", icon: IconTopologyStar3, all: NamesPage },

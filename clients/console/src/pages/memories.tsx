@@ -1,6 +1,7 @@
 // The memories of a user: the list, filters, search while typing, and what is done with several at once.
 
-import { Button, Group, Paper, Text, Textarea } from "@mantine/core";
+import { ActionIcon, Button, Group, Menu, Paper, Text, Textarea } from "@mantine/core";
+import { IconArchive, IconCheck, IconDots, IconPencil, IconTrash } from "@tabler/icons-react";
 import { useEffect, useState } from "react";
 import { type Schemas, change, part, read } from "../api";
 import { note, say, useAction, useCalm, useLoaded } from "../hooks";
@@ -8,13 +9,12 @@ import {
   Choice,
   Choices,
   Confirm,
-  Do,
   Failure,
   Field,
   Form,
-  Key,
   Loaded,
   Mark,
+  Marked,
   Pages,
   Row,
   Rows,
@@ -22,11 +22,12 @@ import {
   Tick,
   Time,
   Title,
+  percent,
   plural,
   useFound,
 } from "../parts";
 import { useRemembering } from "../remembering";
-import { written } from "./memory";
+import { held, written } from "./memory";
 import { Welcome } from "./welcome";
 
 type Record = Schemas["MemoryRecord"];
@@ -35,18 +36,28 @@ interface Then {
   as_of?: string;
 }
 const SIZE = 50;
+const CHIPS = 4;
 const FOUND = 20;
+const MOST_FOUND = 100; // results that are filtered
 const MOST = 1000; // memories that are filtered, or of another time, all at once
 const FILTERS = {
   kind: { any: "", semantic: "a fact", episodic: "an event" },
   since: { any: "", 1: "the last day", 7: "the last week", 30: "the last month", 365: "the last year" },
   source: { any: "", rules: "read by rules", model: "read by a model", hand: "written by hand" },
-  standing: { any: "", contradicts: "may contradict another", flagged: "to be looked at", ended: "holds no longer" },
+  standing: {
+    any: "",
+    contradicts: "may contradict another",
+    flagged: "in doubt",
+    look: "to be looked at",
+    changed: "said something else before",
+    ended: "holds no longer",
+  },
 } as const;
 const LABELS = { kind: "Kind", since: "Changed in", source: "Source", standing: "Standing" };
 type Filter = keyof typeof FILTERS;
-type Filters = { [name in Filter]: string };
-const NONE: Filters = { kind: "any", since: "any", source: "any", standing: "any" };
+type Filters = { [name in Filter | "name"]: string };
+const NONE: Filters = { kind: "any", since: "any", source: "any", standing: "any", name: "" };
+const isAny = (filters: Filters) => JSON.stringify(filters) === JSON.stringify(NONE);
 
 // Where a reader was, to come back to it.
 const last = { opened: "", query: "", offset: 0, retired: false, then: {} as Then, filters: NONE };
@@ -54,7 +65,7 @@ const last = { opened: "", query: "", offset: 0, retired: false, then: {} as The
 const isFlagged = ({ memory }: Record) => Boolean(memory.flag || memory.unclear);
 const today = () => new Date().toISOString().slice(0, 10);
 
-function passes(record: Record, { kind, since, source, standing }: Filters): boolean {
+function passes(record: Record, { kind, since, source, standing, name }: Filters): boolean {
   const { memory } = record;
   const age = (Date.now() - new Date(record.at).valueOf()) / 86_400_000;
   const from = memory.read_by === "" ? "hand" : memory.read_by === "rules" ? "rules" : "model";
@@ -62,28 +73,68 @@ function passes(record: Record, { kind, since, source, standing }: Filters): boo
     any: true,
     contradicts: memory.may_contradict.length > 0,
     flagged: isFlagged(record),
+    look: isFlagged(record) || memory.may_contradict.length > 0,
+    changed: memory.past.length > 0 || record.version > 1,
     ended: memory.until !== "" && memory.until < today(),
   };
   return (
     (kind === "any" || memory.kind === kind) &&
     (since === "any" || age <= Number(since)) &&
     (source === "any" || from === source) &&
-    (standings[standing] ?? true)
+    (standings[standing] ?? true) &&
+    (!name || memory.entities.some((each) => each.toLowerCase() === name.trim().toLowerCase()))
   );
 }
 
 interface Picking {
   picked: Set<string>;
   pick: (keys: string[], is: boolean) => void;
+  retire: (keys: string[]) => void;
+  accept: (key: string) => void;
+  forget: (keys: string[]) => void;
+  byName: (name: string) => void;
 }
 
-function MemoryRow({ record, picking }: { record: Record; picking: Picking }) {
+function RowMenu({ record, picking }: { record: Record; picking: Picking }) {
+  const { key, live, memory } = record;
+  return (
+    <Menu position="bottom-end" transitionProps={{ duration: 0 }}>
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" aria-label={`Actions: ${memory.content}`}>
+          <IconDots size={18} aria-hidden />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {live && (
+          <Menu.Item component="a" href={`#/memories/${part(key)}?edit`} leftSection={<IconPencil size={16} />}>
+            Edit
+          </Menu.Item>
+        )}
+        {(isFlagged(record) || memory.may_contradict.length > 0) && (
+          <Menu.Item leftSection={<IconCheck size={16} />} onClick={() => picking.accept(key)}>
+            It is right
+          </Menu.Item>
+        )}
+        {live && (
+          <Menu.Item leftSection={<IconArchive size={16} />} onClick={() => picking.retire([key])}>
+            Retire
+          </Menu.Item>
+        )}
+        <Menu.Item className="danger" leftSection={<IconTrash size={16} />} onClick={() => picking.forget([key])}>
+          Forget…
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+function MemoryRow({ record, picking, query = "" }: { record: Record; picking: Picking; query?: string }) {
   const { key, live, at, memory, similarity, version } = record;
   return (
     <Row
       href={`#/memories/${part(key)}`}
       id={`m-${key}`}
-      title={memory.content}
+      title={<Marked text={memory.content} query={query} />}
       onOpen={() => {
         last.opened = key;
       }}
@@ -94,23 +145,47 @@ function MemoryRow({ record, picking }: { record: Record; picking: Picking }) {
           set={(is) => picking.pick([key], is)}
         />
       }
+      after={<RowMenu record={record} picking={picking} />}
     >
-      <Key of={key} /> <span>{memory.kind === "semantic" ? "fact" : "event"}</span>
+      {memory.entities.length > 0 && (
+        <span className="chips">
+          {memory.entities.slice(0, CHIPS).map((name) => (
+            <button
+              key={name}
+              type="button"
+              className="chip"
+              aria-label={`Only with ${name}`}
+              onClick={() => picking.byName(name)}
+            >
+              {name}
+            </button>
+          ))}
+        </span>
+      )}
+      {memory.kind === "episodic" && <span>event</span>}
       <span>
         {version > 1 ? "changed" : "remembered"} <Time at={at} />
       </span>
       {!live && <Mark>retired</Mark>}
       {memory.since && <span>from {memory.since}</span>}
       {memory.until && <span>until {memory.until}</span>}
-      {isFlagged(record) && <Mark>look at it</Mark>}
+      {isFlagged(record) && <Mark>in doubt</Mark>}
       {memory.may_contradict.length > 0 && <Mark>may contradict another</Mark>}
       {memory.read_by === "rules" && <span>read by rules</span>}
-      {similarity ? <span>similarity {similarity.toFixed(2)}</span> : null}
+      {memory.past[0] && <span>{held(memory.past[0])}</span>}
+      {similarity ? <span>{percent(similarity)} alike in meaning</span> : null}
     </Row>
   );
 }
 
-function List({ records, label, picking }: { records: Record[]; label: string; picking: Picking }) {
+interface Listed {
+  records: Record[];
+  label: string;
+  picking: Picking;
+  query?: string;
+}
+
+function List({ records, label, picking, query }: Listed) {
   useEffect(() => {
     const row = document.getElementById(`m-${last.opened}`);
     last.opened = "";
@@ -134,7 +209,7 @@ function List({ records, label, picking }: { records: Record[]; label: string; p
       )}
       <Rows label={label}>
         {records.map((each) => (
-          <MemoryRow key={each.key} record={each} picking={picking} />
+          <MemoryRow key={each.key} record={each} picking={picking} query={query} />
         ))}
       </Rows>
     </>
@@ -142,7 +217,7 @@ function List({ records, label, picking }: { records: Record[]; label: string; p
 }
 
 async function page(offset: number, retired: boolean, filters: Filters, signal: AbortSignal) {
-  const isFiltered = JSON.stringify(filters) !== JSON.stringify(NONE);
+  const isFiltered = !isAny(filters);
   const query = { include_retired: retired, newest_first: true };
   const paged = isFiltered ? { limit: MOST, offset: 0 } : { limit: SIZE, offset };
   const [count, records] = await Promise.all([
@@ -157,14 +232,21 @@ interface Listing extends Picking {
   turn: number;
 }
 
-function All(of: Listing & { offset: number; retired: boolean; filters: Filters; goTo: (offset: number) => void }) {
-  const { offset, retired, filters, turn, goTo, ...picking } = of;
+interface OfAll extends Listing {
+  offset: number;
+  retired: boolean;
+  filters: Filters;
+  goTo: (offset: number) => void;
+  write: () => void;
+}
+
+function All({ offset, retired, filters, turn, goTo, write, ...picking }: OfAll) {
   const loaded = useLoaded((signal) => page(offset, retired, filters, signal), [offset, retired, filters, turn]);
   return (
     <Loaded of={loaded}>
       {({ count, shown, passed, isFiltered }) =>
         count === 0 ? (
-          <Welcome />
+          <Welcome write={write} />
         ) : (
           <>
             <Text c="dimmed" size="sm" mt="sm">
@@ -181,8 +263,10 @@ function All(of: Listing & { offset: number; retired: boolean; filters: Filters;
   );
 }
 
-function OfThen({ then, turn, ...picking }: Listing & { then: Then }) {
-  const loaded = useLoaded((signal) => read<Record[]>("memories", { limit: MOST, ...then }, signal), [then, turn]);
+function OfThen({ then, filters, turn, ...picking }: Listing & { then: Then; filters: Filters }) {
+  const load = (signal: AbortSignal) => read<Record[]>("memories", { limit: MOST, ...then }, signal);
+  const passed = (signal: AbortSignal) => load(signal).then((all) => all.filter((each) => passes(each, filters)));
+  const loaded = useLoaded(passed, [then, filters, turn]);
   return (
     <Loaded of={loaded}>
       {(records) => (
@@ -197,15 +281,26 @@ function OfThen({ then, turn, ...picking }: Listing & { then: Then }) {
   );
 }
 
-function Results({ query, then, turn, ...picking }: Listing & { query: string; then: Then }) {
-  const load = (signal: AbortSignal) => read<Record[]>("memories/search", { query, limit: FOUND, ...then }, signal);
-  const loaded = useLoaded(load, [query, then, turn]);
+function Results({ query, then, filters, turn, ...picking }: Listing & { query: string; then: Then; filters: Filters }) {
+  const asked = { query, limit: isAny(filters) ? FOUND : MOST_FOUND, ...then };
+  const load = (signal: AbortSignal) =>
+    read<Record[]>("memories/search", asked, signal).then((all) => all.filter((each) => passes(each, filters)));
+  const loaded = useLoaded(load, [query, then, filters, turn]);
   useFound(loaded, query);
   return (
     <div aria-busy={loaded.loading}>
       <Loaded of={loaded}>
         {(records) =>
-          records.length === 0 ? <p>No memory fits.</p> : <List records={records} label="Results" picking={picking} />
+          records.length === 0 ? (
+            <p>No memory fits.</p>
+          ) : (
+            <>
+              <Text c="dimmed" size="sm" mt="sm">
+                {plural(records.length, "memory", "memories")}, the best first: by meaning and by words together
+              </Text>
+              <List records={records} label="Results" picking={picking} query={query} />
+            </>
+          )
         }
       </Loaded>
     </div>
@@ -226,8 +321,13 @@ function Filtering({ filters, setFilters, then, setThen, retired, setRetired }: 
     const found = Object.entries({ ...then, [name]: value }).filter(([, each]) => each);
     setThen(Object.fromEntries(found));
   };
+  const isChosen = !isAny(filters) || Object.keys(then).length > 0;
+  const [isOpen, open] = useState(isChosen);
+  useEffect(() => {
+    if (isChosen) open(true);
+  }, [isChosen]);
   return (
-    <details className="filters" open={filters !== NONE || Object.keys(then).length > 0}>
+    <details className="filters" open={isOpen} onToggle={(event) => open(event.currentTarget.open)}>
       <summary>Filter</summary>
       <Choices>
         {(Object.keys(FILTERS) as Filter[]).map((name) => (
@@ -239,6 +339,7 @@ function Filtering({ filters, setFilters, then, setThen, retired, setRetired }: 
             data={Object.entries(FILTERS[name]).map(([value, label]) => ({ value, label: label || "any" }))}
           />
         ))}
+        <Field label="Name in it" value={filters.name} set={(name) => setFilters({ ...filters, name })} />
         <Field type="date" label="What holds on" value={then.at ?? ""} set={(day) => given("at", day)} />
         <Field
           type="date"
@@ -247,6 +348,11 @@ function Filtering({ filters, setFilters, then, setThen, retired, setRetired }: 
           set={(day) => given("as_of", day && `${day}T23:59:59`)}
         />
         <Tick label="Also list retired ones" checked={retired} set={setRetired} />
+        {!isAny(filters) && (
+          <Button variant="default" onClick={() => setFilters(NONE)}>
+            Show all again
+          </Button>
+        )}
       </Choices>
     </details>
   );
@@ -300,75 +406,87 @@ async function forEach(keys: string[], what: "retire" | "undo" | "forget") {
   return keys.length;
 }
 
-function Several({ picked, pick, again }: Picking & { again: () => void }) {
-  const [asking, ask] = useState(false);
+/** How many memories a person should look at, with the way to them. */
+function ToLookAt({ turn, show }: { turn: number; show: () => void }) {
+  const { value = [] } = useLoaded((signal) => read<Record[]>("memories/flagged", {}, signal), [turn]);
+  if (value.length === 0) return null;
+  return (
+    <p className="look">
+      <span>
+        {value.length === 1 ? "1 memory is" : `${value.length.toLocaleString()} memories are`} in doubt, or may contradict
+        another.
+      </span>
+      <Button variant="default" size="compact-sm" onClick={show}>
+        Show them
+      </Button>
+    </p>
+  );
+}
+
+function Several({ picked, pick, retire, forget }: Picking) {
   const keys = [...picked];
-  const action = useAction(() => {
-    ask(false);
-    pick(keys, false);
-    again();
-  });
-  const takeBack = async () => {
-    await forEach(keys, "undo");
-    say(`${plural(keys.length, "memory", "memories")} brought back.`);
-    again();
-  };
-  if (keys.length === 0) return <Failure error={action.error} />;
-  const forget = () =>
-    action.run(
-      () => forEach(keys, "forget"),
-      (count) => `Forgotten: ${plural(count, "memory", "memories")}.`,
-    );
+  if (keys.length === 0) return null;
   return (
     <Paper withBorder p="sm" my="sm" className="several" role="group" aria-label="What is done with the selected">
       <Group gap="sm">
         <strong>{keys.length} selected</strong>
-        <Do
-          action={action}
-          work={() => forEach(keys, "retire")}
-          said={(count) => `${plural(count, "memory", "memories")} retired.`}
-          undo={takeBack}
-        >
+        <Button variant="default" onClick={() => retire(keys)}>
           Retire them
-        </Do>
-        <Button color="red" variant="outline" onClick={() => ask(true)}>
+        </Button>
+        <Button color="red" variant="outline" onClick={() => forget(keys)}>
           Forget them…
         </Button>
         <Button variant="default" onClick={() => pick(keys, false)}>
           Select none
         </Button>
       </Group>
-      <Failure error={action.error} />
-      {asking && (
-        <Confirm
-          title={`Forget ${plural(keys.length, "memory", "memories")}?`}
-          yes="Forget them"
-          busy={action.busy}
-          onYes={forget}
-          onNo={() => ask(false)}
-        >
-          <p>
-            <strong>It cannot be undone.</strong> Each is erased with all its versions and the turns of conversations
-            that told it.
-          </p>
-        </Confirm>
-      )}
     </Paper>
   );
 }
 
+interface Forgetting {
+  keys: string[];
+  busy: boolean;
+  yes: () => void;
+  no: () => void;
+}
+
+function AskForget({ keys, busy, yes, no }: Forgetting) {
+  const it = keys.length === 1 ? "it" : "them";
+  return (
+    <Confirm
+      title={`Forget ${plural(keys.length, "memory", "memories")}?`}
+      yes={`Forget ${it}`}
+      busy={busy}
+      onYes={yes}
+      onNo={no}
+    >
+      <p>
+        <strong>It cannot be undone.</strong> Each is erased with all its versions and the turns of conversations that
+        told it.
+      </p>
+    </Confirm>
+  );
+}
+
 export function Memories({ query: given }: { query: URLSearchParams }) {
-  const [query, setQuery] = useState(given.get("q") ?? last.query);
+  const [query, setQuery] = useState(given.get("q") ?? (given.has("name") ? "" : last.query));
   const [offset, setOffset] = useState(last.offset);
   const [retired, setRetired] = useState(last.retired);
   const [then, setThen] = useState(last.then);
-  const [filters, setFilters] = useState(last.filters);
+  const name = given.get("name");
+  const [filters, setFilters] = useState(name ? { ...NONE, name } : last.filters);
+  const [asking, ask] = useState<string[]>([]);
   const [picked, setPicked] = useState(new Set<string>());
   const [adding, add] = useState(false);
   const [turn, next] = useState(0);
   const again = () => next((before) => before + 1);
   const remembering = useRemembering(again);
-  const action = useAction(again);
+  const action = useAction(() => {
+    ask([]);
+    setPicked(new Set());
+    again();
+  });
   const calm = useCalm(query.trim());
   Object.assign(last, { query, offset, retired, then, filters });
   useEffect(() => note(calm ? `memories?q=${part(calm)}` : "memories"), [calm]);
@@ -376,22 +494,48 @@ export function Memories({ query: given }: { query: URLSearchParams }) {
     setPicked((before) =>
       is ? new Set([...before, ...keys]) : new Set([...before].filter((key) => !keys.includes(key))),
     );
-  const listing = { picked, pick, turn };
   const first =
     <Value,>(set: (value: Value) => void) =>
     (value: Value) => {
       set(value);
       setOffset(0);
     };
+  const retire = (keys: string[]) =>
+    action.run(
+      () => forEach(keys, "retire"),
+      (count) => `${plural(count, "memory", "memories")} retired.`,
+      async () => {
+        await forEach(keys, "undo");
+        say(`${plural(keys.length, "memory", "memories")} brought back.`);
+        again();
+      },
+    );
+  const forget = () =>
+    action.run(
+      () => forEach(asking, "forget"),
+      (count) => `Forgotten: ${plural(count, "memory", "memories")}.`,
+    );
+  const accept = (key: string) =>
+    action.run(
+      () => change(`memories/${part(key)}/accept`),
+      () => "Accepted as it stands.",
+    );
+  const byName = (name: string) => first(setFilters)({ ...NONE, name });
+  const picking = { picked, pick, retire, accept, forget: ask, byName };
+  const listing = { ...picking, turn };
   return (
     <>
       <Title
         actions={
           <>
             <Button onClick={() => add(!adding)}>Add a memory</Button>
-            <Do action={action} work={() => change<Record | null>("memories/undo")} said={undone}>
+            <Button
+              variant="default"
+              disabled={action.busy}
+              onClick={() => action.run(() => change<Record | null>("memories/undo"), undone)}
+            >
               Undo the latest change
-            </Do>
+            </Button>
           </>
         }
       >
@@ -409,16 +553,19 @@ export function Memories({ query: given }: { query: URLSearchParams }) {
         retired={retired}
         setRetired={first(setRetired)}
       />
-      <Several picked={picked} pick={pick} again={again} />
+      {isAny(filters) && !calm && <ToLookAt turn={turn} show={() => setFilters({ ...NONE, standing: "look" })} />}
+      <Several {...picking} />
+      {asking.length > 0 && <AskForget keys={asking} busy={action.busy} yes={forget} no={() => ask([])} />}
       {calm ? (
-        <Results query={calm} then={then} {...listing} />
+        <Results query={calm} then={then} filters={filters} {...listing} />
       ) : Object.keys(then).length > 0 ? (
-        <OfThen then={then} {...listing} />
+        <OfThen then={then} filters={filters} {...listing} />
       ) : (
         <All
           offset={offset}
           retired={retired}
           filters={filters}
+          write={() => add(true)}
           goTo={(where) => {
             setOffset(where);
             scrollTo(0, 0);

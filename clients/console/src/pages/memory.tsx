@@ -27,6 +27,11 @@ import { type Link, Way } from "../way";
 
 type Record = Schemas["MemoryRecord"];
 type Version = Schemas["Version"];
+const ALIKE = 5;
+const LEAST_ALIKE = 0.3;
+
+/** Say what was true before, and until when. */
+export const held = ({ content, until }: Schemas["Past"]) => `${until ? `Until ${until}` : "Before"}: ${content}`;
 
 /** Say what was written, and which memories it may contradict. */
 export function written(now: Schemas["Written"], said: string) {
@@ -106,10 +111,18 @@ function Forget({ record, action, close }: Editing) {
 
 export const EVENTS = { insert: "remembered", update: "changed", retire: "retired", restore: "brought back" };
 
-const source = (of: Schemas["Source"]) =>
-  [of.thread && `conversation ${of.thread}`, ...of.messages.map((each) => `message ${each}`)]
-    .filter(Boolean)
-    .join(", ");
+const source = ({ thread, messages }: Schemas["Source"]) =>
+  (thread || messages.length > 0) && (
+    <>
+      {thread && `conversation ${thread}`}
+      {messages.map((each) => (
+        <span key={each}>
+          {" "}
+          message <Key of={each} />
+        </span>
+      ))}
+    </>
+  );
 
 const text = (version: Version | undefined, name: string) => String(version?.value[name] ?? "");
 
@@ -129,7 +142,7 @@ function shown(version: Version, before?: Version): History {
       ["Why", made.reason],
       ["Quote", quote && !said.includes(quote) && <q>{quote}</q>],
       ["Source", source(made.source)],
-      ["Look at it", text(version, "flag")],
+      ["In doubt", text(version, "flag")],
     ],
   };
 }
@@ -182,16 +195,44 @@ interface Whole {
   record: Record;
   history: Version[];
   others: Record[];
+  alike: Record[];
   back: Link[];
   forward: Link[];
 }
 
-function Contradictions({ others }: { others: Record[] }) {
-  if (others.length === 0) return null;
+/** What it said before it changed, the latest first. */
+function Before({ past }: { past: Schemas["Past"][] }) {
+  if (past.length === 0) return null;
   return (
-    <Section title="May contradict" id="contradicts">
+    <Section title="What held before" id="before">
       <ul>
-        {others.map((each) => (
+        {past.map((each, at) => (
+          <li key={at}>
+            {held(each)} {each.since && <span className="quiet">from {each.since}</span>}
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+const Names = ({ of }: { of: string[] }) =>
+  of.length > 0 && (
+    <span className="chips">
+      {of.map((name) => (
+        <a key={name} className="chip" href={`#/memories?name=${part(name)}`}>
+          {name}
+        </a>
+      ))}
+    </span>
+  );
+
+function Others({ title, id, of }: { title: string; id: string; of: Record[] }) {
+  if (of.length === 0) return null;
+  return (
+    <Section title={title} id={id}>
+      <ul>
+        {of.map((each) => (
           <li key={each.key}>
             <a href={`#/memories/${part(each.key)}`}>{each.memory.content}</a>{" "}
             <span className="quiet">
@@ -213,7 +254,12 @@ function Said({ memory }: { memory: Schemas["Memory"] }) {
           <li key={at}>
             {each.content} <q>{each.quote}</q>{" "}
             <span className="quiet">
-              <Time at={each.time} /> {each.message_id && `message ${each.message_id}`}
+              <Time at={each.time} />{" "}
+            {each.message_id && (
+              <>
+                message <Key of={each.message_id} />
+              </>
+            )}
             </span>
           </li>
         ))}
@@ -222,8 +268,13 @@ function Said({ memory }: { memory: Schemas["Memory"] }) {
   );
 }
 
-function One({ record, history, others, back, forward, again }: Whole & { again: () => void }) {
-  const [opened, open] = useState("");
+interface OfPage {
+  again: () => void;
+  editing: boolean;
+}
+
+function One({ record, history, others, alike, back, forward, again, editing }: Whole & OfPage) {
+  const [opened, open] = useState(editing ? "edit" : "");
   const close = () => {
     open("");
     focusHeading();
@@ -248,34 +299,44 @@ function One({ record, history, others, back, forward, again }: Whole & { again:
       <Failure error={action.error} />
       {opened === "edit" && <Edit record={record} action={action} close={close} />}
       {opened === "forget" && <Forget record={record} action={action} close={close} />}
-      <Facts
-        of={[
-          ["Key", <Key of={record.key} />],
-          ["Kind", memory.kind === "semantic" ? "a fact" : "an event"],
-          ["Changed", <Time at={record.at} />],
-          ["Holds from", memory.since],
-          ["Holds until", memory.until],
-          ["Names", memory.entities.join(", ")],
-          ["Relations", memory.relations.join("; ")],
-          ["Quote", memory.quote && memory.quote !== memory.content && <q>{memory.quote}</q>],
-          ["Read by", memory.read_by],
-          ["Look at it", [memory.flag, memory.unclear].filter(Boolean).join(" ")],
-        ]}
-      />
-      <Contradictions others={others} />
-      <Said memory={memory} />
-      <Versions
-        of={history.map((each, at) => shown(each, history[at - 1]))}
-        action={action}
-        back={(number) =>
-          change<Record>(`memories/${part(record.key)}/rollback`, {
-            to_version: number,
-            expected_version: record.version,
-          })
-        }
-        said={(now, number) => `Version ${now.version} says what version ${number} said.`}
-      />
-      <Way back={back} forward={forward} />
+      <div className="two">
+        <div className="about">
+          <Facts
+            of={[
+              ["Kind", memory.kind === "semantic" ? "a fact" : "an event"],
+              ["Changed", <Time at={record.at} />],
+              ["Holds from", memory.since],
+              ["Holds until", memory.until],
+              ["Names", <Names of={memory.entities} />],
+              ["Relations", memory.relations.map((each) => each.replace(/ *\| */g, " ")).join("; ")],
+              ["Quote", memory.quote && memory.quote !== memory.content && <q>{memory.quote}</q>],
+              ["Read by", memory.read_by],
+              ["In doubt", [memory.flag, memory.unclear].filter(Boolean).join(" ")],
+              ["Key", <Key of={record.key} />],
+            ]}
+          />
+        </div>
+        <div className="rest">
+          <Others title="May contradict" id="contradicts" of={others} />
+          <Before past={memory.past} />
+          <Said memory={memory} />
+          <Versions
+            of={history.map((each, at) => shown(each, history[at - 1]))}
+            action={action}
+            back={(number) =>
+              change<Record>(`memories/${part(record.key)}/rollback`, {
+                to_version: number,
+                expected_version: record.version,
+              })
+            }
+            said={(now, number) => `Version ${now.version} says what version ${number} said.`}
+          />
+          <Way back={back} forward={forward} />
+        </div>
+        <div>
+          <Others title="Close to it in meaning" id="alike" of={alike} />
+        </div>
+      </div>
     </>
   );
 }
@@ -288,14 +349,22 @@ async function whole(id: string, signal: AbortSignal): Promise<Whole> {
     read<Version[]>(`${path}/history`, {}, signal),
   ]);
   const linked = record.memory.may_contradict.map((key) => read<Record>(`memories/${part(key)}`, {}, signal));
-  const [others, back, forward] = await Promise.all([Promise.all(linked), trace(false), trace(true)]);
-  return { record, history, others, back: back.slice(1), forward: forward.slice(1) };
+  const asked = { query: record.memory.content, limit: ALIKE + 1, min_similarity: LEAST_ALIKE };
+  const [others, found, back, forward] = await Promise.all([
+    Promise.all(linked),
+    read<Record[]>("memories/search", asked, signal),
+    trace(false),
+    trace(true),
+  ]);
+  const shownAbove = new Set([id, ...others.map(({ key }) => key)]);
+  const alike = found.filter(({ key }) => !shownAbove.has(key)).slice(0, ALIKE);
+  return { record, history, others, alike, back: back.slice(1), forward: forward.slice(1) };
 }
 
-export function Memory({ id }: { id: string }) {
+export function Memory({ id, query }: { id: string; query: URLSearchParams }) {
   return (
     <Detail back="memories" title="the memories" id={id} load={(signal) => whole(id, signal)}>
-      {(found, again) => <One {...found} again={again} />}
+      {(found, again) => <One {...found} again={again} editing={query.has("edit") && found.record.live} />}
     </Detail>
   );
 }

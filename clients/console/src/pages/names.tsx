@@ -51,7 +51,7 @@ function Table({ names }: { names: Names }) {
       {names.nodes.map(({ name, count }, at) => (
         <tr key={name}>
           <th scope="row">
-            <a href={`#/memories?q=${part(name)}`}>{name}</a>
+            <a href={`#/memories?name=${part(name)}`}>{name}</a>
           </th>
           <td>{count}</td>
           <td>
@@ -66,9 +66,18 @@ function Table({ names }: { names: Names }) {
   );
 }
 
-function Chosen({ title, records }: { title: string; records: Record[] }) {
+function Chosen({ names, records }: { names: string[]; records: Record[] }) {
+  const [only] = names;
   return (
-    <Section title={title} id="chosen">
+    <Section title={names.join(" and ") || "Nothing is chosen"} id="chosen">
+      {only === undefined && (
+        <p className="quiet">Choose a name, or a line between two: its memories are listed here.</p>
+      )}
+      {only !== undefined && names.length === 1 && (
+        <p className="quiet">
+          <a href={`#/memories?name=${part(only)}`}>All of them, to be changed</a>
+        </p>
+      )}
       <Rows label="Memories of the chosen">
         {records.map((each) => (
           <Row key={each.key} href={`#/memories/${part(each.key)}`} title={each.memory.content} />
@@ -80,7 +89,8 @@ function Chosen({ title, records }: { title: string; records: Record[] }) {
 
 function Shown({ records }: { records: Record[] }) {
   const names = useMemo(() => namesIn(records), [records]);
-  const [chosen, choose] = useState<string[]>([]);
+  const [chosen, setChosen] = useState<string[]>([]);
+  const choose = (next: string[]) => setChosen((before) => (`${before}` === `${next}` ? before : next));
   if (names.nodes.length === 0)
     return (
       <p>
@@ -88,17 +98,19 @@ function Shown({ records }: { records: Record[] }) {
         projects, in <code>mneme chat</code> or with <em>Add a memory</em>.
       </p>
     );
-  const of = records.filter(({ memory }) => chosen.every((name) => memory.entities.includes(name)));
+  const of = records.filter(({ memory }) => chosen.length > 0 && chosen.every((name) => memory.entities.includes(name)));
   return (
     <>
       <p className="quiet">
         Of the latest {plural(records.length, "memory", "memories")}, the {plural(names.nodes.length, "name")} that most
-        of them have. Choose a name, or a line between two, to see its memories; the table below has the same.
+        of them have, and what links them. The table below says the same.
       </p>
-      <Suspense fallback={<p>Drawing…</p>}>
-        <Graph names={names} choose={choose} />
-      </Suspense>
-      {chosen.length > 0 && <Chosen title={chosen.join(" and ")} records={of} />}
+      <div className="beside">
+        <Suspense fallback={<p>Drawing…</p>}>
+          <Graph names={names} chosen={chosen} choose={choose} />
+        </Suspense>
+        <Chosen names={chosen} records={of} />
+      </div>
       <Table names={names} />
     </>
   );

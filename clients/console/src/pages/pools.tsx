@@ -6,6 +6,7 @@ import {
   Cells,
   Detail,
   Do,
+  Empty,
   Entries,
   Entry,
   Facts,
@@ -27,7 +28,7 @@ export const PoolsPage = () => (
   <ListPage
     label="Pools"
     load={(signal) => read<State[]>("pools", {}, signal)}
-    empty={<p>There is no pool yet.</p>}
+    empty={<Empty command="mneme share pool import --shipped">There is no pool yet. A pool has questions with good answers, which agents are shown as examples. To import those that come with Mneme:</Empty>}
   >
     {(each) => (
       <Row key={each.pool} href={`#/pools/${part(each.pool)}`} title={each.pool}>
@@ -87,17 +88,18 @@ function One({ state, pairs, again }: { state: State; pairs: Pooled[]; again: ()
         </p>
         <Entries>
           {pairs.map(({ key, pair }) => (
-            <Entry key={key} label={`Pair ${key.slice(0, 8)}`} title={pair.prompt || "(no question)"}>
+            <Entry
+              key={key}
+              label={`Pair ${key.slice(0, 8)}`}
+              title={pair.prompt || "(no question)"}
+              by={
+                <>
+                  {[pair.agent, pair.domain].filter(Boolean).join(", ")}, score {pair.score} <Key of={key} />
+                </>
+              }
+            >
               <p className="diff">{pair.answer}</p>
-              <Facts
-                of={[
-                  ["Agent", pair.agent],
-                  ["Domain", pair.domain],
-                  ["Score", pair.score],
-                  ["Led up to by", pair.leading.join("\n")],
-                  ["Key", <Key of={key} />],
-                ]}
-              />
+              <Facts of={[["Led up to by", pair.leading.join("\n")]]} />
             </Entry>
           ))}
         </Entries>

@@ -4,7 +4,7 @@ import { Button } from "@mantine/core";
 import { useState } from "react";
 import { type Schemas, part, read } from "../api";
 import { useLoaded } from "../hooks";
-import { Loaded, Row, Rows, Time, Title, plural } from "../parts";
+import { Loaded, Empty, Row, Rows, Time, Title, plural, spaced } from "../parts";
 import { EVENTS } from "./memory";
 
 type Version = Schemas["Version"];
@@ -31,7 +31,11 @@ export function Timeline() {
       <Loaded of={loaded}>
         {(versions) => (
           <>
-            <p className="quiet">The latest {plural(versions.length, "change")}</p>
+            {versions.length === 0 ? (
+              <Empty>Nothing was remembered or changed yet. Each change will be here, with its reason and its maker.</Empty>
+            ) : (
+              <p className="quiet">The latest {plural(versions.length, "change")}</p>
+            )}
             {days(versions).map(([day, changes]) => (
               <section key={day} aria-label={day}>
                 <h2 className="day">{day}</h2>
@@ -44,9 +48,9 @@ export function Timeline() {
                     >
                       <Time at={each.at} />{" "}
                       <span>
-                        {EVENTS[each.event]} by {each.change.actor}
+                        {EVENTS[each.event]} by {spaced(each.change.actor)}
                       </span>
-                      <span>version {each.version}</span> <span>{each.change.reason}</span>
+                      {each.version > 1 && <span>version {each.version}</span>} <span>{each.change.reason}</span>
                     </Row>
                   ))}
                 </Rows>
