@@ -104,7 +104,7 @@ class TestAServerThatIsAway:
         self, ledger: Ledger, location: str, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The record is forgotten by another process before the writer's point is sent."""
-        another = f"{location}-other" if "?" in location else f"{location}?collection=mneme"
+        another = f"{location}-other" if "?collection=" in location else f"{location}?collection=mneme"
         other = await open_ledger(another, embedder)  # an index of its own here
         index: Any = ledger._store.index
         send = index._upsert
