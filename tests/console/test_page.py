@@ -37,11 +37,24 @@ def test_a_first_visit_says_how_to_begin(page: Page, console_server: Server) -> 
     opened(page, console_server, f"new-{uuid4().hex[:6]}")
     expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()
     expect(page.get_by_text(f"{console_server.url}/v1")).to_be_visible()
-    check(page, console_server, "memories", "timeline", "inbox", "cards", "pools", "discussions", "disputes")
+    check(
+        page,
+        console_server,
+        "memories",
+        "timeline",
+        "inbox",
+        "cards",
+        "pools",
+        "discussions",
+        "disputes",
+        "metrics",
+    )
     turned(page, console_server, "memories")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy mneme connect codex").click()
     assert page.evaluate("navigator.clipboard.readText()") == "mneme connect codex"
+    turned(page, console_server, "metrics")
+    expect(page.get_by_role("button", name="Copy mneme learn --suite story")).to_be_visible()
     turned(page, console_server, "pools")
     expect(page.get_by_role("button", name="Copy mneme share pool import --shipped")).to_be_visible()
     turned(page, console_server, "memories")
@@ -167,6 +180,11 @@ def test_what_is_remembered_meanwhile_appears_by_itself(
     expect(page.get_by_role("link", name="Tea is at five.")).to_be_visible()
     add(console_server, user, {"content": "Ann has a boat."})
     expect(page.get_by_role("link", name="Ann has a boat.")).to_be_visible()
+    with page.expect_response(lambda answer: "changes?limit=1&" in answer.url):  # what it compares with later
+        turned(page, console_server, "timeline")
+    expect(page.get_by_role("link", name="Ann has a boat.")).to_be_visible()
+    add(console_server, user, {"content": "Ann has a tent."})
+    expect(page.get_by_role("link", name="Ann has a tent.")).to_be_visible()
 
 
 def test_the_graph_of_names_leads_to_their_memories(page: Page, console_server: Server, user: str) -> None:

@@ -3,7 +3,7 @@
 import { Alert, Paper, Progress } from "@mantine/core";
 import { type Schemas, read } from "../api";
 import { useLoaded } from "../hooks";
-import { Loaded, Title, percent, plural } from "../parts";
+import { Empty, Loaded, Title, percent, plural } from "../parts";
 
 type Metrics = Schemas["Metrics"];
 interface Figure {
@@ -48,7 +48,7 @@ const figures = (of: Metrics): Figure[] => [
 const shown = (value: number, unit?: Figure["unit"]) =>
   unit === "share"
     ? percent(value)
-    : `${value.toLocaleString(undefined, { maximumFractionDigits: 2 })}${unit ? ` ${unit}` : ""}`;
+    : `${value.toLocaleString(undefined, { maximumFractionDigits: value < 10 ? 2 : 0 })}${unit ? ` ${unit}` : ""}`;
 
 function Tile({ name, value, says, unit }: Figure) {
   if (value === null || value === undefined) return null;
@@ -75,6 +75,12 @@ export function MetricsPage() {
                 {each.message}
               </Alert>
             ))}
+            {metrics.tasks === 0 && (
+              <Empty command="mneme learn --suite story">
+                No task was solved yet. Here is how often a first draft is right, which mistakes are made again, and what
+                the cards are good for. To see some:
+              </Empty>
+            )}
             <p>
               {plural(metrics.tasks, "task")} so far. Cards:{" "}
               {Object.entries(metrics.cards)

@@ -5,6 +5,7 @@ import { useState } from "react";
 import { type Schemas, part, read } from "../api";
 import { useLoaded } from "../hooks";
 import { Loaded, Empty, Row, Rows, Time, Title, plural, spaced } from "../parts";
+import { useRemembering } from "../remembering";
 import { EVENTS } from "./memory";
 
 type Version = Schemas["Version"];
@@ -25,9 +26,11 @@ export function Timeline() {
   const [limit, setLimit] = useState(STEP);
   const load = (signal: AbortSignal) => read<Version[]>("memories/changes", { limit }, signal);
   const loaded = useLoaded(load, [limit]);
+  const remembering = useRemembering(loaded.again);
   return (
     <>
       <Title>Timeline</Title>
+      {remembering}
       <Loaded of={loaded}>
         {(versions) => (
           <>
