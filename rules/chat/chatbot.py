@@ -20,16 +20,14 @@ def reply(given: Turn) -> str:
     message = given.message[:8000]
     if "?" not in message and statements(message):
         return "Noted."
-    known = list(
-        dict.fromkeys([*reversed(given.said), *(each.content for each in given.memories), *given.holding])
-    )
+    held = (each.content for each in given.memories)
+    known = [*dict.fromkeys([*reversed(given.said), *held, *given.holding])]
     wanted, of_self = stems(message), PERSON.search(message) is not None
     shared = [len(wanted & stems(each)) or int(of_self and not wanted) for each in known]
     if re.search(r"(?i)\bi\b", message):  # a memory of somebody else does not count
         others = [re.match(r"(?i)(?:my|the user['’]s) (\w+)", each) for each in known]
-        shared = [
-            0 if of and stems(of[1]) - wanted else many for of, many in zip(others, shared, strict=True)
-        ]
+        is_other = [of is not None and bool(stems(of[1]) - wanted) for of in others]
+        shared = [0 if other else many for other, many in zip(is_other, shared, strict=True)]
     told = [each for each, many in zip(known, shared, strict=True) if many == max(shared) > 0]
     if told or (of_self and known):
         return "\n- ".join(["You told me:" if told else CLOSEST, *(told or known[:1])[:MAX_SHOWN]])

@@ -84,15 +84,10 @@ def compare_memories(given: comparing.Comparing) -> comparing.Judgements:
     before = next((each[6:] for each in reversed(given.preceding) if each.startswith("user: ")), "")
     found = [
         comparing.Judgement(
-            fact=number,
-            memory=at,
-            reason=REASONS[relation],
-            relation=relation,
-            outdated=wrong,
-            updated=new[:MAX_CHARS],
+            fact=number, memory=at, reason=REASONS[how], relation=how, outdated=wrong, updated=new[:MAX_CHARS]
         )
         for number, fact in enumerate(given.facts)
-        for at, relation, wrong, new in relations(fact.content, fact.said, given.memories, before)
+        for at, how, wrong, new in relations(fact.content, fact.said, given.memories, before)
     ]
     return comparing.Judgements(judgements=found[: comparing.MAX_PAIRS])
 
