@@ -110,7 +110,15 @@ class Memory(BaseModel):
     @property
     def timed(self) -> str:
         """What it says, from and until when that holds, and what held before."""
-        return " ".join([holds(self.content, self.since, self.until), *(each.text for each in self.past)])
+        return self._after(holds(self.content, self.since, self.until))
+
+    @property
+    def ever(self) -> str:
+        """What it says, and what held before."""
+        return self._after(self.content)
+
+    def _after(self, now: str) -> str:
+        return " ".join([now, *(each.text for each in self.past)])
 
     @property
     def attention(self) -> str:

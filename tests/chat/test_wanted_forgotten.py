@@ -79,6 +79,15 @@ async def test_a_message_may_want_one_thing_forgotten_and_tell_another(max_ledge
     )
 
 
+async def test_what_held_before_a_change_can_be_forgotten_alone(edge_ledger: Ledger) -> None:
+    past = [Past(content="The user lives in Ulm.", until="2026-01")]
+    await known(edge_ledger, Memory(content="The user lives in Bern.", past=past))
+    graph = memory_agent.compile(store=LedgerStore(edge_ledger))
+    await graph.ainvoke({"message": "Forget that I lived in Ulm."}, context=RULES)
+    (left,) = await Memories(edge_ledger, "local").list()
+    assert left.memory.timed == "The user lives in Bern."
+
+
 @pytest.mark.parametrize(
     ("message", "left"),
     [
