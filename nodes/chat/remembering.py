@@ -180,7 +180,7 @@ async def forget(state: State, runtime: MemoryRuntime) -> Update:
     given = Forgetting(
         message=state["message"],
         preceding=state.get("preceding", []),
-        memories=[each.ever for each in (*(each.memory for each in similar), *candidates)],
+        memories=[each.content + each.before for each in (*(each.memory for each in similar), *candidates)],
         known=len(similar),
     )
     answer = (await ask(choose_forgotten, given, runtime.context.memory_agent, lane="background")).value

@@ -108,17 +108,14 @@ class Memory(BaseModel):
         return holding(self.since, self.until, day)
 
     @property
-    def timed(self) -> str:
-        """What it says, from and until when that holds, and what held before."""
-        return self._after(holds(self.content, self.since, self.until))
+    def before(self) -> str:
+        """What held before it, after a space; empty: nothing that is known."""
+        return "".join(f" {each.text}" for each in self.past)
 
     @property
-    def ever(self) -> str:
-        """What it says, and what held before."""
-        return self._after(self.content)
-
-    def _after(self, now: str) -> str:
-        return " ".join([now, *(each.text for each in self.past)])
+    def timed(self) -> str:
+        """What it says, from and until when that holds, and what held before."""
+        return holds(self.content, self.since, self.until) + self.before
 
     @property
     def attention(self) -> str:
