@@ -110,7 +110,8 @@ def _report(rows: list[Row], journal: Journal, who: str) -> Report:
             "± is the half width of the 95 % interval of the difference to none, over the same tasks.",
             "p: Wilcoxon's signed-rank test on the courses, corrected for the number of memories (Holm).",
             "misled: answers or tries, a task, that something outdated or false led to.",
-            "asked: questions that the memory itself asks, a task. shown: tokens of a recall.",
+            "asked: questions of the memory's own to a model, a task; read and written: tokens of these. "
+            "shown: tokens of a recall.",
         ],
         rows,
     )
@@ -147,6 +148,8 @@ def table_of(tasks: pd.DataFrame) -> pd.DataFrame:
             "misled": round(of["stale"].mean(), 2),
             "shown": round(courses["shown"].sum() / max(1, courses["recalls"].sum())),
             "asked": round(courses["questions"].sum() / len(of), 1),
+            "read": courses["prompt_tokens"].sum() / len(of),
+            "written": courses["reply_tokens"].sum() / len(of),
             "ms a recall": 1000 * courses["recalling"].sum() / max(1, courses["recalls"].sum()),
             "ms an event": 1000
             * (courses["observing"] + courses["learning"]).sum()

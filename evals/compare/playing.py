@@ -17,7 +17,7 @@ from mneme.evals.measuring import bytes_on_disk, ledger_at
 from mneme.evals.report import Row
 from mneme.models.asking.asking import ask
 from mneme.models.asking.budget import tokens
-from mneme.models.asking.counting import counting
+from mneme.models.asking.counting import Asked, counting
 from mneme.models.embedding.embedders import open_embedder
 from mneme.prompts.prompt import Prompt, Reason, Schemas
 from mneme.stores.users.memories import RULES
@@ -103,6 +103,8 @@ class Costs(BaseModel):
     recalls: int = 0
     shown: int = Field(0, description="Tokens that were shown, over all recalls.")
     questions: int = Field(0, description="Questions that the memory itself asked.")
+    prompt_tokens: int = Field(0, description="Tokens of these questions, which a model read.")
+    reply_tokens: int = Field(0, description="Tokens of their answers, which it wrote.")
     observing: float = 0.0
     recalling: float = 0.0
     learning: float = 0.0
@@ -143,7 +145,7 @@ class Played:
                 misled = step.stale if self.costs.shown > self._shown else 0  # by nothing nobody is misled
                 self._shown = self.costs.shown
                 self.tasks.append({"success": step.outcome.success, "steps": step.steps, "stale": misled})
-        self.costs.questions += asked["questions"]
+        self._count(asked)
         return ""
 
     async def _answer(self, situation: Situation) -> str:
@@ -151,12 +153,17 @@ class Played:
         with counting() as asked:
             recalled = fitted(await self._memory.recall(situation.text, self._budget), self._budget)
         self.costs.recalling += time.perf_counter() - began
-        self.costs.questions += asked["questions"]
+        self._count(asked)
         self.costs.recalls += 1
         self.costs.shown += sum(map(tokens, recalled))
         if self._who == RULES:
             return situation.by_rules(recalled)
         return await answered(situation, recalled, self._who)
+
+    def _count(self, asked: Asked) -> None:
+        self.costs.questions += asked["questions"]
+        self.costs.prompt_tokens += asked["prompt_tokens"]
+        self.costs.reply_tokens += asked["reply_tokens"]
 
 
 async def answered(situation: Situation, recalled: Sequence[str], who: str) -> str:

@@ -15,7 +15,7 @@ from mneme.evals.compare.course import UNKNOWN, Family, Score, Situation
 from mneme.evals.compare.evaluation import Options, run, table_of, tasks_of
 from mneme.evals.compare.finding import FAMILIES, KNOWN, memory_named
 from mneme.evals.compare.memory import Event, Memory, Outcome
-from mneme.evals.compare.playing import fitted
+from mneme.evals.compare.playing import Costs, fitted
 from mneme.evals.compare.public import of_folder
 from mneme.evals.compare.rivals import RIVALS
 from mneme.evals.compare.work import WANTED
@@ -100,6 +100,7 @@ async def test_every_memory_plays_within_the_budget_and_goes_on_where_it_stopped
     by_name = {row["memory"]: row for row in report.rows}
     assert by_name["none"]["shown"] == by_name["none"]["questions"] == 0
     assert by_name["memory_agent"]["questions"] > 0 and by_name["raw_events"]["questions"] == 0
+    assert by_name["memory_agent"]["prompt_tokens"] > by_name["memory_agent"]["reply_tokens"] > 0
     assert (await run(options)).rows == report.rows, "nothing is played twice"
     page = report.plots[0].read_text()
     assert "<title>Which memory for which work" in page and '"memory": "g_memory"' in page
@@ -255,9 +256,7 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str, said: str)
 
 def test_gains_are_paired_and_p_values_are_corrected() -> None:
     def rows(memory: str, wins: int) -> list[dict[str, Any]]:
-        costs = dict.fromkeys(
-            ["shown", "recalls", "questions", "recalling", "observing", "learning", "bytes"], 1
-        )
+        costs = dict.fromkeys([*Costs.model_fields, "bytes"], 1)
         tasks = [{"success": number < wins, "steps": 1, "stale": 0} for number in range(10)]
         course = {"family": "home", "memory": memory, "budget": 9, "events": 1, **costs, "tasks": tasks}
         return [{**course, "seed": seed} for seed in range(8)]
