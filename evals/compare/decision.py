@@ -27,7 +27,7 @@ CORRECTED, CHATTED = 0.25, 0.3
 REPEATED = 2
 """How often a point that all know is said again."""
 RANGE = range(-3, 4)
-RULES = "A point counts once, however many say it; a correction takes the place of what it corrects."
+COUNTING = "A point counts once, however many say it; a correction takes the place of what it corrects."
 UNKNOWN_IF = f"If no point of it is known: {UNKNOWN}."
 POINTS = re.compile(r"(?:^|\W)The (\w+) of (\w+) counts? ([+-]\d+)")
 CHATTER = (
@@ -96,7 +96,7 @@ def _decide(points: Points, today: str) -> Course:
     sums = _sums(points)
     answers, wrong = dict[str, float](), 0
     for site in sums:
-        text = f"In the meeting of {today}, what do the points of {site} add up to? {RULES} ({UNKNOWN_IF})"
+        text = f"In the meeting of {today}, what do the points of {site} add up to? {COUNTING} ({UNKNOWN_IF})"
         answer = yield Situation(text, partial(added, site=site, today=today))
         if number := re.search(r"[+-]?\d+", answer):
             answers[site] = float(number[0])

@@ -22,7 +22,7 @@ from mneme.stores.cards.lifecycle import MAJORITY, deprecated
 from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Version, team_namespace
-from mneme.stores.provenance import as_now, stale
+from mneme.stores.provenance import as_now, pairs_in, stale
 from mneme.stores.recall import kind_in
 from mneme.stores.users.memories import RULES
 
@@ -54,7 +54,7 @@ async def reverify(ledger: Ledger, team: str, who: str, limit: int, actor: str) 
 async def _reverified(ledger: Ledger, head: Version, cards: KnowledgeCards, who: str, change: Change) -> bool:
     """Try a card again: it holds as it is, or is deprecated. Return whether it cost anything to try."""
     card, resting = Card.of(head), await as_now(ledger, head, change)
-    sources = [each.partition("@")[0] for each in resting.source.records]
+    sources = [record for record, _ in pairs_in(resting.source.records)]
     if card.status not in ("provisional", "verified") or card.flags or await stale(ledger, sources):
         return False  # a dispute, a person, or what it was made from comes first
     trials = await _replayed(card, cards, who)

@@ -25,7 +25,7 @@ from mneme.stores.ledger.records import (
     unescaped,
     user_namespace,
 )
-from mneme.stores.provenance import as_now, stale, steps
+from mneme.stores.provenance import as_now, pairs_in, stale, steps
 from mneme.stores.recall import (
     KINDS,
     RECALLABLE,
@@ -363,7 +363,7 @@ class SharedMemory(Operations):
 
     async def _made_before(self, facts: TeamFacts, references: Sequence[str]) -> MemoryRecord | None:
         """Return what of a place was made from the same memory, through any of its versions."""
-        links = await self._ledger.links([each.partition("@")[0] for each in references], forward=True)
+        links = await self._ledger.links([record for record, _ in pairs_in(references)], forward=True)
         heads = (await self._ledger.by_ids([each.record for each in links])).values()
         made = [each for each in heads if each.live and each.namespace == facts.namespace]
         return MemoryRecord.of(made[0]) if made else None
