@@ -22,11 +22,12 @@ from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import ChatRuntime, inbox_of, memories_of
-from mneme.nodes.context import user_of
+from mneme.nodes.context import ledger_of, user_of
 from mneme.nodes.costs import counted
 from mneme.nodes.messages import EXAMPLE, turn
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.prompts.chat.chatbot import Recalled, Turn, reply
+from mneme.stores.users.activity import was_shown
 from mneme.stores.users.inbox import PRECEDING, Message, is_new
 
 SHOWN_BEFORE = 20
@@ -47,9 +48,10 @@ class Conversation(TypedDict):
 
 
 class State(Conversation, total=False):
-    """The conversation, what was recalled for its last message, and what its reply took."""
+    """The conversation, what was recalled for its last message, under which keys, and what its reply took."""
 
     recalled: list[dict[str, str]]
+    keys: list[str]
     unclear: list[str]
     said: list[str]
     shared: list[str]
@@ -75,7 +77,7 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
         "asked": Overwrite(NOTHING),
     }
     if context.recall == 0:
-        return begun | {"recalled": []}
+        return begun | {"recalled": [], "keys": []}
     found = await memories_of(runtime).similar(message.text, k=context.recall, mode=context.search)
     recalled = [
         Recalled(
@@ -84,7 +86,9 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
         )
         for each in found
     ]
-    return begun | {"recalled": [each.model_dump() for each in recalled]}
+    keys = [each.key for each in found]
+    was_shown(ledger_of(runtime), user_of(runtime), "chatbot", keys)
+    return begun | {"recalled": [each.model_dump() for each in recalled], "keys": keys}
 
 
 def _thread(runtime: ChatRuntime) -> str:

@@ -34,6 +34,8 @@ LENDERS = 5
 """How many records lend; with more of them nothing more was found."""
 REACH = 2
 """How far a record lends; three and four found no more."""
+OWN_PARTS = ("words", "names", "dates", "kind")
+"""What adds to the cosine; the last three are the question's hints."""
 
 
 class Own(NamedTuple):
@@ -44,7 +46,7 @@ class Own(NamedTuple):
 
     @property
     def score(self) -> float:
-        return self.parts.get(DENSE, 0.0) + self.parts["words"] + self.parts["hints"]
+        return sum(self.parts.get(name, 0.0) for name in (DENSE, *OWN_PARTS))
 
     @property
     def thread(self) -> str:
@@ -53,7 +55,7 @@ class Own(NamedTuple):
 
 
 def blended(cursor: Cursor, pool: Scores, query: Query, hints: Hints) -> list[Hit]:
-    """Search in the mode `blend`; a score's parts are `dense`, `bm25`, `words`, `hints` and `lent`.
+    """Search in the mode `blend`; a score is the sum of its parts `dense`, `OWN_PARTS` and `lent`.
 
     The cosine and BM25 propose their best records, the `pool`, and the best of these are weighed in full. A
     record that words did not propose counts as sharing none.
@@ -124,8 +126,7 @@ class _Scoring:
         for record in cosines:
             parts = {DENSE: cosines[record]} if compares else {}
             parts |= {SPARSE: self._words[record]} if record in self._words else {}
-            hinted = self._hinted(heads[record].version, self._worth)
-            parts |= {"words": self._shares.get(record, 0.0), "hints": hinted}
+            parts |= {"words": self._shares.get(record, 0.0)} | self._hinted(heads[record].version)
             self.own[record] = Own(parts, heads[record])
         return list(cosines)
 
@@ -140,11 +141,14 @@ class _Scoring:
             for record, vector in others.items()
         }
 
-    def _hinted(self, version: Version, worth: float) -> float:
-        hinted = worth * self._hints.names(version.value) + KIND_WEIGHT * self._hints.suits(version.value)
-        if self._hints.periods:
-            hinted += DATE_WEIGHT * self._hints.dates(version.value, version.created.astimezone(UTC).date())
-        return hinted
+    def _hinted(self, version: Version) -> dict[str, float]:
+        hints, value = self._hints, version.value
+        is_dated = hints.periods and hints.dates(value, version.created.astimezone(UTC).date())
+        return {
+            "names": (self._worth or 0.0) * hints.names(value),
+            "dates": DATE_WEIGHT if is_dated else 0.0,
+            "kind": KIND_WEIGHT * hints.suits(value),
+        }
 
 
 def _lent(own: Mapping[str, Own], around: Mapping[str, Sides]) -> dict[str, float]:
