@@ -95,7 +95,7 @@ class Terminal:
             if words := await self.talk.left_unanswered():
                 about = f"[dim]answering your last message:[/] {escape(shorten(words, 80))}"
                 say(about)
-                await self._say(self.talk.resume())
+                await self._say(self.talk.say())
                 emit({"message": words, "reply": self.talk.reply})
                 console.print()
         except Damaged:

@@ -17,7 +17,7 @@ from mneme.models.asking.asking import auto_notice, by_rules, resolve
 from mneme.models.asking.counting import NOTHING, added
 from mneme.models.asking.responders import check
 from mneme.prompts.chat.memory_agent.reading import read_message
-from mneme.stores.users.inbox import MessageOutcome, OperationNote
+from mneme.stores.users.inbox import MessageOutcome
 from mneme.stores.users.memories import RULES
 
 POLL_SECONDS = 0.05
@@ -43,13 +43,26 @@ class Talk:
         self.reply = ""
         self.asked = NOTHING
 
-    async def say(self, text: str, message_id: str) -> AsyncIterator[str]:
-        """Send a message; yield the reply piece by piece, then start the memory agent."""
-        message = {"role": "user", "content": text, "id": message_id}
+    async def say(self, text: str = "", message_id: str = "") -> AsyncIterator[str]:
+        """Send a message, or none to go on with the unfinished turn; yield the reply piece by piece.
+
+        Count what it took; an attempt that broke off is marked as withdrawn. Then the memory agent starts.
+        """
+        given = {"messages": [{"role": "user", "content": text, "id": message_id}]} if text else None
         self.reply = ""
         try:
-            async for piece in self._reply({"messages": [message]}):
+            config = await self.session.conversation(self._thread)
+            async for piece, is_anew in self.session.flows.pieces("chatbot", given, config, self._context):
+                if is_anew:
+                    self.reply = ""
+                    yield WITHDRAWN
+                self.reply += piece
                 yield piece
+            _, values = await self.session.flows.left_at("chatbot", config)
+            self.asked = added(self.asked, values.get("asked", NOTHING))  # an older version's turn has none
+        except BadAnswer:
+            self.asked = added(self.asked, NOTHING | {"questions": 1, "refused": 1})
+            raise
         finally:
             self.remember()
 
@@ -64,9 +77,8 @@ class Talk:
             self.reply = spoken[-1].text
             yield self.reply
             return
-        async for piece in self.resume() if is_known else self.say(text, message_id):
+        async for piece in self.say() if is_known else self.say(text, message_id):
             yield piece
-        self.remember()
 
     async def left_unanswered(self) -> str:
         """Return the message whose turn a killed process or an error left unfinished, or ""."""
@@ -79,26 +91,6 @@ class Talk:
         config = await self.session.conversation(self._thread)
         steps, values = await self.session.flows.left_at("chatbot", config)
         return steps, convert_to_messages(values.get("messages", []))
-
-    def resume(self) -> AsyncIterator[str]:
-        """Yield the rest of the unfinished turn."""
-        return self._reply(None)
-
-    async def _reply(self, given: dict[str, Any] | None) -> AsyncIterator[str]:
-        """Yield a turn's reply, and count what it took; an attempt that broke off is marked as withdrawn."""
-        config = await self.session.conversation(self._thread)
-        try:
-            async for piece, is_anew in self.session.flows.pieces("chatbot", given, config, self._context):
-                if is_anew:
-                    self.reply = ""
-                    yield WITHDRAWN
-                self.reply += piece
-                yield piece
-        except BadAnswer:
-            self.asked = added(self.asked, NOTHING | {"questions": 1, "refused": 1})
-            raise
-        _, values = await self.session.flows.left_at("chatbot", config)
-        self.asked = added(self.asked, values.get("asked", NOTHING))  # an older version's turn has none
 
     def remember(self) -> None:
         """Start the memory agent in the background, unless the server runs it."""
@@ -169,30 +161,28 @@ async def get_ready(context: Context) -> None:
 
 async def with_contents(outcome: MessageOutcome, memories: Memories) -> dict[str, Any]:
     """Return an outcome with each memory before and after its operation, and what it may contradict."""
-    operations = [await _with_contents(operation, memories) for operation in outcome["operations"]]
+    operations = []
+    for operation in outcome["operations"]:
+        values = list[Any]()
+        with suppress(NotFound):  # it was forgotten later
+            values = [version.value for version in await memories.history(operation["key"])]
+        number, beside = operation["version"], list[str]()
+        is_known = 0 < number <= len(values)
+        value = values[number - 1] if is_known else {"content": "(forgotten)"}
+        before = values[number - 2] if is_known and operation["event"] == "update" else {}
+        for key in value.get("may_contradict") or ():
+            with suppress(NotFound):
+                beside.append((await memories.show(str(key))).memory.content)
+        contents = {"content": str(value.get("content", "")), "before": str(before.get("content", ""))}
+        operations.append({**operation, **contents, "beside": beside})
     return {**outcome, "operations": operations}
 
 
-async def _with_contents(operation: OperationNote, memories: Memories) -> dict[str, Any]:
-    values = list[Any]()
-    with suppress(NotFound):  # it was forgotten later
-        values = [version.value for version in await memories.history(operation["key"])]
-    number, beside = operation["version"], list[str]()
-    is_known = 0 < number <= len(values)
-    value = values[number - 1] if is_known else {"content": "(forgotten)"}
-    before = values[number - 2] if is_known and operation["event"] == "update" else {}
-    for key in value.get("may_contradict") or ():
-        with suppress(NotFound):
-            beside.append((await memories.show(str(key))).memory.content)
-    contents = {"content": str(value.get("content", "")), "before": str(before.get("content", ""))}
-    return {**operation, **contents, "beside": beside}
-
-
-async def print_remembered(outcomes: Sequence[Context], user: str) -> None:
+async def print_remembered(outcomes: Sequence[MessageOutcome], user: str) -> None:
     """Print each memory that was written or changed, in one line."""
     if prints_json() or not any(each["operations"] for each in outcomes):
         return
     async with open_operations(Memories, user, reading=True) as memories:
-        for each in [note for outcome in outcomes for note in outcome["operations"]]:
-            content = (await _with_contents(each, memories))["content"]
-            say(f"  {SIGNS[each['event']]} {each['key'][:SHORT]}  {escape(content)}")
+        for outcome in outcomes:
+            for each in (await with_contents(outcome, memories))["operations"]:
+                say(f"  {SIGNS[each['event']]} {each['key'][:SHORT]}  {escape(each['content'])}")
