@@ -53,7 +53,8 @@ async def remember(
             progress.update(bar, completed=report.done)
     outcomes = [{"message_id": name, **each} for name, each in report.outcomes.items()]
     broken = len(conversation.broken)
-    await print_remembered([each for each in outcomes if each["message_id"] not in report.earlier], user)
+    new = [each for name, each in report.outcomes.items() if name not in report.earlier]
+    await print_remembered(new, user)
     status = print_sent(report, {"outcomes": outcomes, "broken_lines": broken}, is_aside=True)
     if traces := dict.fromkeys(str(each["trace"]) for each in outcomes if each["trace"]):
         say(f"Traces: {' '.join(traces)}", errors)
