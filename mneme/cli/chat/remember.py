@@ -10,7 +10,8 @@ import typer
 from pydantic import ValidationError
 
 from mneme.api.messages import ChatMessage, to_remember
-from mneme.cli.chat.talk import get_ready, print_remembered
+from mneme.cli.chat.chat import print_remembered
+from mneme.cli.chat.responders import get_ready
 from mneme.cli.options import Agents, User
 from mneme.cli.show import console, count_of, emit, errors, print_error, progress_bar, read_file, say
 from mneme.core.errors import BadInput, MnemeError, first_fault
