@@ -2,7 +2,8 @@
 # ruff: noqa: S608  (all that is put into these statements are constants, and marks)
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from mneme.stores.database import REPAIR, Cursor
 from mneme.stores.ledger.filters import passes
 from mneme.stores.ledger.log import BODY, HEADS, dense_of, each_value, heads_of, state_of, versions_in
 from mneme.stores.ledger.query import LAST, Where
-from mneme.stores.ledger.records import Version, gaps
+from mneme.stores.ledger.records import Version, gaps, microseconds
 
 ALL = 10**9
 SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
@@ -161,16 +162,17 @@ def histories(cursor: Cursor, wanted: Sequence[str]) -> dict[str, list[Version]]
     return found
 
 
-def around(cursor: Cursor, places: Mapping[str, tuple[str, int]], reach: int) -> dict[str, Sides]:
+def around(cursor: Cursor, places: Sequence[tuple[str, datetime]], reach: int) -> list[Sides]:
     """Return the neighbours of records in their scopes, in the order of creation."""
-    asked = """SELECT record FROM ledger_heads WHERE scope = ? AND created {} ?
-        ORDER BY created {} LIMIT ?"""
-    before, after = asked.format("<", "DESC"), asked.format(">", "ASC")
-
-    def side(statement: str, place: tuple[str, int]) -> list[str]:
-        return [row[0] for row in cursor.execute(statement, (*place, reach)).fetchall()]
-
-    return {record: (side(before, place), side(after, place)) for record, place in places.items()}
+    given = [each for place, created in places for each in 2 * (place, microseconds(created), reach)]
+    asked = " UNION ALL ".join(
+        f"""SELECT * FROM (SELECT {number}, record FROM ledger_heads
+        WHERE scope = ? AND created {operator} ? ORDER BY created {way} LIMIT ?) AS side{number}"""
+        for number, (operator, way) in enumerate(len(places) * (("<", "DESC"), (">", "ASC")))
+    )
+    rows = cursor.execute(asked, given).fetchall() if places else []
+    sides = [[record for side, record in rows if side == number] for number in range(2 * len(places))]
+    return [*zip(sides[::2], sides[1::2], strict=True)]
 
 
 def vectors(cursor: Cursor, where: Where) -> dict[str, "array[float]"]:

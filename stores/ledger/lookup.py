@@ -188,14 +188,14 @@ class Lookup:
         """
         index, hits, wanted = self._store.index, list[Hit](), concealed(asked, self._store.key)
         for attempt in range(ATTEMPTS):
-            followed = index.follow() if attempt else index.followed
+            followed = index.follow() if attempt else index.opened().followed
             if hints is not None:
-                pool = index.pool(wanted)
+                pool = index.opened().pool(wanted)
                 with self._log.database.reading(snapshot=True) as cursor:
                     if attempt or state_of(cursor).seq == followed:
                         return blended(cursor, pool, asked, hints)
                 continue
-            found = index.search(wanted)
+            found = index.opened().search(wanted)
             with self._log.database.reading() as cursor:
                 heads = heads_of(cursor, [record for record, *_ in found])
                 latest = state_of(cursor).seq
