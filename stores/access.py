@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from mneme.core.errors import BadInput, Forbidden, StorageFailure, first_fault
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import LOCAL, Change, Namespace, team_namespace, unescaped
+from mneme.stores.ledger.records import LOCAL, Change, Namespace, Version, Write, team_namespace, unescaped
 from mneme.stores.recall import RECALLABLE, Asker, Opened, Recallable
 from mneme.stores.shelf import Shelf, kind_of
 
@@ -176,6 +176,26 @@ async def asker_of(ledger: Ledger, caller: str | None, user: str, teams: Sequenc
     for team in dict.fromkeys([*teams, *(each.team for each in opened)]):
         await audit(ledger, caller, team, "recall")
     return Asker(user, tuple(teams), opened)
+
+
+class StartedLedger(Ledger):
+    """A ledger as it serves a run that a user of a server started: who did stands in all that it writes."""
+
+    __slots__ = ("_user",)
+
+    def __init__(self, ledger: Ledger, user: str) -> None:
+        self.__dict__ = ledger.__dict__  # it is the same ledger, with what it has read
+        self._user = user
+
+    async def write(self, writes: Sequence[Write]) -> list[Version]:
+        """Store a batch as `Ledger.write` does."""
+        return await super().write(
+            [each.model_copy(update={"change": self._by(each.change)}) for each in writes]
+        )
+
+    def _by(self, change: Change) -> Change:
+        who = dict.fromkeys([self._user, change.actor])
+        return change.model_copy(update={"actor": ", ".join(who)})
 
 
 async def audit(ledger: Ledger, user: str | None, team: str, what: str) -> None:
