@@ -184,8 +184,9 @@ def vectors(cursor: Cursor, where: Where) -> dict[str, "array[float]"]:
 
 
 def vectors_by_ids(cursor: Cursor, wanted: Iterable[str]) -> dict[str, "array[float]"]:
-    """Return the vectors of these records; those that have none are left out."""
-    rows = each_value(cursor, f"{EMBEDDED} AND h.record IN ({{}})", wanted, state_of(cursor).embedder)
+    """Return the vectors of these records; those that search passes over have none."""
+    statement = "SELECT record, dense, sum FROM ledger_vectors WHERE embedder = ? AND record IN ({})"
+    rows = each_value(cursor, statement, wanted, state_of(cursor).embedder)
     return {record: dense_of(blob, checksum, record) for record, blob, checksum in rows}
 
 
