@@ -1,7 +1,7 @@
 """The memory operations: insert, update, discard (§2.2, §3.1); each is safe to replay."""
 
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -9,7 +9,7 @@ from mneme.core.errors import BadAnswer, Conflict
 from mneme.models.asking.asking import ask
 from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
-from mneme.nodes.costs import counted
+from mneme.nodes.workflow import counted
 from mneme.prompts.chat.bounds import MAX_CHARS, MAX_ITEMS, moment
 from mneme.prompts.chat.evidence import left_out, located, names, rest, sentence_around
 from mneme.prompts.chat.memory_agent.comparing import Relation
@@ -68,7 +68,7 @@ async def insert_memory(state: Update, runtime: MemoryRuntime) -> Update:
 async def _inserted(task: Task, new: Memory, runtime: MemoryRuntime) -> OperationNote:
     once = write_id(task.message_id, new.content)
     made = await memories_of(runtime).insert(new, change=task.change, idempotency_key=once)
-    return _done("insert", task.change, made)
+    return OperationNote(event="insert", key=made.key, version=made.version, reason=task.change.reason)
 
 
 @counted
@@ -202,7 +202,8 @@ async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Opera
     before = task.touched
     says_so = (before.memory.content, before.memory.until) == (renewed.content, renewed.until)
     if says_so and (before.memory.read_by != RULES or renewed.read_by == RULES):
-        return _unchanged(task, f"The memory says so already. {task.change.reason}")
+        why = f"The memory says so already. {task.change.reason}"
+        return OperationNote(event="discard", key=before.key, version=before.version, reason=why)
     made = await memories_of(runtime).update(
         before.key,
         renewed,
@@ -210,7 +211,7 @@ async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Opera
         expected_version=before.version,
         idempotency_key=write_id(task.message_id, before.key),
     )
-    return _done("update", task.change, made)
+    return OperationNote(event="update", key=made.key, version=made.version, reason=task.change.reason)
 
 
 async def retire(state: Update, runtime: MemoryRuntime) -> Update:
@@ -235,7 +236,7 @@ async def retire_memory(
             if attempt == REWRITES - 1:
                 raise
             version = (await memories.get(memory.key)).version
-    return _done("retire", change, made)
+    return OperationNote(event="retire", key=made.key, version=made.version, reason=change.reason)
 
 
 async def forget_memory(
@@ -257,24 +258,16 @@ async def forget_memory(
         expected_version=memory.version,
         idempotency_key=once,
     )
-    return _done("update", change, made)
+    return OperationNote(event="update", key=made.key, version=made.version, reason=change.reason)
 
 
 def discard(state: Update) -> Update:
     """Say that a candidate adds nothing to a memory, and which."""
     task = Task.model_validate(state)
-    return {"operations": [_unchanged(task, task.change.reason)]}
-
-
-def _unchanged(task: Task, rationale: str) -> OperationNote:
-    known = task.touched
-    return OperationNote(event="discard", key=known.key, version=known.version, reason=rationale)
+    known, why = task.touched, task.change.reason
+    return {"operations": [OperationNote(event="discard", key=known.key, version=known.version, reason=why)]}
 
 
 def write_id(message_id: str, subject: str) -> str:
     """Identify a write by its message and its subject, so that a replay does not write twice."""
     return f"{message_id}:{sha256(subject.encode()).hexdigest()[:16]}"
-
-
-def _done(event: Literal["insert", "update", "retire"], change: Change, made: MemoryRecord) -> OperationNote:
-    return OperationNote(event=event, key=made.key, version=made.version, reason=change.reason)

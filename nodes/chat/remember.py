@@ -112,21 +112,19 @@ async def take(state: State, runtime: MemoryRuntime) -> Next:
 
     While another process works on it, it waits: the next one may say the same. It ends where there is none.
     """
-    inbox, user = inbox_of(runtime), user_of(runtime)
-    while oldest := await _oldest(state, runtime):
+    inbox, user, rereads = inbox_of(runtime), user_of(runtime), runtime.context.reread
+    failed = {failure["message_id"] for failure in state["failed"]}
+    while True:
+        waiting = [each for each in await inbox.pending(user) if each["message_id"] not in failed]
+        again = [each for each in waiting if each.get("rereads") and rereads]
+        oldest = next(iter([*filter(is_new, waiting), *again]), None)
+        if oldest is None and rereads and not failed:
+            oldest = await _read_by_rules(runtime)
+        if oldest is None:
+            return Command(goto="__end__")
         if await inbox.claim(user, oldest["message_id"]):
             return Command(goto="memory_agent", update={"rereads": "", "told_in": "", **oldest})
         await asyncio.sleep(PAUSE)
-    return Command(goto="__end__")
-
-
-async def _oldest(state: State, runtime: MemoryRuntime) -> Message | None:
-    failed, reread = {failure["message_id"] for failure in state["failed"]}, runtime.context.reread
-    pending = await inbox_of(runtime).pending(user_of(runtime))
-    waiting = [each for each in pending if each["message_id"] not in failed]
-    again = [each for each in waiting if each.get("rereads") and reread]
-    oldest = next(iter([*filter(is_new, waiting), *again]), None)
-    return await _read_by_rules(runtime) if oldest is None and not failed and reread else oldest
 
 
 async def _read_by_rules(runtime: MemoryRuntime) -> Message | None:

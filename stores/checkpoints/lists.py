@@ -7,10 +7,10 @@ taken out of the checkpoint. Its items are numbered by thread and channel, in `i
 list that only grows is one span.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from itertools import count, groupby
 from operator import itemgetter
-from typing import Any, TypeGuard
+from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -39,26 +39,39 @@ _LISTS = """SELECT s.channel, i.type, i.value
 
 def taken_out(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """Return the values of a checkpoint with the sizes of lists in place of lists, and the lists."""
-    lists = {channel: value for channel, value in values.items() if _is_apart(value)}
+    lists = {
+        channel: value
+        for channel, value in values.items()
+        if isinstance(value, list) and value and all(isinstance(each, BaseMessage | dict) for each in value)
+    }
     return values | {channel: {COUNT: len(value)} for channel, value in lists.items()}, lists
 
 
-def inherit(cursor: Cursor, place: Place, parent: str, channel: str) -> bool:
-    """Give a checkpoint a list of its parent; return False where the parent has none stored apart."""
-    given = (place.checkpoint_id, place.thread_id, place.checkpoint_ns, parent, channel)
-    return cursor.execute(_INHERIT, given).rowcount > 0
+def put_list(
+    cursor: Cursor, place: Place, channel: str, values: Iterable[tuple[str, bytes]], parent: str | None
+) -> None:
+    """Give a checkpoint a list: that of its parent, where one is named and has it apart, else these values.
 
-
-def add_list(cursor: Cursor, place: Place, channel: str, items: Sequence[tuple[str, bytes]]) -> None:
-    """Give a checkpoint a list; of its items, store those that the thread's channel does not have."""
+    Of the values those are stored that the thread's channel does not have.
+    """
+    if parent:
+        given = (place.checkpoint_id, place.thread_id, place.checkpoint_ns, parent, channel)
+        if cursor.execute(_INHERIT, given).rowcount > 0:
+            return
+    items = [*values]
     rows = cursor.execute(_KNOWN_ITEMS, (place.thread_id, channel)).fetchall()
-    known = {(kind, value): number for kind, value, number in rows}
+    known = {(kind, stored): number for kind, stored, number in rows}
     unknown = [item for item in dict.fromkeys(items) if item not in known]
     new = dict(zip(unknown, count(max(known.values(), default=-1) + 1), strict=False))
     added = [(place.thread_id, channel, number, *item) for item, number in new.items()]
     cursor.executemany(_ADD_ITEM, added)
-    spans = enumerate(_spans((known | new)[item] for item in items))
-    cursor.executemany(_ADD_SPAN, [(*place, channel, at, *span) for at, span in spans])
+    numbers, spans = known | new, list[tuple[int, int]]()  # the first and the last of each run of numbers
+    for number in [numbers[item] for item in items]:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    cursor.executemany(_ADD_SPAN, [(*place, channel, at, *span) for at, span in enumerate(spans)])
 
 
 def put_back(cursor: Cursor, place: Place, values: dict[str, Any], serde: SerializerProtocol) -> None:
@@ -88,19 +101,3 @@ def unused(cursor: Cursor, thread: str) -> list[tuple[str, str, int, int]]:
             gaps.append((thread, channel, ends[channel], first - 1))
         ends[channel] = max(ends[channel], last + 1)
     return [*gaps, *((thread, channel, end, MAX_NUMBER) for channel, end in ends.items())]
-
-
-def _is_apart(value: object) -> TypeGuard[list[Any]]:
-    """Say whether a value is stored apart: a list of messages or of dicts."""
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(each, BaseMessage | dict) for each in value)
-    )
-
-
-def _spans(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last number of each run of consecutive numbers."""
-    for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0]):
-        within = [number for _, number in run]
-        yield within[0], within[-1]

@@ -15,11 +15,11 @@ from mneme.stores.ledger.folder import seal
 from mneme.stores.ledger.index import (
     BATCH_SIZE,
     STAMP_ID,
-    Answer,
     Changes,
     Engine,
     Point,
     Request,
+    Scores,
     stamp_of,
     words_in,
 )
@@ -63,7 +63,7 @@ class EdgeEngine(Engine):
         """Open the shard in a folder, or make one of a dimension in an empty folder."""
         super().__init__()
         self.path, self.folder, self.lock = path, path.parent, lock
-        self.seq, self.made_with = 0, ("", 0)
+        self.followed, self.made_with = 0, ("", 0)
         self.scopes = frozenset[str]()
         with guarded():
             self.shard = edge.EdgeShard.load(str(path)) if dimension is None else _made(path, dimension)
@@ -74,14 +74,14 @@ class EdgeEngine(Engine):
         if stamp := super().read_stamp():
             hits = self.shard.facet(edge.FacetRequest("scope", limit=2**31, exact=True))
             self.scopes = frozenset(str(hit.value) for hit in hits)
-            self.seq, self.made_with = stamp["seq"], (stamp["embedder"], stamp["dimension"])
+            self.followed, self.made_with = stamp["seq"], (stamp["embedder"], stamp["dimension"])
         return stamp
 
     @guarded()
     def stamp(self, state: State) -> None:
         payload = {"stamp": stamp_of(state)}
         self.shard.update(edge.UpdateOperation.upsert_points([edge.Point(STAMP_ID, {}, payload)]))
-        self.seq, self.made_with = state.seq, (state.embedder, state.dimension)
+        self.followed, self.made_with = state.seq, (state.embedder, state.dimension)
 
     @guarded()
     def apply(self, found: Changes) -> None:
@@ -112,9 +112,9 @@ class EdgeEngine(Engine):
         return where if None in below.values() or not named else Where((), whole=named)
 
     @guarded()
-    def ask(self, requests: Sequence[Request]) -> list[list[Answer]]:
+    def ask(self, requests: Sequence[Request]) -> list[Scores]:
         answers = [self.shard.query(_request(request)) for request in requests]
-        return [[(str(each.id), each.score) for each in answer] for answer in answers]
+        return [{str(each.id): each.score for each in answer} for answer in answers]
 
     @guarded()
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:

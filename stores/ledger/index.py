@@ -203,21 +203,22 @@ def _differs(point: Point, found: Point) -> bool:
 
 
 Request = dict[str, Any]
-Scores = dict[str, dict[str, float]]
-"""The scores that the parts of a query give to records, by their ids."""
-Answer = tuple[str, float]
-"""A record's id, and its score."""
+Scores = dict[str, float]
+"""The scores of records by their ids, the best first."""
 
 
 class Engine(ABC):
     """An open collection; its methods block."""
 
+    followed: int
+    """The last entry up to which it is known to have followed the log."""
+
     def __init__(self) -> None:
         self._indexed: set[str] = set()
 
     @abstractmethod
-    def ask(self, requests: Sequence[Request]) -> list[list[Answer]]:
-        """Return the records that each request finds, best first."""
+    def ask(self, requests: Sequence[Request]) -> list[Scores]:
+        """Return the records that each request finds."""
 
     @abstractmethod
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
@@ -233,29 +234,26 @@ class Engine(ABC):
 
     def search(self, query: Query) -> list[Found]:
         """Return records, best first, each with the scores that are known of the parts of the query."""
-        legs = legs_of(query)
-        if not legs:  # a query of stop words only
+        if not (legs := legs_of(query)):  # a query of stop words only
             return []
         if query.ranking is not None:
             self._index(query)
         [found] = self.ask([request_of(query, legs)])
-        parts: Scores = {record: {query.mode: score} for record, score in found}
-        if found and query.mode == "hybrid":
-            parts = self._parts(legs, {"must": [{"has_id": [*parts]}]}, len(found))
-        return [Found(record, score, parts.get(record, {})) for record, score in found]
+        if query.mode != "hybrid" or not found:
+            return [Found(record, score, {query.mode: score}) for record, score in found.items()]
+        parts = self._parts(legs, {"must": [{"has_id": [*found]}]}, len(found)).items()
+        return [
+            Found(record, score, {name: scores[record] for name, scores in parts if record in scores})
+            for record, score in found.items()
+        ]
 
-    def pool(self, query: Query) -> Scores:
-        """Return the records that each part of a query proposes, by their ids, with those parts' scores."""
-        legs = legs_of(query)
-        return self._parts(legs, filter_of(query.where), query.candidates) if legs else {}
+    def pool(self, query: Query) -> dict[str, Scores]:
+        """Return the records that each part of a query proposes."""
+        return self._parts(legs_of(query), filter_of(query.where), query.candidates)
 
-    def _parts(self, legs: Mapping[str, Request], wanted: Request | None, limit: int) -> Scores:
-        found: Scores = {}
+    def _parts(self, legs: Mapping[str, Request], wanted: Request | None, limit: int) -> dict[str, Scores]:
         answers = self.ask([leg | {"filter": wanted, "limit": limit} for leg in legs.values()])
-        for name, answer in zip(legs, answers, strict=True):
-            for record, score in answer:
-                found.setdefault(record, {})[name] = score
-        return found
+        return dict(zip(legs, answers, strict=True))
 
     def _index(self, query: Query) -> None:
         """Index what a ranking and its filter read: else every payload is read; a strict server refuses."""

@@ -6,7 +6,8 @@ written. Any number of processes may have one ledger open.
 """
 
 import asyncio
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from mneme.core.errors import Conflict
@@ -21,9 +22,8 @@ from mneme.stores.ledger.records import (
     Value,
     Version,
     Write,
-    check_name,
+    check,
     check_namespace,
-    check_value,
     key_of,
     make_write,
 )
@@ -96,11 +96,15 @@ class Ledger(Lookup):
     async def write(self, writes: Sequence[Write]) -> list[Version]:
         """Store a batch, in order; a write whose idempotency key is known returns what it made then."""
         for write in writes:
-            _check(write)
+            check(write)
         keyed = [write.model_copy(update={"key": key_of(write)}) for write in writes]
-        vectors = await vectors_of(self._embedder, [await self._text(write) for write in keyed])
+        untold = [write.record for write in keyed if write.text is None and write.event != "retire"]
+        heads = await self.by_ids(untold) if untold else {}
+        texts = [*(write.text or "" for write in keyed), *(head.text for head in heads.values())]
+        vectors = await vectors_of(self._embedder, texts)
         made_with = (self._embedder.name, self._embedder.dimension)
-        return await self._written(append(keyed, vectors, self._clock.now, made_with))
+        work = partial(append, batch=keyed, vectors=vectors, now=self._clock.now, embedder=made_with)
+        return await self._written(work)
 
     async def rollback(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,
@@ -184,7 +188,7 @@ class Ledger(Lookup):
         Of `dropped` ones no note is left that they were there.
         """
         mark = Forgotten(at=self._clock.now(), reason=reason, actor=actor)
-        work = forget(heads, rewritten, dropped, mark)
+        work = partial(forget, heads=heads, rewritten=rewritten, dropped=dropped, mark=mark)
         marks = await self._written(work, erases=True)
         if self._store.folder is not None:
             await asyncio.to_thread(self._store.folder.warn_of_aside)
@@ -192,7 +196,7 @@ class Ledger(Lookup):
 
     async def import_(
         self,
-        lines: Iterable[str] | AsyncIterable[str],
+        lines: Iterable[str],
         *,
         within: Namespace = (),
         check: Callable[[Value], None] | None = None,
@@ -203,7 +207,7 @@ class Ledger(Lookup):
         What has been forgotten here stays forgotten. Lines outside the prefix `within` are refused, and
         those for whose value `check` raises BadInput.
         """
-        return await Import(self._written, self._log, self._embedder, within, check).run(lines)
+        return await Import(self._written, self._embedder, within, check).run(lines)
 
     async def _written(self, work: Callable[[Transaction], T], *, erases: bool = False) -> T:
         """Write, and let the index follow where it is open here; elsewhere it follows with a search."""
@@ -230,15 +234,6 @@ class Ledger(Lookup):
         stated |= {"event": event, "namespace": namespace, "key": key, "change": change}
         return (await self.write([make_write(**stated, idempotency_key=idempotency_key)]))[0]
 
-    async def _text(self, write: Write) -> str:
-        """Return the text to embed: none for a retirement; the record's own where it is kept."""
-        if write.event == "retire":
-            return ""
-        if write.text is not None:
-            return write.text
-        head = await self.get(write.namespace, write.key or "")
-        return head.text if head else ""
-
 
 async def open_ledger(
     location: str, embedder: Embedder, *, api_key: str = "", reading: bool = False
@@ -261,12 +256,3 @@ async def open_ledger(
         await ledger.close()
         raise
     return ledger
-
-
-def _check(write: Write) -> None:
-    check_namespace(write.namespace)
-    for name, what in ((write.key, "key"), (write.idempotency_key, "idempotency key")):
-        if name is not None:
-            check_name(name, what)
-    if write.value is not None or write.text is not None:
-        check_value(write.value or {}, write.text or "")

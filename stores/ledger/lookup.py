@@ -103,9 +103,8 @@ class Lookup:
             raise BadInput("A time needs its zone, e.g. 2026-01-31T12:00:00+00:00.")
         then: list[Version] = []
         existing = Order(until=microseconds(at) + 1)
-        async for page in self._pages(where_below(namespace_prefix, retired=True), existing):
-            for versions in page.values():
-                then += [version for version in versions if version.at <= at][-1:]
+        async for versions in self._histories(where_below(namespace_prefix, retired=True), existing):
+            then += [version for version in versions if version.at <= at][-1:]
         return [version for version in then if version.live]
 
     async def records(  # noqa: PLR0913 (one name for each thing a caller may say)
@@ -189,14 +188,14 @@ class Lookup:
         """
         index, hits, wanted = self._store.index, list[Hit](), concealed(asked, self._store.key)
         for attempt in range(ATTEMPTS):
-            followed = index.follow() if attempt else index.followed
+            followed = index.follow() if attempt else index.opened().followed
             if hints is not None:
-                pool = index.pool(wanted)
+                pool = index.opened().pool(wanted)
                 with self._log.database.reading(snapshot=True) as cursor:
                     if attempt or state_of(cursor).seq == followed:
                         return blended(cursor, pool, asked, hints)
                 continue
-            found = index.search(wanted)
+            found = index.opened().search(wanted)
             with self._log.database.reading() as cursor:
                 heads = heads_of(cursor, [record for record, *_ in found])
                 latest = state_of(cursor).seq
@@ -305,7 +304,7 @@ class Lookup:
 
     async def derived(self, namespace_prefix: Namespace) -> list[Version]:
         """Return the live records below a prefix that were made from others."""
-        return await self._log.read(listing.derived, where_below(check_namespace(namespace_prefix)))
+        return await self._log.read(listing.derived, where_below(namespace_prefix))
 
     async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
         """Return the namespaces that hold records, sorted."""
@@ -332,10 +331,9 @@ class Lookup:
 
     async def export(self, namespace_prefix: Namespace = ()) -> AsyncIterator[str]:
         """Yield every version as a line of JSON, record by record, oldest first."""
-        async for page in self._pages(where_below(namespace_prefix, retired=True)):
-            for versions in page.values():
-                for version in versions:
-                    yield f'{{"of":{len(versions)},{version.model_dump_json()[1:]}'
+        async for versions in self._histories(where_below(namespace_prefix, retired=True)):
+            for version in versions:
+                yield f'{{"of":{len(versions)},{version.model_dump_json()[1:]}'
 
     async def info(self) -> LedgerInfo:
         return await self._log.thread(self._store.info)
@@ -367,11 +365,13 @@ class Lookup:
             await asyncio.gather(*late, return_exceptions=True)
             await asyncio.to_thread(self._store.close)
 
-    async def _pages(self, where: Where, order: Order = CREATED) -> AsyncIterator[dict[str, list[Version]]]:
-        """Go through the histories of records in the order of their creation, some at a time."""
+    async def _histories(self, where: Where, order: Order = CREATED) -> AsyncIterator[list[Version]]:
+        """Yield the histories of records in the order of their creation; some are read at a time."""
         ids = await self._log.read(listing.ids, where, order)
         for start in range(0, len(ids), PAGE_SIZE):
-            yield await self._log.read(listing.histories, ids[start : start + PAGE_SIZE])
+            page = await self._log.read(listing.histories, ids[start : start + PAGE_SIZE])
+            for versions in page.values():
+                yield versions
 
 
 def where_below(

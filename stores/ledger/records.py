@@ -250,11 +250,15 @@ def unescaped(part: str) -> str:
     return part.replace("%2E", ".").replace("%25", "%")
 
 
-def check_value(value: Value, text: str) -> None:
-    """Refuse what cannot be kept without loss: non-finite or huge numbers, broken text, huge values."""
-    _check_numbers(value)
+def check(record: Write | Version) -> None:
+    """Refuse what cannot be kept without loss: unclear names, non-finite or huge numbers, huge values."""
+    check_namespace(record.namespace)
+    for name, what in ((record.key, "key"), (record.idempotency_key, "idempotency key")):
+        if name is not None:
+            check_name(name, what)
+    _check_numbers(record.value)
     try:
-        size = len(json.dumps([value, text], ensure_ascii=False, allow_nan=False).encode())
+        size = len(json.dumps([record.value, record.text], ensure_ascii=False, allow_nan=False).encode())
     except (TypeError, ValueError) as fault:
         raise BadInput(f"A value must be plain JSON: {fault}.") from fault
     if size > MAX_VALUE_BYTES:

@@ -22,11 +22,11 @@ from mneme.stores.ledger.addresses import address_of
 from mneme.stores.ledger.index import (
     BATCH_SIZE,
     STAMP_ID,
-    Answer,
     Changes,
     Engine,
     Point,
     Request,
+    Scores,
     agrees,
     build,
     changes,
@@ -64,7 +64,7 @@ class ServerIndex(Engine):
         self._nodes = Nodes(self._address, api_key)
         self.name = f"{self._address.collection}-index"
         self._following = threading.Lock()
-        self.followed = 0  # the last entry up to which the index is known to have followed the log
+        self.followed = 0
         state = current_state(database)
         self._made_with = (state.embedder, state.dimension)
 
@@ -90,6 +90,10 @@ class ServerIndex(Engine):
         """Send a request about the collection, or the one of another name."""
         path = f"/collections/{name or self.name}{path}"
         return self._nodes.call(method, path, body, **params)["result"]
+
+    def opened(self) -> Engine:
+        """What answers searches."""
+        return self
 
     def follow(self) -> int:
         """Bring the index to the end of the log; return up to which entry it has followed it."""
@@ -149,9 +153,9 @@ class ServerIndex(Engine):
         older = {"must": [{"key": "seq", "range": {"lte": state.seq}}]}
         self._call("PUT", "/points", {"points": numbered, "update_filter": older}, name, **ORDERED)
 
-    def ask(self, requests: Sequence[Request]) -> list[list[Answer]]:
-        answers = self._call("POST", "/points/query/batch", {"searches": requests})
-        return [[(str(each["id"]), each["score"]) for each in answer["points"]] for answer in answers]
+    def ask(self, requests: Sequence[Request]) -> list[Scores]:
+        answers = self._call("POST", "/points/query/batch", {"searches": requests}) if requests else []
+        return [{str(each["id"]): each["score"] for each in answer["points"]} for answer in answers]
 
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
         self._call("PUT", "/index", {"field_name": path, "field_schema": schema}, wait="true")

@@ -3,7 +3,7 @@
 import builtins
 from asyncio import gather
 from collections import defaultdict
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 from heapq import nlargest
@@ -408,7 +408,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         """Yield every version of every memory as a line of JSON."""
         return self.ledger.export(self.namespace)
 
-    async def import_(self, lines: Iterable[str] | AsyncIterable[str]) -> ImportReport:
+    async def import_(self, lines: Iterable[str]) -> ImportReport:
         """Bring this user's exported lines in; anybody else's, and those that hold no memory, are refused."""
         return await self.ledger.import_(
             lines, within=self.namespace, check=partial(check, Memory.model_validate)
