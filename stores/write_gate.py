@@ -54,7 +54,7 @@ WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")
 
 
 class Gate(NamedTuple):
-    """What one kind asks of a text: how long it may be, and which of the checks it does without."""
+    """The write gate of one kind: how long a text may be, and which of the checks it does without."""
 
     max_chars: int
     without: frozenset[str] = frozenset()

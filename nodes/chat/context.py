@@ -44,6 +44,11 @@ class MemoryContext(OwnedByUser):
         description="Once no message waits, a model reads again what rules have read.",
         examples=[True],
     )
+    asks_owner: bool = Field(
+        False,
+        description="Interrupt at the end, for the owner's word on each memory that a policy asks about.",
+        examples=[False],
+    )
 
 
 class ChatContext(MemoryContext, SharesMemory):

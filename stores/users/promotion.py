@@ -14,7 +14,7 @@ from uuid import uuid4
 from pydantic import BaseModel
 
 from mneme.core.errors import Conflict
-from mneme.stores.access import SHARED, audited, may, roles
+from mneme.stores.access import SHARED, audited, check_right, may, roles
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source, Write, key_of, record_id, unescaped, user_namespace
 from mneme.stores.ledger.words import words_of
@@ -126,6 +126,7 @@ class OwnMemories(UserMemories):
 
         Return where it stands, how it was written, and what says it there now.
         """
+        check_right(self._who, team, "write")
         head = await self.head(key)
         memory = Memory.model_validate(head.value)
         facts, made, noted = await self._shared(team, memory, head.at, head.reference, change)

@@ -4,12 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
+from mneme import graphs
 from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
+from mneme.nodes.chat.context import MemoryContext
 from mneme.stores.access import Roles
+from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, team_namespace
 from mneme.stores.team_facts import TeamFacts
@@ -211,3 +216,50 @@ async def test_a_policy_names_its_subjects(bundled: Ledger) -> None:
             await shared.set_policy("analysts", "always", about)
     with pytest.raises(ValueError, match="ask is for facts alone"):
         Roles.model_validate({"organisations": {"acme": {"analysts": {"card": "ask"}}}})
+
+
+class TestAskedInTheGraph:
+    """The graph `remember` asks the owner where somebody is there to answer."""
+
+    @pytest.fixture
+    async def remembering(self, bundled: Ledger) -> Any:
+        await SharedMemory(bundled, "ann").set_policy("analysts", "ask", ["reporting"])
+        builder = graphs.load("remember").builder
+        graph = builder.compile(store=LedgerStore(bundled), checkpointer=InMemorySaver())
+
+        async def run(given: Any, *, asks: bool = True) -> list[dict[str, Any]]:
+            said = {"messages": [{"role": "user", "content": given}]} if isinstance(given, str) else given
+            context = MemoryContext(user="ann", memory_agent="rules", asks_owner=asks)
+            config: Any = {"configurable": {"thread_id": "t"}}
+            state = await graph.ainvoke(said, config, context=context)
+            return [each.value for each in state.get("__interrupt__", [])]
+
+        return run
+
+    async def test_each_memory_is_asked_about_and_done_as_the_owner_says(
+        self, bundled: Ledger, remembering: Any
+    ) -> None:
+        (first,) = await remembering(f"{FACT} The reporting team has a cat. I like tea.")
+        assert first["team"] == "analysts" and "PostgreSQL" in first["action_requests"][0]["description"]
+        (again,) = await remembering(Command(resume={"share": "perhaps"}))
+        assert "share" in again["wrong"]
+        (second,) = await remembering(Command(resume={"share": True}))
+        assert "cat" in second["action_requests"][0]["description"]
+        assert await remembering(Command(resume=[{"type": "ignore"}])) == []
+        assert [each.text for each in await TeamFacts(bundled, "analysts").list()] == [FACT]
+        (later,) = await remembering({})
+        assert later["key"] == second["key"]
+        assert await remembering(Command(resume={"decisions": [{"type": "reject"}]})) == []
+        assert await Memories(bundled, "ann").flagged() == []
+
+    async def test_without_a_person_nothing_waits_and_an_open_question_holds_up_no_message(
+        self, bundled: Ledger, remembering: Any
+    ) -> None:
+        assert await remembering(FACT, asks=False) == []
+        (asked,) = await remembering("Reporting belongs to Bob.")
+        (same,) = await remembering("Reporting closes at noon.")
+        assert same["key"] == asked["key"] and len(await Memories(bundled, "ann").list()) == 3
+        await SharedMemory(bundled, "ann").promote(asked["key"], "analysts")
+        (other,) = await remembering(Command(resume={"share": False}))
+        assert other["key"] != asked["key"], "decided elsewhere: the answer is to nothing"
+        assert [each.text for each in await TeamFacts(bundled, "analysts").list()] == [FACT]
