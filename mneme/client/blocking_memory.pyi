@@ -30,6 +30,7 @@ import mneme.stores.ledger.records
 import mneme.stores.ledger.transfer
 import mneme.stores.pools.memory_pool
 import mneme.stores.pools.rubrics
+import mneme.stores.pools.thresholds
 import mneme.stores.recall
 import mneme.stores.tuned_models
 import mneme.stores.users.inbox
@@ -286,6 +287,18 @@ class BlockingPools:
     def rubric(
         self, name: builtins.str, version: builtins.int | None = ...
     ) -> mneme.stores.pools.rubrics.RubricVersion[mneme.library.agents.rubric.Rubric]: ...
+    def calibrate(
+        self,
+        name: builtins.str,
+        graded_by: builtins.str = ...,
+        pairs: builtins.int = ...,
+        scoring: typing.Literal["criteria", "printed"] = ...,
+        seed: builtins.int = ...,
+        agent: builtins.str = ...,
+    ) -> mneme.stores.pools.thresholds.Threshold: ...
+    def thresholds(
+        self, name: builtins.str
+    ) -> collections.abc.Sequence[mneme.stores.pools.thresholds.Threshold]: ...
     def pair(self, pool: builtins.str, key: builtins.str) -> mneme.stores.pools.memory_pool.Pooled: ...
     def forget(self, pool: builtins.str, key: builtins.str, reason: builtins.str = ...) -> builtins.str: ...
     def history(
