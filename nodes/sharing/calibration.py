@@ -17,8 +17,6 @@ from collections import Counter
 from collections.abc import Sequence
 from math import sqrt
 
-from mneme.stores.pools.near_duplicates import near
-
 from mneme.core.errors import BadInput
 from mneme.core.yaml_files import text_of
 from mneme.library import PAIRS
@@ -31,6 +29,7 @@ from mneme.nodes.sharing.pools import FrozenRubric, agents_in
 from mneme.stores.pools.live_scores import Z
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.pools.thresholds import DEFAULT, Threshold, checksum
+from mneme.stores.write_gate import near
 
 LEAST = 8
 """Good answers of which a threshold can be made."""
