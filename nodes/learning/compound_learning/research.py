@@ -30,7 +30,7 @@ from mneme.nodes.learning.context import who_answers
 from mneme.nodes.learning.worlds import made_out
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.prompts.learning.compound_learning.research import Assignment, draft_solution
-from mneme.prompts.learning.compound_learning.task import Advice, Known, about, dead_end
+from mneme.prompts.learning.compound_learning.task import Advice, Known, about, dead_end, without_refuted
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.consolidation import DELTA
 from mneme.stores.cards.lifecycle import holds_for
@@ -53,7 +53,10 @@ async def recall(step: Step) -> Update:
         return update
     fits = partial(_warns, world=step.world)
     found = await step.cards.pitfalls(_search_text(step), PITFALLS, scope=step.world.scope, fits=fits)
-    return update | {"pitfalls": [as_shown(each.card, step.world) for each in found]}
+    pitfalls = [as_shown(each.card, step.world) for each in found]
+    known = [*update["cards"], *pitfalls]
+    shown = {"cards": update["cards"], "pitfalls": pitfalls}
+    return update | {name: [without_refuted(each, known) for each in some] for name, some in shown.items()}
 
 
 async def begin(step: Step, find: Find | None = None) -> Update:
