@@ -14,7 +14,6 @@ import shutil
 import time
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -202,16 +201,14 @@ def _check_kind(path: Path) -> None:
 
 
 SEAL = "mneme.seal"
-CONCURRENCY = 4
 CHUNK_BYTES = 4 * 1024 * 1024
 ZERO_PAGE = bytes(4096)
 
 
 def seal(folder: Path, files: str = "**/*") -> None:
     """Note what the closed files in a folder are; on a full disk nothing: they are checked when opened."""
-    sums = json.dumps(_sums(folder, files))
     try:
-        (folder / SEAL).write_text(f"{zlib.crc32(sums.encode()):08x} {sums}")
+        (folder / SEAL).write_text(_checksum(folder, files))
     except OSError:
         with suppress(OSError):
             unseal(folder)
@@ -220,13 +217,10 @@ def seal(folder: Path, files: str = "**/*") -> None:
 def is_sealed(folder: Path, files: str = "**/*") -> bool | None:
     """Say whether files are as they were closed; None where that was not noted."""
     try:
-        check, sums = (folder / SEAL).read_text(errors="replace").split(" ", 1)
-        noted = {name: tuple(each) for name, each in json.loads(sums).items()}
-        return int(check, 16) == zlib.crc32(sums.encode()) and noted == _sums(folder, files)
-    except FileNotFoundError:
-        return None if not (folder / SEAL).exists() else False
-    except (OSError, ValueError, TypeError, AttributeError):
-        return False
+        noted = (folder / SEAL).read_text(errors="replace")
+        return None if "{" in noted else noted == _checksum(folder, files)  # earlier versions noted JSON
+    except OSError:
+        return False if (folder / SEAL).exists() else None
 
 
 def unseal(folder: Path) -> None:
@@ -234,22 +228,17 @@ def unseal(folder: Path) -> None:
     (folder / SEAL).unlink(missing_ok=True)
 
 
-def _sums(folder: Path, files: str) -> dict[str, tuple[int, int]]:
-    paths = [path for path in sorted(folder.glob(files)) if path.is_file() and path.name != SEAL]
-    names = [str(path.relative_to(folder)) for path in paths]
-    with ThreadPoolExecutor(CONCURRENCY) as pool:
-        return dict(zip(names, pool.map(_checksum, paths), strict=True))
-
-
-def _checksum(path: Path) -> tuple[int, int]:
-    """Return a file's size in bytes and the checksum of what is not zero in it, wherever its holes are."""
+def _checksum(folder: Path, files: str) -> str:
+    """Return a checksum of files' names, sizes, and what is not zero in them, wherever their holes are."""
     total = 0
-    for offset, data in parts(path):
-        for start in range(0, len(data), len(ZERO_PAGE)):
-            page = data[start : start + len(ZERO_PAGE)]
-            if page != ZERO_PAGE[: len(page)]:
-                total = zlib.crc32(page, total ^ (offset + start) & 0xFFFFFFFF)
-    return path.stat().st_size, total
+    for path in sorted(each for each in folder.glob(files) if each.is_file() and each.name != SEAL):
+        total = zlib.crc32(f"{path.relative_to(folder)} {path.stat().st_size}".encode(), total)
+        for offset, data in parts(path):
+            for start in range(0, len(data), len(ZERO_PAGE)):
+                page = data[start : start + len(ZERO_PAGE)]
+                if page != ZERO_PAGE[: len(page)]:
+                    total = zlib.crc32(page, total ^ (offset + start) & 0xFFFFFFFF)
+    return f"{total:08x}"
 
 
 def parts(path: Path) -> Iterator[tuple[int, bytes]]:

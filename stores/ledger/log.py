@@ -65,7 +65,7 @@ CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {bl
     PRIMARY KEY (record, embedder));
 """
 BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
-"""What is read of an entry to take its body from it: see `body_of`."""
+"""What is read of an entry to take its body from it: see `versions_in`."""
 VERSIONS = TypeAdapter(list[Version])
 KEPT_VERSIONS, KEPT_CHARS = 4096, 4096
 """How many versions are kept in memory once they were read, and the characters of the longest of them."""
@@ -390,13 +390,6 @@ def chained(before: bytes, seq: int, entry: Entry, digest: bytes) -> bytes:
     return hashlib.sha256(before + what + digest).digest()[:SUM]
 
 
-def dense_of(blob: bytes, checksum: int, record: str) -> "array[float]":
-    """Return a vector. Raises Damaged."""
-    if zlib.crc32(blob) != checksum:
-        raise Damaged(f"The vector of record {record} is damaged.", "`mneme repair` computes it anew.")
-    return array("f", blob)
-
-
 def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: Any) -> list[Any]:
     """Return the rows of a statement with `{}` in place of a list of values, for all of them."""
     found, wanted = list[Any](), [*dict.fromkeys(values)]
@@ -436,6 +429,11 @@ def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Head]:
     rows = each_value(cursor, f"{HEADS} WHERE h.record IN ({{}})", records)
     found = zip(rows, versions_in(rows), strict=True)
     return {row[1]: Head(version, row[5], row[0]) for row, version in found}
+
+
+def current(cursor: Cursor, records: Iterable[str]) -> dict[str, Version]:
+    """Return the latest versions of those of the records that are there."""
+    return {record: head.version for record, head in heads_of(cursor, records).items()}
 
 
 def tombstones_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Tombstone]:

@@ -143,11 +143,6 @@ class Write(BaseModel):
         """Return the record's id, once its key is decided."""
         return record_id(self.namespace, self.key or "")
 
-    @property
-    def receipt(self) -> str | None:
-        """Return the id of the proof that the write has been done."""
-        return receipt_id(self.record, self.idempotency_key) if self.idempotency_key else None
-
 
 class Clock:
     """Give strictly rising UTC times, so that versions written by one process have one order."""
