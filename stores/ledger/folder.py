@@ -243,21 +243,17 @@ def _checksum(folder: Path, files: str) -> str:
 
 def parts(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the parts of a file that are not holes, each with its offset; the engine's are mostly holes."""
-    with path.open("rb", buffering=0) as file:
-        size, at = os.fstat(file.fileno()).st_size, 0
+    with path.open("rb", buffering=0) as opened:
+        file, at = opened.fileno(), 0
+        size = os.fstat(file).st_size
         while at < size:
-            begin, end = _data(file.fileno(), at, size)
+            begin, end = at, size
+            with suppress(AttributeError):  # where the operating system knows no holes
+                try:
+                    begin = os.lseek(file, at, os.SEEK_DATA)
+                    end = os.lseek(file, begin, os.SEEK_HOLE)
+                except OSError as refusal:
+                    begin = size if refusal.errno == errno.ENXIO else at
             for offset in range(begin, end, CHUNK_BYTES):
-                yield offset, os.pread(file.fileno(), min(CHUNK_BYTES, end - offset), offset)
+                yield offset, os.pread(file, min(CHUNK_BYTES, end - offset), offset)
             at = end
-
-
-def _data(file: int, at: int, size: int) -> tuple[int, int]:
-    """Return where the next data begins and ends; all of the rest where the file system knows no holes."""
-    if not hasattr(os, "SEEK_DATA"):
-        return at, size
-    try:
-        begin = os.lseek(file, at, os.SEEK_DATA)
-        return begin, os.lseek(file, begin, os.SEEK_HOLE)
-    except OSError as refusal:
-        return (size, size) if refusal.errno == errno.ENXIO else (at, size)

@@ -47,9 +47,9 @@ class Link(NamedTuple):
 CREATED = Order()
 
 
-def _selected(where: Where, order: Order = CREATED) -> tuple[str, list[Any]]:
-    """Return the conditions that the database tests, and what they compare with."""
-    tests, given = list[str](), list[Any]()
+def _selected(where: Where, order: Order | None, *more: str) -> tuple[str, list[Any]]:
+    """Return the conditions that the database tests, `more` among them, and what they compare with."""
+    tests, given = [*more], list[Any]()
     if where.scopes:
         tests.append("(" + " OR ".join(["(h.scope >= ? AND h.scope < ?)"] * len(where.scopes)) + ")")
         given += [bound for prefix in where.scopes for bound in (prefix, prefix + LAST)]
@@ -58,11 +58,15 @@ def _selected(where: Where, order: Order = CREATED) -> tuple[str, list[Any]]:
         if operator in SQL and isinstance(value, kind) and not isinstance(value, bool):
             tests.append(f"{column} {SQL[operator]} ?")
             given.append(value)
+    if order is None:
+        return " WHERE " + (" AND ".join(tests) or "TRUE"), given
     for bound, sign in ((order.since, ">="), (order.until, "<")):
         if bound is not None:
             tests.append(f"h.{order.column} {sign} ?")
             given.append(bound)
-    return (" WHERE " + " AND ".join(tests) if tests else ""), given
+    way = " DESC" if order.descending else ""
+    ordered = f" ORDER BY h.{order.column}{way}, h.record{way}"
+    return " WHERE " + (" AND ".join(tests) or "TRUE") + ordered, given
 
 
 def records(
@@ -72,29 +76,23 @@ def records(
     if where.conditions:
         return [*islice(_passing(cursor, where, order), offset, offset + limit if limit else None)]
     tests, given = _selected(where, order)
-    rows = cursor.execute(f"{HEADS}{tests}{_by(order)} LIMIT ? OFFSET ?", [*given, limit or ALL, offset])
-    return versions_in(rows.fetchall())
+    rows = cursor.execute(f"{HEADS}{tests} LIMIT ? OFFSET ?", [*given, limit or ALL, offset]).fetchall()
+    return versions_in(rows)
 
 
-def _passing(cursor: Cursor, where: Where, order: Order = CREATED) -> Iterator[Version]:
+def _passing(cursor: Cursor, where: Where, order: Order | None = None) -> Iterator[Version]:
     """Yield the records that pass all conditions, those that only we can test among them."""
     tests, given = _selected(where, order)
-    for row in cursor.execute(f"{HEADS}{tests}{_by(order)}", given):
+    for row in cursor.execute(f"{HEADS}{tests}", given):
         [version] = versions_in([row])
         if passes(version.value, where.conditions):
             yield version
 
 
-def _by(order: Order) -> str:
-    way = " DESC" if order.descending else ""
-    return f" ORDER BY h.{order.column}{way}, h.record{way}"
-
-
 def column(cursor: Cursor, asked: str, where: Where, order: Order | None = None) -> list[Any]:
     """Return what is asked of the heads that are meant, such as `h.record`, as one column."""
-    tests, given = _selected(where, order or CREATED)
-    statement = f"SELECT {asked} FROM ledger_heads h{tests}{_by(order) if order else ''}"
-    return [row[0] for row in cursor.execute(statement, given)]
+    tests, given = _selected(where, order)
+    return [row[0] for row in cursor.execute(f"SELECT {asked} FROM ledger_heads h{tests}", given)]
 
 
 def count(cursor: Cursor, where: Where) -> int:
@@ -113,9 +111,8 @@ def links(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list
 
 def derived(cursor: Cursor, where: Where) -> list[Version]:
     """Return the records that were made from others, in the order in which they were first written."""
-    tests, given = _selected(where)
-    made = f"h.record IN (SELECT record FROM ledger_sources){_by(CREATED)}"
-    return versions_in(cursor.execute(f"{HEADS}{tests} AND {made}", given).fetchall())
+    tests, given = _selected(where, CREATED, "h.record IN (SELECT record FROM ledger_sources)")
+    return versions_in(cursor.execute(f"{HEADS}{tests}", given).fetchall())
 
 
 def tombstones(cursor: Cursor, prefix: str) -> list[str]:

@@ -236,12 +236,12 @@ class Transaction:
         for table in ("heads", "sources", "vectors"):
             self.delete(table, records)
 
-    def attempt(self, work: "Callable[[Transaction], T]") -> T | MnemeError:
+    def attempt(self, work: "Callable[[Transaction], object]") -> object:
         """Do work and return its result; or its refusal, of which nothing stays."""
         before = self.state
         self.cursor.execute("SAVEPOINT job")
         try:
-            result: T | MnemeError = work(self)
+            result = work(self)
             self.flush()
         except MnemeError as refusal:
             result, self.state, self.rows = refusal, before, {table: {} for table in COLUMNS}
@@ -289,13 +289,15 @@ class Log(Worker):
             return
         try:
             self._check()
-            results = transact(self.database, lambda given: [given.attempt(work) for work, _ in jobs])
+            with self.database.writing() as cursor:
+                transaction = Transaction(cursor, state_of(cursor, self.database.locked))
+                results = [transaction.attempt(work) for work, _ in jobs]
         except BaseException as failure:  # noqa: BLE001  (it goes to those who wait)
-            results = [failure] * len(jobs)
+            results = [failure for _ in jobs]
         for (_, done), result in zip(jobs, results, strict=True):
-            if done.set_running_or_notify_cancel():
-                is_refused = isinstance(result, BaseException)
-                done.set_exception(result) if is_refused else done.set_result(result)
+            if not done.set_running_or_notify_cancel():
+                continue
+            done.set_exception(result) if isinstance(result, BaseException) else done.set_result(result)
 
 
 def transact(database: Database, work: Callable[[Transaction], T]) -> T:

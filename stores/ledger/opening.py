@@ -96,16 +96,13 @@ def open_store(location: str, embedder: str, dimension: int, api_key: str = "") 
     if not embedder and place.folder is not None and not has_ledger(place.folder):
         refuse_gone(place.folder)
         raise LedgerMismatch(f"There is no ledger at {place.folder}.", "Set MNEME_LEDGER, or MNEME_HOME.")
-    with _OPENING:
-        found = _OPEN.get(str(place))
-        store = found or _opened(place, embedder, dimension, api_key)
-        try:
-            if embedder:
-                check_embedder(place.shown, current_state(store.log.database), embedder, dimension)
-        except BaseException:
-            if found is None:
-                store._shut()
-            raise
+    with _OPENING, ExitStack() as opened:
+        if (store := _OPEN.get(str(place))) is None:
+            store = _opened(place, embedder, dimension, api_key)
+            opened.callback(store._shut)
+        if embedder:
+            check_embedder(place.shown, current_state(store.log.database), embedder, dimension)
+        opened.pop_all()
         _OPEN[str(place)] = store
         store.users += 1
         return store
