@@ -30,6 +30,8 @@ from mneme.core.private import (
 from mneme.stores.database import storage_errors
 
 LOCK, LOG, MANIFEST = "mneme.lock", "log.sqlite", "mneme.json"
+LOG_FILES = f"{LOG}*"
+"""The files of the log: a write-ahead log is there only after a kill."""
 GENERATIONS = "generation-*"
 """The folders of older ledgers."""
 MAKING = "mneme.making"
@@ -45,7 +47,7 @@ log = logging.getLogger(__name__)
 
 def has_ledger(path: Path) -> bool:
     """Say whether a folder has a ledger of this or an older version."""
-    return any(path.glob(f"{LOG}*")) or any(path.glob(GENERATIONS))
+    return any(path.glob(LOG_FILES)) or any(path.glob(GENERATIONS))
 
 
 def refuse_gone(path: Path) -> None:
@@ -129,7 +131,7 @@ class Folder:
         aside = self.path / f"{ASIDE}{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
         with storage_errors(f"move {self.log} to {aside}"):
             aside.mkdir(mode=0o700)
-            for each in self.path.glob(f"{LOG}*"):
+            for each in self.path.glob(LOG_FILES):
                 each.rename(aside / each.name)
             sync(self.path)
         log.warning("%s %s. It was moved to %s. Delete it if you do not need it.", self.log, why, aside)
@@ -180,6 +182,14 @@ class Folder:
             close_to_others(Path(folder))
             for name in files:
                 close_to_others(Path(folder, name))
+
+    def close(self) -> None:
+        """Seal the log where no other process has it open, and let go of the folder."""
+        try:
+            if self.log.exists() and self.is_alone():
+                seal(self.path, LOG_FILES)
+        finally:
+            self.release()
 
     def release(self) -> None:
         """Let go of the folder, which may have been deleted meanwhile."""

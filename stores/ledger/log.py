@@ -18,7 +18,7 @@ import json
 import secrets
 import zlib
 from array import array
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -156,7 +156,7 @@ class Transaction:
 
     cursor: Cursor
     state: State
-    rows: dict[str, dict[Any, Any]] = field(default_factory=lambda: {table: {} for table in COLUMNS})
+    rows: dict[str, dict[Any, Any]] = field(default_factory=lambda: defaultdict(dict))
 
     def add_version(self, version: Version) -> None:
         """Add a version, which is the record as it is from now on."""
@@ -244,7 +244,8 @@ class Transaction:
             result = work(self)
             self.flush()
         except MnemeError as refusal:
-            result, self.state, self.rows = refusal, before, {table: {} for table in COLUMNS}
+            result, self.state = refusal, before
+            self.rows.clear()
             self.cursor.execute("ROLLBACK TO SAVEPOINT job")
         self.cursor.execute("RELEASE SAVEPOINT job")
         return result
@@ -252,9 +253,8 @@ class Transaction:
     def flush(self) -> None:
         """Write what was put, and the state."""
         for table, rows in self.rows.items():
-            if rows:
-                self.cursor.executemany(UPSERTS[table], [*rows.values()])
-                rows.clear()
+            self.cursor.executemany(UPSERTS[table], [*rows.values()])
+        self.rows.clear()
         self.cursor.execute(
             """UPDATE ledger_state
             SET format = ?, embedder = ?, dimension = ?, seq = ?, chain = ?, indexed = ?""",

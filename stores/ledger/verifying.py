@@ -77,10 +77,8 @@ def _verify(location: str, api_key: str = "") -> Verified:
 def count_of(database: Database) -> tuple[int, int]:
     """Return how many records a log has, and how many versions."""
     with database.reading() as cursor:
-        [records] = cursor.execute("SELECT count(*) FROM ledger_heads").fetchone()
-        [versions] = cursor.execute(
-            "SELECT count(*) FROM ledger_entries WHERE kind = 'version' AND body IS NOT NULL"
-        ).fetchone()
+        records, versions = cursor.execute("""SELECT (SELECT count(*) FROM ledger_heads), count(*)
+            FROM ledger_entries WHERE kind = 'version' AND body IS NOT NULL""").fetchone()
         return records, versions
 
 
