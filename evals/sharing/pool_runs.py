@@ -168,7 +168,7 @@ class PoolRun:
         where = {"seed": self.seed, "pools": self.pools, "growth": self.growth, "pool": self.pool}
         return where | ({"arm": self.arm} if self.arm else {})
 
-    async def _ask(self, item: Item, shots: int, threshold: int) -> Row:
+    async def _ask(self, item: Item, shots: int, threshold: int | None) -> Row:
         """Put a question to its agent through the graph."""
         given: Any = {"question": item.question}
         context = self._asking(item, shots, threshold)
@@ -178,7 +178,7 @@ class PoolRun:
         own = kinds.count(item.agent) / len(kinds) if kinds else None
         return {name: found[name] for name in kept} | {"shown": shown, "own_kind": own}
 
-    def _asking(self, item: Item, shots: int, threshold: int) -> SharingContext:
+    def _asking(self, item: Item, shots: int, threshold: int | None) -> SharingContext:
         return self._context(agent=item.agent, shots=shots, threshold=threshold)
 
     async def _judged(self, item: Item) -> None:

@@ -169,11 +169,7 @@ async def store(state: State, runtime: SharingRuntime) -> Update:
     )
     pool, asked = pool_of(runtime, state["pool"]), _exchange(state, runtime)
     outcome = await exchange.keep_good(runtime, pool, asked, written, state)
-    if not outcome.is_good:
-        why = f"{state['score']} is not above {runtime.context.threshold}."
-        if outcome.is_copied:
-            why = "it repeats an example that it was shown."
-        return update | {"why": f"Not stored: {why} {outcome.rolled_back}".strip()}
-    why = "Stored." if outcome.is_new else "The pool has it, or nearly it, already."
-    notes = filter(None, [why, outcome.rolled_back, outcome.unwoken])
+    kept = "Stored." if outcome.is_new else "The pool has it, or nearly it, already."
+    why = kept if outcome.is_good else f"Not stored: {outcome.why}"
+    notes = filter(None, [why, outcome.basis, outcome.rolled_back, outcome.unwoken])
     return update | {"stored": outcome.is_new, "key": outcome.key, "why": " ".join(notes)}

@@ -120,14 +120,32 @@ class Ledger(Lookup):
         **stated: Unpack[Stated],
     ) -> Version:
         """Write a new version that equals an older one: a rollback. Raises Conflict, NotFound."""
+        write = await self.rolled_back(namespace, key, to_version, expected_version, **stated)
+        return (await self.write([write]))[0]
+
+    async def rolled_back(
+        self,
+        namespace: Namespace,
+        key: str,
+        to_version: int,
+        expected_version: int | None,
+        **stated: Unpack[Stated],
+    ) -> Write:
+        """Return the write of a rollback. Raises Conflict, NotFound."""
         history = await self.history(namespace, key)
         target, head = version_in(history, to_version), history[-1]
         if not target.live and not head.live:
             raise Conflict(f"Record {key} is retired now, as it was at version {to_version}.")
-        event: Event = "retire" if not target.live else "update" if head.live else "restore"
-        expected = head.version if expected_version is None else expected_version
-        more = {"shelf": target.shelf, "expected_version": expected}
-        return await self._one(event, namespace, key, target.value, target.text, **stated, **more)
+        return make_write(
+            event="retire" if not target.live else "update" if head.live else "restore",
+            namespace=namespace,
+            key=key,
+            value=target.value,
+            text=target.text,
+            shelf=target.shelf,
+            expected_version=head.version if expected_version is None else expected_version,
+            **stated,
+        )
 
     async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a record and its whole history from the disk: forgetting. Raises NotFound.
