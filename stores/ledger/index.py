@@ -46,17 +46,17 @@ DATED = re.compile(r"\d{4}-\d\d-\d\d([T ][\d:.,]+)?(Z|[+-][\d:]+)?")
 
 
 class Point(NamedTuple):
-    """A record as an index has it."""
+    """A record as an index has it; or the stamp, which has no words."""
 
     id: str
     payload: Payload
-    dense: list[float] | None
-    words: Words
+    dense: list[float] | None = None
+    words: Words | None = None
 
 
-def stamp_of(state: State) -> str:
-    """Return up to which entry of which log an index has followed it, and with whose vectors."""
-    return json.dumps(state._asdict() | {"chain": state.chain.hex()})
+def stamp_of(state: State) -> Point:
+    """Return the point that says up to which entry of which log an index has followed it."""
+    return Point(STAMP_ID, {"stamp": json.dumps(state._asdict() | {"chain": state.chain.hex()})})
 
 
 class Changes(NamedTuple):
@@ -186,20 +186,19 @@ def differences(cursor: Cursor, points: Iterable[Point]) -> list[str]:
 
 def _rounded(payload: Payload) -> Any:
     """Return a payload with its numbers as far as an engine keeps them: not to the last of 17 digits."""
-    return json.loads(json.dumps(payload), parse_float=_digits, parse_int=_digits)
 
+    def digits(number: str) -> str:
+        return f"{float(number):.14g}"
 
-def _digits(number: str) -> str:
-    return f"{float(number):.14g}"
+    return json.loads(json.dumps(payload), parse_float=digits, parse_int=digits)
 
 
 def _differs(point: Point, found: Point) -> bool:
     if _rounded(point.payload) != _rounded(found.payload) or (point.dense is None) != (found.dense is None):
         return True
-    if {*point.words.indices} != {*found.words.indices}:
-        return True
-    if point.dense is None or found.dense is None:
-        return False
+    words, theirs = (each.words.indices if each.words else () for each in (point, found))
+    if {*words} != {*theirs} or point.dense is None or found.dense is None:
+        return {*words} != {*theirs}
     length = sum(x * x for x in point.dense) ** 0.5 or 1.0
     return any(abs(a / length - b) > 1e-4 for a, b in zip(point.dense, found.dense, strict=True))
 

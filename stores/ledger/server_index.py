@@ -12,7 +12,7 @@ no longer: so one replica is enough to read from. Writes of a shard go through a
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -21,7 +21,6 @@ from mneme.stores.database import Database
 from mneme.stores.ledger.addresses import address_of
 from mneme.stores.ledger.index import (
     BATCH_SIZE,
-    STAMP_ID,
     Changes,
     Engine,
     Point,
@@ -137,21 +136,14 @@ class ServerIndex(Engine):
             self._call(
                 "POST", "/points/delete", {"points": gone[start : start + BATCH_SIZE]}, name, **ORDERED
             )
-        self._stamp(name, found.state)
+        self._upsert(name, [stamp_of(found.state)], found.state)
 
     def _upsert(self, name: str, points: Sequence[Point], state: State) -> None:
-        for start in range(0, len(points), BATCH_SIZE):
-            self._put(name, map(_point, points[start : start + BATCH_SIZE]), state)
-
-    def _stamp(self, name: str, state: State) -> None:
-        payload = {"stamp": stamp_of(state)}
-        self._put(name, [{"id": STAMP_ID, "vector": {}, "payload": payload}], state)
-
-    def _put(self, name: str, points: Iterable[Request], state: State) -> None:
         """Write points, each with the entry up to which the log was read for it."""
-        numbered = [point | {"payload": {**point["payload"], "seq": state.seq}} for point in points]
         older = {"must": [{"key": "seq", "range": {"lte": state.seq}}]}
-        self._call("PUT", "/points", {"points": numbered, "update_filter": older}, name, **ORDERED)
+        for start in range(0, len(points), BATCH_SIZE):
+            some = [_point(each, state.seq) for each in points[start : start + BATCH_SIZE]]
+            self._call("PUT", "/points", {"points": some, "update_filter": older}, name, **ORDERED)
 
     def ask(self, requests: Sequence[Request]) -> list[Scores]:
         answers = self._call("POST", "/points/query/batch", {"searches": requests}) if requests else []
@@ -290,8 +282,8 @@ class ServerIndex(Engine):
             log.warning("The collection %s was taken over, and can be deleted now.", older)
 
 
-def _point(point: Point) -> Request:
-    vectors: dict[str, Any] = {SPARSE: point.words._asdict()}
+def _point(point: Point, seq: int) -> Request:
+    vectors: dict[str, Any] = {SPARSE: point.words._asdict()} if point.words else {}
     if point.dense is not None:
         vectors[DENSE] = point.dense
-    return {"id": point.id, "vector": vectors, "payload": point.payload}
+    return {"id": point.id, "vector": vectors, "payload": {**point.payload, "seq": seq}}
