@@ -26,7 +26,7 @@ from mneme.core.private import make_private_file, make_private_folder
 from mneme.stores.database import Database
 from mneme.stores.ledger.edge_engine import EdgeEngine, unseen
 from mneme.stores.ledger.folder import is_sealed, unseal
-from mneme.stores.ledger.index import agrees, build, changes, differences
+from mneme.stores.ledger.index import Changes, agrees, build, changes, differences
 from mneme.stores.ledger.log import check_embedder, current_state
 
 COPY = "index-"
@@ -194,7 +194,7 @@ class EdgeIndex:
         shard = folder / f"{number:06d}"
         make_private_folder(shard)
         copy = EdgeEngine(shard, lock, dimension=current_state(self._database).dimension)
-        copy.stamp(build(self._database, copy.upsert))
+        copy.apply(Changes(build(self._database, copy.upsert)))
         return copy
 
 

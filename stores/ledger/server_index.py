@@ -21,6 +21,7 @@ from mneme.stores.database import Database
 from mneme.stores.ledger.addresses import address_of
 from mneme.stores.ledger.index import (
     BATCH_SIZE,
+    STAMP_ID,
     Changes,
     Engine,
     Point,
@@ -30,6 +31,7 @@ from mneme.stores.ledger.index import (
     build,
     changes,
     differences,
+    stamp_in,
     stamp_of,
     words_in,
 )
@@ -152,9 +154,9 @@ class ServerIndex(Engine):
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
         self._call("PUT", "/index", {"field_name": path, "field_schema": schema}, wait="true")
 
-    def payload(self, point: str) -> Payload | None:
-        found = self._call("POST", "/points", {"ids": [point], "with_payload": True})
-        return found[0]["payload"] if found else None
+    def read_stamp(self) -> Payload:
+        found = self._call("POST", "/points", {"ids": [STAMP_ID], "with_payload": True})
+        return stamp_in(found[0]["payload"] if found else {})
 
     def page(self, after: Any, name: str = "") -> tuple[list[Point], Any]:
         asked = {"limit": BATCH_SIZE, "offset": after, "with_payload": True, "with_vector": True}
